@@ -1,0 +1,235 @@
+"""The persistent ledger: what every named data set has spent, charged before each release.
+
+It holds no private text, length or count: names chosen by the curator, keyed digests, public events and claims.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from mechanisms.accounting.claims import Claim, PrivacyTarget
+from mechanisms.accounting.filter import Cap, Spend, Usage, usage
+from mechanisms.errors import BudgetRefused, UsageError
+from mechanisms.home import data_folder
+from mechanisms.privacy_events import Composed, PrivacyEvent, from_json
+
+DEFAULT_CAP = PrivacyTarget(epsilon=10.0, delta=1e-4)
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS data_sets (
+    name TEXT, unit TEXT, cap_epsilon REAL, cap_delta REAL, PRIMARY KEY (name, unit));
+CREATE TABLE IF NOT EXISTS contents (name TEXT, digest TEXT, PRIMARY KEY (name, digest));
+CREATE TABLE IF NOT EXISTS runs (
+    id INTEGER PRIMARY KEY, name TEXT, unit TEXT, part TEXT, started TEXT, mechanism TEXT,
+    epsilon REAL, delta REAL, event TEXT, status TEXT);
+CREATE TABLE IF NOT EXISTS charges (run INTEGER, list TEXT, event TEXT);
+"""
+_CREATE_IF_MISSING = "INSERT OR IGNORE INTO data_sets VALUES (?, ?, ?, ?)"
+
+
+@dataclass(frozen=True)
+class BudgetSnapshot:
+    """What a data set has spent of its cap, by the smallest valid bound, and over how many runs."""
+
+    name: str
+    unit: str
+    epsilon: float
+    delta: float
+    bound: str
+    cap: Cap
+    runs: int
+
+    @property
+    def remaining(self) -> float:
+        """Epsilon left under the cap."""
+        return max(0.0, self.cap.epsilon - self.epsilon)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _dump(list_name: str, events: tuple[PrivacyEvent, ...]) -> str:
+    return json.dumps(Composed("dataset", ((list_name, events),)).to_json())
+
+
+class PrivacyLedger:
+    """The ledger in `folder` (default: the user's data folder), one SQLite file of mode 0600, safe to share."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._path = (folder or data_folder()) / "ledger.sqlite"
+        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+        with self._transaction() as database:
+            database.executescript(_SCHEMA)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        # One connection a transaction: the app's handlers run in many threads.
+        database = sqlite3.connect(self._path, timeout=30, isolation_level=None)
+        try:
+            database.execute("PRAGMA journal_mode=WAL")
+            database.execute("PRAGMA synchronous=FULL")
+            database.execute("BEGIN IMMEDIATE")
+            yield database
+            if database.in_transaction:
+                database.execute("COMMIT")
+        except BaseException:
+            if database.in_transaction:
+                database.execute("ROLLBACK")
+            raise
+        finally:
+            database.close()
+
+    def recognise(self, name: str, digest: str) -> list[str]:
+        """Warnings about a data set's content: edited since the last run under this name, or known under another."""
+        with self._transaction() as database:
+            own = {row[0] for row in database.execute("SELECT digest FROM contents WHERE name = ?", (name,))}
+            query = "SELECT DISTINCT name FROM contents WHERE digest = ? AND name <> ?"
+            others = [row[0] for row in database.execute(query, (digest, name))]
+        warnings = []
+        if own and digest not in own:
+            warnings.append(
+                f"The file differs from the one used before under the name '{name}'. It keeps that name's ledger: "
+                "people who are in both files have already spent what it shows."
+            )
+        if others:
+            names = ", ".join(f"'{other}'" for other in others)
+            warnings.append(f"The same content was used before under {names}: its spend there does not show here.")
+        return warnings
+
+    def snapshot(self, name: str, unit: str) -> BudgetSnapshot:
+        """What `name` has spent at the given privacy unit; zero for a name that is new."""
+        with self._transaction() as database:
+            return self._snapshot(database, name, unit)
+
+    def _snapshot(self, database: sqlite3.Connection, name: str, unit: str) -> BudgetSnapshot:
+        cap, spends = self._cap(database, name, unit), self._spends(database, name, unit)
+        used = usage(spends, cap)
+        return BudgetSnapshot(name, unit, used.epsilon, used.delta, used.bound, cap, len(spends))
+
+    def _cap(self, database: sqlite3.Connection, name: str, unit: str) -> Cap:
+        query = "SELECT cap_epsilon, cap_delta FROM data_sets WHERE name = ? AND unit = ?"
+        row = database.execute(query, (name, unit)).fetchone()
+        return Cap(*row) if row else DEFAULT_CAP
+
+    def _spends(self, database: sqlite3.Connection, name: str, unit: str) -> list[Spend]:
+        spends = []
+        query = "SELECT id, part, epsilon, delta, event, status FROM runs WHERE name = ? AND unit = ?"
+        for run, part, epsilon, delta, event, status in database.execute(query, (name, unit)).fetchall():
+            charges = database.execute("SELECT list, event FROM charges WHERE run = ?", (run,)).fetchall()
+            if status == "finished" and not charges:
+                continue  # nothing was released
+            lists: dict[str, tuple[PrivacyEvent, ...]] = {}
+            if status == "finished":
+                for name_of_list, charged in charges:
+                    [(_, events)] = from_json(json.loads(charged))
+                    lists[name_of_list] = lists.get(name_of_list, ()) + events
+            else:  # still running, or cut off: everything that it planned counts
+                lists = dict(from_json(json.loads(event)))
+            spends.append(Spend(part, epsilon, delta, lists))
+        return spends
+
+    def set_cap(self, name: str, unit: str, cap: Cap) -> None:
+        """Set a data set's cap.
+
+        Raises:
+            UsageError: more than the new cap has been spent already.
+        """
+        with self._transaction() as database:
+            if not usage(self._spends(database, name, unit), cap).allowed:
+                raise UsageError(f"'{name}' has already spent more than that cap: choose a larger one.")
+            database.execute(_CREATE_IF_MISSING, (name, unit, cap.epsilon, cap.delta))
+            database.execute(
+                "UPDATE data_sets SET cap_epsilon = ?, cap_delta = ? WHERE name = ? AND unit = ?",
+                (cap.epsilon, cap.delta, name, unit),
+            )
+
+    def begin(
+        self, name: str, unit: str, digest: str, mechanism: str, event: Composed, claimed: Claim
+    ) -> LedgerRun:
+        """Reserve a whole run, or refuse it.
+
+        Args:
+            name: the curator's name for the data set.
+            unit: "record" or "user".
+            digest: keyed digest of the content; runs on the same content partition the data alike.
+            mechanism: for the record.
+            event, claimed: the planned run and its claim.
+
+        Raises:
+            BudgetRefused: the run would exceed the data set's cap.
+        """
+        part = digest + event.per
+        planned = Spend(part, claimed.epsilon, claimed.delta, dict(event))
+        with self._transaction() as database:
+            before = self._snapshot(database, name, unit)
+            after = usage([*self._spends(database, name, unit), planned], before.cap)
+            if not after.allowed:
+                raise BudgetRefused(_refusal(before, claimed, after))
+            database.execute(_CREATE_IF_MISSING, (name, unit, before.cap.epsilon, before.cap.delta))
+            database.execute("INSERT OR IGNORE INTO contents VALUES (?, ?)", (name, digest))
+            cursor = database.execute(
+                "INSERT INTO runs (name, unit, part, started, mechanism, epsilon, delta, event, status) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'running')",
+                (name, unit, part, _now(), mechanism, claimed.epsilon, claimed.delta, json.dumps(event.to_json())),
+            )
+            return LedgerRun(self, int(cursor.lastrowid or 0), before)
+
+    def charge(self, run: int, list_name: str, events: tuple[PrivacyEvent, ...]) -> None:
+        """Write a charge to disk; returns only when it is durable."""
+        with self._transaction() as database:
+            database.execute("INSERT INTO charges VALUES (?, ?, ?)", (run, list_name, _dump(list_name, events)))
+
+    def finish(self, run: int) -> None:
+        """Close a run: from here on it costs what was charged."""
+        with self._transaction() as database:
+            database.execute("UPDATE runs SET status = 'finished' WHERE id = ?", (run,))
+
+    def names(self) -> list[tuple[str, str]]:
+        """Every (data set, unit) that the ledger knows."""
+        with self._transaction() as database:
+            return list(database.execute("SELECT name, unit FROM data_sets ORDER BY name, unit"))
+
+    def history(self, name: str) -> list[dict[str, object]]:
+        """The runs on a data set, oldest first, as plain values for display and export."""
+        columns = ("started", "unit", "mechanism", "epsilon", "delta", "status", "event")
+        with self._transaction() as database:
+            query = f"SELECT {', '.join(columns)} FROM runs WHERE name = ? ORDER BY id"
+            rows = [dict(zip(columns, row, strict=True)) for row in database.execute(query, (name,))]
+        return [row | {"event": json.loads(str(row["event"]))} for row in rows]
+
+
+def _refusal(before: BudgetSnapshot, claimed: Claim, after: Usage) -> str:
+    return (
+        f"The ledger of '{before.name}' allows epsilon {before.cap.epsilon:g} (delta {before.cap.delta:g}) in all; "
+        f"{before.epsilon:.3g} is spent and this run needs {claimed.epsilon:.3g} (delta {claimed.delta:g}), "
+        f"{after.epsilon:.3g} together. Lower epsilon, or raise the cap if everybody in the data can accept that."
+    )
+
+
+@dataclass(frozen=True)
+class LedgerRun:
+    """A reserved run: charge each part of it before its first release, finish it whatever happens."""
+
+    ledger: PrivacyLedger
+    number: int
+    before: BudgetSnapshot
+
+    def charge(self, list_name: str, events: tuple[PrivacyEvent, ...]) -> None:
+        """See `PrivacyLedger.charge`."""
+        self.ledger.charge(self.number, list_name, events)
+
+    def finish(self) -> None:
+        """See `PrivacyLedger.finish`."""
+        self.ledger.finish(self.number)
+
+    def snapshot(self) -> BudgetSnapshot:
+        """The data set's spend as it stands."""
+        return self.ledger.snapshot(self.before.name, self.before.unit)

@@ -1,0 +1,35 @@
+"""The one exception tree. Each message is a single line that says what to do; none holds private text."""
+
+
+class StudioError(Exception):
+    """Base of every error that a user can meet; `exit_code` is what the command line returns."""
+
+    exit_code = 1
+
+
+class UsageError(StudioError):
+    """A parameter or an input file is not usable as given."""
+
+    exit_code = 2
+
+
+class DataError(UsageError):
+    """A CSV file or a data set cannot be used as given."""
+
+
+class BudgetRefused(StudioError):
+    """The ledger's cap for the data set does not allow the release."""
+
+    exit_code = 3
+
+
+class AccountingError(StudioError):
+    """Two accountants disagree beyond their error bounds, or none covers the event."""
+
+    exit_code = 3
+
+
+class ModelUnavailable(StudioError):
+    """The language model is not on this machine, or cannot be used."""
+
+    exit_code = 4

@@ -1,0 +1,56 @@
+"""Attention whose result for a row does not depend on the other rows of the batch, to the bit.
+
+Scaled-dot-product kernels choose their blocking by slot and batch; plain batched matrix products do not. Query heads
+that share a key head are stacked along the query axis, so that keys and values are never repeated in memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from transformers import AttentionInterface
+from transformers.masking_utils import AttentionMaskInterface, eager_mask
+
+NAME = "row-independent"
+
+
+def row_independent_attention(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    scaling: float | None = None,
+    **kwargs: Any,
+) -> tuple[torch.Tensor, None]:
+    """Attention in the form that transformers calls.
+
+    Args:
+        query: (rows, heads, positions, width); key and value: (rows, key heads, all positions, width).
+        attention_mask: additive, (rows, 1, positions, all positions).
+
+    Returns:
+        Output of shape (rows, positions, heads, width), and no weights.
+    """
+    rows, heads, positions, width = query.shape
+    key_heads = key.shape[1]
+    groups = heads // key_heads
+    scale = scaling if scaling is not None else width**-0.5
+    softcap = kwargs.get("softcap")
+    stacked = query.reshape(rows, key_heads, groups * positions, width)
+    weights = torch.matmul(stacked, key.transpose(2, 3)).float() * scale
+    if softcap is not None:
+        weights = torch.tanh(weights / softcap) * softcap
+    if attention_mask is not None:
+        mask = attention_mask.float().expand(rows, 1, positions, -1)
+        weights = (weights.view(rows, key_heads, groups, positions, -1) + mask[:, :, None]).view_as(weights)
+    weights = torch.softmax(weights, dim=-1).to(query.dtype)
+    output = torch.matmul(weights, value).view(rows, heads, positions, -1)
+    return output.transpose(1, 2).contiguous(), None
+
+
+def register() -> None:
+    """Make the attention known to transformers under `NAME`."""
+    AttentionInterface.register(NAME, row_independent_attention)
+    AttentionMaskInterface.register(NAME, eager_mask)

@@ -1,0 +1,67 @@
+"""A key-value cache of fixed capacity: appends in place, hands out only what is filled, and can step back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from transformers import Cache
+from transformers.cache_utils import CacheLayerMixin
+
+
+class _Layer(CacheLayerMixin):  # type: ignore[misc]
+    is_sliding = False  # sliding-window models mask by position instead
+
+    def __init__(self, capacity: int) -> None:
+        super().__init__()
+        self.capacity, self.filled = capacity, 0
+
+    def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
+        rows, heads = key_states.shape[:2]
+        self.dtype, self.device = key_states.dtype, key_states.device
+        self.keys = key_states.new_zeros((rows, heads, self.capacity, key_states.shape[-1]))
+        self.values = value_states.new_zeros((rows, heads, self.capacity, value_states.shape[-1]))
+        self.is_initialized = True
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        end = self.filled + key_states.shape[-2]
+        self.keys[:, :, self.filled : end] = key_states
+        self.values[:, :, self.filled : end] = value_states
+        self.filled = end
+        return self.keys[:, :, :end], self.values[:, :, :end]
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        return self.filled + query_length, 0
+
+    def get_seq_length(self) -> int:
+        return self.filled
+
+    def get_max_length(self) -> int:
+        return self.capacity
+
+
+class GrowingCache(Cache):  # type: ignore[misc]
+    """Keys and values of one chunk of rows, for up to `capacity` positions."""
+
+    def __init__(self, layers: int, capacity: int) -> None:
+        super().__init__(layers=[_Layer(capacity) for _ in range(layers)])
+
+    def rewind(self, length: int) -> None:
+        """Forget every position from `length` on."""
+        for layer in self.layers:
+            layer.filled = length
+
+    def expanded(self, rows: int, capacity: int) -> GrowingCache:
+        """This one-row cache, copied for `rows` rows and a larger capacity."""
+        copy = GrowingCache(len(self.layers), capacity)
+        for source, target in zip(self.layers, copy.layers, strict=True):
+            if source.filled:
+                target.update(
+                    source.keys[:, :, : source.filled].expand(rows, -1, -1, -1),
+                    source.values[:, :, : source.filled].expand(rows, -1, -1, -1),
+                )
+        return copy

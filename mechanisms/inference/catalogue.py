@@ -1,0 +1,76 @@
+"""From a model's name to the model: `embedded`, a local folder, a GGUF file, or a hub id."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from mechanisms.errors import ModelUnavailable
+from mechanisms.inference.embedded import HUB_ID, converted, file_digest, gguf_in_wheel
+from mechanisms.inference.transformers_model import TransformersModel, best_device, best_dtype
+
+EMBEDDED = "embedded"
+
+
+@dataclass(frozen=True)
+class ModelListing:
+    """A model that can be named here, and whether its weights are on this machine."""
+
+    name: str
+    description: str
+    available: bool
+
+
+def available_models() -> list[ModelListing]:
+    """What `--model` can name without a path."""
+    here = gguf_in_wheel() is not None
+    return [ModelListing(EMBEDDED, "SmolLM2-135M-Instruct, Apache-2.0, from its PyPI wheel", here)]
+
+
+def load_model(name: str = EMBEDDED) -> TransformersModel:
+    """Load a model onto the best device.
+
+    Raises:
+        ModelUnavailable: it is not on this machine and cannot be fetched, or is not a causal language model.
+    """
+    source, label = _locate(name)
+    device = best_device()
+    try:
+        model = AutoModelForCausalLM.from_pretrained(source, dtype=best_dtype(device), local_files_only=_is_local(source))
+        tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=_is_local(source))
+    except (OSError, ValueError, KeyError) as error:
+        raise ModelUnavailable(
+            f"The model '{name}' is not available: give a local folder, a GGUF file, a hub id, or '{EMBEDDED}'."
+        ) from error
+    return TransformersModel(label, _digest(source, model), model.to(device), tokenizer)
+
+
+def _locate(name: str) -> tuple[str, str]:
+    if name == EMBEDDED:
+        gguf = gguf_in_wheel()
+        if gguf is None:
+            return HUB_ID, "SmolLM2-135M-Instruct"
+        return str(converted(gguf)), "SmolLM2-135M-Instruct (Q4_1, dequantised)"
+    path = Path(name).expanduser()
+    if path.is_file():
+        return str(converted(path)), path.stem
+    return (str(path), path.name) if path.is_dir() else (name, name)
+
+
+def _is_local(source: str) -> bool:
+    return Path(source).is_dir()
+
+
+def _digest(source: str, model: AutoModelForCausalLM) -> str:
+    """SHA-256 of the weights' source: the GGUF file's, or of the weight files' digests."""
+    folder = Path(source) if _is_local(source) else None
+    if folder is None:
+        revision = getattr(model.config, "_commit_hash", None) or "unknown"
+        return hashlib.sha256(f"{source}@{revision}".encode()).hexdigest()
+    if (folder / "source.sha256").exists():
+        return (folder / "source.sha256").read_text()
+    parts = [file_digest(path) for path in sorted(folder.glob("*.safetensors"))]
+    return hashlib.sha256("".join(parts).encode()).hexdigest()

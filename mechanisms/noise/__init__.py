@@ -1,0 +1,7 @@
+"""Where randomness comes from: the operating system for real runs, a seed for tests only."""
+
+from mechanisms.noise.secure import SecureRandomness
+from mechanisms.noise.seeded import SeededRandomness
+from mechanisms.noise.source import Floats, Integers, Randomness
+
+__all__ = ["Floats", "Integers", "Randomness", "SecureRandomness", "SeededRandomness"]

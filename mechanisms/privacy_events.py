@@ -1,0 +1,160 @@
+"""Privacy events: small frozen values that an accountant needs nothing else for.
+
+Every noise scale is relative to the sensitivity (a noise multiplier), so that an event can be read without knowing
+the mechanism that made it. `to_json` and `from_json` follow the `dpicl-demos/1` format.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from mechanisms.errors import UsageError
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """One Gaussian release; `noise_multiplier` is the noise's standard deviation over the L2 sensitivity."""
+
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.noise_multiplier) and self.noise_multiplier > 0):
+            raise UsageError("The noise multiplier must be a positive number.")
+
+    def to_json(self) -> Json:
+        return {"type": "gaussian", "noise_multiplier": self.noise_multiplier}
+
+
+@dataclass(frozen=True)
+class Pure:
+    """`count` adaptive releases, each `epsilon`-differentially private."""
+
+    epsilon: float
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.epsilon) and self.epsilon > 0 and self.count >= 1):
+            raise UsageError("A pure event needs a positive epsilon and a count of at least 1.")
+
+    def to_json(self) -> Json:
+        return {"type": "pure", "epsilon": self.epsilon, "count": self.count}
+
+
+@dataclass(frozen=True)
+class ZCDP:
+    """A release that is `rho`-zero-concentrated differentially private (Bun and Steinke 2016)."""
+
+    rho: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.rho) and self.rho >= 0):
+            raise UsageError("rho must be a number of at least 0.")
+
+    def to_json(self) -> Json:
+        return {"type": "zcdp", "rho": self.rho}
+
+
+@dataclass(frozen=True)
+class Approximate:
+    """A failure of probability at most `delta`, added to the delta of the claim."""
+
+    delta: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.delta < 1:
+            raise UsageError("A failure probability must lie in [0, 1).")
+
+    def to_json(self) -> Json:
+        return {"type": "approximate", "delta": self.delta}
+
+
+@dataclass(frozen=True)
+class Poisson:
+    """`of`, run on a sample in which every unit joins independently with probability `rate`."""
+
+    rate: float
+    of: PrivacyEvent
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate <= 1:
+            raise UsageError("The sampling rate must lie in (0, 1].")
+
+    def to_json(self) -> Json:
+        return {"type": "poisson", "rate": self.rate, "of": self.of.to_json()}
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """`count` adaptive compositions of `of`."""
+
+    count: int
+    of: PrivacyEvent
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise UsageError("A repeated event needs a count of at least 1.")
+
+    def to_json(self) -> Json:
+        return {"type": "repeat", "count": self.count, "of": self.of.to_json()}
+
+
+PrivacyEvent = Gaussian | Pure | ZCDP | Approximate | Poisson | Repeat
+
+
+@dataclass(frozen=True)
+class Composed:
+    """Event lists over disjoint parts of one data set: each list composes, the maximum is taken last.
+
+    `per` is "label" (a list a label), "cell" (a list a disjoint batch) or "dataset" (one list).
+    """
+
+    per: str
+    lists: tuple[tuple[str, tuple[PrivacyEvent, ...]], ...]
+
+    def __iter__(self) -> Iterator[tuple[str, tuple[PrivacyEvent, ...]]]:
+        return iter(self.lists)
+
+    def distinct(self) -> tuple[tuple[PrivacyEvent, ...], ...]:
+        """The event lists without repetitions: what an accountant has to look at."""
+        return tuple(dict.fromkeys(events for _, events in self.lists))
+
+    def to_json(self) -> Json:
+        lists = {name: [event.to_json() for event in events] for name, events in self.lists}
+        return {"type": "composed", "per": self.per, "lists": lists}
+
+
+def _parse(document: Any) -> PrivacyEvent:
+    if not isinstance(document, dict):
+        raise UsageError("A privacy event must be a JSON object.")
+    readers: dict[Any, Callable[[Json], PrivacyEvent]] = {
+        "gaussian": lambda d: Gaussian(float(d["noise_multiplier"])),
+        "pure": lambda d: Pure(float(d["epsilon"]), int(d.get("count", 1))),
+        "zcdp": lambda d: ZCDP(float(d["rho"])),
+        "approximate": lambda d: Approximate(float(d["delta"])),
+        "poisson": lambda d: Poisson(float(d["rate"]), _parse(d["of"])),
+        "repeat": lambda d: Repeat(int(d["count"]), _parse(d["of"])),
+    }
+    kind = document.get("type")
+    if kind not in readers:
+        raise UsageError(f"Unknown privacy event type {kind!r}.")
+    return readers[kind](document)
+
+
+def from_json(document: Any) -> Composed:
+    """Read a composed event.
+
+    Raises:
+        UsageError: the document is not a composed event of known parts.
+    """
+    try:
+        if document["type"] != "composed" or not document["lists"]:
+            raise UsageError("A demo set's privacy event must be of type 'composed', with at least one list.")
+        lists = tuple((str(k), tuple(_parse(e) for e in v)) for k, v in document["lists"].items())
+        return Composed(str(document["per"]), lists)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError("The privacy event is not complete: see the schema of dpicl-demos/1.") from error

@@ -1,0 +1,134 @@
+"""The sampling plan: who joins a token step, and the privacy events that follow from it.
+
+Sampling and accounting are one object, so that the accountant sees the sampling that the code does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from scipy.stats import binom
+
+from mechanisms.errors import UsageError
+from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent, Repeat
+
+CAPACITY_SHARE = 1e-3
+"""The part of delta that pays for the event that more units join than the batch has rows."""
+
+EventOfSteps = Callable[[int, float], PrivacyEvent]
+"""(steps, rate) -> the event of `steps` adaptive token steps on one Poisson sample of rate `rate`."""
+
+
+class Scheme(StrEnum):
+    """How often a new sample is drawn."""
+
+    PER_TOKEN = "per-token"
+    PER_DEMONSTRATION = "per-demonstration"
+
+
+class Adjacency(StrEnum):
+    """The neighbouring relation; there is one for the whole project."""
+
+    ADD_OR_REMOVE = "add-or-remove"
+
+
+@dataclass(frozen=True)
+class SamplingPlan:
+    """Public numbers that fix the sampling of a run.
+
+    Attributes:
+        scheme: a new sample for every token, or for every demonstration.
+        subsets: M. With unit rows the expected number of rows, otherwise their exact number.
+        per_subset: N, the expected number of units a row; 1 with unit rows.
+        unit_rows: each sampled unit is one row of the batch (add-or-remove changes one row's presence).
+        tokens: T, token steps charged for a demonstration.
+        shots: demonstrations for each label.
+    """
+
+    scheme: Scheme = Scheme.PER_DEMONSTRATION
+    subsets: int = 100
+    per_subset: int = 1
+    unit_rows: bool = True
+    tokens: int = 30
+    shots: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("subsets", "per_subset", "tokens", "shots"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name.replace('_', ' ')} must be at least 1.")
+        if self.unit_rows and self.per_subset != 1:
+            raise UsageError("With unit rows every sampled unit is a row: leave --per-subset at 1.")
+
+    @property
+    def expected_sample(self) -> int:
+        """M N, the expected number of units that join."""
+        return self.subsets * self.per_subset
+
+    @property
+    def draws_per_label(self) -> int:
+        """How many samples are drawn for one label in a run."""
+        return self.shots * (self.tokens if self.scheme is Scheme.PER_TOKEN else 1)
+
+    def rate(self, size: int) -> float:
+        """The sampling rate `q = M N / n` for a label of declared size `n` units, clipped at 1."""
+        if size < 1:
+            raise UsageError("A label's declared size must be at least 1.")
+        return min(1.0, self.expected_sample / size)
+
+    def capacity(self, size: int, delta: float) -> tuple[int, float]:
+        """Rows of the batch for a label of declared size `size`, and the probability of overflowing them in a run.
+
+        With subsets there are exactly M rows. With unit rows it is the smallest C whose overflow, over all draws of
+        the run, has probability at most `CAPACITY_SHARE * delta`; `P[Bin(n, q) >= C]` also covers the neighbour
+        with one unit more.
+        """
+        if not self.unit_rows:
+            return self.subsets, 0.0
+        rate = self.rate(size)
+        if rate == 1.0:
+            return size + 1, 0.0
+        capacity = int(binom.isf(CAPACITY_SHARE * delta / self.draws_per_label, size, rate)) + 1
+        return capacity, self.draws_per_label * float(binom.sf(capacity - 1, size, rate))
+
+    def label_events(self, event: EventOfSteps, rate: float) -> tuple[PrivacyEvent, ...]:
+        """The events that one label's units take part in, at sampling rate `rate`."""
+        steps = 1 if self.scheme is Scheme.PER_TOKEN else self.tokens
+        return (Repeat(self.draws_per_label, event(steps, rate)),)
+
+    def demonstration_events(self, event: EventOfSteps, rate: float) -> tuple[PrivacyEvent, ...]:
+        """The events of a single demonstration: what is charged before its first token."""
+        if self.scheme is Scheme.PER_TOKEN:
+            return (Repeat(self.tokens, event(1, rate)),)
+        return (event(self.tokens, rate),)
+
+    def compose(
+        self, event: EventOfSteps, sizes: Mapping[str, int], delta: float, labels_in_parallel: bool = True
+    ) -> Composed:
+        """The whole run's event.
+
+        Args:
+            event: the mechanism's event of some steps on one sample.
+            sizes: declared number of units for each public label.
+            delta: the claim's delta, a part of which pays for overflow.
+            labels_in_parallel: each unit has one label. False with a unit column: all labels compose in sequence.
+        """
+        lists = {}
+        for label, size in sizes.items():
+            overflow = self.capacity(size, delta)[1]
+            failure = (Approximate(overflow),) if overflow > 0 else ()
+            lists[label] = self.label_events(event, self.rate(size)) + failure
+        if labels_in_parallel:
+            return Composed("label", tuple(lists.items()))
+        return Composed("dataset", (("all", tuple(e for events in lists.values() for e in events)),))
+
+
+def sensitivity(unit_rows: bool) -> float:
+    """L2 sensitivity of a sum of per-row distributions when a unit is added or removed.
+
+    With unit rows a unit brings or takes its own vector, of norm at most 1. With subsets it turns one row's
+    distribution into another's, and two distributions are at most sqrt(2) apart.
+    """
+    return 1.0 if unit_rows else math.sqrt(2.0)
