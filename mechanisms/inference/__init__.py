@@ -1,0 +1,9 @@
+"""Language models: prompts in, float64 logits out. Knows tensors, not privacy.
+
+`load_model` is not imported here: it brings torch and transformers along, which take seconds.
+"""
+
+from mechanisms.inference.language_model import LanguageModel, Session, Tokens
+from mechanisms.inference.prompts import GenerationPrompt, QueryPrompt
+
+__all__ = ["GenerationPrompt", "LanguageModel", "QueryPrompt", "Session", "Tokens"]

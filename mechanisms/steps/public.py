@@ -1,0 +1,49 @@
+"""The epsilon = 0 baseline: demonstrations from the public prompt alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from mechanisms.accounting import PrivacyTarget
+from mechanisms.noise import Randomness
+from mechanisms.privacy_events import Approximate, PrivacyEvent
+from mechanisms.sampling import SamplingPlan
+from mechanisms.steps.distributions import TokenDistributions, TokenRelease
+
+
+@dataclass(frozen=True)
+class PublicText:
+    """Draw the next token from the model's public distribution; the data is never looked at."""
+
+    name: ClassVar[str] = "public"
+    title: ClassVar[str] = "Public text only (epsilon 0)"
+    citation: ClassVar[str] = "Tang et al. 2024, section 4 (epsilon = 0)"
+    uses_private_rows: ClassVar[bool] = False
+
+    def event(self, steps: int, rate: float) -> PrivacyEvent:
+        """See `TokenMechanism.event`: nothing is spent."""
+        return Approximate(0.0)
+
+    def calibrate(
+        self, plan: SamplingPlan, sizes: Mapping[str, int], target: PrivacyTarget, labels_in_parallel: bool = True
+    ) -> PublicText:
+        """See `TokenMechanism.calibrate`: there is no noise."""
+        return self
+
+    def signal_to_noise(self, plan: SamplingPlan) -> float:
+        """See `TokenMechanism.signal_to_noise`: there is no private signal."""
+        return 0.0
+
+    def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
+        """See `TokenMechanism.step`."""
+        probabilities = distributions.public_probabilities
+        draw = randomness.uniform(1)[0] * probabilities.sum()
+        index = int(np.searchsorted(np.cumsum(probabilities), draw))
+        return TokenRelease(min(index, len(probabilities) - 1), probabilities)
+
+
+MECHANISM = PublicText

@@ -1,0 +1,198 @@
+"""Reading a private CSV: every bad file gets one clear line, none a traceback."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from mechanisms.errors import DataError
+from mechanisms.records import Dataset, Record
+
+MAX_BYTES = 512 * 2**20
+_DELIMITERS = ",;\t|"
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_SPREADSHEET = b"PK\x03\x04"
+_UNREADABLE = "This is not a text file: save the table as CSV (UTF-8) and try again."
+
+
+@dataclass(frozen=True, repr=False)
+class Table:
+    """A parsed file: string cells, and remarks on how it was read."""
+
+    frame: pd.DataFrame
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> list[str]:
+        """Column names, in order."""
+        return list(self.frame.columns)
+
+
+def read_table(path: Path) -> Table:
+    """Parse a CSV file: UTF-8 (with or without BOM), UTF-16 or Windows-1252; comma, semicolon, tab or bar.
+
+    Raises:
+        DataError: binary, empty, without rows, or with rows that do not fit the header.
+    """
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise DataError(f"The file '{path.name}' cannot be opened.") from error
+    if size > MAX_BYTES:
+        raise DataError(f"The file is larger than {MAX_BYTES // 2**20} MB: split it.")
+    text, remarks = _decode(path)
+    if not text.strip():
+        raise DataError("The file is empty: it needs a header line and one row for each record.")
+    frame = _parse(text)
+    if frame.empty:
+        raise DataError("The file has a header line but no rows.")
+    return Table(frame, remarks)
+
+
+def _decode(path: Path) -> tuple[str, tuple[str, ...]]:
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"The file '{path.name}' cannot be read.") from error
+    if raw.startswith(_SPREADSHEET):
+        raise DataError("This is a spreadsheet or an archive: export the sheet as CSV (UTF-8) and try again.")
+    if raw.startswith(_UTF16):
+        try:
+            return raw.decode("utf-16"), ("Read as UTF-16.",)
+        except UnicodeDecodeError as error:
+            raise DataError(_UNREADABLE) from error
+    if b"\x00" in raw:
+        raise DataError(_UNREADABLE)
+    try:
+        return raw.decode("utf-8-sig"), ()
+    except UnicodeDecodeError:
+        try:
+            return raw.decode("cp1252"), ("Not UTF-8: read as Windows-1252. Check accented letters below.",)
+        except UnicodeDecodeError as error:
+            raise DataError(_UNREADABLE) from error
+
+
+def _delimiter(header: str) -> str:
+    return max(_DELIMITERS, key=lambda mark: (header.count(mark), -_DELIMITERS.index(mark)))
+
+
+def _parse(text: str) -> pd.DataFrame:
+    header_line = next(line for line in text.splitlines() if line.strip())
+    delimiter = _delimiter(header_line)
+    header = next(csv.reader([header_line], delimiter=delimiter))
+    names = [name.strip() for name in header]
+    if not all(names) or len(set(names)) != len(names):
+        raise DataError("The first line must name every column, each name once.")
+    try:
+        frame = pd.read_csv(
+            io.StringIO(text), sep=delimiter, dtype=str, keep_default_na=False, index_col=False, on_bad_lines="error"
+        )
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError) as error:
+        raise DataError(
+            "Some row does not fit the header: check for unbalanced quotes, or cells with unquoted separators."
+        ) from error
+    frame.columns = pd.Index(names)
+    return frame.fillna("")
+
+
+def guess_columns(table: Table) -> tuple[str, str]:
+    """The columns that look most like text (longest cells) and label (fewest distinct values)."""
+    head = table.frame.head(1000)
+    text = max(table.columns, key=lambda name: head[name].str.len().mean())
+    others = [name for name in table.columns if name != text] or [text]
+    return text, min(others, key=lambda name: head[name].nunique() if head[name].nunique() > 1 else 10**6)
+
+
+@dataclass(frozen=True, repr=False)
+class Mapping:
+    """Which column is what, and what to do with duplicates."""
+
+    text: str
+    label: str
+    unit: str | None = None
+    drop_duplicates: bool = False
+
+
+@dataclass(frozen=True, repr=False)
+class Inspection:
+    """What the curator should know about a mapped file before going on; private.
+
+    Attributes:
+        counts: rows of each label, most frequent first.
+        problems: one line each; `fatal` says that one of them must be mended first.
+        duplicates: rows whose text and label occurred before.
+    """
+
+    counts: dict[str, int]
+    problems: tuple[str, ...]
+    fatal: bool
+    duplicates: int
+
+
+def _mapped(table: Table, mapping: Mapping) -> pd.DataFrame:
+    names = [mapping.text, mapping.label, *([mapping.unit] if mapping.unit else [])]
+    missing = [name for name in names if name not in table.columns]
+    if missing:
+        raise DataError(f"There is no column '{missing[0]}': the file has {', '.join(table.columns)}.")
+    if len(set(names)) != len(names):
+        raise DataError("Choose different columns for text, label and user id.")
+    frame = pd.DataFrame({"text": table.frame[mapping.text], "label": table.frame[mapping.label].str.strip()})
+    frame["unit"] = table.frame[mapping.unit].str.strip() if mapping.unit else ""
+    return frame
+
+
+def _usable(frame: pd.DataFrame, mapping: Mapping) -> pd.DataFrame:
+    keep = (frame["text"].str.strip() != "") & (frame["label"] != "")
+    if mapping.unit:
+        keep &= frame["unit"] != ""
+    frame = frame[keep]
+    return frame.drop_duplicates(["text", "label"]) if mapping.drop_duplicates else frame
+
+
+def inspect(table: Table, mapping: Mapping) -> Inspection:
+    """Label counts and problems of a mapped file.
+
+    Raises:
+        DataError: a column is missing or chosen twice.
+    """
+    frame = _mapped(table, mapping)
+    usable = _usable(frame, mapping)
+    counts = {str(label): int(count) for label, count in usable["label"].value_counts().items()}
+    duplicates = int(_usable(frame, Mapping(mapping.text, mapping.label, mapping.unit)).duplicated(["text", "label"]).sum())
+    problems = []
+    empty = len(frame) - len(_usable(frame, Mapping(mapping.text, mapping.label, mapping.unit)))
+    if empty:
+        problems.append(f"{empty} rows with an empty cell are left out.")
+    if duplicates and not mapping.drop_duplicates:
+        problems.append(
+            f"{duplicates} rows repeat an earlier row exactly. A person who appears twice is protected less "
+            "by a guarantee for single records: drop the repetitions, or name a user column."
+        )
+    if len(counts) > 50:
+        problems.append(f"{len(counts)} different labels: is '{mapping.label}' the label column?")
+    fatal = len(counts) < 2
+    if not counts:
+        problems.append("No row has both a text and a label.")
+    elif fatal:
+        problems.append("There is only one label: demonstrations need at least two.")
+    return Inspection(counts, tuple(problems), fatal, duplicates)
+
+
+def to_dataset(table: Table, mapping: Mapping, name: str, labels: tuple[str, ...]) -> Dataset:
+    """The private data set of a mapped file under a confirmed public label set.
+
+    Raises:
+        DataError: a column is missing, or no row has one of the labels.
+    """
+    usable = _usable(_mapped(table, mapping), mapping)
+    columns = zip(usable["text"], usable["label"], usable["unit"], strict=True)
+    records = tuple(Record(text, label, unit or None) for text, label, unit in columns)
+    dataset = Dataset(name, labels, records, by_user=mapping.unit is not None)
+    if empty := [label for label, units in dataset.units.items() if not units]:
+        raise DataError(f"No row has the label '{empty[0]}': correct the label set.")
+    return dataset

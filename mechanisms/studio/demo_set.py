@@ -1,0 +1,160 @@
+"""The demo set: synthetic demonstrations with their privacy certificate, format `dpicl-demos/1`."""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+
+from mechanisms import __version__
+from mechanisms.accounting import Claim, claim
+from mechanisms.errors import UsageError
+from mechanisms.privacy_events import Composed, from_json
+from mechanisms.records import Demonstration, PromptTemplate
+
+FORMAT = "dpicl-demos/1"
+SCHEMA = Path(__file__).parents[2] / "assets" / "dpicl-demos-1.schema.json"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What a demo set claims about privacy, and everything public that the claim rests on."""
+
+    private: bool
+    reason: str | None
+    claim: Claim
+    unit: str
+    mechanism: str
+    transform: str
+    scheme: str
+    parameters: dict[str, Any]
+    event: Composed
+    public_inputs: tuple[str, ...]
+    curator_diagnostics_shown: bool = False
+    spent_before: tuple[float, float] = (0.0, 0.0)
+
+    def to_json(self) -> dict[str, Any]:
+        """The `privacy` object of the format."""
+        return {
+            "private": self.private,
+            **({"reason": self.reason} if self.reason else {}),
+            "epsilon": self.claim.epsilon,
+            "delta": self.claim.delta,
+            "unit": self.unit,
+            "adjacency": "add-or-remove",
+            "mechanism": self.mechanism,
+            "transform": self.transform,
+            "scheme": self.scheme,
+            "parameters": self.parameters,
+            "event": self.event.to_json(),
+            "accountants": {
+                "claimed": {"name": self.claim.accountant, "epsilon": self.claim.epsilon},
+                "check": {"name": self.claim.check_accountant, "epsilon": self.claim.check},
+            },
+            "public_inputs": list(self.public_inputs),
+            "curator_diagnostics_shown": self.curator_diagnostics_shown,
+            "spent_before": {"epsilon": self.spent_before[0], "delta": self.spent_before[1]},
+        }
+
+
+@dataclass(frozen=True)
+class DemoSet:
+    """Demonstrations, the task they are for, and their certificate; no private text, length, index or seed."""
+
+    demonstrations: tuple[Demonstration, ...]
+    labels: tuple[str, ...]
+    template: PromptTemplate
+    certificate: Certificate
+    model_id: str
+    model_sha256: str
+    created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+
+    def with_demonstrations(self, demonstrations: tuple[Demonstration, ...]) -> DemoSet:
+        """The same set with other demonstrations."""
+        return replace(self, demonstrations=demonstrations)
+
+    def with_diagnostics_shown(self) -> DemoSet:
+        """The same set, marked: clean values were on the curator's screen."""
+        return replace(self, certificate=replace(self.certificate, curator_diagnostics_shown=True))
+
+    def to_json(self) -> dict[str, Any]:
+        """The whole document."""
+        return {
+            "format": FORMAT,
+            "demonstrations": [{"text": d.text, "label": d.label} for d in self.demonstrations],
+            "task": {
+                "labels": list(self.labels),
+                "instruction": self.template.instruction,
+                "template": {"text": self.template.text, "label": self.template.label},
+            },
+            "privacy": self.certificate.to_json(),
+            "model": {"id": self.model_id, "sha256": self.model_sha256},
+            "software": {"name": "dpicl-studio", "version": __version__},
+            "created": self.created,
+        }
+
+    def dumps(self) -> str:
+        """The document as text."""
+        return json.dumps(self.to_json(), indent=2, ensure_ascii=False) + "\n"
+
+
+@functools.cache
+def _validator() -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
+
+
+def loads(text: str) -> DemoSet:
+    """Read a demo set.
+
+    Raises:
+        UsageError: not JSON, or not a `dpicl-demos/1` document; the message names the first place that is wrong.
+    """
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError("This is not a demo set: the file is not JSON.") from error
+    problem = jsonschema.exceptions.best_match(_validator().iter_errors(document))
+    if problem is not None:
+        where = "/".join(str(part) for part in problem.absolute_path) or "the top level"
+        raise UsageError(f"This is not a {FORMAT} demo set: {problem.validator} fails at {where}.")
+    privacy, task = document["privacy"], document["task"]
+    accountants = privacy["accountants"]
+    certificate = Certificate(
+        private=privacy["private"],
+        reason=privacy.get("reason"),
+        claim=Claim(
+            privacy["epsilon"],
+            privacy["delta"],
+            accountants["claimed"]["name"],
+            accountants["check"]["epsilon"],
+            accountants["check"]["name"],
+        ),
+        unit=privacy["unit"],
+        mechanism=privacy["mechanism"],
+        transform=privacy["transform"],
+        scheme=privacy["scheme"],
+        parameters=privacy["parameters"],
+        event=from_json(privacy["event"]),
+        public_inputs=tuple(privacy["public_inputs"]),
+        curator_diagnostics_shown=privacy["curator_diagnostics_shown"],
+        spent_before=(privacy["spent_before"]["epsilon"], privacy["spent_before"]["delta"]),
+    )
+    return DemoSet(
+        demonstrations=tuple(Demonstration(d["text"], d["label"]) for d in document["demonstrations"]),
+        labels=tuple(task["labels"]),
+        template=PromptTemplate(task["instruction"], task["template"]["text"], task["template"]["label"]),
+        certificate=certificate,
+        model_id=document["model"]["id"],
+        model_sha256=document["model"]["sha256"],
+        created=document["created"],
+    )
+
+
+def recompute(demo_set: DemoSet) -> Claim:
+    """Account a demo set's event anew: what its `epsilon` should say."""
+    return claim(demo_set.certificate.event, demo_set.certificate.claim.delta)

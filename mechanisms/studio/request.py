@@ -1,0 +1,108 @@
+"""Everything public that fixes a run, decided before the data is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from mechanisms.accounting import Claim, PrivacyTarget, claim
+from mechanisms.errors import UsageError
+from mechanisms.privacy_events import Composed
+from mechanisms.records import PromptTemplate
+from mechanisms.sampling import SamplingPlan
+from mechanisms.steps import TokenMechanism
+
+DECLARED_COUNTS = "label counts declared public"
+DECLARED_SIZES = "label sizes declared public"
+LABEL_SET = "label set"
+
+
+@dataclass(frozen=True)
+class SynthesisRequest:
+    """Public configuration of a synthesis run.
+
+    Attributes:
+        labels: public label set, in order.
+        template: how the task is put to the model.
+        plan: who joins a step.
+        mechanism: how a token is released; calibrated for the run by `calibrated`.
+        target: the (epsilon, delta) that the run may cost; `epsilon` is ignored where the noise is given.
+        sizes: declared upper bound of the units of each label.
+        by_user: the unit is all records of one user; labels then compose in sequence.
+        candidates: K, how many tokens of the public distribution may be released at a step.
+        max_record_tokens: public cap on a record's tokens.
+        max_unit_records: public cap on a user's records of one label in a row.
+        public_inputs: what the claim takes as public beyond the parameters.
+    """
+
+    labels: tuple[str, ...]
+    template: PromptTemplate
+    plan: SamplingPlan
+    mechanism: TokenMechanism
+    target: PrivacyTarget
+    sizes: Mapping[str, int]
+    by_user: bool = False
+    candidates: int = 50
+    max_record_tokens: int = 64
+    max_unit_records: int = 3
+    public_inputs: tuple[str, ...] = (LABEL_SET, DECLARED_SIZES)
+
+    def __post_init__(self) -> None:
+        if not self.labels or set(self.sizes) != set(self.labels):
+            raise UsageError("Every public label needs a declared size, and there must be at least one label.")
+        for name, low, high in (
+            ("candidates", 2, 1000),
+            ("max_record_tokens", 1, 1024),
+            ("max_unit_records", 1, 64),
+        ):
+            if not low <= getattr(self, name) <= high:
+                raise UsageError(f"{name.replace('_', ' ')} must lie between {low} and {high}.")
+
+    @property
+    def records_per_row(self) -> int:
+        """Whole records for which a row of the batch has room."""
+        per_unit = self.max_unit_records if self.by_user else 1
+        return per_unit * self.plan.per_subset
+
+    @property
+    def event(self) -> Composed:
+        """The run's privacy event."""
+        sizes = {label: self.sizes[label] for label in self.labels}
+        return self.plan.compose(self.mechanism.event, sizes, self.target.delta, not self.by_user)
+
+    def claim(self) -> Claim:
+        """What the run claims at its delta."""
+        return claim(self.event, self.target.delta)
+
+    def calibrated(self) -> SynthesisRequest:
+        """The same request with the least noise that meets its target."""
+        mechanism = self.mechanism.calibrate(self.plan, self.sizes, self.target, not self.by_user)
+        return replace(self, mechanism=mechanism)
+
+    def capacity(self, label: str) -> int:
+        """Rows of the batch for a label."""
+        return self.plan.capacity(self.sizes[label], self.target.delta)[0]
+
+    def list_of(self, label: str) -> str:
+        """The event list in which a label's demonstrations are charged."""
+        return "all" if self.by_user else label
+
+    def parameters(self) -> dict[str, Any]:
+        """The certificate's parameters: mechanism, sampling and candidates."""
+        mechanism: Any = self.mechanism
+        own = {each.name: getattr(mechanism, each.name) for each in fields(mechanism)}
+        rates = {label: self.plan.rate(self.sizes[label]) for label in self.labels}
+        return own | {
+            "sensitivity": 1.0 if self.plan.unit_rows else 2**0.5,
+            "unit_rows": self.plan.unit_rows,
+            "subsets": self.plan.subsets,
+            "per_subset": self.plan.per_subset,
+            "rate": max(rates.values()),
+            "rates": rates,
+            "tokens": self.plan.tokens,
+            "shots_per_label": self.plan.shots,
+            "candidates": self.candidates,
+            "max_record_tokens": self.max_record_tokens,
+            **({"max_unit_records": self.max_unit_records} if self.by_user else {}),
+        }

@@ -1,0 +1,233 @@
+"""Synthesis: the one place where private text meets a model meets noise, and where the ledger is charged."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from mechanisms.accounting import BudgetSnapshot, LedgerRun, PrivacyLedger
+from mechanisms.errors import DataError, ModelUnavailable, UsageError
+from mechanisms.home import keyed_digest
+from mechanisms.inference import GenerationPrompt, LanguageModel, Session
+from mechanisms.noise import Integers, Randomness, SecureRandomness
+from mechanisms.records import Dataset, Demonstration
+from mechanisms.sampling import Scheme, Seating, poisson_sample, seat_in_slots, seat_in_subsets
+from mechanisms.steps import TokenDistributions
+from mechanisms.studio.demo_set import Certificate, DemoSet
+from mechanisms.studio.events import (
+    CuratorEvent,
+    DemoCompleted,
+    DemoStarted,
+    PrivateDiagnostics,
+    RunCompleted,
+    RunStarted,
+    TokenReleased,
+)
+from mechanisms.studio.request import SynthesisRequest
+
+TEST_SEED = "made with a test seed: an observer can predict the noise"
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The private rows of a step in the model, and which of them hold a unit; None on overflow."""
+
+    session: Session | None
+    occupied: np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+
+def synthesize(
+    dataset: Dataset,
+    request: SynthesisRequest,
+    model: LanguageModel,
+    ledger: PrivacyLedger,
+    randomness: Randomness | None = None,
+    curator: bool = False,
+) -> Generator[CuratorEvent, None, None]:
+    """Write synthetic demonstrations, label by label, and tell about every token.
+
+    Each demonstration is charged whole before its first token. Closing the generator at any point stops the run within
+    one token; what was charged stays charged.
+
+    Args:
+        dataset: private.
+        request: public and calibrated.
+        model: the language model.
+        ledger: where the run is reserved and charged.
+        randomness: the operating system's, unless this is a test.
+        curator: also yield `PrivateDiagnostics`; the demo set is then marked.
+
+    Raises:
+        BudgetRefused: the data set's cap does not allow the run.
+        DataError: a label has more units than declared.
+    """
+    randomness = randomness or SecureRandomness()
+    _check(dataset, request)
+    claimed, event = request.claim(), request.event
+    run: LedgerRun | None = None
+    if request.mechanism.uses_private_rows:
+        digest = keyed_digest(dataset.content())
+        run = ledger.begin(dataset.name, dataset.unit, digest, request.mechanism.name, event, claimed)
+    before = run.before if run else None
+    certificate = Certificate(
+        private=randomness.private,
+        reason=None if randomness.private else TEST_SEED,
+        claim=claimed,
+        unit=dataset.unit,
+        mechanism=request.mechanism.name,
+        transform="none",
+        scheme=request.plan.scheme.value,
+        parameters=request.parameters(),
+        event=event,
+        public_inputs=request.public_inputs,
+        curator_diagnostics_shown=curator,
+        spent_before=(before.epsilon, before.delta) if before else (0.0, 0.0),
+    )
+    demo_set = DemoSet((), request.labels, request.template, certificate, model.name, model.sha256)
+    try:
+        plan = request.plan
+        yield RunStarted(demo_set, plan.shots, plan.tokens, plan.subsets, before)
+        demonstrations: list[Demonstration] = []
+        for label in request.labels:
+            for number in range(1, plan.shots + 1):
+                budget = _charge(run, request, label)
+                yield DemoStarted(label, number, budget)
+                writer = _Writer(dataset, request, model, randomness, label, number, curator)
+                yield from writer.tokens()
+                demonstration = Demonstration(writer.text.strip(), label)
+                demonstrations.append(demonstration)
+                yield DemoCompleted(demonstration, number)
+        yield RunCompleted(demo_set.with_demonstrations(tuple(demonstrations)), run.snapshot() if run else None)
+    finally:
+        if run:
+            run.finish()
+
+
+def _check(dataset: Dataset, request: SynthesisRequest) -> None:
+    if dataset.labels != request.labels or dataset.by_user != request.by_user:
+        raise UsageError("The data set and the request must agree on the labels and on the privacy unit.")
+    for label, size in dataset.counted_sizes().items():
+        if size > request.sizes[label]:
+            raise DataError(f"The file has more {dataset.unit}s labelled '{label}' than declared: correct its size.")
+
+
+def _charge(run: LedgerRun | None, request: SynthesisRequest, label: str) -> BudgetSnapshot | None:
+    if run is None:
+        return None
+    rate = request.plan.rate(request.sizes[label])
+    run.charge(request.list_of(label), request.plan.demonstration_events(request.mechanism.event, rate))
+    return run.snapshot()
+
+
+def _repeating(written: list[int]) -> set[int]:
+    """Tokens that would write a run of three tokens a second time; follows from released tokens alone."""
+    last = tuple(written[-2:])
+    return {written[i + 2] for i in range(len(written) - 2) if tuple(written[i : i + 2]) == last}
+
+
+class _Writer:
+    """Writes one demonstration."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        request: SynthesisRequest,
+        model: LanguageModel,
+        randomness: Randomness,
+        label: str,
+        number: int,
+        curator: bool,
+    ) -> None:
+        self._units = dataset.units[label]
+        self._request, self._model, self._randomness = request, model, randomness
+        self._label, self._number, self._curator = label, number, curator
+        self._prompt = GenerationPrompt(
+            model, request.template, label, request.max_record_tokens, request.records_per_row
+        )
+        self._written: list[int] = []
+
+    @property
+    def text(self) -> str:
+        """The demonstration so far."""
+        return self._model.decode(self._written)
+
+    def tokens(self) -> Iterator[CuratorEvent]:
+        """Release up to T tokens; stopping early is decided on released tokens alone."""
+        request, prompt = self._request, self._prompt
+        public = self._model.open(prompt.prefix, [prompt.cue], len(prompt.cue), request.plan.tokens)
+        private: _Rows | None = None
+        for step in range(1, request.plan.tokens + 1):
+            if request.mechanism.uses_private_rows and (private is None or request.plan.scheme is Scheme.PER_TOKEN):
+                private = self._join()
+            columns = self._candidates(public, first=step == 1)
+            distributions = self._distributions(public, private, columns)
+            release = request.mechanism.step(distributions, self._randomness)
+            token = int(columns[release.index])
+            stop = token in self._model.stop_tokens
+            if not stop:
+                self._written.append(token)
+            yield TokenReleased(
+                label=self._label,
+                number=self._number,
+                step=step,
+                text=self.text,
+                candidates=tuple(self._model.decode([int(column)]) for column in columns),
+                chosen=release.index,
+                scores=None if release.scores is None else tuple(release.scores.tolist()),
+                public=tuple((distributions.public_probabilities * request.plan.subsets).tolist()),
+                stop=stop,
+            )
+            if self._curator and private is not None:
+                yield PrivateDiagnostics(step, tuple(distributions.probabilities().sum(axis=0).tolist()))
+            if stop:
+                return
+            public.advance(token)
+            if private is not None and private.session is not None and request.plan.scheme is not Scheme.PER_TOKEN:
+                private.session.advance(token)
+
+    def _join(self) -> _Rows:
+        """Draw who joins and put them into the model, the tokens so far behind their cue."""
+        request = self._request
+        seating = self._seat()
+        occupied = np.array([bool(row) or not request.plan.unit_rows for row in seating.rows])
+        if seating.overflow:
+            return _Rows(None, occupied)
+        rows = [self._row(seats) + self._written for seats in seating.rows]
+        length = self._prompt.length + len(self._written)
+        room = 0 if request.plan.scheme is Scheme.PER_TOKEN else request.plan.tokens
+        return _Rows(self._model.open(self._prompt.prefix, rows, length, room), occupied)
+
+    def _seat(self) -> Seating:
+        plan, size = self._request.plan, self._request.sizes[self._label]
+        sampled = poisson_sample(len(self._units), plan.rate(size), self._randomness)
+        if plan.unit_rows:
+            return seat_in_slots(sampled, self._request.capacity(self._label), self._randomness)
+        return seat_in_subsets(sampled, plan.subsets, self._randomness)
+
+    def _row(self, seats: tuple[int, ...]) -> list[int]:
+        cap = self._request.max_unit_records
+        return self._prompt.row([record.text for seat in seats for record in self._units[seat][:cap]])
+
+    def _candidates(self, public: Session, first: bool) -> Integers:
+        """S: the K likeliest tokens of the public distribution that neither end an empty text nor repeat it."""
+        logits = public.logits()[0]
+        if not np.isfinite(logits).any():
+            raise ModelUnavailable("The model gives no usable logits for the public prompt: choose another model.")
+        usable = np.where(np.isfinite(logits), logits, -np.inf)
+        if first:
+            usable[list(self._model.stop_tokens)] = -np.inf
+        usable[list(_repeating(self._written))] = -np.inf
+        order = np.argsort(-usable, kind="stable")[: self._request.candidates]
+        return np.asarray(order[np.isfinite(usable[order])], dtype=np.int64)
+
+    def _distributions(self, public: Session, private: _Rows | None, columns: Integers) -> TokenDistributions:
+        public_row = public.logits(columns)[0]
+        plan = self._request.plan
+        session = private.session if private else None
+        rows = session.logits(columns) if session else np.empty((0, len(columns)))
+        occupied = private.occupied if private and session else np.empty(0, dtype=np.bool_)
+        distributions = TokenDistributions(rows, occupied, public_row, plan.subsets, plan.unit_rows)
+        overflow = private is not None and session is None
+        return distributions.public_step() if overflow else distributions
