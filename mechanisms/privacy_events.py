@@ -27,6 +27,7 @@ class Gaussian:
             raise UsageError("The noise multiplier must be a positive number.")
 
     def to_json(self) -> Json:
+        """The event as JSON."""
         return {"type": "gaussian", "noise_multiplier": self.noise_multiplier}
 
 
@@ -42,6 +43,7 @@ class Pure:
             raise UsageError("A pure event needs a positive epsilon and a count of at least 1.")
 
     def to_json(self) -> Json:
+        """The event as JSON."""
         return {"type": "pure", "epsilon": self.epsilon, "count": self.count}
 
 
@@ -56,6 +58,7 @@ class ZCDP:
             raise UsageError("rho must be a number of at least 0.")
 
     def to_json(self) -> Json:
+        """The event as JSON."""
         return {"type": "zcdp", "rho": self.rho}
 
 
@@ -70,6 +73,7 @@ class Approximate:
             raise UsageError("A failure probability must lie in [0, 1).")
 
     def to_json(self) -> Json:
+        """The event as JSON."""
         return {"type": "approximate", "delta": self.delta}
 
 
@@ -85,6 +89,7 @@ class Poisson:
             raise UsageError("The sampling rate must lie in (0, 1].")
 
     def to_json(self) -> Json:
+        """The event as JSON."""
         return {"type": "poisson", "rate": self.rate, "of": self.of.to_json()}
 
 
@@ -100,6 +105,7 @@ class Repeat:
             raise UsageError("A repeated event needs a count of at least 1.")
 
     def to_json(self) -> Json:
+        """The event as JSON."""
         return {"type": "repeat", "count": self.count, "of": self.of.to_json()}
 
 
@@ -124,6 +130,7 @@ class Composed:
         return tuple(dict.fromkeys(events for _, events in self.lists))
 
     def to_json(self) -> Json:
+        """The event as JSON."""
         lists = {name: [event.to_json() for event in events] for name, events in self.lists}
         return {"type": "composed", "per": self.per, "lists": lists}
 

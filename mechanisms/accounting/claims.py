@@ -57,7 +57,8 @@ def _claim_list(form: NormalForm, delta: float) -> Claim:
     slack = AGREEMENT * bounds.upper
     if not (bounds.lower - slack <= check <= bounds.upper + slack):
         raise AccountingError(
-            f"Two accountants disagree (prv {bounds.lower:.4g} to {bounds.upper:.4g}, pld {check:.4g}): refusing to claim."
+            f"Two accountants disagree: prv finds {bounds.lower:.4g} to {bounds.upper:.4g}, pld {check:.4g}. "
+            "Nothing is claimed; change the noise or the rate."
         )
     return Claim(bounds.upper, delta, prv.NAME, check, pld.NAME)
 

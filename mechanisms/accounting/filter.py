@@ -1,9 +1,9 @@
 """How a cap holds over runs that are chosen one after the other, in view of what earlier runs released.
 
 Numerical composition is no valid filter for adaptively chosen events. Two kinds of bound are: adding (epsilon, delta)
-claims, and adding Renyi divergences at a fixed order (Rogers et al. 2016; Feldman and Zrnic 2021). A release is allowed
-while any of them stays within its limit. Each bound has its own part of the cap's delta, fixed beforehand, and the paths
-that end within the first fitting bound partition all paths, so the whole is (cap.epsilon, cap.delta)-DP.
+claims, and adding Renyi divergences at a fixed order (Rogers et al. 2016; Feldman and Zrnic 2021). A release is
+allowed while any of them stays within its limit. Each bound has its own part of the cap's delta, fixed beforehand, and
+the paths that end within the first fitting bound partition all paths, so the whole is (cap.epsilon, cap.delta)-DP.
 """
 
 from __future__ import annotations

@@ -151,9 +151,7 @@ class PrivacyLedger:
                 (cap.epsilon, cap.delta, name, unit),
             )
 
-    def begin(
-        self, name: str, unit: str, digest: str, mechanism: str, event: Composed, claimed: Claim
-    ) -> LedgerRun:
+    def begin(self, name: str, unit: str, digest: str, mechanism: str, event: Composed, claimed: Claim) -> LedgerRun:
         """Reserve a whole run, or refuse it.
 
         Args:

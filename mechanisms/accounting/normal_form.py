@@ -33,9 +33,7 @@ class NormalForm:
         if len(self.primitives) != len(other.primitives) or other.failure > self.failure:
             return False
         pairs = zip(self.primitives, other.primitives, strict=True)
-        return all(
-            a.noise_multiplier <= b.noise_multiplier and a.rate >= b.rate and m >= n for (a, m), (b, n) in pairs
-        )
+        return all(a.noise_multiplier <= b.noise_multiplier and a.rate >= b.rate and m >= n for (a, m), (b, n) in pairs)
 
 
 def normal_form(events: Iterable[PrivacyEvent]) -> NormalForm:
@@ -60,5 +58,3 @@ def normal_form(events: Iterable[PrivacyEvent]) -> NormalForm:
             case _:
                 raise AccountingError(f"No accountant here bounds {type(event).__name__} events of this form.")
     return NormalForm(tuple(primitives.items()), failure)
-
-

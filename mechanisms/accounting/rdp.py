@@ -19,10 +19,10 @@ def _renyi(primitive: Primitive, order: float) -> float:
 
 
 def renyi(form: NormalForm, order: float) -> float:
-    """Renyi divergence of order `order` > 1 that the events allow (Mironov, Talwar, Zhang 2019 for sampled Gaussians)."""
+    """Renyi divergence of order `order` > 1 that the events allow (sampled Gaussians: Mironov, Talwar, Zhang 2019)."""
     return sum(count * _renyi(primitive, order) for primitive, count in form.primitives)
 
 
 def to_epsilon(divergence: float, order: float, delta: float) -> float:
-    """Epsilon at `delta` of a mechanism whose Renyi divergence of that order is bounded (Canonne et al. 2020, prop. 12)."""
+    """Epsilon at `delta` of a mechanism with that Renyi divergence (Canonne, Kamath, Steinke 2020, prop. 12)."""
     return max(0.0, divergence + math.log1p(-1 / order) - math.log(delta * order) / (order - 1))

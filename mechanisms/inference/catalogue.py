@@ -37,10 +37,10 @@ def load_model(name: str = EMBEDDED) -> TransformersModel:
         ModelUnavailable: it is not on this machine and cannot be fetched, or is not a causal language model.
     """
     source, label = _locate(name)
-    device = best_device()
+    device, local = best_device(), _is_local(source)
     try:
-        model = AutoModelForCausalLM.from_pretrained(source, dtype=best_dtype(device), local_files_only=_is_local(source))
-        tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=_is_local(source))
+        model = AutoModelForCausalLM.from_pretrained(source, dtype=best_dtype(device), local_files_only=local)
+        tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local)
     except (OSError, ValueError, KeyError) as error:
         raise ModelUnavailable(
             f"The model '{name}' is not available: give a local folder, a GGUF file, a hub id, or '{EMBEDDED}'."

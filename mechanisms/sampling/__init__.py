@@ -1,10 +1,11 @@
 """Who joins a step: the sampling plan, which carries its own accounting, and the Poisson draw itself."""
 
-from mechanisms.sampling.plan import Adjacency, EventOfSteps, SamplingPlan, Scheme, sensitivity
+from mechanisms.sampling.plan import Adjacency, Compose, EventOfSteps, SamplingPlan, Scheme, sensitivity
 from mechanisms.sampling.poisson import Seating, poisson_sample, seat_in_slots, seat_in_subsets
 
 __all__ = [
     "Adjacency",
+    "Compose",
     "EventOfSteps",
     "SamplingPlan",
     "Scheme",

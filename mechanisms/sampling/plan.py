@@ -21,6 +21,9 @@ CAPACITY_SHARE = 1e-3
 EventOfSteps = Callable[[int, float], PrivacyEvent]
 """(steps, rate) -> the event of `steps` adaptive token steps on one Poisson sample of rate `rate`."""
 
+Compose = Callable[[EventOfSteps], Composed]
+"""A whole run's event, from the event of its mechanism."""
+
 
 class Scheme(StrEnum):
     """How often a new sample is drawn."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -12,7 +11,7 @@ import numpy as np
 from mechanisms.accounting import PrivacyTarget, calibrate_noise
 from mechanisms.noise import Integers, Randomness
 from mechanisms.privacy_events import Gaussian, Poisson, PrivacyEvent
-from mechanisms.sampling import SamplingPlan, sensitivity
+from mechanisms.sampling import Compose, SamplingPlan, sensitivity
 from mechanisms.steps.distributions import TokenDistributions, TokenRelease
 from mechanisms.steps.parameters import parameter, validate
 
@@ -24,8 +23,8 @@ GRID = 2.0**30
 class GaussianMechanism:
     """Sum the rows' distributions, add Gaussian noise to every candidate, release the whole noisy vector.
 
-    The noise's standard deviation is `sensitivity * noise_multiplier`. Rounding every probability down to the grid keeps
-    each row inside the non-negative part of the unit ball, so it adds nothing to the sensitivity.
+    The noise's standard deviation is `sensitivity * noise_multiplier`. Rounding every probability down to the grid
+    keeps each row inside the non-negative part of the unit ball, so it adds nothing to the sensitivity.
     """
 
     name: ClassVar[str] = "gaussian"
@@ -51,17 +50,10 @@ class GaussianMechanism:
         single = Gaussian(self.noise_multiplier / math.sqrt(steps))
         return single if rate == 1.0 else Poisson(rate, single)
 
-    def calibrate(
-        self, plan: SamplingPlan, sizes: Mapping[str, int], target: PrivacyTarget, labels_in_parallel: bool = True
-    ) -> GaussianMechanism:
+    def calibrate(self, compose: Compose, target: PrivacyTarget) -> GaussianMechanism:
         """See `TokenMechanism.calibrate`; solves for the noise multiplier."""
-        multiplier = calibrate_noise(
-            lambda noise: plan.compose(
-                replace(self, noise_multiplier=noise).event, sizes, target.delta, labels_in_parallel
-            ),
-            target,
-        )
-        return replace(self, noise_multiplier=multiplier)
+        noise = calibrate_noise(lambda noise: compose(replace(self, noise_multiplier=noise).event), target)
+        return replace(self, noise_multiplier=noise)
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
         """See `TokenMechanism.signal_to_noise`."""

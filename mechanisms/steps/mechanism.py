@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol, Self
 
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.noise import Randomness
 from mechanisms.privacy_events import PrivacyEvent
-from mechanisms.sampling import SamplingPlan
+from mechanisms.sampling import Compose, SamplingPlan
 from mechanisms.steps.distributions import TokenDistributions, TokenRelease
 
 
@@ -27,10 +26,8 @@ class TokenMechanism(Protocol):
         """The privacy event of `steps` adaptive token steps on one Poisson sample of the given rate."""
         ...
 
-    def calibrate(
-        self, plan: SamplingPlan, sizes: Mapping[str, int], target: PrivacyTarget, labels_in_parallel: bool = True
-    ) -> Self:
-        """The same mechanism with the least noise that meets the target for the whole run."""
+    def calibrate(self, compose: Compose, target: PrivacyTarget) -> Self:
+        """The same mechanism with the least noise with which the composed run meets the target."""
         ...
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:

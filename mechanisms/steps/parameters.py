@@ -24,7 +24,8 @@ class Parameter:
 
 def parameter(default: float, *, label: str, help: str, low: float, high: float, citation: str) -> Any:
     """A dataclass field that carries its own description."""
-    return field(default=default, metadata={"label": label, "help": help, "low": low, "high": high, "citation": citation})
+    words = {"label": label, "help": help, "low": low, "high": high, "citation": citation}
+    return field(default=default, metadata=words)
 
 
 def parameters(config: Any) -> Iterator[Parameter]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,7 +10,7 @@ import numpy as np
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.noise import Randomness
 from mechanisms.privacy_events import Approximate, PrivacyEvent
-from mechanisms.sampling import SamplingPlan
+from mechanisms.sampling import Compose, SamplingPlan
 from mechanisms.steps.distributions import TokenDistributions, TokenRelease
 
 
@@ -28,9 +27,7 @@ class PublicText:
         """See `TokenMechanism.event`: nothing is spent."""
         return Approximate(0.0)
 
-    def calibrate(
-        self, plan: SamplingPlan, sizes: Mapping[str, int], target: PrivacyTarget, labels_in_parallel: bool = True
-    ) -> PublicText:
+    def calibrate(self, compose: Compose, target: PrivacyTarget) -> PublicText:
         """See `TokenMechanism.calibrate`: there is no noise."""
         return self
 

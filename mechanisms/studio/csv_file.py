@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -161,11 +161,13 @@ def inspect(table: Table, mapping: Mapping) -> Inspection:
         DataError: a column is missing or chosen twice.
     """
     frame = _mapped(table, mapping)
-    usable = _usable(frame, mapping)
+    filled = _usable(frame, replace(mapping, drop_duplicates=False))
+    repeated = filled.duplicated(["text", "label"])
+    usable = filled[~repeated] if mapping.drop_duplicates else filled
     counts = {str(label): int(count) for label, count in usable["label"].value_counts().items()}
-    duplicates = int(_usable(frame, Mapping(mapping.text, mapping.label, mapping.unit)).duplicated(["text", "label"]).sum())
+    duplicates = int(repeated.sum())
     problems = []
-    empty = len(frame) - len(_usable(frame, Mapping(mapping.text, mapping.label, mapping.unit)))
+    empty = len(frame) - len(filled)
     if empty:
         problems.append(f"{empty} rows with an empty cell are left out.")
     if duplicates and not mapping.drop_duplicates:

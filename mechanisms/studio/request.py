@@ -10,7 +10,7 @@ from mechanisms.accounting import Claim, PrivacyTarget, claim
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed
 from mechanisms.records import PromptTemplate
-from mechanisms.sampling import SamplingPlan
+from mechanisms.sampling import EventOfSteps, SamplingPlan
 from mechanisms.steps import TokenMechanism
 
 DECLARED_COUNTS = "label counts declared public"
@@ -68,8 +68,12 @@ class SynthesisRequest:
     @property
     def event(self) -> Composed:
         """The run's privacy event."""
+        return self.compose(self.mechanism.event)
+
+    def compose(self, event: EventOfSteps) -> Composed:
+        """The run's privacy event, had its mechanism the given one."""
         sizes = {label: self.sizes[label] for label in self.labels}
-        return self.plan.compose(self.mechanism.event, sizes, self.target.delta, not self.by_user)
+        return self.plan.compose(event, sizes, self.target.delta, not self.by_user)
 
     def claim(self) -> Claim:
         """What the run claims at its delta."""
@@ -77,8 +81,7 @@ class SynthesisRequest:
 
     def calibrated(self) -> SynthesisRequest:
         """The same request with the least noise that meets its target."""
-        mechanism = self.mechanism.calibrate(self.plan, self.sizes, self.target, not self.by_user)
-        return replace(self, mechanism=mechanism)
+        return replace(self, mechanism=self.mechanism.calibrate(self.compose, self.target))
 
     def capacity(self, label: str) -> int:
         """Rows of the batch for a label."""
