@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 from scipy.optimize import brentq
 
-from mechanisms.accounting import pld
-from mechanisms.accounting.claims import PrivacyTarget, claim, undominated
+from mechanisms.accounting.claims import PrivacyTarget, claim, estimate, undominated
 from mechanisms.errors import AccountingError
 from mechanisms.privacy_events import Composed
 
@@ -35,7 +34,7 @@ def calibrate_noise(event_at: Callable[[float], Composed], target: PrivacyTarget
 
     def excess(log_noise: float) -> float:
         event = event_at(math.exp(log_noise))
-        worst = max(pld.epsilon(form, target.delta - form.failure, 1e-3) for form in undominated(event))
+        worst = max(estimate(form, target.delta) for form in undominated(event))
         return math.log(max(worst, 1e-9) / target.epsilon)
 
     low = high = math.log(start)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from mechanisms.accounting import pld, prv
+from mechanisms.accounting import pld, prv, zcdp
 from mechanisms.accounting.bounds import Bounds
-from mechanisms.accounting.normal_form import NormalForm, normal_form
+from mechanisms.accounting.normal_form import NormalForm, Primitive, normal_form
 from mechanisms.errors import AccountingError, UsageError
 from mechanisms.privacy_events import Composed
 
@@ -40,27 +41,89 @@ class Claim:
     check_accountant: str
 
 
+@dataclass(frozen=True)
+class _Method:
+    """Two accountants that support the same primitives, one to claim and one to check.
+
+    `estimate` is a quick one, for calibration.
+    """
+
+    name: str
+    check_name: str
+    supports: Callable[[Primitive], bool]
+    epsilon: Callable[[NormalForm, float], Bounds]
+    check: Callable[[NormalForm, float], float]
+    estimate: Callable[[NormalForm, float], float]
+
+
+_METHODS = (
+    _Method(
+        name=prv.NAME,
+        check_name=pld.NAME,
+        supports=lambda primitive: prv.supports(primitive) and pld.supports(primitive),
+        epsilon=prv.epsilon,
+        check=pld.epsilon,
+        estimate=lambda form, delta: pld.epsilon(form, delta, 1e-3),
+    ),
+    _Method(
+        name=zcdp.NAME,
+        check_name=zcdp.CHECK,
+        supports=zcdp.supports,
+        epsilon=zcdp.epsilon,
+        check=zcdp.check,
+        estimate=zcdp.check,
+    ),
+)
+
+
 def undominated(event: Composed) -> list[NormalForm]:
     """The lists of a composed event that can have the largest epsilon."""
     forms = list(dict.fromkeys(normal_form(events) for events in event.distinct()))
     return [form for form in forms if not any(other is not form and other.dominates(form) for other in forms)]
 
 
-def _claim_list(form: NormalForm, delta: float) -> Claim:
+def _parts(form: NormalForm, delta: float) -> tuple[list[tuple[_Method, NormalForm]], float]:
+    """What each method has to account, and the delta that each may use.
+
+    zCDP events never enter a privacy loss distribution, so that groups add up by basic composition, each at its equal
+    share of what failures leave of delta.
+    """
     remaining = delta - form.failure
     if remaining <= 0:
         raise AccountingError("Failure probabilities use up all of delta: raise delta or lower the number of draws.")
-    if not form.primitives:
-        return Claim(0.0, delta, prv.NAME, 0.0, pld.NAME)
-    bounds = prv.epsilon(form, remaining)
-    check = pld.epsilon(form, remaining)
+    parts = [(method, part) for method in _METHODS if (part := form.part(method.supports)).primitives]
+    return parts, remaining / max(1, len(parts))
+
+
+def estimate(form: NormalForm, delta: float) -> float:
+    """Epsilon of one list of events at `delta` within about a percent, quickly."""
+    parts, share = _parts(form, delta)
+    return sum(method.estimate(part, share) for method, part in parts)
+
+
+def _claim_part(method: _Method, form: NormalForm, delta: float) -> Claim:
+    bounds, check = method.epsilon(form, delta), method.check(form, delta)
     slack = AGREEMENT * bounds.upper
     if not (bounds.lower - slack <= check <= bounds.upper + slack):
         raise AccountingError(
-            f"Two accountants disagree: prv finds {bounds.lower:.4g} to {bounds.upper:.4g}, pld {check:.4g}. "
-            "Nothing is claimed; change the noise or the rate."
+            f"Two accountants disagree: {method.name} finds {bounds.lower:.4g} to {bounds.upper:.4g}, "
+            f"{method.check_name} {check:.4g}. Nothing is claimed; change the noise or the rate."
         )
-    return Claim(bounds.upper, delta, prv.NAME, check, pld.NAME)
+    return Claim(bounds.upper, delta, method.name, check, method.check_name)
+
+
+def _claim_list(form: NormalForm, delta: float) -> Claim:
+    parts, share = _parts(form, delta)
+    if not parts:
+        return Claim(0.0, delta, prv.NAME, 0.0, pld.NAME)
+    claims = [_claim_part(method, part, share) for method, part in parts]
+    return Claim(
+        epsilon=sum(each.epsilon for each in claims),
+        delta=delta,
+        accountant=" + ".join(each.accountant for each in claims),
+        check=sum(each.check for each in claims),
+        check_accountant=" + ".join(each.check_accountant for each in claims),
+    )
 
 
 def claim(event: Composed, delta: float) -> Claim:
@@ -73,4 +136,4 @@ def claim(event: Composed, delta: float) -> Claim:
     return max(claims, key=lambda each: each.epsilon)
 
 
-__all__ = ["Bounds", "Claim", "PrivacyTarget", "claim", "undominated"]
+__all__ = ["Bounds", "Claim", "PrivacyTarget", "claim", "estimate", "undominated"]

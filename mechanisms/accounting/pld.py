@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 from dp_accounting import NeighboringRelation
+from dp_accounting.pld.pld_pmf import PLDPmf, create_pmf_pessimistic_connect_dots
 from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution, from_gaussian_mechanism, identity
 
-from mechanisms.accounting.normal_form import NormalForm, Primitive
+from mechanisms.accounting.normal_form import NormalForm, Primitive, SampledGaussian, SampledPure
+from mechanisms.accounting.randomised_response import Direction, DiscretePair, dominating_pair
 
 NAME = "pld"
 _INTERVAL = 1e-4
 
 
-@functools.lru_cache(maxsize=256)
-def _distribution(primitive: Primitive, interval: float) -> PrivacyLossDistribution:
+def supports(primitive: Primitive) -> bool:
+    """Whether a dominating pair is known: it is not for zCDP, which is weaker than a Gaussian's guarantee."""
+    return type(primitive) in _DISTRIBUTIONS
+
+
+def _gaussian(primitive: SampledGaussian, interval: float) -> PrivacyLossDistribution:
     return from_gaussian_mechanism(
         standard_deviation=primitive.noise_multiplier,
         sensitivity=1.0,
@@ -22,6 +31,31 @@ def _distribution(primitive: Primitive, interval: float) -> PrivacyLossDistribut
         sampling_prob=primitive.rate,
         neighboring_relation=NeighboringRelation.ADD_OR_REMOVE_ONE,
     )
+
+
+def _pure(primitive: SampledPure, interval: float) -> PrivacyLossDistribution:
+    pmfs = [_connect_dots(dominating_pair(primitive, direction), interval) for direction in Direction]
+    return PrivacyLossDistribution(*pmfs)
+
+
+def _connect_dots(pair: DiscretePair, interval: float) -> PLDPmf:
+    # Delta is linear in e^epsilon between two losses, so that the grid points beside each loss carry all of it.
+    scaled = pair.losses / interval
+    grid = np.unique(np.concatenate([np.floor(scaled), np.ceil(scaled)]).astype(np.int64))
+    return create_pmf_pessimistic_connect_dots(
+        interval, grid, pair.hockey_stick(np.asarray(grid * interval, dtype=np.float64))
+    )
+
+
+_DISTRIBUTIONS: dict[type[Primitive], Callable[[Any, float], PrivacyLossDistribution]] = {
+    SampledGaussian: _gaussian,
+    SampledPure: _pure,
+}
+
+
+@functools.lru_cache(maxsize=256)
+def _distribution(primitive: Primitive, interval: float) -> PrivacyLossDistribution:
+    return _DISTRIBUTIONS[type(primitive)](primitive, interval)
 
 
 def epsilon(form: NormalForm, delta: float, interval: float = _INTERVAL) -> float:

@@ -4,22 +4,47 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
+from typing import Any
 
 from prv_accountant.privacy_random_variables import PoissonSubsampledGaussianMechanism
 
-from mechanisms.accounting.normal_form import NormalForm, Primitive
+from mechanisms.accounting.normal_form import Concentrated, NormalForm, Primitive, SampledGaussian, SampledPure
+from mechanisms.accounting.randomised_response import directions, dominating_pair
 
 
-@functools.lru_cache(maxsize=4096)
-def _renyi(primitive: Primitive, order: float) -> float:
+def _gaussian(primitive: SampledGaussian, order: float) -> float:
     mechanism = PoissonSubsampledGaussianMechanism(
         sampling_probability=primitive.rate, noise_multiplier=primitive.noise_multiplier
     )
     return float(mechanism.rdp(order))
 
 
+def _pure(primitive: SampledPure, order: float) -> float:
+    return max(dominating_pair(primitive, direction).renyi(order) for direction in directions(primitive))
+
+
+def _concentrated(primitive: Concentrated, order: float) -> float:
+    return primitive.rho * order
+
+
+_DIVERGENCES: dict[type[Primitive], Callable[[Any, float], float]] = {
+    SampledGaussian: _gaussian,
+    SampledPure: _pure,
+    Concentrated: _concentrated,
+}
+
+
+@functools.lru_cache(maxsize=4096)
+def _renyi(primitive: Primitive, order: float) -> float:
+    return _DIVERGENCES[type(primitive)](primitive, order)
+
+
 def renyi(form: NormalForm, order: float) -> float:
-    """Renyi divergence of order `order` > 1 that the events allow (sampled Gaussians: Mironov, Talwar, Zhang 2019)."""
+    """Renyi divergence of order `order` > 1 that the events allow.
+
+    Sampled Gaussians: Mironov, Talwar, Zhang 2019. Pure steps: exact, of their dominating pair. zCDP: its definition.
+    """
     return sum(count * _renyi(primitive, order) for primitive, count in form.primitives)
 
 
