@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.utils import logging
 
 from mechanisms.errors import ModelUnavailable
 from mechanisms.inference.embedded import HUB_ID, converted, file_digest, gguf_in_wheel
@@ -36,6 +37,7 @@ def load_model(name: str = EMBEDDED) -> TransformersModel:
     Raises:
         ModelUnavailable: it is not on this machine and cannot be fetched, or is not a causal language model.
     """
+    logging.disable_progress_bar()
     source, label = _locate(name)
     device, local = best_device(), _is_local(source)
     try:

@@ -6,6 +6,7 @@ import hashlib
 import importlib.metadata
 import os
 import shutil
+import struct
 import tempfile
 from pathlib import Path
 
@@ -58,7 +59,7 @@ def converted(gguf: Path) -> Path:
         AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name).save_pretrained(partial)
         (partial / "source.sha256").write_text(digest)
         os.replace(partial, folder)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, struct.error) as error:
         if (folder / "config.json").exists():  # another process was faster
             return folder
         raise ModelUnavailable(f"{gguf.name} cannot be read as a GGUF language model.") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -89,10 +90,11 @@ def _parse(text: str) -> pd.DataFrame:
     if not all(names) or len(set(names)) != len(names):
         raise DataError("The first line must name every column, each name once.")
     try:
-        frame = pd.read_csv(
-            io.StringIO(text), sep=delimiter, dtype=str, keep_default_na=False, index_col=False, on_bad_lines="error"
-        )
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError) as error:
+        with warnings.catch_warnings():
+            # pandas only warns where a first row is longer than the header, and cuts it off.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            frame = pd.read_csv(io.StringIO(text), sep=delimiter, dtype=str, keep_default_na=False, index_col=False)
+    except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError, ValueError) as error:
         raise DataError(
             "Some row does not fit the header: check for unbalanced quotes, or cells with unquoted separators."
         ) from error
@@ -185,16 +187,24 @@ def inspect(table: Table, mapping: Mapping) -> Inspection:
     return Inspection(counts, tuple(problems), fatal, duplicates)
 
 
+def to_records(table: Table, mapping: Mapping) -> tuple[Record, ...]:
+    """The usable rows of a mapped file.
+
+    Raises:
+        DataError: a column is missing or chosen twice.
+    """
+    usable = _usable(_mapped(table, mapping), mapping)
+    columns = zip(usable["text"], usable["label"], usable["unit"], strict=True)
+    return tuple(Record(text, label, unit or None) for text, label, unit in columns)
+
+
 def to_dataset(table: Table, mapping: Mapping, name: str, labels: tuple[str, ...]) -> Dataset:
     """The private data set of a mapped file under a confirmed public label set.
 
     Raises:
         DataError: a column is missing, or no row has one of the labels.
     """
-    usable = _usable(_mapped(table, mapping), mapping)
-    columns = zip(usable["text"], usable["label"], usable["unit"], strict=True)
-    records = tuple(Record(text, label, unit or None) for text, label, unit in columns)
-    dataset = Dataset(name, labels, records, by_user=mapping.unit is not None)
+    dataset = Dataset(name, labels, to_records(table, mapping), by_user=mapping.unit is not None)
     if empty := [label for label, units in dataset.units.items() if not units]:
         raise DataError(f"No row has the label '{empty[0]}': correct the label set.")
     return dataset

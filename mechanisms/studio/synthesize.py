@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from mechanisms.errors import DataError, ModelUnavailable, UsageError
 from mechanisms.home import keyed_digest
 from mechanisms.inference import GenerationPrompt, LanguageModel, Session
 from mechanisms.noise import Integers, Randomness, SecureRandomness
-from mechanisms.records import Dataset, Demonstration
+from mechanisms.records import Dataset, Demonstration, Record
 from mechanisms.sampling import Scheme, Seating, poisson_sample, seat_in_slots, seat_in_subsets
 from mechanisms.steps import TokenDistributions
 from mechanisms.studio.demo_set import Certificate, DemoSet
@@ -68,7 +69,7 @@ def synthesize(
     claimed, event = request.claim(), request.event
     run: LedgerRun | None = None
     if request.mechanism.uses_private_rows:
-        digest = keyed_digest(dataset.content())
+        digest = content_digest(dataset)
         run = ledger.begin(dataset.name, dataset.unit, digest, request.mechanism.name, event, claimed)
     before = run.before if run else None
     certificate = Certificate(
@@ -94,15 +95,20 @@ def synthesize(
             for number in range(1, plan.shots + 1):
                 budget = _charge(run, request, label)
                 yield DemoStarted(label, number, budget)
-                writer = _Writer(dataset, request, model, randomness, label, number, curator)
+                units = dataset.units[label]
+                writer = DemonstrationWriter(units, request, model, randomness, label, number, curator)
                 yield from writer.tokens()
-                demonstration = Demonstration(writer.text.strip(), label)
-                demonstrations.append(demonstration)
-                yield DemoCompleted(demonstration, number)
+                demonstrations.append(writer.demonstration)
+                yield DemoCompleted(writer.demonstration, number)
         yield RunCompleted(demo_set.with_demonstrations(tuple(demonstrations)), run.snapshot() if run else None)
     finally:
         if run:
             run.finish()
+
+
+def content_digest(dataset: Dataset) -> str:
+    """Keyed digest of a data set's content: what the ledger knows a file by."""
+    return keyed_digest(dataset.content())
 
 
 def _check(dataset: Dataset, request: SynthesisRequest) -> None:
@@ -127,20 +133,20 @@ def _repeating(written: list[int]) -> set[int]:
     return {written[i + 2] for i in range(len(written) - 2) if tuple(written[i : i + 2]) == last}
 
 
-class _Writer:
-    """Writes one demonstration."""
+class DemonstrationWriter:
+    """Writes one demonstration from the units of one label; the caller has charged it."""
 
     def __init__(
         self,
-        dataset: Dataset,
+        units: Sequence[tuple[Record, ...]],
         request: SynthesisRequest,
         model: LanguageModel,
         randomness: Randomness,
         label: str,
         number: int,
-        curator: bool,
+        curator: bool = False,
     ) -> None:
-        self._units = dataset.units[label]
+        self._units = units
         self._request, self._model, self._randomness = request, model, randomness
         self._label, self._number, self._curator = label, number, curator
         self._prompt = GenerationPrompt(
@@ -152,6 +158,16 @@ class _Writer:
     def text(self) -> str:
         """The demonstration so far."""
         return self._model.decode(self._written)
+
+    @property
+    def demonstration(self) -> Demonstration:
+        """What has been written, as a demonstration."""
+        return Demonstration(self.text.strip(), self._label)
+
+    def whole(self) -> Demonstration:
+        """Write it to the end, without telling about the tokens."""
+        deque(self.tokens(), maxlen=0)
+        return self.demonstration
 
     def tokens(self) -> Iterator[CuratorEvent]:
         """Release up to T tokens; stopping early is decided on released tokens alone."""

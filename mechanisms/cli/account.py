@@ -1,0 +1,81 @@
+"""`calibrate` and `account`: noise for a target, and the cost of given noise."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from typing import Any
+
+from mechanisms.accounting import Claim, PrivacyTarget, claim
+from mechanisms.cli.output import add_json, read, show
+from mechanisms.cli.plan_options import add_plan_options, add_rate_options, composition, mechanism, sampling_plan
+from mechanisms.errors import UsageError
+from mechanisms.privacy_events import Composed
+from mechanisms.sampling import Adjacency, SamplingPlan, sensitivity
+from mechanisms.steps import TokenMechanism
+from mechanisms.studio.demo_set import loads, recompute
+
+
+def add_commands(commands: Any) -> None:
+    """Register both commands."""
+    calibrate = commands.add_parser("calibrate", help="noise for a privacy target")
+    calibrate.add_argument("--epsilon", type=float, required=True)
+    account = commands.add_parser("account", help="epsilon of given noise, or of a demo set")
+    account.add_argument("--from", dest="source", metavar="FILE", help="recompute a demo set's claim")
+    for parser, run in ((calibrate, _calibrate), (account, _account)):
+        add_plan_options(parser)
+        add_rate_options(parser)
+        add_json(parser)
+        parser.set_defaults(run=run)
+    # A demo set carries its own delta.
+    next(action for action in account._actions if action.dest == "delta").required = False
+
+
+def _calibrate(options: argparse.Namespace) -> None:
+    plan = sampling_plan(options)
+    target, compose = PrivacyTarget(options.epsilon, options.delta), composition(options, plan)
+    calibrated = mechanism(options).calibrate(compose, target)
+    event = compose(calibrated.event)
+    show(options, _result(calibrated, plan, event, claim(event, target.delta)))
+
+
+def _account(options: argparse.Namespace) -> None:
+    if options.source:
+        _recompute(options)
+        return
+    if options.delta is None:
+        raise UsageError("Give --delta, or a demo set with --from FILE.")
+    plan = sampling_plan(options)
+    given, compose = mechanism(options, required=True), composition(options, plan)
+    event = compose(given.event)
+    show(options, _result(given, plan, event, claim(event, PrivacyTarget(1.0, options.delta).delta)))
+
+
+def _recompute(options: argparse.Namespace) -> None:
+    demo_set = loads(read(options.source))
+    stated = demo_set.certificate.claim
+    found = recompute(demo_set)
+    document = {
+        "epsilon": found.epsilon,
+        "epsilon_check": found.check,
+        "delta": found.delta,
+        "stated_epsilon": stated.epsilon,
+        "agrees": found.epsilon <= stated.epsilon * 1.02,
+        "private": demo_set.certificate.private,
+        "adjacency": Adjacency.ADD_OR_REMOVE.value,
+        "event": demo_set.certificate.event.to_json(),
+    }
+    show(options, document)
+
+
+def _result(used: TokenMechanism, plan: SamplingPlan, event: Composed, claimed: Claim) -> dict[str, Any]:
+    return {
+        **asdict(used),
+        "epsilon": claimed.epsilon,
+        "epsilon_check": claimed.check,
+        "delta": claimed.delta,
+        "adjacency": Adjacency.ADD_OR_REMOVE.value,
+        "sensitivity": sensitivity(plan.unit_rows),
+        "signal_to_noise": used.signal_to_noise(plan),
+        "event": event.to_json(),
+    }

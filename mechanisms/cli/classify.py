@@ -1,0 +1,79 @@
+"""`query` and `evaluate`: use a demo set."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from mechanisms.cli.output import add_json, progress, read, show
+from mechanisms.inference.catalogue import EMBEDDED, load_model
+from mechanisms.studio.classify import Classifier
+from mechanisms.studio.csv_file import Mapping, read_table, to_records
+from mechanisms.studio.demo_set import DemoSet, loads
+from mechanisms.studio.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, Progress, Scorecard, evaluate
+from mechanisms.studio.public_demonstrations import public_demonstrations
+
+
+def add_commands(commands: Any) -> None:
+    """Register both commands."""
+    query = commands.add_parser("query", help="classify one text with a demo set")
+    query.add_argument("demos", metavar="DEMOS")
+    query.add_argument("text")
+    query.set_defaults(run=_query)
+    test = commands.add_parser("evaluate", help="accuracy on a labelled CSV, beside zero-shot and public-only")
+    test.add_argument("demos", metavar="DEMOS")
+    test.add_argument("--test", required=True, metavar="CSV")
+    test.add_argument("--text-column", default="text")
+    test.add_argument("--label-column", default="label")
+    test.add_argument("--limit", type=int, help="use only the first rows")
+    test.set_defaults(run=_evaluate)
+    for parser in (query, test):
+        parser.add_argument("--model", default=EMBEDDED)
+        add_json(parser)
+
+
+def _query(options: argparse.Namespace) -> None:
+    demo_set = loads(read(options.demos))
+    model = load_model(options.model)
+    classifier = Classifier(model, demo_set.template, demo_set.labels, demo_set.demonstrations)
+    [prediction] = classifier.predict([options.text])
+    document = {
+        "label": demo_set.labels[int(prediction.calibrated.argmax())],
+        "label_raw": demo_set.labels[int(prediction.raw.argmax())],
+        "probabilities": dict(zip(demo_set.labels, prediction.calibrated.tolist(), strict=True)),
+        "probabilities_raw": dict(zip(demo_set.labels, prediction.raw.tolist(), strict=True)),
+    }
+    show(options, document)
+
+
+def _evaluate(options: argparse.Namespace) -> None:
+    demo_set = loads(read(options.demos))
+    mapping = Mapping(options.text_column, options.label_column)
+    rows = to_records(read_table(Path(options.test)), mapping)[: options.limit]
+    model = load_model(options.model)
+    arms = [
+        (ZERO_SHOT, ()),
+        (PUBLIC_ONLY, public_demonstrations(demo_set, model)),
+        (PRIVATE, demo_set.demonstrations),
+    ]
+    document: dict[str, Any] = {"rows": 0}
+    for result in evaluate(model, demo_set.template, demo_set.labels, arms, rows):
+        match result:
+            case Progress(done, total):
+                progress(f"{done} of {total}")
+            case Scorecard():
+                document["rows"] = result.raw.total
+                document[result.name] = _scores(result, demo_set)
+    show(options, document)
+
+
+def _scores(card: Scorecard, demo_set: DemoSet) -> dict[str, Any]:
+    def accuracy(each: Accuracy) -> dict[str, Any]:
+        return {"accuracy": round(each.value, 4), "interval": [round(bound, 4) for bound in each.interval]}
+
+    return {
+        "raw": accuracy(card.raw),
+        "calibrated": accuracy(card.calibrated),
+        "confusion": {"labels": list(demo_set.labels), "counts": card.confusion.tolist()},
+    }

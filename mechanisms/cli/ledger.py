@@ -1,0 +1,51 @@
+"""`ledger`: what data sets have spent."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from typing import Any
+
+from mechanisms.accounting import Cap, PrivacyLedger
+from mechanisms.cli.output import add_json, show
+from mechanisms.errors import UsageError
+
+
+def add_commands(commands: Any) -> None:
+    """Register the command and its three verbs."""
+    parser = commands.add_parser("ledger", help="what data sets have spent, and their caps")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    shown = verbs.add_parser("show", help="spend of one data set, or of all")
+    shown.add_argument("name", nargs="?")
+    cap = verbs.add_parser("cap", help="set what a data set may spend in all; fix it before the first run")
+    cap.add_argument("name")
+    cap.add_argument("--epsilon", type=float, required=True)
+    cap.add_argument("--delta", type=float, required=True)
+    cap.add_argument("--unit", choices=("record", "user"), default="record")
+    export = verbs.add_parser("export", help="every run of every data set")
+    for verb, run in ((shown, _show), (cap, _cap), (export, _export)):
+        add_json(verb)
+        verb.set_defaults(run=run)
+
+
+def _snapshots(ledger: PrivacyLedger, name: str | None = None) -> list[dict[str, Any]]:
+    known = [(each, unit) for each, unit in ledger.names() if name in (None, each)]
+    if name is not None and not known:
+        raise UsageError(f"The ledger knows no data set '{name}'.")
+    return [asdict(ledger.snapshot(each, unit)) for each, unit in known]
+
+
+def _show(options: argparse.Namespace) -> None:
+    show(options, {"data_sets": _snapshots(PrivacyLedger(), options.name)})
+
+
+def _cap(options: argparse.Namespace) -> None:
+    ledger = PrivacyLedger()
+    ledger.set_cap(options.name, options.unit, Cap(options.epsilon, options.delta))
+    show(options, asdict(ledger.snapshot(options.name, options.unit)))
+
+
+def _export(options: argparse.Namespace) -> None:
+    ledger = PrivacyLedger()
+    runs = {name: ledger.history(name) for name in dict.fromkeys(name for name, _ in ledger.names())}
+    show(options, {"data_sets": _snapshots(ledger), "runs": runs})

@@ -1,0 +1,39 @@
+"""Parse, dispatch, and turn errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from mechanisms import __version__
+from mechanisms.cli import account, classify, ledger, models, synthesize
+from mechanisms.errors import StudioError
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = argparse.ArgumentParser(prog="python -m mechanisms", description="Differentially private demonstrations.")
+    top.add_argument("--version", action="version", version=__version__)
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for module in (account, synthesize, classify, ledger, models):
+        module.add_commands(commands)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Returns:
+        0 done, 1 a defect, 2 bad usage or bad input, 3 budget refused, 4 model not available.
+    """
+    options = parser().parse_args(arguments)
+    try:
+        options.run(options)
+    except StudioError as error:
+        print(f"{options.command}: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print(f"{options.command}: stopped; what was charged stays charged.", file=sys.stderr)
+        return 130
+    return 0

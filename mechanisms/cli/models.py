@@ -1,0 +1,27 @@
+"""`models`: what `--model` can name here."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from typing import Any
+
+from mechanisms.cli.output import add_json, show
+from mechanisms.inference.catalogue import EMBEDDED, available_models, load_model
+
+
+def add_commands(commands: Any) -> None:
+    """Register the command."""
+    parser = commands.add_parser("models", help="list the models that can be used here, or prepare one")
+    parser.add_argument("verb", nargs="?", choices=("list", "fetch"), default="list")
+    parser.add_argument("--model", default=EMBEDDED, help="which model to fetch and convert")
+    add_json(parser)
+    parser.set_defaults(run=_models)
+
+
+def _models(options: argparse.Namespace) -> None:
+    if options.verb == "fetch":
+        model = load_model(options.model)
+        show(options, {"name": model.name, "sha256": model.sha256})
+        return
+    show(options, {"models": [asdict(each) for each in available_models()]})

@@ -1,0 +1,58 @@
+"""What commands print: one JSON object with --json, a short table for people otherwise; progress on standard error."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from mechanisms.errors import UsageError
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """The option that every command has."""
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+
+
+def show(options: argparse.Namespace, document: Mapping[str, Any]) -> None:
+    """Print a result."""
+    if options.json:
+        print(json.dumps(document, ensure_ascii=False))
+        return
+    width = max(len(key) for key in document)
+    for key, value in document.items():
+        shown = json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
+        print(f"{key.replace('_', ' '):{width}}  {f'{shown:.6g}' if isinstance(shown, float) else shown}")
+
+
+def progress(message: str) -> None:
+    """Tell a person how far it is."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def write(path: str, text: str) -> None:
+    """Write a result file.
+
+    Raises:
+        UsageError: the place cannot be written.
+    """
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise UsageError(f"Cannot write '{path}': choose another place for --out.") from error
+
+
+def read(path: str) -> str:
+    """Read a text file that the user named.
+
+    Raises:
+        UsageError: it cannot be read as UTF-8.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"Cannot read '{path}'.") from error

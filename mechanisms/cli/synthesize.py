@@ -1,0 +1,121 @@
+"""`synthesize`: demonstrations from a private CSV."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from mechanisms.accounting import PrivacyLedger, PrivacyTarget
+from mechanisms.cli.output import add_json, progress, show, write
+from mechanisms.cli.plan_options import add_plan_options, mechanism, sampling_plan
+from mechanisms.errors import UsageError
+from mechanisms.inference.catalogue import EMBEDDED, load_model
+from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
+from mechanisms.records import Dataset, PromptTemplate, default_template
+from mechanisms.studio.csv_file import Mapping, read_table, to_dataset
+from mechanisms.studio.demo_set import DemoSet
+from mechanisms.studio.events import DemoCompleted, DemoStarted, RunCompleted, RunStarted
+from mechanisms.studio.request import DECLARED_COUNTS, DECLARED_SIZES, LABEL_SET, SynthesisRequest
+from mechanisms.studio.synthesize import content_digest, synthesize
+
+
+def add_commands(commands: Any) -> None:
+    """Register the command."""
+    parser = commands.add_parser("synthesize", help="write private demonstrations from a CSV")
+    parser.add_argument("csv", metavar="CSV")
+    parser.add_argument("--text-column", default="text")
+    parser.add_argument("--label-column", default="label")
+    parser.add_argument("--unit-column", help="user id: the privacy unit becomes all rows of a user")
+    parser.add_argument("--labels", required=True, metavar="A,B,...", help="the public label set")
+    parser.add_argument("--epsilon", type=float, required=True)
+    parser.add_argument("--sizes", metavar="counted|A=n,B=n", help="label sizes that you declare public")
+    parser.add_argument("--name", help="the data set's name in the ledger (default: the file's name)")
+    parser.add_argument("--instruction", help="what a prompt asks for")
+    parser.add_argument("--text-field", help="how prompts call the text (default: the column's name)")
+    parser.add_argument("--label-field", help="how prompts call the label (default: the column's name)")
+    parser.add_argument("--candidates", type=int, default=50, metavar="K")
+    parser.add_argument("--max-record-tokens", type=int, default=64)
+    parser.add_argument("--max-unit-records", type=int, default=3)
+    parser.add_argument("--drop-duplicates", action="store_true")
+    parser.add_argument("--model", default=EMBEDDED)
+    parser.add_argument("--out", metavar="FILE", help="where the demo set goes (default: standard output)")
+    parser.add_argument("--test-seed", type=int, help="reproducible and NOT PRIVATE: for tests only")
+    add_plan_options(parser)
+    add_json(parser)
+    parser.set_defaults(run=_synthesize)
+
+
+def _synthesize(options: argparse.Namespace) -> None:
+    labels = tuple(label.strip() for label in options.labels.split(","))
+    if options.sizes is None:
+        raise UsageError("Say how large each label is: --sizes counted declares the file's counts public.")
+    table = read_table(Path(options.csv))
+    mapping = Mapping(options.text_column, options.label_column, options.unit_column, options.drop_duplicates)
+    dataset = to_dataset(table, mapping, options.name or Path(options.csv).stem, labels)
+    request = _request(options, dataset).calibrated()
+    claimed = request.claim()
+    progress(f"epsilon {claimed.epsilon:.4g} (check {claimed.check:.4g}) at delta {claimed.delta:g}")
+    ledger = PrivacyLedger()
+    digest_warnings = ledger.recognise(dataset.name, content_digest(dataset))
+    for warning in (*table.remarks, *digest_warnings):
+        progress(warning)
+    demo_set = _run(dataset, request, ledger, options)
+    if options.out:
+        write(options.out, demo_set.dumps())
+    if options.json or not options.out:
+        show(options, demo_set.to_json())
+
+
+def _request(options: argparse.Namespace, dataset: Dataset) -> SynthesisRequest:
+    counted = options.sizes == "counted"
+    return SynthesisRequest(
+        labels=dataset.labels,
+        template=_template(options, dataset.labels),
+        plan=sampling_plan(options),
+        mechanism=mechanism(options),
+        target=PrivacyTarget(options.epsilon, options.delta),
+        sizes=dataset.counted_sizes() if counted else _declared_sizes(options.sizes),
+        by_user=dataset.by_user,
+        candidates=options.candidates,
+        max_record_tokens=options.max_record_tokens,
+        max_unit_records=options.max_unit_records,
+        public_inputs=(LABEL_SET, DECLARED_COUNTS if counted else DECLARED_SIZES),
+    )
+
+
+def _template(options: argparse.Namespace, labels: tuple[str, ...]) -> PromptTemplate:
+    text, label = options.text_field or options.text_column, options.label_field or options.label_column
+    usual = default_template(labels, text, label)
+    return PromptTemplate(options.instruction or usual.instruction, usual.text, usual.label)
+
+
+def _declared_sizes(text: str) -> dict[str, int]:
+    try:
+        pairs = [part.rsplit("=", 1) for part in text.split(",")]
+        return {label.strip(): int(size) for label, size in pairs}
+    except ValueError as error:
+        raise UsageError("--sizes takes 'counted', or LABEL=N for every label, separated by commas.") from error
+
+
+def _run(dataset: Dataset, request: SynthesisRequest, ledger: PrivacyLedger, options: argparse.Namespace) -> DemoSet:
+    seeded = options.test_seed is not None
+    randomness: Randomness = SeededRandomness(options.test_seed) if seeded else SecureRandomness()
+    model = load_model(options.model)
+    demo_set: DemoSet | None = None
+    done = 0
+    for event in synthesize(dataset, request, model, ledger, randomness):
+        match event:
+            case RunStarted(budget=budget) if budget:
+                progress(f"'{dataset.name}' has spent {budget.epsilon:.4g} of {budget.cap.epsilon:g} before this run")
+            case DemoStarted(label, number):
+                progress(f"{label}, demonstration {number}: charged, writing")
+            case DemoCompleted():
+                done += 1
+                progress(f"{done} of {len(request.labels) * request.plan.shots} done")
+            case RunCompleted(demo_set=completed):
+                demo_set = completed
+            case _:
+                pass
+    assert demo_set is not None
+    return demo_set

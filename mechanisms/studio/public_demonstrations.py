@@ -1,0 +1,34 @@
+"""The epsilon = 0 arm of a comparison: as many demonstrations from public text alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from mechanisms.accounting import PrivacyTarget
+from mechanisms.inference import LanguageModel
+from mechanisms.noise import SecureRandomness
+from mechanisms.records import Demonstration
+from mechanisms.sampling import SamplingPlan
+from mechanisms.steps import mechanism_class
+from mechanisms.studio.demo_set import DemoSet
+from mechanisms.studio.request import SynthesisRequest
+from mechanisms.studio.synthesize import DemonstrationWriter
+
+
+def public_demonstrations(demo_set: DemoSet, model: LanguageModel) -> tuple[Demonstration, ...]:
+    """Public demonstrations for the same task, of the same number and length as `demo_set`'s."""
+    tokens = int(demo_set.certificate.parameters.get("tokens", 30))
+    per_label = Counter(demonstration.label for demonstration in demo_set.demonstrations)
+    request = SynthesisRequest(
+        labels=demo_set.labels,
+        template=demo_set.template,
+        plan=SamplingPlan(tokens=tokens),
+        mechanism=mechanism_class("public")(),
+        target=PrivacyTarget(1.0, 1e-5),
+        sizes=dict.fromkeys(demo_set.labels, 1),
+    )
+    return tuple(
+        DemonstrationWriter((), request, model, SecureRandomness(), label, number).whole()
+        for label in demo_set.labels
+        for number in range(1, per_label[label] + 1)
+    )

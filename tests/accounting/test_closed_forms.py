@@ -1,0 +1,91 @@
+"""Accountants against closed forms and against each other."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from mechanisms.accounting import claim
+from mechanisms.accounting.normal_form import normal_form
+from mechanisms.accounting.rdp import renyi, to_epsilon
+from mechanisms.errors import AccountingError
+from mechanisms.privacy_events import Approximate, Composed, Gaussian, Poisson, Repeat, from_json
+from mechanisms.sampling import SamplingPlan, Scheme
+from mechanisms.steps.gaussian import GaussianMechanism
+
+
+def one(*events):
+    return Composed("label", (("only", tuple(events)),))
+
+
+def gaussian_epsilon(multiplier: float, delta: float) -> float:
+    """Balle and Wang 2018, theorem 8."""
+
+    def excess(epsilon: float) -> float:
+        a, b = 1 / (2 * multiplier), epsilon * multiplier
+        return norm.cdf(a - b) - math.exp(epsilon + norm.logcdf(-a - b)) - delta
+
+    return brentq(excess, 0, 100)
+
+
+@pytest.mark.parametrize("multiplier", [2.0, 8.0, 30.0])
+@pytest.mark.parametrize("tokens", [1, 30, 100])
+def test_per_demonstration_at_full_rate_is_one_gaussian(multiplier, tokens):
+    plan = SamplingPlan(Scheme.PER_DEMONSTRATION, subsets=50, tokens=tokens)
+    event = plan.compose(GaussianMechanism(multiplier).event, {"a": 50}, 1e-5)
+    found = claim(event, 1e-5)
+    expected = gaussian_epsilon(multiplier / math.sqrt(tokens), 1e-5)
+    assert expected <= found.epsilon <= expected * 1.01 + 0.006
+
+
+def test_random_settings_agree_within_two_percent():
+    generator = np.random.default_rng(7)
+    checked = 0
+    while checked < 20:
+        tokens, shots = int(generator.integers(5, 120)), int(generator.integers(1, 5))
+        rate, multiplier = float(10 ** generator.uniform(-3, 0)), float(10 ** generator.uniform(-0.2, 1.6))
+        delta = float(10 ** generator.uniform(-8, -5))
+        plan = SamplingPlan(Scheme.PER_DEMONSTRATION, tokens=tokens, shots=shots)
+        event = one(*plan.label_events(GaussianMechanism(multiplier).event, rate))
+        try:
+            found = claim(event, delta)
+        except AccountingError:
+            continue
+        if 0.05 < found.epsilon < 50:
+            assert found.check == pytest.approx(found.epsilon, rel=0.02, abs=0.001), (tokens, shots, rate, multiplier)
+            checked += 1
+
+
+def test_renyi_bound_is_above_the_claim_and_near_it():
+    event = one(Repeat(100, Poisson(0.05, Gaussian(2.0))))
+    found = claim(event, 1e-5).epsilon
+    form = normal_form(event.lists[0][1])
+    bound = min(to_epsilon(renyi(form, order), order, 1e-5) for order in (4, 6, 8, 12, 16, 24, 32))
+    assert found <= bound <= 1.4 * found
+
+
+def test_failures_come_out_of_delta():
+    plain, failing = one(Gaussian(2.0)), one(Gaussian(2.0), Approximate(9e-6))
+    assert claim(failing, 1e-5).epsilon == pytest.approx(claim(plain, 1e-6).epsilon, rel=0.01)
+    with pytest.raises(AccountingError, match="delta"):
+        claim(one(Gaussian(2.0), Approximate(2e-5)), 1e-5)
+
+
+def test_lists_compose_apart_and_the_maximum_is_last():
+    cheap, dear = (Gaussian(8.0),), (Gaussian(4.0), Gaussian(4.0))
+    together = Composed("label", (("a", cheap), ("b", dear)))
+    assert claim(together, 1e-5).epsilon == pytest.approx(gaussian_epsilon(4 / math.sqrt(2), 1e-5), rel=0.01, abs=0.006)
+
+
+def test_too_little_noise_is_refused_not_guessed():
+    with pytest.raises(AccountingError, match="noise"):
+        claim(one(Repeat(1000, Gaussian(0.01))), 1e-5)
+
+
+def test_events_survive_json():
+    event = one(Repeat(3, Poisson(0.25, Gaussian(1.5))), Approximate(1e-9))
+    assert from_json(event.to_json()) == event

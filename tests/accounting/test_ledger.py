@@ -1,0 +1,141 @@
+"""The ledger: charges before releases, caps that refuse, nothing private on disk."""
+
+from __future__ import annotations
+
+import stat
+import threading
+
+import pytest
+
+from mechanisms.accounting import Cap, PrivacyLedger, claim
+from mechanisms.accounting.filter import Spend, usage
+from mechanisms.errors import BudgetRefused, UsageError
+from mechanisms.privacy_events import Composed, Gaussian, Repeat
+
+DELTA = 1e-6
+
+
+def run_event(multiplier: float = 4.0, shots: int = 1) -> Composed:
+    return Composed("label", tuple((label, (Repeat(shots, Gaussian(multiplier)),)) for label in ("a", "b")))
+
+
+def begin(ledger: PrivacyLedger, name="clinic", unit="record", digest="d1", event=None):
+    event = event or run_event()
+    return ledger.begin(name, unit, digest, "gaussian", event, claim(event, DELTA))
+
+
+def test_a_run_costs_its_claim_once_it_has_charged():
+    ledger = PrivacyLedger()
+    run = begin(ledger)
+    run.charge("a", (Gaussian(4.0),))
+    run.finish()
+    spent = ledger.snapshot("clinic", "record")
+    assert 0 < spent.epsilon <= claim(run_event(), DELTA).epsilon
+    assert spent.runs == 1
+
+
+def test_a_run_that_released_nothing_costs_nothing():
+    ledger = PrivacyLedger()
+    begin(ledger).finish()
+    assert ledger.snapshot("clinic", "record").epsilon == 0
+
+
+def test_a_crash_before_the_end_leaves_everything_planned_spent():
+    begin(PrivacyLedger(), event=run_event(shots=5))
+    after_restart = PrivacyLedger().snapshot("clinic", "record")
+    assert after_restart.epsilon > 0
+
+
+def test_charges_never_shrink_the_spend():
+    ledger = PrivacyLedger()
+    spends = []
+    for _ in range(3):
+        run = begin(ledger)
+        for label in ("a", "b"):
+            run.charge(label, (Gaussian(4.0),))
+            spends.append(ledger.snapshot("clinic", "record").epsilon)
+        run.finish()
+        spends.append(ledger.snapshot("clinic", "record").epsilon)
+    assert spends == sorted(spends)
+    assert spends[-1] > spends[0]
+
+
+def test_the_cap_refuses_before_anything_is_written():
+    ledger = PrivacyLedger()
+    ledger.set_cap("clinic", "record", Cap(1.5, 1e-4))
+    run = begin(ledger)
+    run.charge("a", (Gaussian(4.0),))
+    run.finish()
+    before = ledger.snapshot("clinic", "record")
+    with pytest.raises(BudgetRefused, match="allows epsilon 1.5"):
+        begin(ledger, event=run_event(1.0))
+    assert ledger.snapshot("clinic", "record") == before
+
+
+def test_two_tabs_cannot_overspend_together():
+    ledger = PrivacyLedger()
+    cost = claim(run_event(), DELTA).epsilon
+    ledger.set_cap("clinic", "record", Cap(1.2 * cost, 1e-4))
+    outcomes: list[str] = []
+
+    def start() -> None:
+        try:
+            begin(PrivacyLedger())
+            outcomes.append("reserved")
+        except BudgetRefused:
+            outcomes.append("refused")
+
+    threads = [threading.Thread(target=start) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outcomes.count("reserved") == 1
+
+
+def test_units_have_ledgers_of_their_own():
+    ledger = PrivacyLedger()
+    begin(ledger, unit="user").charge("a", (Gaussian(4.0),))
+    assert ledger.snapshot("clinic", "record").epsilon == 0
+    assert ledger.snapshot("clinic", "user").epsilon > 0
+
+
+def test_edited_and_renamed_files_are_recognised():
+    ledger = PrivacyLedger()
+    begin(ledger, digest="d1").finish()
+    assert ledger.recognise("clinic", "d1") == []
+    assert "differs" in ledger.recognise("clinic", "d2")[0]
+    assert "'clinic'" in ledger.recognise("other", "d1")[0]
+
+
+def test_labels_of_different_contents_do_not_compose_in_parallel():
+    cap = Cap(100.0, 1e-3)
+    a = Spend("d1", 1.0, DELTA, {"a": (Gaussian(4.0),)})
+    b_same, b_edited = (Spend(part, 1.0, DELTA, {"b": (Gaussian(4.0),)}) for part in ("d1", "d2"))
+    assert usage([a, b_edited], cap).epsilon > usage([a, b_same], cap).epsilon
+
+
+def test_the_smallest_bound_is_claimed():
+    cap = Cap(100.0, 1e-3)
+    epsilon = claim(Composed("label", (("a", (Gaussian(4.0),)),)), DELTA).epsilon
+    single = Spend("d1", epsilon, DELTA, {"a": (Gaussian(4.0),)})
+    few, many = usage([single], cap), usage([single] * 40, cap)
+    assert few.epsilon <= epsilon
+    assert many.bound == "renyi filter"
+    assert many.epsilon < 40 * epsilon
+
+
+def test_a_cap_cannot_be_set_below_what_is_spent():
+    ledger = PrivacyLedger()
+    begin(ledger).charge("a", (Gaussian(4.0),))
+    with pytest.raises(UsageError, match="already spent"):
+        ledger.set_cap("clinic", "record", Cap(0.01, 1e-4))
+
+
+def test_files_are_the_users_alone(data_folder):
+    PrivacyLedger().snapshot("clinic", "record")
+    from mechanisms.home import keyed_digest
+
+    keyed_digest(["x"])
+    for path in data_folder.iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path.name

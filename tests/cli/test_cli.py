@@ -1,0 +1,122 @@
+"""The command line on a small file and the real model: JSON, exit codes, one-line errors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mechanisms.cli.main import main
+from mechanisms.studio.demo_set import loads
+from mechanisms.studio.examples import EXAMPLES
+
+BANK = EXAMPLES[1].path
+SMALL = "--labels Cards,Fraud --delta 1e-5 --sizes counted --subsets 6 --tokens 4 --candidates 10"
+COLUMNS = "--text-column text --label-column topic"
+
+
+def run(capsys, line: str, *extra: str) -> tuple[int, str, str]:
+    try:
+        code = main([*line.split(), *extra])
+    except SystemExit as stop:  # argparse
+        code = int(stop.code or 0)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_from_csv_to_answers(capsys, tmp_path):
+    demos = str(tmp_path / "demos.json")
+    code, _, err = run(capsys, f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 2 --out {demos}")
+    assert code == 0, err
+    demo_set = loads(Path(demos).read_text())
+    assert [d.label for d in demo_set.demonstrations] == ["Cards", "Fraud"]
+    assert demo_set.certificate.private
+    assert demo_set.certificate.unit == "record"
+
+    code, out, _ = run(capsys, f"account --json --from {demos}")
+    assert code == 0
+    assert json.loads(out)["epsilon"] == pytest.approx(demo_set.certificate.claim.epsilon)
+
+    code, out, _ = run(capsys, f"query {demos} --json", "Somebody used my card without asking me.")
+    answer = json.loads(out)
+    assert code == 0
+    assert answer["label"] in demo_set.labels
+    assert sum(answer["probabilities"].values()) == pytest.approx(1)
+
+    code, out, _ = run(capsys, f"evaluate {demos} --test {BANK} {COLUMNS} --limit 24 --json")
+    report = json.loads(out)
+    assert code == 0
+    for arm in ("zero-shot", "public-only", "private demonstrations"):
+        low, high = report[arm]["calibrated"]["interval"]
+        assert 0 <= low <= report[arm]["calibrated"]["accuracy"] <= high <= 1
+
+    code, out, _ = run(capsys, "ledger show bank_support --json")
+    assert code == 0
+    assert 0 < json.loads(out)["data_sets"][0]["epsilon"] <= 2
+
+
+def test_a_user_column_makes_users_the_unit(capsys, tmp_path):
+    clinic, demos = EXAMPLES[0].path, str(tmp_path / "demos.json")
+    line = f"synthesize {clinic} --text-column message --label-column department --unit-column patient --epsilon 8"
+    rest = "--labels Cardiology,Pediatrics --delta 1e-5 --sizes counted --subsets 6 --tokens 3 --candidates 10"
+    code, _, err = run(capsys, f"{line} {rest} --out {demos}")
+    assert code == 0, err
+    demo_set = loads(Path(demos).read_text())
+    assert demo_set.certificate.unit == "user"
+    assert [name for name, _ in demo_set.certificate.event] == ["all"]
+
+
+def test_a_test_seed_marks_the_export(capsys):
+    code, out, _ = run(capsys, f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 2 --test-seed 3 --json")
+    privacy = json.loads(out)["privacy"]
+    assert code == 0
+    assert privacy["private"] is False
+    assert "seed" in privacy["reason"]
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "message"),
+    [
+        ("calibrate --epsilon 1 --delta 1e-5", 2, "sampling rate"),
+        ("calibrate --epsilon 1 --delta 1e-5 --rate 0.1 --size 100 --expected-sample 50", 2, "disagrees"),
+        ("calibrate --epsilon 1 --delta 1e-5 --expected-sample 50", 2, "--size"),
+        ("calibrate --epsilon -1 --delta 1e-5 --rate 0.1", 2, "Epsilon"),
+        ("calibrate --epsilon 1 --delta 2 --rate 0.1", 2, "Delta"),
+        ("calibrate --epsilon 1 --delta 1e-5 --rate 3", 2, "--rate"),
+        ("calibrate --epsilon 1 --delta 1e-5 --rate 0.1 --tokens 0", 2, "tokens"),
+        ("account --delta 1e-5 --rate 0.1", 2, "--noise-multiplier"),
+        ("account --rate 0.1 --noise-multiplier 1", 2, "--delta"),
+        ("account --noise-multiplier 0 --delta 1e-5 --rate 0.1", 2, "--noise-multiplier"),
+        ("account --noise-multiplier 0.002 --delta 1e-5 --rate 1", 3, "noise"),
+        ("account --from nowhere.json", 2, "nowhere.json"),
+        ("query nowhere.json text", 2, "nowhere.json"),
+        ("ledger show nobody", 2, "nobody"),
+        (f"synthesize nowhere.csv {COLUMNS} {SMALL} --epsilon 1", 2, "nowhere.csv"),
+        (f"synthesize {BANK} --text-column body --label-column topic {SMALL} --epsilon 1", 2, "body"),
+        (f"synthesize {BANK} {COLUMNS} --labels Cards,Cats --delta 1e-5 --sizes counted --epsilon 1", 2, "Cats"),
+        (f"synthesize {BANK} {COLUMNS} --labels Cards,Fraud --delta 1e-5 --epsilon 1", 2, "--sizes"),
+        (f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 1 --sizes Cards=x", 2, "LABEL=N"),
+        (f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 1 --model no/such-folder/here", 4, "not available"),
+    ],
+)
+def test_bad_usage_gets_one_line_and_its_exit_code(capsys, line, code, message):
+    found, out, err = run(capsys, line)
+    last = err.strip().splitlines()[-1]
+    assert (found, out) == (code, "")
+    assert message in last
+    assert "Traceback" not in err
+
+
+def test_a_refused_budget_is_exit_code_three(capsys):
+    run(capsys, "ledger cap bank_support --epsilon 0.5 --delta 1e-4")
+    code, _, err = run(capsys, f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 2")
+    assert code == 3
+    assert "allows epsilon 0.5" in err
+
+
+@pytest.mark.parametrize("command", ["", "calibrate", "account", "synthesize", "query", "evaluate", "ledger", "models"])
+def test_every_command_has_help(capsys, command):
+    code, out, _ = run(capsys, f"{command} --help")
+    assert code == 0
+    assert "usage" in out

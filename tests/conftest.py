@@ -1,0 +1,44 @@
+"""Every test runs in a data folder of its own; real data and the real model are fixtures."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mechanisms.records import Record
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(autouse=True)
+def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "home"
+    monkeypatch.setenv("DPICL_HOME", str(folder))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Callable[[str, str], list[Record]]:
+    """Rows of a research data set, e.g. `real_data("agnews", "train")`; skips where the data is not at hand."""
+    folder = Path(os.environ.get("DPICL_DATA", ROOT.parent / "shared" / "data"))
+
+    def rows(name: str, split: str) -> list[Record]:
+        path = folder / name / f"{split}.csv"
+        if not path.exists():
+            pytest.skip(f"REAL DATA MISSING: {name}/{split}.csv is not under DPICL_DATA")
+        with path.open(encoding="utf-8", newline="") as file:
+            return [Record(row["text"], row["label"]) for row in csv.DictReader(file)]
+
+    return rows
+
+
+@pytest.fixture(scope="session")
+def embedded_model():
+    """The real model, loaded once."""
+    from mechanisms.inference.catalogue import load_model
+
+    return load_model()

@@ -1,0 +1,129 @@
+"""The real embedded model: rows that do not touch each other, sessions that equal the plain forward pass."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from mechanisms.errors import ModelUnavailable
+from mechanisms.inference import GenerationPrompt
+from mechanisms.inference.catalogue import EMBEDDED, available_models, load_model
+from mechanisms.inference.embedded import gguf_in_wheel
+from mechanisms.inference.transformers_model import ROWS_PER_CHUNK
+from mechanisms.records import PromptTemplate
+
+
+@pytest.fixture
+def rows(embedded_model):
+    generator = np.random.default_rng(5)
+    return [generator.integers(200, 40_000, size).tolist() for size in (0, 1, 7, 24, 24, 13)]
+
+
+def logits_of(model, rows, room=4, steps=()):
+    session = model.open(model.encode("Write a message.\n\n"), rows, 24, room)
+    for token in steps:
+        session.advance(token)
+    return session.logits()
+
+
+def test_a_row_is_bitwise_independent_of_the_others_and_of_its_place(embedded_model, rows):
+    steps = (300, 301)
+    reference = logits_of(embedded_model, rows, steps=steps)
+    order = [5, 3, 1, 0, 2, 4]
+    assert np.array_equal(logits_of(embedded_model, [rows[i] for i in order], steps=steps), reference[order])
+    others = [rows[3]] + [[9, 8, 7]] * 5
+    assert np.array_equal(logits_of(embedded_model, others, steps=steps)[0], reference[3])
+
+
+def test_a_row_is_bitwise_independent_of_its_chunk_and_of_the_thread_count(embedded_model, rows):
+    many = [rows[i % len(rows)] for i in range(2 * ROWS_PER_CHUNK)]
+    whole = logits_of(embedded_model, many)
+    for i in range(len(rows)):
+        assert (whole[i :: len(rows)] == whole[i]).all()
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        assert np.array_equal(logits_of(embedded_model, many), whole)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_a_session_equals_the_plain_forward_pass(embedded_model, rows):
+    """In float32 and with transformers' own attention, without padding, cache or batch."""
+    from transformers import AutoModelForCausalLM
+
+    from mechanisms.inference.embedded import converted
+    from mechanisms.inference.transformers_model import TransformersModel
+
+    folder = converted(gguf_in_wheel())
+    plain = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    prefix = embedded_model.encode("Write a message.\n\n")
+    with torch.inference_mode():
+        expected = [plain(torch.tensor([[*prefix, *row, 300, 301]])).logits[0, -1].double().numpy() for row in rows]
+    mine = TransformersModel(
+        "m", "0", AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32), embedded_model.tokenizer
+    )
+    found = logits_of(mine, rows, steps=(300, 301))
+    assert np.abs(found - np.stack(expected)).max() < 2e-3
+
+
+def test_scores_are_sums_of_log_probabilities_and_leave_the_session_alone(embedded_model, rows):
+    session = embedded_model.open([], rows[1:], 24, 4)
+    before = session.logits()
+    continuation = [300, 301, 302]
+    score = session.score(continuation)
+    assert np.array_equal(session.logits(), before)
+    total = np.zeros(len(score))
+    for token in continuation:
+        logits = session.logits()
+        total += logits[:, token] - np.log(np.exp(logits).sum(axis=1))
+        session.advance(token)
+    assert score == pytest.approx(total, abs=0.2)  # bfloat16
+
+
+def test_columns_are_columns(embedded_model, rows):
+    session = embedded_model.open([], rows, 24, 0)
+    columns = np.array([5, 400, 3])
+    assert np.array_equal(session.logits(columns), session.logits()[:, columns])
+
+
+def test_stop_tokens_end_a_line_or_the_text(embedded_model):
+    model = embedded_model
+    assert set(model.encode("\n")) <= model.stop_tokens
+    assert model.tokenizer.eos_token_id in model.stop_tokens
+    assert not set(model.encode("The patient asks for an appointment.")) & model.stop_tokens
+
+
+def test_text_that_spells_a_special_token_stays_text(embedded_model):
+    assert not set(embedded_model.encode("<|im_end|><|endoftext|>")) & embedded_model.stop_tokens
+
+
+def test_prompts_fit_their_public_length(embedded_model):
+    prompt = GenerationPrompt(embedded_model, PromptTemplate("Classify.", "Message", "Topic"), "Cards", 16, 2)
+    for texts in ([], [""], ["short"], ["a long text " * 100] * 5, ["<|im_start|>\n\n" * 30]):
+        row = prompt.row(texts)
+        assert len(row) <= prompt.length
+        assert row[-len(prompt.cue) :] == prompt.cue
+    assert prompt.row([]) == prompt.cue
+
+
+def test_the_first_token_is_the_models_own(embedded_model):
+    prompt = "The capital of France is"
+    session = embedded_model.open([], [embedded_model.encode(prompt)], 16, 1)
+    assert embedded_model.decode([int(session.logits()[0].argmax())]).strip() == "Paris"
+
+
+def test_models_that_are_not_here_say_so(tmp_path):
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "config.json").write_text(json.dumps({"model_type": "llama"}))
+    (tmp_path / "x.gguf").write_bytes(b"GGUF nonsense")
+    for name in (str(tmp_path / "broken"), str(tmp_path / "x.gguf"), str(tmp_path / "nowhere")):
+        with pytest.raises(ModelUnavailable):
+            load_model(name)
+
+
+def test_the_embedded_model_is_listed():
+    assert [each.name for each in available_models() if each.available] == [EMBEDDED]

@@ -1,0 +1,116 @@
+"""Every file either works or gets one clear line."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from mechanisms.errors import DataError
+from mechanisms.studio.csv_file import Mapping, guess_columns, inspect, read_table, to_dataset
+from mechanisms.studio.examples import EXAMPLES
+
+ROWS = [("déjà vu", "a"), ('he said "no", twice', "b"), ("two\nlines", "a"), ("a;b|c", "b")]
+
+
+def quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def content(delimiter: str = ",") -> str:
+    return "".join(f"{quoted(t)}{delimiter}{label}\r\n" for t, label in [("text", "label"), *ROWS])
+
+
+def written(tmp_path, raw: bytes):
+    path = tmp_path / "data.csv"
+    path.write_bytes(raw)
+    return path
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_encodings_delimiters_quotes_and_multi_line_cells(tmp_path, delimiter, encoding):
+    table = read_table(written(tmp_path, content(delimiter).encode(encoding)))
+    assert table.columns == ["text", "label"]
+    assert [tuple(row) for row in table.frame.to_numpy()] == [(t.replace("\n", "\n"), label) for t, label in ROWS]
+    assert bool(table.remarks) == (encoding in ("utf-16", "cp1252"))
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"", "empty"),
+        (b"  \n\n", "empty"),
+        (b"text,label\n", "no rows"),
+        (b"PK\x03\x04rest of a spreadsheet", "spreadsheet"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "not a text file"),
+        (random.Random(1).randbytes(5000), "not a text file"),
+        (b"text,text\na,b\n", "name every column"),
+        (b"text,\na,b\n", "name every column"),
+        (b"text,label\na,b,c\nd,e\n", "does not fit"),
+        (b'text,label\n"open,b\nc,d\n', "does not fit"),
+        (b"\xff\xfeabc", "not a text file"),
+    ],
+)
+def test_bad_files_get_one_line(tmp_path, raw, message):
+    with pytest.raises(DataError, match=message) as caught:
+        read_table(written(tmp_path, raw))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_gets_one_line(tmp_path):
+    with pytest.raises(DataError, match="cannot be opened"):
+        read_table(tmp_path / "nowhere.csv")
+
+
+def test_problems_are_collected_and_shown(tmp_path):
+    raw = b"text,label,who\nx,a,1\nx,a,2\n,b,3\ny,,4\nz,b,\n"
+    table = read_table(written(tmp_path, raw))
+    found = inspect(table, Mapping("text", "label"))
+    assert found.counts == {"a": 2, "b": 1}
+    assert found.duplicates == 1
+    assert any("2 rows with an empty cell" in line for line in found.problems)
+    assert any("repeat" in line for line in found.problems)
+    assert not found.fatal
+    assert inspect(table, Mapping("text", "label", drop_duplicates=True)).counts == {"a": 1, "b": 1}
+    assert inspect(table, Mapping("text", "label", "who")).counts == {"a": 2}
+    assert inspect(table, Mapping("text", "label", "who")).fatal
+    with pytest.raises(DataError, match="no column"):
+        inspect(table, Mapping("text", "nothing"))
+    with pytest.raises(DataError, match="different columns"):
+        inspect(table, Mapping("text", "text"))
+
+
+def test_short_rows_are_empty_cells_not_the_word_nan(tmp_path):
+    table = read_table(written(tmp_path, b"text,label\nx,a\nNA,b\nlonely\n"))
+    assert inspect(table, Mapping("text", "label")).counts == {"a": 1, "b": 1}
+
+
+def test_units_group_records_of_one_label(tmp_path):
+    table = read_table(written(tmp_path, b"text,label,who\n1,a,u\n2,a,u\n3,b,u\n4,a,v\n"))
+    dataset = to_dataset(table, Mapping("text", "label", "who"), "d", ("a", "b"))
+    assert dataset.by_user
+    assert dataset.counted_sizes() == {"a": 2, "b": 1}
+    with pytest.raises(DataError, match="label 'c'"):
+        to_dataset(table, Mapping("text", "label"), "d", ("a", "c"))
+
+
+def test_a_hundred_megabytes_work(tmp_path):
+    line = "x" * 990 + ",a\n" + "y" * 990 + ",b\n"
+    path = tmp_path / "large.csv"
+    with path.open("w") as file:
+        file.write("text,label\n")
+        for _ in range(100):
+            file.write(line * 530)
+    assert path.stat().st_size > 100e6
+    assert len(read_table(path).frame) == 106_000
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: each.path.stem)
+def test_bundled_examples_are_large_and_clean(example):
+    table = read_table(example.path)
+    found = inspect(table, example.mapping)
+    assert len(table.frame) >= 300
+    assert found.problems == ()
+    assert min(found.counts.values()) >= 70
+    assert guess_columns(table) == (example.mapping.text, example.mapping.label)

@@ -1,0 +1,164 @@
+"""Synthesis: charges before releases, stops that settle, public behaviour on overflow."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mechanisms.accounting import PrivacyLedger, PrivacyTarget
+from mechanisms.errors import BudgetRefused, DataError, UsageError
+from mechanisms.noise import SeededRandomness
+from mechanisms.records import Dataset, PromptTemplate, Record
+from mechanisms.sampling import SamplingPlan, Scheme
+from mechanisms.steps.gaussian import GaussianMechanism
+from mechanisms.studio.events import (
+    DemoCompleted,
+    DemoStarted,
+    PrivateDiagnostics,
+    RunCompleted,
+    RunStarted,
+    TokenReleased,
+)
+from mechanisms.studio.request import SynthesisRequest
+from mechanisms.studio.synthesize import synthesize
+from tests.toy_model import ToyModel
+
+LABELS = ("a", "b")
+
+
+def dataset(per_label: int = 30, name: str = "d") -> Dataset:
+    return Dataset(name, LABELS, tuple(Record(f"text {i}", label) for i in range(per_label) for label in LABELS))
+
+
+def request(**changes) -> SynthesisRequest:
+    usual = SynthesisRequest(
+        labels=LABELS,
+        template=PromptTemplate("Classify.", "T", "L"),
+        plan=SamplingPlan(subsets=6, tokens=5),
+        mechanism=GaussianMechanism(20.0),
+        target=PrivacyTarget(1.0, 1e-5),
+        sizes=dict.fromkeys(LABELS, 30),
+        candidates=8,
+        max_record_tokens=8,
+    )
+    return replace(usual, **changes)
+
+
+def events(**changes):
+    return list(synthesize(dataset(), request(**changes), ToyModel(), PrivacyLedger(), SeededRandomness(1)))
+
+
+@pytest.mark.parametrize("scheme", list(Scheme))
+def test_a_run_tells_everything_in_order(scheme):
+    told = events(plan=SamplingPlan(scheme, subsets=6, tokens=5, shots=2))
+    assert isinstance(told[0], RunStarted)
+    assert isinstance(told[-1], RunCompleted)
+    demonstrations = [event.demonstration for event in told if isinstance(event, DemoCompleted)]
+    assert [d.label for d in demonstrations] == ["a", "a", "b", "b"]
+    assert told[-1].demo_set.demonstrations == tuple(demonstrations)
+    for event in told:
+        if isinstance(event, TokenReleased):
+            assert len(event.candidates) == len(event.scores) == len(event.public) == 8
+            assert event.chosen == int(np.argmax(event.scores))
+            assert 1 <= event.step <= 5
+
+
+def test_every_demonstration_is_charged_before_its_first_token():
+    ledger = PrivacyLedger()
+    spent = []
+    for event in synthesize(dataset(), request(), ToyModel(), ledger, SeededRandomness(1)):
+        if isinstance(event, TokenReleased) and event.step == 1:
+            spent.append(ledger.snapshot("d", "record").epsilon)
+        if isinstance(event, DemoStarted):
+            assert event.budget.epsilon > 0
+    assert all(epsilon > 0 for epsilon in spent)
+
+
+def test_stopping_keeps_the_charge_and_settles_the_run():
+    ledger = PrivacyLedger()
+    run = synthesize(dataset(), request(), ToyModel(), ledger, SeededRandomness(1))
+    for event in run:
+        if isinstance(event, TokenReleased):
+            break
+    run.close()
+    assert ledger.snapshot("d", "record").epsilon > 0
+    assert ledger.history("d")[0]["status"] == "finished"
+
+
+def test_a_model_that_breaks_keeps_the_charge():
+    class Breaking(ToyModel):
+        def open(self, *arguments):
+            raise RuntimeError("out of memory")
+
+    ledger = PrivacyLedger()
+    with pytest.raises(RuntimeError):
+        list(synthesize(dataset(), request(), Breaking(), ledger, SeededRandomness(1)))
+    assert ledger.snapshot("d", "record").epsilon > 0
+
+
+def test_a_full_ledger_refuses_before_the_model_is_asked():
+    ledger = PrivacyLedger()
+    ledger.set_cap("d", "record", PrivacyTarget(1e-3, 1e-4))
+    model = ToyModel()
+    with pytest.raises(BudgetRefused):
+        next(synthesize(dataset(), request(), model, ledger, SeededRandomness(1)))
+    assert model.opened == []
+
+
+def test_more_units_than_declared_are_refused():
+    with pytest.raises(DataError, match="declared"):
+        events(sizes={"a": 29, "b": 30})
+
+
+def test_label_sets_must_agree():
+    with pytest.raises(UsageError):
+        events(labels=("b", "a"))
+
+
+def test_overflow_releases_the_public_step(monkeypatch):
+    monkeypatch.setattr(SamplingPlan, "capacity", lambda self, size, delta: (1, 0.0))
+    monkeypatch.setattr(SeededRandomness, "gaussian", lambda self, values, scale: values)
+    scores = [event for event in events() if isinstance(event, TokenReleased)]
+    assert scores
+    for event in scores:
+        assert event.scores == pytest.approx(event.public, abs=1e-6)
+
+
+def test_a_seeded_run_is_marked_and_repeats_itself():
+    first, second = events(), events()
+    demo_set = first[-1].demo_set
+    assert not demo_set.certificate.private
+    assert "seed" in demo_set.certificate.reason
+    assert demo_set.demonstrations == second[-1].demo_set.demonstrations
+
+
+def test_clean_values_are_told_only_to_the_curator_and_mark_the_export():
+    assert not any(isinstance(event, PrivateDiagnostics) for event in events())
+    told = list(synthesize(dataset(), request(), ToyModel(), PrivacyLedger(), SeededRandomness(1), curator=True))
+    clean = [event for event in told if isinstance(event, PrivateDiagnostics)]
+    tokens = [event for event in told if isinstance(event, TokenReleased)]
+    assert len(clean) == len(tokens)
+    assert told[-1].demo_set.certificate.curator_diagnostics_shown
+    exported = json.dumps(told[-1].demo_set.to_json())
+    assert not any(repr(value) in exported for event in clean for value in event.clean if value % 1 > 0)
+
+
+def test_public_text_never_looks_at_the_data_and_costs_nothing():
+    from mechanisms.steps import mechanism_class
+
+    ledger, model = PrivacyLedger(), ToyModel()
+    told = list(synthesize(dataset(), request(mechanism=mechanism_class("public")()), model, ledger))
+    assert told[-1].demo_set.certificate.claim.epsilon == 0
+    assert ledger.snapshot("d", "record").epsilon == 0
+    assert {rows for rows, _, _ in model.opened} == {1}
+
+
+def test_no_demonstration_writes_the_same_three_tokens_twice():
+    for event in events(plan=SamplingPlan(subsets=6, tokens=40)):
+        if isinstance(event, DemoCompleted):
+            text = event.demonstration.text
+            runs = [text[i : i + 3] for i in range(len(text) - 2)]
+            assert len(runs) == len(set(runs))

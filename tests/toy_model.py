@@ -1,0 +1,59 @@
+"""A language model over bytes whose logits are a fixed pseudo-random function of the row's tokens: fast, and as
+sensitive to every token as a model can be."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+VOCABULARY = 128
+
+
+class ToySession:
+    def __init__(self, rows: list[list[int]], sharpness: float) -> None:
+        self.rows, self.sharpness = rows, sharpness
+
+    def _row(self, tokens: list[int]) -> np.ndarray:
+        seed = int.from_bytes(hashlib.sha256(bytes(tokens)).digest()[:8], "big")
+        return np.random.default_rng(seed).normal(size=VOCABULARY) * self.sharpness
+
+    def logits(self, columns=None):
+        logits = np.stack([self._row(row) for row in self.rows])
+        return logits if columns is None else logits[:, columns]
+
+    def advance(self, token: int) -> None:
+        self.rows = [[*row, token] for row in self.rows]
+
+    def score(self, continuation):
+        total = np.zeros(len(self.rows))
+        rows = [list(row) for row in self.rows]
+        for token in continuation:
+            for i, row in enumerate(rows):
+                logits = self._row(row)
+                total[i] += logits[token] - np.log(np.exp(logits).sum())
+                row.append(token)
+        return total
+
+
+class ToyModel:
+    """See `mechanisms.inference.LanguageModel`."""
+
+    name, sha256 = "toy", "0" * 64
+    stop_tokens = frozenset({10})
+
+    def __init__(self, sharpness: float = 4.0) -> None:
+        self.sharpness = sharpness
+        self.opened: list[tuple[int, int, int]] = []
+        """(rows, length, room) of every session: what must be public."""
+
+    def encode(self, text: str) -> list[int]:
+        return list(text.encode("ascii", "replace"))
+
+    def decode(self, tokens) -> str:
+        return bytes(t for t in tokens).decode("ascii", "replace")
+
+    def open(self, prefix, rows, length, room) -> ToySession:
+        assert all(len(row) <= length for row in rows)
+        self.opened.append((len(rows), length, room))
+        return ToySession([[*prefix, *row] for row in rows], self.sharpness)
