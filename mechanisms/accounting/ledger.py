@@ -151,20 +151,23 @@ class PrivacyLedger:
                 (cap.epsilon, cap.delta, name, unit),
             )
 
-    def begin(self, name: str, unit: str, digest: str, mechanism: str, event: Composed, claimed: Claim) -> LedgerRun:
+    def begin(
+        self, name: str, unit: str, digest: str, partition: str, mechanism: str, event: Composed, claimed: Claim
+    ) -> LedgerRun:
         """Reserve a whole run, or refuse it.
 
         Args:
             name: the curator's name for the data set.
             unit: "record" or "user".
-            digest: keyed digest of the content; runs on the same content partition the data alike.
+            digest: keyed digest of the content.
+            partition: how the run splits the data; lists compose in parallel over runs of one digest and partition.
             mechanism: for the record.
             event, claimed: the planned run and its claim.
 
         Raises:
             BudgetRefused: the run would exceed the data set's cap.
         """
-        part = digest + event.per
+        part = f"{digest} {partition}"
         planned = Spend(part, claimed.epsilon, claimed.delta, dict(event))
         with self._transaction() as database:
             before = self._snapshot(database, name, unit)

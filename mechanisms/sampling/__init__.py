@@ -1,5 +1,6 @@
 """Who joins a step: the sampling plan, which carries its own accounting, and the Poisson draw itself."""
 
+from mechanisms.sampling.disjoint import keyed_place
 from mechanisms.sampling.plan import Adjacency, Compose, EventOfSteps, SamplingPlan, Scheme, sensitivity
 from mechanisms.sampling.poisson import Seating, poisson_sample, seat_in_slots, seat_in_subsets
 
@@ -10,6 +11,7 @@ __all__ = [
     "SamplingPlan",
     "Scheme",
     "Seating",
+    "keyed_place",
     "poisson_sample",
     "seat_in_slots",
     "seat_in_subsets",

@@ -30,6 +30,8 @@ class Scheme(StrEnum):
 
     PER_TOKEN = "per-token"
     PER_DEMONSTRATION = "per-demonstration"
+    DISJOINT = "disjoint"
+    """No new sample: every unit belongs to one batch for good, and each demonstration reads one batch."""
 
 
 class Adjacency(StrEnum):
@@ -76,10 +78,14 @@ class SamplingPlan:
         return self.shots * (self.tokens if self.scheme is Scheme.PER_TOKEN else 1)
 
     def rate(self, size: int) -> float:
-        """The sampling rate `q = M N / n` for a label of declared size `n` units, clipped at 1."""
+        """The sampling rate of a label of declared size `n` units: `q = M N / n`, clipped at 1; disjoint batches: 1."""
         if size < 1:
             raise UsageError("A label's declared size must be at least 1.")
-        return min(1.0, self.expected_sample / size)
+        return 1.0 if self.scheme is Scheme.DISJOINT else min(1.0, self.expected_sample / size)
+
+    def batches(self, size: int) -> int:
+        """Disjoint batches of a label of declared size `n`: one a demonstration at least, M N units each if that fits."""
+        return max(self.shots, size // self.expected_sample)
 
     def capacity(self, size: int, delta: float) -> tuple[int, float]:
         """Rows of the batch for a label of declared size `size`, and the probability of overflowing them in a run.
@@ -90,14 +96,17 @@ class SamplingPlan:
         """
         if not self.unit_rows:
             return self.subsets, 0.0
-        rate = self.rate(size)
+        # A unit's place in a disjoint batch is a coin of its own too, thrown once, by the secret key.
+        rate = 1 / self.batches(size) if self.scheme is Scheme.DISJOINT else self.rate(size)
         if rate == 1.0:
             return size + 1, 0.0
         capacity = int(binom.isf(CAPACITY_SHARE * delta / self.draws_per_label, size, rate)) + 1
         return capacity, self.draws_per_label * float(binom.sf(capacity - 1, size, rate))
 
     def label_events(self, event: EventOfSteps, rate: float) -> tuple[PrivacyEvent, ...]:
-        """The events that one label's units take part in, at sampling rate `rate`."""
+        """The events that one unit of a label takes part in, at sampling rate `rate`."""
+        if self.scheme is Scheme.DISJOINT:  # a unit is in one batch, and a batch in one demonstration
+            return (event(self.tokens, 1.0),)
         steps = 1 if self.scheme is Scheme.PER_TOKEN else self.tokens
         return (Repeat(self.draws_per_label, event(steps, rate)),)
 
@@ -122,10 +131,24 @@ class SamplingPlan:
         for label, size in sizes.items():
             overflow = self.capacity(size, delta)[1]
             failure = (Approximate(overflow),) if overflow > 0 else ()
-            lists[label] = self.label_events(event, self.rate(size)) + failure
+            events = self.label_events(event, self.rate(size)) + failure
+            for number in range(1, self.shots + 1):
+                lists[self.list_name(label, number)] = events
         if labels_in_parallel:
-            return Composed("label", tuple(lists.items()))
-        return Composed("dataset", (("all", tuple(e for events in lists.values() for e in events)),))
+            return Composed("cell" if self.scheme is Scheme.DISJOINT else "label", tuple(lists.items()))
+        # A user has one batch a label at most, so the first demonstrations' lists stand for all.
+        in_sequence = (e for label in sizes for e in lists[self.list_name(label, 1)])
+        return Composed("dataset", (("all", tuple(in_sequence)),))
+
+    def list_name(self, label: str, number: int) -> str:
+        """The event list of a label's demonstration: the label's, or in the disjoint scheme the batch's own."""
+        return f"{label} {number}" if self.scheme is Scheme.DISJOINT else label
+
+    def partition(self, sizes: Mapping[str, int]) -> str:
+        """How the plan splits the data; runs compose list by list only where they split it alike."""
+        if self.scheme is not Scheme.DISJOINT:
+            return "labels"
+        return "batches " + " ".join(f"{label}={self.batches(size)}" for label, size in sorted(sizes.items()))
 
 
 def sensitivity(unit_rows: bool) -> float:

@@ -87,9 +87,9 @@ class SynthesisRequest:
         """Rows of the batch for a label."""
         return self.plan.capacity(self.sizes[label], self.target.delta)[0]
 
-    def list_of(self, label: str) -> str:
-        """The event list in which a label's demonstrations are charged."""
-        return "all" if self.by_user else label
+    def list_of(self, label: str, number: int) -> str:
+        """The event list in which a label's demonstration is charged."""
+        return "all" if self.by_user else self.plan.list_name(label, number)
 
     def parameters(self) -> dict[str, Any]:
         """The certificate's parameters: mechanism, sampling and candidates."""

@@ -10,11 +10,11 @@ import numpy as np
 
 from mechanisms.accounting import BudgetSnapshot, LedgerRun, PrivacyLedger
 from mechanisms.errors import DataError, ModelUnavailable, UsageError
-from mechanisms.home import keyed_digest
+from mechanisms.home import keyed_digest, secret_key
 from mechanisms.inference import GenerationPrompt, LanguageModel, Session
 from mechanisms.noise import Integers, Randomness, SecureRandomness
 from mechanisms.records import Dataset, Demonstration, Record
-from mechanisms.sampling import Scheme, Seating, poisson_sample, seat_in_slots, seat_in_subsets
+from mechanisms.sampling import Scheme, Seating, keyed_place, poisson_sample, seat_in_slots, seat_in_subsets
 from mechanisms.steps import TokenDistributions
 from mechanisms.studio.demo_set import Certificate, DemoSet
 from mechanisms.studio.events import (
@@ -70,7 +70,8 @@ def synthesize(
     run: LedgerRun | None = None
     if request.mechanism.uses_private_rows:
         digest = content_digest(dataset)
-        run = ledger.begin(dataset.name, dataset.unit, digest, request.mechanism.name, event, claimed)
+        partition = request.plan.partition(request.sizes)
+        run = ledger.begin(dataset.name, dataset.unit, digest, partition, request.mechanism.name, event, claimed)
     before = run.before if run else None
     certificate = Certificate(
         private=randomness.private,
@@ -93,7 +94,7 @@ def synthesize(
         demonstrations: list[Demonstration] = []
         for label in request.labels:
             for number in range(1, plan.shots + 1):
-                budget = _charge(run, request, label)
+                budget = _charge(run, request, label, number)
                 yield DemoStarted(label, number, budget)
                 units = dataset.units[label]
                 writer = DemonstrationWriter(units, request, model, randomness, label, number, curator)
@@ -119,11 +120,11 @@ def _check(dataset: Dataset, request: SynthesisRequest) -> None:
             raise DataError(f"The file has more {dataset.unit}s labelled '{label}' than declared: correct its size.")
 
 
-def _charge(run: LedgerRun | None, request: SynthesisRequest, label: str) -> BudgetSnapshot | None:
+def _charge(run: LedgerRun | None, request: SynthesisRequest, label: str, number: int) -> BudgetSnapshot | None:
     if run is None:
         return None
     rate = request.plan.rate(request.sizes[label])
-    run.charge(request.list_of(label), request.plan.demonstration_events(request.mechanism.event, rate))
+    run.charge(request.list_of(label, number), request.plan.demonstration_events(request.mechanism.event, rate))
     return run.snapshot()
 
 
@@ -149,6 +150,7 @@ class DemonstrationWriter:
         self._units = units
         self._request, self._model, self._randomness = request, model, randomness
         self._label, self._number, self._curator = label, number, curator
+        self._key = secret_key()
         self._prompt = GenerationPrompt(
             model, request.template, label, request.max_record_tokens, request.records_per_row
         )
@@ -217,10 +219,33 @@ class DemonstrationWriter:
 
     def _seat(self) -> Seating:
         plan, size = self._request.plan, self._request.sizes[self._label]
-        sampled = poisson_sample(len(self._units), plan.rate(size), self._randomness)
+        if plan.scheme is Scheme.DISJOINT:
+            sampled = self._batch()
+            if not plan.unit_rows:
+                return Seating(self._hashed_rows(sampled))
+        else:
+            sampled = poisson_sample(len(self._units), plan.rate(size), self._randomness)
         if plan.unit_rows:
             return seat_in_slots(sampled, self._request.capacity(self._label), self._randomness)
         return seat_in_subsets(sampled, plan.subsets, self._randomness)
+
+    def _place(self, unit: int, purpose: str, places: int) -> int:
+        records = self._units[unit]
+        owner = records[0].unit
+        identity = [owner] if owner is not None else [records[0].text, records[0].label]
+        return keyed_place(self._key, identity, f"{purpose} {self._label}", places)
+
+    def _batch(self) -> Integers:
+        """The units of this demonstration's disjoint batch."""
+        batches = self._request.plan.batches(self._request.sizes[self._label])
+        members = [i for i in range(len(self._units)) if self._place(i, "batch", batches) == self._number - 1]
+        return np.array(members, dtype=np.int64)
+
+    def _hashed_rows(self, members: Integers) -> tuple[tuple[int, ...], ...]:
+        rows: list[list[int]] = [[] for _ in range(self._request.plan.subsets)]
+        for unit in members.tolist():
+            rows[self._place(unit, "row", len(rows))].append(unit)
+        return tuple(tuple(row) for row in rows)
 
     def _row(self, seats: tuple[int, ...]) -> list[int]:
         cap = self._request.max_unit_records

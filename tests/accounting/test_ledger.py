@@ -21,7 +21,7 @@ def run_event(multiplier: float = 4.0, shots: int = 1) -> Composed:
 
 def begin(ledger: PrivacyLedger, name="clinic", unit="record", digest="d1", event=None):
     event = event or run_event()
-    return ledger.begin(name, unit, digest, "gaussian", event, claim(event, DELTA))
+    return ledger.begin(name, unit, digest, "labels", "gaussian", event, claim(event, DELTA))
 
 
 def test_a_run_costs_its_claim_once_it_has_charged():

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom
+from scipy.stats import binom, chi2
 
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Approximate, Gaussian, Poisson, Repeat
-from mechanisms.sampling import SamplingPlan, Scheme
+from mechanisms.sampling import SamplingPlan, Scheme, keyed_place
 from mechanisms.sampling.plan import CAPACITY_SHARE
 from mechanisms.steps.gaussian import GaussianMechanism
 
@@ -58,3 +59,19 @@ def test_subsets_have_exactly_m_rows_and_no_overflow():
 def test_impossible_plans_are_refused(bad):
     with pytest.raises(UsageError):
         SamplingPlan(**bad)
+
+
+def test_disjoint_batches_compose_in_parallel_and_are_not_amplified():
+    plan = SamplingPlan(Scheme.DISJOINT, subsets=10, tokens=16, shots=3)
+    event = plan.compose(EVENT, {"a": 100}, 1e-5)
+    assert [name for name, _ in event] == ["a 1", "a 2", "a 3"]
+    assert all(events[0] == Gaussian(1.0) for _, events in event)
+    assert plan.batches(100) == 10
+    assert plan.partition({"a": 100}) != plan.partition({"a": 200})
+
+
+def test_keyed_places_are_uniform_and_change_with_the_key():
+    places = [[keyed_place(key, [f"row {i}"], "batch", 8) for i in range(4000)] for key in (b"k" * 32, b"l" * 32)]
+    counts = np.bincount(places[0], minlength=8)
+    assert ((counts - 500) ** 2 / 500).sum() < chi2.isf(1e-9, 7)
+    assert np.mean(np.equal(*places)) < 0.2

@@ -73,3 +73,18 @@ def test_shapes_given_to_the_model_are_public():
         clean_sums(records, plan, model, {"a": 8})
         shapes.append(model.opened)
     assert shapes[0] == shapes[1] == shapes[2]
+
+
+@pytest.mark.parametrize("unit_rows", [True, False])
+@given(texts=TEXTS)
+@BOUNDED
+def test_a_record_touches_one_disjoint_batch_only(unit_rows, texts):
+    subsets, per_subset = (2, 1) if unit_rows else (1, 2)
+    plan = SamplingPlan(Scheme.DISJOINT, subsets, per_subset, unit_rows, tokens=3, shots=4)
+    records = [Record(text, "a") for text in texts]
+    with_unit = clean_sums(records, plan, ToyModel(8.0), {"a": 8})
+    without = clean_sums(records[:-1], plan, ToyModel(8.0), {"a": 8})
+    moved = [float(np.linalg.norm(a - b)) for a, b in zip(with_unit, without, strict=True)]
+    touched = [any(m > 0 for m in moved[3 * i : 3 * i + 3]) for i in range(4)]
+    assert sum(touched) == 1
+    assert max(moved) <= (1 if unit_rows else math.sqrt(2)) + SLACK

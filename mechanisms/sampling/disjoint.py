@@ -1,0 +1,22 @@
+"""Disjoint batches: every unit belongs to one batch by a secret keyed hash of itself.
+
+Never by position: removing a row would shift everybody after it, and neighbouring data sets would differ everywhere.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Sequence
+
+
+def keyed_place(key: bytes, identity: Sequence[str], purpose: str, places: int) -> int:
+    """The place, 0 .. places - 1, of a unit: a pseudo-random function of the unit alone.
+
+    Args:
+        key: the installation's secret; without it nobody can compute who is where.
+        identity: the user's id, or everything the record says where there is no id.
+        purpose: keeps the places of different uses independent.
+        places: public.
+    """
+    message = "\x1f".join([purpose, *identity]).encode()
+    return int.from_bytes(hmac.digest(key, message, "sha256")[:16], "big") % places
