@@ -11,13 +11,16 @@ from mechanisms.cli.output import add_json, progress, show, write
 from mechanisms.cli.plan_options import add_plan_options, mechanism, sampling_plan
 from mechanisms.errors import UsageError
 from mechanisms.inference.catalogue import EMBEDDED, load_model
+from mechanisms.inference.language_model import LanguageModel
 from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset, PromptTemplate, default_template
+from mechanisms.studio.content import content_digest
+from mechanisms.studio.counts import measure_sizes
 from mechanisms.studio.csv_file import Mapping, read_table, to_dataset
 from mechanisms.studio.demo_set import DemoSet
 from mechanisms.studio.events import DemoCompleted, DemoStarted, RunCompleted, RunStarted
 from mechanisms.studio.request import DECLARED_COUNTS, DECLARED_SIZES, LABEL_SET, SynthesisRequest
-from mechanisms.studio.synthesize import content_digest, synthesize
+from mechanisms.studio.synthesize import synthesize
 
 
 def add_commands(commands: Any) -> None:
@@ -29,7 +32,9 @@ def add_commands(commands: Any) -> None:
     parser.add_argument("--unit-column", help="user id: the privacy unit becomes all rows of a user")
     parser.add_argument("--labels", required=True, metavar="A,B,...", help="the public label set")
     parser.add_argument("--epsilon", type=float, required=True)
-    parser.add_argument("--sizes", metavar="counted|A=n,B=n", help="label sizes that you declare public")
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument("--sizes", metavar="counted|A=n,B=n", help="label sizes that you declare public")
+    sizes.add_argument("--count-epsilon", type=float, metavar="E", help="measure them instead, for a share of epsilon")
     parser.add_argument("--name", help="the data set's name in the ledger (default: the file's name)")
     parser.add_argument("--instruction", help="what a prompt asks for")
     parser.add_argument("--text-field", help="how prompts call the text (default: the column's name)")
@@ -48,19 +53,24 @@ def add_commands(commands: Any) -> None:
 
 def _synthesize(options: argparse.Namespace) -> None:
     labels = tuple(label.strip() for label in options.labels.split(","))
-    if options.sizes is None:
-        raise UsageError("Say how large each label is: --sizes counted declares the file's counts public.")
+    if options.sizes is None and options.count_epsilon is None:
+        raise UsageError(
+            "Say how large each label is: --sizes counted declares the file's counts public, --sizes A=n,B=n declares "
+            "others, --count-epsilon E measures them with noise."
+        )
     table = read_table(Path(options.csv))
     mapping = Mapping(options.text_column, options.label_column, options.unit_column, options.drop_duplicates)
     dataset = to_dataset(table, mapping, options.name or Path(options.csv).stem, labels)
-    request = _request(options, dataset).calibrated()
-    claimed = request.claim()
-    progress(f"epsilon {claimed.epsilon:.4g} (check {claimed.check:.4g}) at delta {claimed.delta:g}")
     ledger = PrivacyLedger()
     digest_warnings = ledger.recognise(dataset.name, content_digest(dataset))
     for warning in (*table.remarks, *digest_warnings):
         progress(warning)
-    demo_set = _run(dataset, request, ledger, options)
+    seeded = options.test_seed is not None
+    randomness: Randomness = SeededRandomness(options.test_seed) if seeded else SecureRandomness()
+    request = _with_sizes(_request(options, dataset), options, dataset, ledger, randomness).calibrated()
+    claimed = request.claim()
+    progress(f"epsilon {claimed.epsilon:.4g} (check {claimed.check:.4g}) at delta {claimed.delta:g}")
+    demo_set = _run(dataset, request, ledger, randomness, load_model(options.model))
     if options.out:
         write(options.out, demo_set.dumps())
     if options.json or not options.out:
@@ -68,20 +78,41 @@ def _synthesize(options: argparse.Namespace) -> None:
 
 
 def _request(options: argparse.Namespace, dataset: Dataset) -> SynthesisRequest:
-    counted = options.sizes == "counted"
     return SynthesisRequest(
         labels=dataset.labels,
         template=_template(options, dataset.labels),
         plan=sampling_plan(options),
         mechanism=mechanism(options),
         target=PrivacyTarget(options.epsilon, options.delta),
-        sizes=dataset.counted_sizes() if counted else _declared_sizes(options.sizes),
+        sizes=_sizes(options, dataset),
         by_user=dataset.by_user,
         candidates=options.candidates,
         max_record_tokens=options.max_record_tokens,
         max_unit_records=options.max_unit_records,
-        public_inputs=(LABEL_SET, DECLARED_COUNTS if counted else DECLARED_SIZES),
+        public_inputs=(LABEL_SET, DECLARED_COUNTS if options.sizes == "counted" else DECLARED_SIZES),
     )
+
+
+def _sizes(options: argparse.Namespace, dataset: Dataset) -> dict[str, int]:
+    if options.sizes == "counted":
+        return dataset.counted_sizes()
+    if options.sizes is None:
+        return dict.fromkeys(dataset.labels, 1)  # until they are measured
+    return _declared_sizes(options.sizes)
+
+
+def _with_sizes(
+    request: SynthesisRequest,
+    options: argparse.Namespace,
+    dataset: Dataset,
+    ledger: PrivacyLedger,
+    randomness: Randomness,
+) -> SynthesisRequest:
+    """Measure the sizes where asked to: the last thing before the run, when everything else has been checked."""
+    if options.count_epsilon is None:
+        return request
+    measured = measure_sizes(dataset, options.count_epsilon, options.delta, ledger, randomness)
+    return request.with_measured_sizes(measured)
 
 
 def _template(options: argparse.Namespace, labels: tuple[str, ...]) -> PromptTemplate:
@@ -98,10 +129,13 @@ def _declared_sizes(text: str) -> dict[str, int]:
         raise UsageError("--sizes takes 'counted', or LABEL=N for every label, separated by commas.") from error
 
 
-def _run(dataset: Dataset, request: SynthesisRequest, ledger: PrivacyLedger, options: argparse.Namespace) -> DemoSet:
-    seeded = options.test_seed is not None
-    randomness: Randomness = SeededRandomness(options.test_seed) if seeded else SecureRandomness()
-    model = load_model(options.model)
+def _run(
+    dataset: Dataset,
+    request: SynthesisRequest,
+    ledger: PrivacyLedger,
+    randomness: Randomness,
+    model: LanguageModel,
+) -> DemoSet:
     demo_set: DemoSet | None = None
     done = 0
     for event in synthesize(dataset, request, model, ledger, randomness):

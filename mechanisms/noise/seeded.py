@@ -20,6 +20,18 @@ class SeededRandomness:
         noise = np.rint(self._generator.normal(0.0, scale, size=len(values)))
         return values + noise.astype(np.int64)
 
+    def exponential_argmax(self, values: Integers, scale: float) -> int:
+        """See `Randomness.exponential_argmax`."""
+        return int(np.argmax(values + self._generator.exponential(scale, size=len(values))))
+
+    def gumbel_argmax(self, values: Integers, scale: float) -> int:
+        """See `Randomness.gumbel_argmax`."""
+        return int(np.argmax(values + self._generator.gumbel(0.0, scale, size=len(values))))
+
+    def laplace(self, values: Integers, scale: float) -> Integers:
+        """See `Randomness.laplace`; rounded continuous noise, good enough for tests."""
+        return values + np.rint(self._generator.laplace(0.0, scale, size=len(values))).astype(np.int64)
+
     def uniform(self, count: int) -> Floats:
         """See `Randomness.uniform`."""
         return self._generator.uniform(np.nextafter(0, 1), 1.0, size=count)

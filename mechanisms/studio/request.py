@@ -8,14 +8,16 @@ from typing import Any
 
 from mechanisms.accounting import Claim, PrivacyTarget, claim
 from mechanisms.errors import UsageError
-from mechanisms.privacy_events import Composed
+from mechanisms.privacy_events import Approximate, Composed, Pure
 from mechanisms.records import PromptTemplate
 from mechanisms.sampling import EventOfSteps, SamplingPlan
 from mechanisms.steps import TokenMechanism
+from mechanisms.studio.counts import MeasuredSizes
 
 DECLARED_COUNTS = "label counts declared public"
 DECLARED_SIZES = "label sizes declared public"
 LABEL_SET = "label set"
+MEASURED_SIZES = "label sizes measured with noise"
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class SynthesisRequest:
         candidates: K, how many tokens of the public distribution may be released at a step.
         max_record_tokens: public cap on a record's tokens.
         max_unit_records: public cap on a user's records of one label in a row.
+        measured: the measurement that `sizes` come from; None where they are declared public.
         public_inputs: what the claim takes as public beyond the parameters.
     """
 
@@ -46,6 +49,7 @@ class SynthesisRequest:
     candidates: int = 50
     max_record_tokens: int = 64
     max_unit_records: int = 3
+    measured: MeasuredSizes | None = None
     public_inputs: tuple[str, ...] = (LABEL_SET, DECLARED_SIZES)
 
     def __post_init__(self) -> None:
@@ -73,15 +77,53 @@ class SynthesisRequest:
     def compose(self, event: EventOfSteps) -> Composed:
         """The run's privacy event, had its mechanism the given one."""
         sizes = {label: self.sizes[label] for label in self.labels}
-        return self.plan.compose(event, sizes, self.target.delta, not self.by_user)
+        run = self.plan.compose(event, sizes, self.target.delta, not self.by_user)
+        if self.measured is None:
+            return run
+        failure = Approximate(self.measured.failure)
+        return Composed(run.per, tuple((name, (*events, failure)) for name, events in run))
 
-    def claim(self) -> Claim:
-        """What the run claims at its delta."""
+    def release_claim(self) -> Claim:
+        """What the run claims at its delta, without an earlier measurement of sizes."""
         return claim(self.event, self.target.delta)
 
+    def claim(self) -> Claim:
+        """What the demonstrations cost at the target's delta.
+
+        With measured sizes the run was chosen in view of them, so their epsilon is added (basic composition).
+        """
+        released = self.release_claim()
+        if self.measured is None:
+            return released
+        epsilon, check = released.epsilon + self.measured.epsilon, released.check + self.measured.epsilon
+        return replace(released, epsilon=epsilon, check=check)
+
+    def certified_event(self) -> Composed:
+        """The event that the certificate shows: the run's, after the measurement of sizes where there was one."""
+        if self.measured is None:
+            return self.event
+        counting = Pure(self.measured.epsilon)
+        return Composed(self.event.per, tuple((name, (counting, *events)) for name, events in self.event))
+
     def calibrated(self) -> SynthesisRequest:
-        """The same request with the least noise that meets its target."""
-        return replace(self, mechanism=self.mechanism.calibrate(self.compose, self.target))
+        """The same request with the least noise that meets its target.
+
+        Raises:
+            UsageError: measuring the sizes has used up the target.
+        """
+        spent = self.measured.epsilon if self.measured else 0.0
+        if spent >= self.target.epsilon:
+            raise UsageError("Counting has used up epsilon: choose a smaller --count-epsilon or a larger --epsilon.")
+        target = PrivacyTarget(self.target.epsilon - spent, self.target.delta)
+        return replace(self, mechanism=self.mechanism.calibrate(self.compose, target))
+
+    def with_measured_sizes(self, measured: MeasuredSizes) -> SynthesisRequest:
+        """The same request on sizes that were measured with noise."""
+        inputs = (
+            *(each for each in self.public_inputs if "sizes" not in each and "counts" not in each),
+            MEASURED_SIZES,
+        )
+        return replace(self, sizes=measured.sizes, measured=measured, public_inputs=inputs)
 
     def capacity(self, label: str) -> int:
         """Rows of the batch for a label."""

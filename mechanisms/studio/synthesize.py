@@ -10,12 +10,13 @@ import numpy as np
 
 from mechanisms.accounting import BudgetSnapshot, LedgerRun, PrivacyLedger
 from mechanisms.errors import DataError, ModelUnavailable, UsageError
-from mechanisms.home import keyed_digest, secret_key
+from mechanisms.home import secret_key
 from mechanisms.inference import GenerationPrompt, LanguageModel, Session
 from mechanisms.noise import Integers, Randomness, SecureRandomness
 from mechanisms.records import Dataset, Demonstration, Record
 from mechanisms.sampling import Scheme, Seating, keyed_place, poisson_sample, seat_in_slots, seat_in_subsets
 from mechanisms.steps import TokenDistributions
+from mechanisms.studio.content import content_digest
 from mechanisms.studio.demo_set import Certificate, DemoSet
 from mechanisms.studio.events import (
     CuratorEvent,
@@ -66,7 +67,7 @@ def synthesize(
     """
     randomness = randomness or SecureRandomness()
     _check(dataset, request)
-    claimed, event = request.claim(), request.event
+    claimed, event = request.release_claim(), request.event
     run: LedgerRun | None = None
     if request.mechanism.uses_private_rows:
         digest = content_digest(dataset)
@@ -76,13 +77,13 @@ def synthesize(
     certificate = Certificate(
         private=randomness.private,
         reason=None if randomness.private else TEST_SEED,
-        claim=claimed,
+        claim=request.claim(),
         unit=dataset.unit,
         mechanism=request.mechanism.name,
         transform="none",
         scheme=request.plan.scheme.value,
         parameters=request.parameters(),
-        event=event,
+        event=request.certified_event(),
         public_inputs=request.public_inputs,
         curator_diagnostics_shown=curator,
         spent_before=(before.epsilon, before.delta) if before else (0.0, 0.0),
@@ -107,14 +108,11 @@ def synthesize(
             run.finish()
 
 
-def content_digest(dataset: Dataset) -> str:
-    """Keyed digest of a data set's content: what the ledger knows a file by."""
-    return keyed_digest(dataset.content())
-
-
 def _check(dataset: Dataset, request: SynthesisRequest) -> None:
     if dataset.labels != request.labels or dataset.by_user != request.by_user:
         raise UsageError("The data set and the request must agree on the labels and on the privacy unit.")
+    if request.measured is not None:
+        return  # a measured size that is too small is part of delta, and must not show
     for label, size in dataset.counted_sizes().items():
         if size > request.sizes[label]:
             raise DataError(f"The file has more {dataset.unit}s labelled '{label}' than declared: correct its size.")

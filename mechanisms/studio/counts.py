@@ -1,0 +1,73 @@
+"""Label sizes measured with noise, for a share of epsilon, where the curator does not declare them public."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mechanisms.accounting import Claim, PrivacyLedger
+from mechanisms.errors import UsageError
+from mechanisms.noise import Randomness, SecureRandomness
+from mechanisms.privacy_events import Composed, Pure
+from mechanisms.records import Dataset
+from mechanisms.studio.content import content_digest
+
+FAILURE_SHARE = 1e-3
+"""The part of delta that pays for a measured size that is below the true one."""
+
+
+@dataclass(frozen=True)
+class MeasuredSizes:
+    """A released measurement.
+
+    Attributes:
+        sizes: for each label an upper bound of its units, which fails with probability at most `failure` in all.
+        epsilon: what the measurement cost.
+    """
+
+    sizes: dict[str, int]
+    epsilon: float
+    failure: float
+
+
+def measure_sizes(
+    dataset: Dataset, epsilon: float, delta: float, ledger: PrivacyLedger, randomness: Randomness | None = None
+) -> MeasuredSizes:
+    """Count the units of each label with discrete Laplace noise, as a run of its own in the ledger.
+
+    A record has one label, so the counts have L1 sensitivity 1; a user may have them all, which makes it the number of
+    labels. A margin of `scale * ln(labels / failure)` is added, so that the bound fails with probability `failure`.
+
+    Args:
+        dataset: private.
+        epsilon: the measurement's share.
+        delta: the run's delta, a part of which is the failure probability.
+
+    Raises:
+        UsageError: epsilon is not a positive number.
+        BudgetRefused: the data set's cap does not allow it.
+    """
+    if not (math.isfinite(epsilon) and epsilon > 0):
+        raise UsageError("The epsilon for counting must be a positive number.")
+    randomness = randomness or SecureRandomness()
+    labels = dataset.labels
+    failure = FAILURE_SHARE * delta
+    scale = (len(labels) if dataset.by_user else 1) / epsilon
+    margin = math.ceil(scale * math.log(len(labels) / failure))
+    cost = (Pure(epsilon),)
+    lists = (("all", cost),) if dataset.by_user else tuple((label, cost) for label in labels)
+    event = Composed("dataset" if dataset.by_user else "label", lists)
+    claimed = Claim(epsilon, 0.0, "closed form", epsilon, "closed form")
+    run = ledger.begin(dataset.name, dataset.unit, content_digest(dataset), "labels", "label counts", event, claimed)
+    try:
+        for name, events in lists:
+            run.charge(name, events)
+        counted = dataset.counted_sizes()
+        noisy = randomness.laplace(np.array([counted[label] for label in labels], dtype=np.int64), scale)
+    finally:
+        run.finish()
+    return MeasuredSizes(
+        {label: max(1, int(count) + margin) for label, count in zip(labels, noisy, strict=True)}, epsilon, failure
+    )
