@@ -64,13 +64,13 @@ class ZCDP:
 
 @dataclass(frozen=True)
 class Approximate:
-    """A failure of probability at most `delta`, added to the delta of the claim."""
+    """A failure of probability at most `delta`, added to the delta of the claim; 1 promises nothing at all."""
 
     delta: float
 
     def __post_init__(self) -> None:
-        if not 0 <= self.delta < 1:
-            raise UsageError("A failure probability must lie in [0, 1).")
+        if not 0 <= self.delta <= 1:
+            raise UsageError("A failure probability must lie in [0, 1].")
 
     def to_json(self) -> Json:
         """The event as JSON."""

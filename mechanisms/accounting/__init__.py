@@ -4,6 +4,7 @@ from mechanisms.accounting.calibration import calibrate_noise
 from mechanisms.accounting.claims import Bounds, Claim, PrivacyTarget, claim
 from mechanisms.accounting.filter import Cap
 from mechanisms.accounting.ledger import BudgetSnapshot, LedgerRun, PrivacyLedger
+from mechanisms.accounting.normal_form import amplified
 
 __all__ = [
     "Bounds",
@@ -13,6 +14,7 @@ __all__ = [
     "LedgerRun",
     "PrivacyLedger",
     "PrivacyTarget",
+    "amplified",
     "calibrate_noise",
     "claim",
 ]

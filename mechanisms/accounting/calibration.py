@@ -15,7 +15,9 @@ _LARGEST = 1e7
 _STEP = 1.002
 
 
-def calibrate_noise(event_at: Callable[[float], Composed], target: PrivacyTarget, start: float = 1.0) -> float:
+def calibrate_noise(
+    event_at: Callable[[float], Composed], target: PrivacyTarget, start: float = 1.0, smallest: float = 1e-3
+) -> float:
     """The smallest noise parameter whose run claims at most `target.epsilon` at `target.delta`.
 
     Bisects on the fast accountant's epsilon, which falls as the parameter grows, then confirms with the claim's.
@@ -24,6 +26,7 @@ def calibrate_noise(event_at: Callable[[float], Composed], target: PrivacyTarget
         event_at: the run's event at a value of the noise parameter.
         target: what the run may cost.
         start: where to look first.
+        smallest: the parameter's lower end, returned where even that meets the target.
 
     Returns:
         The parameter; its claim lies within about 1.5% under the target.
@@ -33,7 +36,7 @@ def calibrate_noise(event_at: Callable[[float], Composed], target: PrivacyTarget
     """
 
     def excess(log_noise: float) -> float:
-        event = event_at(math.exp(log_noise))
+        event = event_at(max(smallest, math.exp(log_noise)))
         worst = max(estimate(form, target.delta) for form in undominated(event))
         return math.log(max(worst, 1e-9) / target.epsilon)
 
@@ -43,7 +46,9 @@ def calibrate_noise(event_at: Callable[[float], Composed], target: PrivacyTarget
         if high > math.log(_LARGEST):
             raise AccountingError("No amount of noise meets this epsilon and delta with so many releases.")
     while excess(low) <= 0:
-        low, high = low - 1.0, low
+        if low == math.log(smallest):
+            return smallest
+        low, high = max(low - 1.0, math.log(smallest)), low
     noise = math.exp(brentq(excess, low, high, xtol=5e-4))
     while claim(event_at(noise), target.delta).epsilon > target.epsilon:
         noise *= _STEP

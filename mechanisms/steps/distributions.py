@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from mechanisms.noise import Floats
+from mechanisms.noise import Floats, Integers
 from mechanisms.sampling import sensitivity
+
+GRID = 2.0**30
+"""Values are counted in units of 1 / GRID, so that sums are exact and do not depend on their order."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -22,6 +25,7 @@ class TokenDistributions:
         public: logits of the public row, shape (K,).
         expected_rows: M, public.
         unit_rows: each occupied row is one unit.
+        base: logits of the tokens so far without any prompt, shape (K,); None where no transform asks for them.
     """
 
     rows: Floats
@@ -29,6 +33,7 @@ class TokenDistributions:
     public: Floats
     expected_rows: int
     unit_rows: bool
+    base: Floats | None = None
 
     @property
     def sensitivity(self) -> float:
@@ -47,17 +52,32 @@ class TokenDistributions:
         record does can stop or alter a run beyond its own contribution.
         """
         finite = np.isfinite(self.rows).all(axis=1)
-        if self.unit_rows:
-            return np.asarray(softmax(self.rows[finite & self.occupied], axis=1), dtype=np.float64)
-        probabilities = np.tile(self.public_probabilities, (len(self.rows), 1))
-        probabilities[finite] = softmax(self.rows[finite], axis=1)
+        with np.errstate(all="ignore"):  # logits near the largest float may overflow on the way to a probability of 0
+            if self.unit_rows:
+                return np.asarray(softmax(self.rows[finite & self.occupied], axis=1), dtype=np.float64)
+            probabilities = np.tile(self.public_probabilities, (len(self.rows), 1))
+            probabilities[finite] = softmax(self.rows[finite], axis=1)
         return probabilities
+
+    def unit_logits(self) -> Floats:
+        """Logits of the units that count, one a row, shape (units that count, K); only where `unit_rows` holds."""
+        return self.rows[np.isfinite(self.rows).all(axis=1) & self.occupied]
 
     def public_step(self) -> TokenDistributions:
         """The same step from public text alone: M copies of the public row."""
         rows = np.tile(self.public, (self.expected_rows, 1))
         occupied = np.ones(self.expected_rows, dtype=np.bool_)
-        return TokenDistributions(rows, occupied, self.public, self.expected_rows, self.unit_rows)
+        return replace(self, rows=rows, occupied=occupied)
+
+
+def to_lattice(values: Floats) -> Integers:
+    """Values rounded down to the grid, in units of 1 / GRID; those that are not negative only shrink."""
+    return np.floor(values * GRID).astype(np.int64)
+
+
+def lattice_sum(distributions: TokenDistributions) -> Integers:
+    """Sum of the rows' probabilities, each rounded down to the grid; shape (K,), in units of 1 / GRID."""
+    return np.asarray(to_lattice(distributions.probabilities()).sum(axis=0), dtype=np.int64)
 
 
 @dataclass(frozen=True)

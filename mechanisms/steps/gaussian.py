@@ -6,21 +6,18 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
-
 from mechanisms.accounting import PrivacyTarget, calibrate_noise
 from mechanisms.noise import Integers, Randomness
 from mechanisms.privacy_events import Gaussian, Poisson, PrivacyEvent
 from mechanisms.sampling import Compose, SamplingPlan, sensitivity
-from mechanisms.steps.distributions import TokenDistributions, TokenRelease
+from mechanisms.steps.decoding import choose
+from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, lattice_sum
+from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
 from mechanisms.steps.parameters import parameter, validate
-
-GRID = 2.0**30
-"""Probabilities are counted in units of 1 / GRID, so that sums are exact and do not depend on their order."""
 
 
 @dataclass(frozen=True)
-class GaussianMechanism:
+class GaussianMechanism(TokenMechanism):
     """Sum the rows' distributions, add Gaussian noise to every candidate, release the whole noisy vector.
 
     The noise's standard deviation is `sensitivity * noise_multiplier`. Rounding every probability down to the grid
@@ -30,7 +27,7 @@ class GaussianMechanism:
     name: ClassVar[str] = "gaussian"
     title: ClassVar[str] = "Gaussian noise on the sum of distributions"
     citation: ClassVar[str] = "Tang et al. 2024, algorithm 1"
-    uses_private_rows: ClassVar[bool] = True
+    takes_transform: ClassVar[bool] = True
 
     noise_multiplier: float = parameter(
         1.0,
@@ -39,6 +36,22 @@ class GaussianMechanism:
         low=1e-3,
         high=1e7,
         citation="Tang et al. 2024, table 9 (sigma)",
+    )
+    temperature: float = parameter(
+        0.0,
+        label="Temperature",
+        help="0 releases the token with the largest noisy value; above 0 draws from the noisy vector.",
+        low=0.0,
+        high=2.0,
+        citation="post-processing of the released vector",
+    )
+    top_p: float = parameter(
+        1.0,
+        label="Nucleus",
+        help="With a temperature, draw only among the likeliest candidates that together hold this share.",
+        low=0.05,
+        high=1.0,
+        citation="Holtzman et al. 2020",
     )
 
     def __post_init__(self) -> None:
@@ -59,17 +72,20 @@ class GaussianMechanism:
         """See `TokenMechanism.signal_to_noise`."""
         return plan.subsets * math.sqrt(2) / (sensitivity(plan.unit_rows) * self.noise_multiplier)
 
+    def sensitivity(self, unit_rows: bool) -> Sensitivity:
+        """See `TokenMechanism.sensitivity`; a unit brings its own distribution, or turns one into another."""
+        return Sensitivity(Norm.L2, sensitivity(unit_rows) * GRID)
+
+    def aggregate(self, distributions: TokenDistributions) -> Integers:
+        """See `TokenMechanism.aggregate`: the sum of the rows, in units of 1 / GRID."""
+        return lattice_sum(distributions)
+
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
         """See `TokenMechanism.step`; `scores` is the noisy sum in units of rows."""
-        noise = distributions.sensitivity * self.noise_multiplier * GRID
-        scores = randomness.gaussian(lattice_sum(distributions), noise) / GRID
-        return TokenRelease(int(np.argmax(scores)), scores)
-
-
-def lattice_sum(distributions: TokenDistributions) -> Integers:
-    """Sum of the rows' probabilities, each rounded down to the grid; shape (K,), in units of 1 / GRID."""
-    counted = np.floor(distributions.probabilities() * GRID).astype(np.int64)
-    return np.asarray(counted.sum(axis=0), dtype=np.int64)
+        noise = self.sensitivity(distributions.unit_rows).bound * self.noise_multiplier
+        scores = randomness.gaussian(self.aggregate(distributions), noise) / GRID
+        shares = scores / distributions.expected_rows
+        return TokenRelease(choose(shares, self.temperature, self.top_p, randomness), scores)
 
 
 MECHANISM = GaussianMechanism

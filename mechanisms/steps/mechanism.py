@@ -2,25 +2,69 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any, ClassVar, Protocol, Self
 
+import numpy as np
+
 from mechanisms.accounting import PrivacyTarget
-from mechanisms.noise import Randomness
+from mechanisms.errors import UsageError
+from mechanisms.noise import Integers, Randomness
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.sampling import Compose, SamplingPlan
 from mechanisms.steps.distributions import TokenDistributions, TokenRelease
 
 
+class Norm(Enum):
+    """How far apart two aggregates are, in the measure that a mechanism's proof uses."""
+
+    L2 = "l2"
+    RANGE = "range"
+    """Largest less smallest entry of the difference: what bounds how far a selection's threshold moves."""
+
+    def distance(self, one: Integers, other: Integers) -> float:
+        """The distance, in the aggregates' own units."""
+        difference = (one - other).astype(np.float64)
+        return float(np.linalg.norm(difference) if self is Norm.L2 else np.ptp(difference))
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """How far apart the aggregates of two neighbours can be, in units of the lattice that they are on."""
+
+    norm: Norm
+    bound: float
+
+
 class TokenMechanism(Protocol):
-    """One way to release the next token from private distributions."""
+    """One way to release the next token from private distributions. Subclass it: what has a body here is inherited."""
 
     name: ClassVar[str]
     title: ClassVar[str]
     citation: ClassVar[str]
-    uses_private_rows: ClassVar[bool]
+    uses_private_rows: ClassVar[bool] = True
     """False for a baseline that never looks at the data: no rows are prompted and nothing is charged."""
+    takes_transform: ClassVar[bool] = False
+    """Its proof asks of a row only that it is a probability distribution, so that a transform may run in front."""
+    not_private: ClassVar[str | None] = None
+    """Why nothing that it releases is private; None for every mechanism with a guarantee."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def closed(self, plan: SamplingPlan) -> str | None:
+        """Why this mechanism has no sound accounting under a plan, and what to choose instead; None where it has."""
+        return None
+
+    def for_plan(self, plan: SamplingPlan) -> Self:
+        """The same mechanism with what it has to know about the plan.
+
+        Raises:
+            UsageError: it is closed under this plan.
+        """
+        if reason := self.closed(plan):
+            raise UsageError(reason)
+        return self
 
     def event(self, steps: int, rate: float) -> PrivacyEvent:
         """The privacy event of `steps` adaptive token steps on one Poisson sample of the given rate."""
@@ -32,6 +76,14 @@ class TokenMechanism(Protocol):
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
         """Signal-to-noise of one token step, on the scale where Tang et al.'s is M / sigma."""
+        ...
+
+    def sensitivity(self, unit_rows: bool) -> Sensitivity:
+        """How far a unit can move the aggregate."""
+        ...
+
+    def aggregate(self, distributions: TokenDistributions) -> Integers:
+        """What the noise goes on, on a lattice, shape (K,); a step without noise releases its largest entry."""
         ...
 
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:

@@ -1,4 +1,4 @@
-"""A mechanism's public parameters: one description serves validation, the form, the command line and the docs."""
+"""Public parameters of mechanisms and transforms: one description serves checks, form, command line and docs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from mechanisms.errors import UsageError
 
 @dataclass(frozen=True)
 class Parameter:
-    """One public parameter: its name in code, its words for people, its range, and its source."""
+    """One public parameter: its name in code, its words for people, its range, its source, its default.
+
+    The default's type says what kind it is: float, int, or bool (which has no range to speak of).
+    """
 
     name: str
     label: str
@@ -20,16 +23,27 @@ class Parameter:
     low: float
     high: float
     citation: str
+    default: float | int | bool
+
+    @property
+    def flag(self) -> str:
+        """Its name on the command line, without the dashes; a name that Python reserves ends in an underscore."""
+        return self.name.rstrip("_").replace("_", "-")
 
 
 def parameter(default: float, *, label: str, help: str, low: float, high: float, citation: str) -> Any:
     """A dataclass field that carries its own description."""
-    words = {"label": label, "help": help, "low": low, "high": high, "citation": citation}
-    return field(default=default, metadata=words)
+    described = {"label": label, "help": help, "low": low, "high": high, "citation": citation, "default": default}
+    return field(default=default, metadata=described)
+
+
+def switch(default: bool, *, label: str, help: str, citation: str) -> Any:
+    """A dataclass field for a choice of yes or no."""
+    return parameter(default, label=label, help=help, low=0, high=1, citation=citation)
 
 
 def parameters(config: Any) -> Iterator[Parameter]:
-    """The described parameters of a mechanism (class or instance)."""
+    """The described parameters of a mechanism or a transform (class or instance)."""
     for each in fields(config):
         if each.metadata:
             yield Parameter(each.name, **each.metadata)
@@ -44,5 +58,6 @@ def validate(config: Any) -> None:
     for each in parameters(config):
         value = getattr(config, each.name)
         if not (math.isfinite(value) and each.low <= value <= each.high):
-            flag = each.name.replace("_", "-")
-            raise UsageError(f"--{flag} must lie between {each.low:g} and {each.high:g}, not {value:g}.")
+            raise UsageError(f"--{each.flag} must lie between {each.low:g} and {each.high:g}, not {value:g}.")
+        if isinstance(each.default, int) and value != int(value):
+            raise UsageError(f"--{each.flag} must be a whole number, not {value:g}.")

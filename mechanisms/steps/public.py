@@ -8,14 +8,15 @@ from typing import ClassVar
 import numpy as np
 
 from mechanisms.accounting import PrivacyTarget
-from mechanisms.noise import Randomness
+from mechanisms.noise import Integers, Randomness
 from mechanisms.privacy_events import Approximate, PrivacyEvent
 from mechanisms.sampling import Compose, SamplingPlan
-from mechanisms.steps.distributions import TokenDistributions, TokenRelease
+from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease
+from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
 
 
 @dataclass(frozen=True)
-class PublicText:
+class PublicText(TokenMechanism):
     """Draw the next token from the model's public distribution; the data is never looked at."""
 
     name: ClassVar[str] = "public"
@@ -34,6 +35,14 @@ class PublicText:
     def signal_to_noise(self, plan: SamplingPlan) -> float:
         """See `TokenMechanism.signal_to_noise`: there is no private signal."""
         return 0.0
+
+    def sensitivity(self, unit_rows: bool) -> Sensitivity:
+        """See `TokenMechanism.sensitivity`: no unit can move it."""
+        return Sensitivity(Norm.L2, 0.0)
+
+    def aggregate(self, distributions: TokenDistributions) -> Integers:
+        """See `TokenMechanism.aggregate`: the public distribution, in units of 1 / GRID."""
+        return np.floor(distributions.public_probabilities * GRID).astype(np.int64)
 
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
         """See `TokenMechanism.step`."""

@@ -1,0 +1,170 @@
+"""AdaDPSyn: noise that shrinks with the ball that holds most rows (Gao et al. 2025, algorithms 1, 4 and 5)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from mechanisms.accounting import PrivacyTarget, calibrate_noise
+from mechanisms.noise import Floats, Integers, Randomness
+from mechanisms.privacy_events import Gaussian, Poisson, PrivacyEvent
+from mechanisms.sampling import Compose, SamplingPlan, sensitivity
+from mechanisms.steps.ball import GRID, INITIAL_RADIUS, good_radius, on_grid, projected_offsets, searches, within
+from mechanisms.steps.distributions import TokenDistributions, TokenRelease
+from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
+from mechanisms.steps.parameters import parameter, validate
+
+BALL_SHARE = 0.8
+"""rho: the share of the M rows that the target radius is to cover (Gao et al. 2025, section 4.1)."""
+_SHARE_OF_BUDGET = 0.1
+"""Calibration lets neither the radius search nor the coverage checks take more of 1 / sigma_eff^2 than this."""
+
+
+@dataclass(frozen=True)
+class AdaDPSyn(TokenMechanism):
+    """Estimate the mean of the rows, then again within a ball around it, whose radius fixes the noise.
+
+    Every release is Gaussian with noise of its own sensitivity times its multiplier: `searches` pairs of ball counts
+    (sigma0), up to 1 + refinements means (sigma1) and up to `refinements` coverage counts (sigma2). Adaptive Gaussian
+    releases are dominated by one, of `1 / sigma_eff^2 = k / sigma0^2 + (T + 1) / sigma1^2 + T / sigma2^2`; all are
+    charged, also those that stopping early leaves out.
+    """
+
+    name: ClassVar[str] = "adadpsyn"
+    title: ClassVar[str] = "Adaptive radius (AdaDPSyn)"
+    citation: ClassVar[str] = "Gao et al. 2025, algorithm 1"
+    takes_transform: ClassVar[bool] = True
+
+    sigma1: float = parameter(
+        1.0,
+        label="Noise of the means",
+        help="Noise multiplier of the mean and of every projected mean.",
+        low=1e-3,
+        high=1e9,
+        citation="Gao et al. 2025, algorithm 1, lines 8 and 20",
+    )
+    sigma0: float = parameter(
+        10.0,
+        label="Noise of the radius search",
+        help="Noise multiplier of the ball counts; calibration raises it where they would take over 10% of the budget.",
+        low=1e-3,
+        high=1e9,
+        citation="Gao et al. 2025, algorithm 5",
+    )
+    sigma2: float = parameter(
+        3.0,
+        label="Noise of the coverage checks",
+        help="Noise multiplier of the checks; calibration raises it where they would take over 10% of the budget.",
+        low=1e-3,
+        high=1e9,
+        citation="Gao et al. 2025, algorithm 1, line 12",
+    )
+    refinements: int = parameter(
+        1,
+        label="Refinements",
+        help="How often the ball may shrink at a token.",
+        low=0,
+        high=10,
+        citation="Gao et al. 2025, algorithm 1 (T-hat)",
+    )
+    theta: float = parameter(
+        0.1,
+        label="Radius tolerance",
+        help="The radius is searched to this precision.",
+        low=0.01,
+        high=0.5,
+        citation="Gao et al. 2025, algorithm 4 (theta)",
+    )
+    coverage: float = parameter(
+        0.55,
+        label="Coverage",
+        help="Share of the M rows that a ball must hold for the radius to shrink to it.",
+        low=0.0,
+        high=1.0,
+        citation="Gao et al. 2025, section 4.3 (mu)",
+    )
+    lambda_: float = parameter(
+        0.2,
+        label="Radius margin",
+        help="How much of the noise's expected length is added to a radius.",
+        low=0.0,
+        high=10.0,
+        citation="Gao et al. 2025, algorithm 1 (lambda)",
+    )
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+    @property
+    def queries(self) -> int:
+        """k, the ball counts that a radius search releases."""
+        return 2 * searches(self.theta)
+
+    @property
+    def sigma_eff(self) -> float:
+        """The noise multiplier of the one Gaussian release that dominates a step."""
+        budget = self.queries / self.sigma0**2 + (self.refinements + 1) / self.sigma1**2
+        return 1 / math.sqrt(budget + self.refinements / self.sigma2**2)
+
+    def event(self, steps: int, rate: float) -> PrivacyEvent:
+        """See `TokenMechanism.event`; as of a Gaussian mechanism with multiplier `sigma_eff`."""
+        single = Gaussian(self.sigma_eff / math.sqrt(steps))
+        return single if rate == 1.0 else Poisson(rate, single)
+
+    def calibrate(self, compose: Compose, target: PrivacyTarget) -> AdaDPSyn:
+        """See `TokenMechanism.calibrate`; solves for sigma1, once sigma0 and sigma2 leave it most of the budget."""
+        return self._with_effective(calibrate_noise(lambda noise: compose(self._with_effective(noise).event), target))
+
+    def _with_effective(self, sigma_eff: float) -> AdaDPSyn:
+        """The same mechanism with that `sigma_eff`."""
+        budget = 1 / sigma_eff**2
+        sigma0 = max(self.sigma0, math.sqrt(self.queries / (_SHARE_OF_BUDGET * budget)))
+        sigma2 = max(self.sigma2, math.sqrt(self.refinements / (_SHARE_OF_BUDGET * budget)))
+        left = budget - self.queries / sigma0**2 - self.refinements / sigma2**2
+        return replace(self, sigma0=sigma0, sigma1=math.sqrt((self.refinements + 1) / left), sigma2=sigma2)
+
+    def signal_to_noise(self, plan: SamplingPlan) -> float:
+        """See `TokenMechanism.signal_to_noise`: of the first mean, which a shrinking ball only improves on."""
+        return plan.subsets * math.sqrt(2) / (sensitivity(plan.unit_rows) * self.sigma1)
+
+    def sensitivity(self, unit_rows: bool) -> Sensitivity:
+        """See `TokenMechanism.sensitivity`: of the first sum. Those of the others are `ball`'s."""
+        return Sensitivity(Norm.L2, sensitivity(unit_rows) * GRID)
+
+    def aggregate(self, distributions: TokenDistributions) -> Integers:
+        """See `TokenMechanism.aggregate`: the sum of the rows, in units of 1 / ball.GRID."""
+        return np.asarray(on_grid(distributions.probabilities()).sum(axis=0), dtype=np.int64)
+
+    def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
+        """See `TokenMechanism.step`; `scores` is the last noisy sum in units of rows."""
+        points, rows = on_grid(distributions.probabilities()), distributions.expected_rows
+        target = math.ceil(BALL_SHARE * rows)
+        radius = good_radius(points, target, self.theta, self.sigma0, randomness)
+        ball, deviation = INITIAL_RADIUS, sensitivity(distributions.unit_rows) * self.sigma1
+        scores = randomness.gaussian(points.sum(axis=0), deviation * GRID) / GRID
+        for _ in range(self.refinements):
+            centre = on_grid(_on_simplex(scores))
+            reach = radius + self.lambda_ * deviation * math.sqrt(points.shape[1]) / rows
+            held = np.asarray([within(points, centre, reach) * int(GRID)], dtype=np.int64)
+            covered = float(randomness.gaussian(held, self.sigma2 * GRID)[0]) / GRID
+            if covered < self.coverage * rows or ball < reach:
+                break
+            ball = reach
+            # A unit's own offset is no longer than R; a row that turns into another moves by up to 2 R.
+            deviation = (1 if distributions.unit_rows else 2) * ball * self.sigma1
+            offsets = projected_offsets(points, centre, ball).sum(axis=0)
+            scores = (rows * centre + randomness.gaussian(offsets, deviation * GRID)) / GRID
+        return TokenRelease(int(np.argmax(scores)), scores)
+
+
+def _on_simplex(scores: Floats) -> Floats:
+    """Negative entries cut, the rest scaled to sum to 1; uniform where nothing is left (line 9)."""
+    positive = np.maximum(scores, 0.0)
+    total = float(positive.sum())
+    return positive / total if total > 0 else np.full(len(scores), 1 / len(scores))
+
+
+MECHANISM = AdaDPSyn

@@ -1,0 +1,104 @@
+"""Private prediction with logits blended half and half with public ones (Bhusal et al. 2026, algorithm 1)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from mechanisms.accounting import PrivacyTarget, calibrate_noise
+from mechanisms.errors import UsageError
+from mechanisms.noise import Floats, Integers, Randomness
+from mechanisms.privacy_events import PrivacyEvent
+from mechanisms.sampling import Compose, SamplingPlan
+from mechanisms.steps.bounded_range import CLOSED_WITH_SUBSETS, bounded_range_event
+from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, to_lattice
+from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
+from mechanisms.steps.parameters import parameter, validate
+
+_GUMBEL_DEVIATION = math.pi / math.sqrt(6)
+
+
+@dataclass(frozen=True)
+class BlendedLogits(TokenMechanism):
+    """Clip every row's logits to [-c, c] below their maximum, average over the public batch size s, blend with the
+    clipped public logits, and draw the token from softmax at temperature tau.
+
+    A unit brings a vector that spans 2c, so that the softmax's logits change by a span of `c / (s tau)`.
+    """
+
+    name: ClassVar[str] = "blended-logits"
+    title: ClassVar[str] = "Blended logits"
+    citation: ClassVar[str] = "Bhusal et al. 2026, algorithm 1"
+
+    temperature: float = parameter(
+        1.0,
+        label="Temperature",
+        help="Of the softmax that the token is drawn from; the higher, the more private.",
+        low=1e-6,
+        high=1e7,
+        citation="Bhusal et al. 2026, algorithm 1 (tau)",
+    )
+    clip: float = parameter(
+        10.0,
+        label="Clipping bound",
+        help="Logits further than twice this below a row's largest are raised to there.",
+        low=0.01,
+        high=100.0,
+        citation="Bhusal et al. 2026, equation 2 (c)",
+    )
+    batch: int = 0
+    """s, the public batch size; set by `for_plan`."""
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+    def closed(self, plan: SamplingPlan) -> str | None:
+        """See `TokenMechanism.closed`."""
+        return None if plan.unit_rows else CLOSED_WITH_SUBSETS.format(name=self.name)
+
+    def for_plan(self, plan: SamplingPlan) -> BlendedLogits:
+        """See `TokenMechanism.for_plan`; the batch size is M."""
+        return replace(super().for_plan(plan), batch=plan.subsets)
+
+    def event(self, steps: int, rate: float) -> PrivacyEvent:
+        """See `TokenMechanism.event` and `bounded_range_event`."""
+        if self.batch < 1:
+            raise UsageError("The cost of this mechanism depends on M: give it the plan first.")
+        return bounded_range_event(self.clip / (self.batch * self.temperature), steps, rate)
+
+    def calibrate(self, compose: Compose, target: PrivacyTarget) -> BlendedLogits:
+        """See `TokenMechanism.calibrate`; solves for the temperature."""
+        temperature = calibrate_noise(
+            lambda noise: compose(replace(self, temperature=noise).event), target, smallest=1e-6
+        )
+        return replace(self, temperature=temperature)
+
+    def signal_to_noise(self, plan: SamplingPlan) -> float:
+        """See `TokenMechanism.signal_to_noise`: the rows' whole span over the Gumbel noise that a draw amounts to."""
+        return math.sqrt(2) * self.clip / (_GUMBEL_DEVIATION * self.temperature)
+
+    def _clipped(self, logits: Floats) -> Floats:
+        # From 0 to 2c, not from -c to c: softmax does not see the shift, and rounding down then keeps the span.
+        with np.errstate(over="ignore"):
+            return np.asarray(np.maximum(0.0, logits - logits.max(axis=-1, keepdims=True) + 2 * self.clip))
+
+    def sensitivity(self, unit_rows: bool) -> Sensitivity:
+        """See `TokenMechanism.sensitivity`."""
+        return Sensitivity(Norm.RANGE, (2 if unit_rows else 4) * self.clip * GRID)
+
+    def aggregate(self, distributions: TokenDistributions) -> Integers:
+        """See `TokenMechanism.aggregate`: 2s times the blended logits, but for a constant, in units of 1 / GRID."""
+        private = to_lattice(self._clipped(distributions.unit_logits())).sum(axis=0)
+        public = distributions.expected_rows * to_lattice(self._clipped(distributions.public))
+        return np.asarray(private + public, dtype=np.int64)
+
+    def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
+        """See `TokenMechanism.step`; only the token is a release."""
+        scale = 2 * distributions.expected_rows * self.temperature * GRID
+        return TokenRelease(randomness.gumbel_argmax(self.aggregate(distributions), scale), None)
+
+
+MECHANISM = BlendedLogits

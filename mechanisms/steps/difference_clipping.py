@@ -1,0 +1,107 @@
+"""Clipped differences from the public logits (InvisibleInk, Vinod et al. 2025)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from mechanisms.accounting import PrivacyTarget, calibrate_noise
+from mechanisms.errors import UsageError
+from mechanisms.noise import Integers, Randomness
+from mechanisms.privacy_events import PrivacyEvent
+from mechanisms.sampling import Compose, SamplingPlan
+from mechanisms.steps.bounded_range import CLOSED_WITH_SUBSETS, bounded_range_event
+from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, to_lattice
+from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
+from mechanisms.steps.parameters import parameter, validate
+
+_GUMBEL_DEVIATION = math.pi / math.sqrt(6)
+_SMALLEST_CLIP, _LARGEST_CLIP = 1e-7, 1e3
+_FLOOR = -1e4
+"""Public logits further below the largest than this are as good as impossible, and are kept off the lattice's end."""
+
+
+@dataclass(frozen=True)
+class DifferenceClipping(TokenMechanism):
+    """Clip every row's difference from the public logits to [-C, C], add their average over the public batch size B to
+    the public logits, and draw the token from softmax at temperature tau.
+
+    A unit brings a vector that spans 2C, so that the softmax's logits change by a span of `2C / (B tau)`. With small C
+    it writes public text, not garbage.
+    """
+
+    name: ClassVar[str] = "difference-clipping"
+    title: ClassVar[str] = "Clipped differences from public logits"
+    citation: ClassVar[str] = "Vinod et al. 2025 (InvisibleInk)"
+
+    clip: float = parameter(
+        1.0,
+        label="Clipping bound",
+        help="How far one unit may pull a token's logit away from the public one; the lower, the more private.",
+        low=_SMALLEST_CLIP,
+        high=_LARGEST_CLIP,
+        citation="Vinod et al. 2025 (C)",
+    )
+    temperature: float = parameter(
+        1.0,
+        label="Temperature",
+        help="Of the softmax that the token is drawn from; 1 keeps the public text as it is.",
+        low=0.01,
+        high=10.0,
+        citation="Vinod et al. 2025 (tau)",
+    )
+    batch: int = 0
+    """B, the public batch size; set by `for_plan`."""
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+    def closed(self, plan: SamplingPlan) -> str | None:
+        """See `TokenMechanism.closed`."""
+        return None if plan.unit_rows else CLOSED_WITH_SUBSETS.format(name=self.name)
+
+    def for_plan(self, plan: SamplingPlan) -> DifferenceClipping:
+        """See `TokenMechanism.for_plan`; the batch size is M."""
+        return replace(super().for_plan(plan), batch=plan.subsets)
+
+    def event(self, steps: int, rate: float) -> PrivacyEvent:
+        """See `TokenMechanism.event` and `bounded_range_event`."""
+        if self.batch < 1:
+            raise UsageError("The cost of this mechanism depends on M: give it the plan first.")
+        return bounded_range_event(2 * self.clip / (self.batch * self.temperature), steps, rate)
+
+    def calibrate(self, compose: Compose, target: PrivacyTarget) -> DifferenceClipping:
+        """See `TokenMechanism.calibrate`; solves for the clipping bound."""
+        tightness = calibrate_noise(
+            lambda noise: compose(replace(self, clip=1 / noise).event), target, smallest=1 / _LARGEST_CLIP
+        )
+        return replace(self, clip=1 / tightness)
+
+    def signal_to_noise(self, plan: SamplingPlan) -> float:
+        """See `TokenMechanism.signal_to_noise`: the rows' whole span over the Gumbel noise that a draw amounts to."""
+        return math.sqrt(2) * 2 * self.clip / (_GUMBEL_DEVIATION * self.temperature)
+
+    def sensitivity(self, unit_rows: bool) -> Sensitivity:
+        """See `TokenMechanism.sensitivity`."""
+        return Sensitivity(Norm.RANGE, (2 if unit_rows else 4) * self.clip * GRID)
+
+    def aggregate(self, distributions: TokenDistributions) -> Integers:
+        """See `TokenMechanism.aggregate`: B times the new logits, but for a constant, in units of 1 / GRID."""
+        public = distributions.public
+        with np.errstate(over="ignore"):
+            differences = np.clip(distributions.unit_logits() - public, -self.clip, self.clip)
+        # From 0 to 2C, not from -C to C: softmax does not see the shift, and rounding down then keeps the span.
+        private = to_lattice(differences + self.clip).sum(axis=0)
+        shifted = np.maximum(public - public.max(), _FLOOR)
+        return np.asarray(private + distributions.expected_rows * to_lattice(shifted), dtype=np.int64)
+
+    def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
+        """See `TokenMechanism.step`; only the token is a release."""
+        scale = distributions.expected_rows * self.temperature * GRID
+        return TokenRelease(randomness.gumbel_argmax(self.aggregate(distributions), scale), None)
+
+
+MECHANISM = DifferenceClipping

@@ -1,0 +1,83 @@
+"""Report noisy max with exponential noise (Tang et al. 2024, section 3.2), which is permute-and-flip."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from mechanisms.accounting import PrivacyTarget, calibrate_noise
+from mechanisms.noise import Integers, Randomness
+from mechanisms.privacy_events import Poisson, PrivacyEvent, Pure
+from mechanisms.sampling import Compose, SamplingPlan
+from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, to_lattice
+from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
+from mechanisms.steps.parameters import parameter, validate
+
+_LARGEST_EPSILON = 50.0
+
+
+@dataclass(frozen=True)
+class NoisyMax(TokenMechanism):
+    """Scale every row so that its likeliest token counts 1, sum, add exponential noise, release the winner alone.
+
+    A candidate wins when its noise passes a threshold, so that a step is epsilon_0-DP with noise of mean
+    `range / epsilon_0`, where `range` is how far a unit moves thresholds: 1 where it only adds to the sum, 2 where it
+    turns one row into another. It is pure: zCDP's epsilon^2 / 8 does not hold for it.
+    """
+
+    name: ClassVar[str] = "noisy-max"
+    title: ClassVar[str] = "Report noisy max"
+    citation: ClassVar[str] = "Tang et al. 2024, section 3.2; McKenna and Sheldon 2020 (permute-and-flip)"
+    takes_transform: ClassVar[bool] = True
+
+    step_epsilon: float = parameter(
+        0.1,
+        label="Epsilon of a step",
+        help="Pure epsilon of one token, before sampling amplifies it.",
+        low=1e-7,
+        high=_LARGEST_EPSILON,
+        citation="Tang et al. 2024, section 3.2",
+    )
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+    def event(self, steps: int, rate: float) -> PrivacyEvent:
+        """See `TokenMechanism.event`: pure steps, then the sample's mixture."""
+        pure = Pure(self.step_epsilon, steps)
+        return pure if rate == 1.0 else Poisson(rate, pure)
+
+    def calibrate(self, compose: Compose, target: PrivacyTarget) -> NoisyMax:
+        """See `TokenMechanism.calibrate`; solves for the step's epsilon, through the noise's scale."""
+        scale = calibrate_noise(
+            lambda noise: compose(replace(self, step_epsilon=1 / noise).event), target, smallest=1 / _LARGEST_EPSILON
+        )
+        return replace(self, step_epsilon=1 / scale)
+
+    def signal_to_noise(self, plan: SamplingPlan) -> float:
+        """See `TokenMechanism.signal_to_noise`; the noise's deviation is its mean."""
+        return plan.subsets * math.sqrt(2) / self._scale(plan.unit_rows)
+
+    def _scale(self, unit_rows: bool) -> float:
+        return self.sensitivity(unit_rows).bound / GRID / self.step_epsilon
+
+    def sensitivity(self, unit_rows: bool) -> Sensitivity:
+        """See `TokenMechanism.sensitivity`; entries move by 0 to 1 where a unit adds its row, else by -1 to 1."""
+        return Sensitivity(Norm.RANGE, (1.0 if unit_rows else 2.0) * GRID)
+
+    def aggregate(self, distributions: TokenDistributions) -> Integers:
+        """See `TokenMechanism.aggregate`: the sum of `p_i / max p_i`, in units of 1 / GRID."""
+        rows = distributions.probabilities()
+        scaled = rows / rows.max(axis=1, keepdims=True, initial=0.0)
+        return np.asarray(to_lattice(scaled).sum(axis=0), dtype=np.int64)
+
+    def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
+        """See `TokenMechanism.step`; the noisy scores are no release, only their maximum is."""
+        scale = self._scale(distributions.unit_rows) * GRID
+        return TokenRelease(randomness.exponential_argmax(self.aggregate(distributions), scale), None)
+
+
+MECHANISM = NoisyMax

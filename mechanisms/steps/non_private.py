@@ -1,0 +1,53 @@
+"""The epsilon = infinity baseline: what the private rows say, without noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from mechanisms.accounting import PrivacyTarget
+from mechanisms.noise import Integers, Randomness
+from mechanisms.privacy_events import Approximate, PrivacyEvent
+from mechanisms.sampling import Compose, SamplingPlan
+from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, lattice_sum
+from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
+
+
+@dataclass(frozen=True)
+class NonPrivate(TokenMechanism):
+    """Release the likeliest token of the rows' plain sum: a yardstick for the curator's own screen, no release."""
+
+    name: ClassVar[str] = "non-private"
+    title: ClassVar[str] = "No privacy (epsilon infinite)"
+    citation: ClassVar[str] = "Tang et al. 2024, section 4 (epsilon = infinity)"
+    takes_transform: ClassVar[bool] = True
+    not_private: ClassVar[str | None] = "written from the private rows without noise: a yardstick, not for release"
+
+    def event(self, steps: int, rate: float) -> PrivacyEvent:
+        """See `TokenMechanism.event`: nothing is promised, so that no accountant can find a finite epsilon."""
+        return Approximate(1.0)
+
+    def calibrate(self, compose: Compose, target: PrivacyTarget) -> NonPrivate:
+        """See `TokenMechanism.calibrate`: no noise meets any target."""
+        return self
+
+    def signal_to_noise(self, plan: SamplingPlan) -> float:
+        """See `TokenMechanism.signal_to_noise`."""
+        return float("inf")
+
+    def sensitivity(self, unit_rows: bool) -> Sensitivity:
+        """See `TokenMechanism.sensitivity`: that of a sum of distributions, with no noise to hide it."""
+        return Sensitivity(Norm.L2, (1.0 if unit_rows else 2**0.5) * GRID)
+
+    def aggregate(self, distributions: TokenDistributions) -> Integers:
+        """See `TokenMechanism.aggregate`: the sum of the rows, in units of 1 / GRID."""
+        return lattice_sum(distributions)
+
+    def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
+        """See `TokenMechanism.step`."""
+        return TokenRelease(int(np.argmax(self.aggregate(distributions))), None)
+
+
+MECHANISM = NonPrivate
