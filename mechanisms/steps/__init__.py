@@ -3,11 +3,16 @@
 from mechanisms.steps.distributions import TokenDistributions, TokenRelease
 from mechanisms.steps.mechanism import TokenMechanism
 from mechanisms.steps.registry import mechanism_class, mechanism_names
+from mechanisms.steps.transforms import NoTransform, Transform, transform_class, transform_names
 
 __all__ = [
+    "NoTransform",
     "TokenDistributions",
     "TokenMechanism",
     "TokenRelease",
+    "Transform",
     "mechanism_class",
     "mechanism_names",
+    "transform_class",
+    "transform_names",
 ]

@@ -1,0 +1,17 @@
+"""How a new file registers itself: by what it defines."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from typing import Any
+
+
+@functools.cache
+def defined(package: str, constant: str) -> dict[str, Any]:
+    """What the modules of `package` define under the name `constant`, by its own `name`."""
+    path = importlib.import_module(package).__path__
+    modules = (importlib.import_module(f"{package}.{module.name}") for module in pkgutil.iter_modules(path))
+    found = [getattr(module, constant) for module in modules if hasattr(module, constant)]
+    return {each.name: each for each in found}

@@ -1,0 +1,91 @@
+"""Plausible token amplification (Yamasaki et al. 2025, equation 13)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import log_softmax, softmax
+
+from mechanisms.errors import UsageError
+from mechanisms.noise import Floats, Integers
+from mechanisms.steps.distributions import TokenDistributions
+from mechanisms.steps.parameters import parameter, switch, validate
+from mechanisms.steps.transforms.transform import Transform
+
+
+@dataclass(frozen=True)
+class PlausibleTokenAmplification(Transform):
+    """Amplify what a row says beyond the public prompt: `p_base (p_i / p_pub)^alpha`, renormalised for each row on S.
+
+    `p_base` is the model after the tokens so far alone. All three factors but `p_i` are public, so that a row stays a
+    distribution that depends on its own unit only, and noise goes once on the sum.
+    """
+
+    name: ClassVar[str] = "pta"
+    title: ClassVar[str] = "Plausible token amplification"
+    citation: ClassVar[str] = "Yamasaki et al. 2025, equation 13"
+
+    alpha: float = parameter(
+        1.0,
+        label="Amplification",
+        help="Exponent of the ratio of private to public probability; 0 ignores the private rows.",
+        low=0.0,
+        high=10.0,
+        citation="Yamasaki et al. 2025, equation 13 (alpha)",
+    )
+    pta_top_p: float = parameter(
+        1.0,
+        label="Public nucleus",
+        help="Keep only the candidates that together hold this share of the public distribution.",
+        low=0.05,
+        high=1.0,
+        citation="Yamasaki et al. 2025, variant PA2",
+    )
+    base: bool = switch(
+        True,
+        label="Base probability",
+        help="Multiply by the probability that the tokens so far give without any prompt.",
+        citation="Yamasaki et al. 2025, variant PA3 without",
+    )
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+    @property
+    def needs_base(self) -> bool:
+        """See `Transform.needs_base`."""
+        return bool(self.base)
+
+    def narrow(self, public: Floats) -> Integers:
+        """See `Transform.narrow`: the likeliest that together hold `pta_top_p`, at least one."""
+        probabilities = np.asarray(softmax(public), dtype=np.float64)
+        order = np.argsort(-probabilities, kind="stable")
+        before = np.cumsum(probabilities[order]) - probabilities[order]
+        return np.sort(order[before < self.pta_top_p]).astype(np.int64)
+
+    def apply(self, distributions: TokenDistributions) -> TokenDistributions:
+        """See `Transform.apply`; rows become log-probabilities.
+
+        Raises:
+            UsageError: the base row is wanted and is not there.
+        """
+        base = self._log_base(distributions)
+        with np.errstate(all="ignore"):  # a row that is not finite stays so
+            ratio = log_softmax(distributions.rows, axis=1) - log_softmax(distributions.public)
+            return replace(distributions, rows=base + self.alpha * ratio)
+
+    def _log_base(self, distributions: TokenDistributions) -> Floats:
+        if not self.base:
+            return np.zeros(len(distributions.public))
+        if distributions.base is None:
+            raise UsageError(
+                "Give the base row: the model's distribution after the tokens so far."
+            )
+        # Clipped far below what could matter, so that an impossible token of the base makes no row infinite.
+        with np.errstate(all="ignore"):
+            return np.asarray(np.nan_to_num(log_softmax(distributions.base), nan=0.0, neginf=-1e4), dtype=np.float64)
+
+
+TRANSFORM = PlausibleTokenAmplification
