@@ -1,0 +1,71 @@
+"""`plan`: schemes and M for a budget of compute, ranked by signal-to-noise."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from typing import Any
+
+from mechanisms.accounting import PrivacyTarget
+from mechanisms.cli.output import add_json, progress, show
+from mechanisms.errors import UsageError
+from mechanisms.steps import mechanism_class, mechanism_names
+from mechanisms.studio.planner import Option, Task, options, ranked
+
+
+def add_commands(commands: Any) -> None:
+    """Register the command."""
+    parser = commands.add_parser("plan", help="the most signal for a privacy target and a budget of compute")
+    parser.add_argument("--mechanism", default="gaussian", choices=mechanism_names())
+    parser.add_argument("--size", type=int, required=True, metavar="n", help="units of the smallest label, public")
+    parser.add_argument("--tokens", type=int, required=True, metavar="T")
+    parser.add_argument("--prompt-tokens", type=int, required=True, metavar="P")
+    parser.add_argument("--per-subset", type=int, default=1, metavar="N")
+    parser.add_argument("--shots-per-label", "--shots", type=int, default=1, metavar="S")
+    parser.add_argument("--epsilon", type=float, required=True)
+    parser.add_argument("--delta", type=float, required=True)
+    cost = parser.add_argument("--max-prompt-tokens", type=float, required=True, metavar="COST")
+    cost.help = "prompt tokens through the model for one demonstration"
+    add_json(parser)
+    parser.set_defaults(run=_plan)
+
+
+def _plan(arguments: argparse.Namespace) -> None:
+    task = Task(
+        arguments.size, arguments.tokens, arguments.prompt_tokens, arguments.per_subset, arguments.shots_per_label
+    )
+    target = PrivacyTarget(arguments.epsilon, arguments.delta)
+    found = []
+    for option in options(mechanism_class(arguments.mechanism)(), task, target, arguments.max_prompt_tokens):
+        found.append(option)
+        progress(_line(option))
+    if not found:
+        raise UsageError("No plan fits: raise --max-prompt-tokens, or epsilon.")
+    result = ranked(found)
+    if arguments.json:
+        show(arguments, {"options": [_document(option) for option in result]})
+        return
+    for option in result:
+        print(_line(option))
+
+
+def _document(option: Option) -> dict[str, Any]:
+    mechanism: Any = option.mechanism
+    return {
+        "scheme": option.plan.scheme.value,
+        "unit_rows": option.plan.unit_rows,
+        "subsets": option.plan.subsets,
+        "per_subset": option.plan.per_subset,
+        "signal_to_noise": option.signal_to_noise,
+        "prompt_tokens": option.cost,
+        "efficient": option.efficient,
+        **asdict(mechanism),
+    }
+
+
+def _line(option: Option) -> str:
+    rows = "unit rows" if option.plan.unit_rows else f"subsets of {option.plan.per_subset}"
+    return (
+        f"{'*' if option.efficient else ' '} signal-to-noise {option.signal_to_noise:7.1f}   "
+        f"cost {option.cost:10.0f}   {option.plan.scheme.value:17}  {rows:14}  M = {option.plan.subsets}"
+    )
