@@ -1,0 +1,96 @@
+// The live screen of a run: text so far and the candidates with the values that decided. `props.value`: see live_chart.py.
+// Everything from the model arrives as text nodes. Bars are keyed by token, so they move instead of being redrawn.
+const ROW = 24;
+element.classList.add("live");
+const make = (tag, name, parent) => {
+  const made = document.createElement(tag);
+  made.className = name;
+  parent.append(made);
+  return made;
+};
+element.replaceChildren();
+const head = make("div", "live-head", element);
+const where = make("div", "live-where", head);
+const count = make("div", "live-count", head);
+const meter = make("div", "meter", element);
+const filled = make("div", "meter-fill", meter);
+const text = make("p", "live-text", element);
+const settled = make("span", "", text);
+const fresh = make("mark", "", text);
+const legend = make("div", "live-legend", element);
+const plot = make("div", "live-plot", element);
+const band = make("div", "live-band", plot);
+const zero = make("div", "live-zero", plot);
+const axis = make("div", "live-axis", element);
+const rows = new Map();
+
+function row(key) {
+  const line = make("div", "bar-row", plot);
+  const label = make("code", "bar-label", line);
+  const track = make("div", "bar-track", line);
+  const bar = make("div", "bar", track);
+  const open = make("div", "bar-public", track);
+  const clean = make("div", "bar-clean", track);
+  const value = make("span", "bar-value", line);
+  const made = { line, label, bar, open, clean, value };
+  rows.set(key, made);
+  return made;
+}
+function place(each, low, high, chart) {
+  const at = (value) => 100 * (value - low) / (high - low);
+  const made = rows.get(each.key) || row(each.key);
+  made.line.style.transform = `translateY(${each.rank * ROW}px)`;
+  made.line.classList.toggle("chosen", each.chosen);
+  made.label.textContent = each.token;
+  made.label.title = each.token;
+  const from = Math.min(0, each.value), to = Math.max(0, each.value);
+  made.bar.style.left = at(from) + "%";
+  made.bar.style.width = at(to) - at(from) + "%";
+  made.bar.classList.toggle("outline", !chart.noisy);
+  made.open.hidden = !chart.noisy;
+  made.open.style.left = at(each.public) + "%";
+  made.clean.hidden = each.clean === null;
+  if (each.clean !== null) made.clean.style.left = at(each.clean) + "%";
+  made.value.textContent = each.value.toFixed(Math.abs(each.value) < 10 ? 1 : 0);
+}
+function entry(kind, words) {
+  const made = make("span", "legend-entry", legend);
+  make("i", kind, made);
+  made.append(words);
+}
+function chartOf(chart) {
+  plot.hidden = axis.hidden = legend.hidden = !chart;
+  if (!chart) return;
+  const [low, high] = chart.domain;
+  const keys = new Set(chart.bars.map((each) => each.key));
+  for (const [key, made] of rows) if (!keys.has(key)) { made.line.remove(); rows.delete(key); }
+  plot.style.height = chart.bars.length * ROW + "px";
+  for (const each of chart.bars) place(each, low, high, chart);
+  const at = (value) => (value - low) / (high - low);
+  zero.style.setProperty("--at", at(0));
+  band.hidden = !chart.noise;
+  band.style.setProperty("--from", at(-(chart.noise || 0)));
+  band.style.setProperty("--to", at(chart.noise || 0));
+  legend.replaceChildren();
+  if (chart.noisy) {
+    entry("key-noisy", "noisy value that decided (releasable)");
+    entry("key-public", "what the model expects without the data");
+    if (chart.noise) entry("key-band", `noise: ±${chart.noise} (one standard deviation)`);
+  } else entry("key-outline", "what the model expects without the data; this mechanism releases the token alone");
+  if (chart.clean) entry("key-clean", "clean average: for your eyes only");
+  axis.textContent = `in rows, out of about ${chart.rows}; ${chart.hidden} more candidates are not shown`;
+}
+function draw() {
+  const view = props.value;
+  element.dataset.phase = view.phase;
+  where.textContent = view.where;
+  count.textContent = view.count;
+  filled.style.width = 100 * view.progress + "%";
+  settled.textContent = view.text;
+  fresh.textContent = view.fresh;
+  text.classList.toggle("empty", !view.text && !view.fresh);
+  if (!view.text && !view.fresh) settled.textContent = view.hint;
+  chartOf(view.chart);
+}
+watch("value", draw);
+draw();

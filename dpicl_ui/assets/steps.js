@@ -1,0 +1,59 @@
+// The five steps: moves between panels in the browser alone, and says why a step is closed.
+// `props.value` is {go: [ticket, step], steps: [{title, note, done, why}]}; a new ticket moves to its step.
+let ticket = null;
+let current = 1;
+const bar = document.createElement("nav");
+bar.setAttribute("aria-label", "Steps");
+element.replaceChildren(bar);
+function panels() {
+  const { steps } = props.value;
+  steps.forEach((step, i) => {
+    const panel = document.getElementById("step-" + (i + 1));
+    if (!panel) return;
+    panel.classList.toggle("current", i + 1 === current);
+    panel.classList.toggle("closed", Boolean(step.why));
+    const why = panel.querySelector(".gate-why");
+    if (why && why.textContent !== step.why) why.textContent = step.why;
+  });
+  return document.querySelectorAll(".step .gate-why").length === steps.length;
+}
+function show(step, scroll) {
+  current = step;
+  draw();
+  if (scroll) window.scrollTo({ top: 0 });
+  window.dispatchEvent(new Event("resize")); // plots measure themselves when they become visible
+}
+function button(step, i) {
+  const made = document.createElement("button");
+  made.type = "button";
+  made.className = "stepper" + (i + 1 === current ? " current" : "") + (step.done ? " done" : "") + (step.why ? " shut" : "");
+  if (i + 1 === current) made.setAttribute("aria-current", "step");
+  const parts = [["number", step.done ? "✓" : String(i + 1)], ["title", step.title], ["note", step.note]];
+  for (const [name, text] of parts) {
+    const part = document.createElement("span");
+    part.className = name;
+    part.textContent = text;
+    made.append(part);
+  }
+  made.setAttribute("aria-label", `Step ${i + 1}: ${step.title}`);
+  if (step.why) made.title = step.why;
+  made.addEventListener("click", () => show(i + 1, true));
+  return made;
+}
+function draw() {
+  const focused = bar.contains(document.activeElement) ? [...bar.children].indexOf(document.activeElement) : -1;
+  bar.replaceChildren(...props.value.steps.map(button));
+  if (focused >= 0) bar.children[focused].focus({ preventScroll: true });
+  panels();
+}
+watch("value", () => {
+  const [next, step] = props.value.go;
+  if (next === ticket) return draw();
+  ticket = next;
+  show(step, true);
+});
+ticket = props.value.go[0];
+draw();
+// Panels may be mounted after the bar.
+const observer = new MutationObserver(() => panels() && observer.disconnect());
+if (!panels()) observer.observe(document.body, { childList: true, subtree: true });

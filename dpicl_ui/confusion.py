@@ -1,0 +1,61 @@
+"""The confusion matrix of one arm as a plot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+
+from mechanisms.studio.evaluate import Scorecard
+
+_GREY = "#7c8592"  # readable on the light and on the dark page
+_SCALE = [[0.0, "rgba(15,118,110,0.06)"], [1.0, "rgba(15,118,110,1)"]]
+_LONGEST = 18
+
+
+def _short(label: str) -> str:
+    # Plotly reads some tags in text: what could begin one is replaced by its look-alike.
+    return (label if len(label) <= _LONGEST else label[: _LONGEST - 1] + "…").replace("<", "‹").replace("&", "＆")
+
+
+def confusion_figure(card: Scorecard, labels: Sequence[str]) -> go.Figure:
+    """Counts of true label (rows) by predicted label (columns), calibrated; shape (labels, labels)."""
+    names = [f"{i + 1}. {_short(label)}" for i, label in enumerate(labels)]
+    largest = int(card.confusion.max())
+    figure = go.Figure(
+        go.Heatmap(
+            z=card.confusion.tolist(),
+            x=[str(i + 1) for i in range(len(labels))],
+            y=names,
+            colorscale=_SCALE,
+            showscale=False,
+            xgap=3,
+            ygap=3,
+            hovertemplate="true %{y}<br>predicted %{x}<br>%{z} rows<extra></extra>",
+        )
+    )
+    if len(labels) <= 12:
+        for i, row in enumerate(card.confusion.tolist()):
+            for j, count in enumerate(row):
+                colour = "#ffffff" if count > 0.55 * largest else _GREY
+                figure.add_annotation(
+                    x=str(j + 1), y=names[i], text=str(count), showarrow=False, font={"color": colour, "size": 14}
+                )
+    figure.update_layout(
+        template="none",
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"family": "system-ui, sans-serif", "color": _GREY, "size": 13},
+        margin={"l": 10, "r": 10, "t": 10, "b": 44},
+        height=min(640, 110 + 44 * len(labels)),
+        xaxis={"title": {"text": "predicted", "standoff": 8}, "fixedrange": True, "showgrid": False, "zeroline": False},
+        yaxis={
+            "automargin": True,
+            "autorange": "reversed",
+            "fixedrange": True,
+            "showgrid": False,
+            "zeroline": False,
+            "title": {"text": "true"},
+        },
+    )
+    return figure

@@ -1,0 +1,218 @@
+"""Step 1: the private file, what its columns mean, and what becomes public."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from dpicl_ui.data_cards import label_counts, preview_table
+from dpicl_ui.guard import guarded
+from dpicl_ui.sessions import Session, Sessions
+from dpicl_ui.steps import step_panel, steps_value
+from dpicl_ui.tree import el, notice, panel
+from dpicl_ui.uploads import taken
+from mechanisms.accounting import PrivacyLedger
+from mechanisms.errors import DataError, UsageError
+from mechanisms.studio.csv_file import Mapping, Table, guess_columns, inspect, read_table, to_dataset
+from mechanisms.studio.examples import EXAMPLES
+from mechanisms.studio.synthesize import content_digest
+
+_NO_USER = "(every row stands for itself)"
+_MOST_LABELS = 50
+PRIVATE = {"api_visibility": "private", "show_progress": "hidden"}
+"""Arguments of every handler: not part of the app's API, and no overlay over what is being read."""
+
+_SOURCE = [
+    el("h2", "Bring your labelled texts"),
+    el(
+        "p.lead",
+        "A CSV file with one row for each text and a column with its label. The file is read into this server's memory, "
+        "removed from its disk at once, and forgotten when you close the page.",
+    ),
+]
+_LABELS_PUBLIC = "The label names above become public. They will stand in the prompts and in the export."
+_COUNTS_PUBLIC = (
+    "I declare the label counts public. The noise is computed from them, so they are not protected: do not confirm if "
+    "the number of rows of a label is itself a secret."
+)
+
+
+class DataStep:
+    """Components and handlers of step 1. `confirmed` fires after the data set was accepted or refused."""
+
+    def __init__(self, sessions: Sessions, ledger: PrivacyLedger, nav: gr.HTML) -> None:
+        self._sessions, self._ledger, self._nav = sessions, ledger, nav
+        with step_panel(1):
+            self._build()
+        self._wire()
+
+    def _build(self) -> None:
+        with gr.Column(elem_classes="card"):
+            panel(*_SOURCE)
+            with gr.Row(elem_classes="source"):
+                self.upload = gr.File(label="CSV file", height=150, elem_id="upload-data", elem_classes="drop")
+                with gr.Column(elem_classes="examples", min_width=240):
+                    panel(el("p.small-head", "No data at hand? Take an example"))
+                    self.examples = [gr.Button(each.title, size="sm") for each in EXAMPLES]
+                    panel(el("p.small-head", "Demonstrations made before?"))
+                    self.load_instead = gr.Button("Load an exported set and test it", size="sm", elem_id="load-instead")
+            self.notice = panel(elem_id="data-notice")
+        with gr.Column(visible=False) as self.body:
+            with gr.Column(elem_classes="card private"):
+                self.preview = panel(elem_id="data-preview")
+            with gr.Column(elem_classes="card"):
+                panel(el("h3", "What the columns mean"))
+                with gr.Row():
+                    self.text = gr.Dropdown(label="Text", elem_id="text-column")
+                    self.label = gr.Dropdown(label="Label", elem_id="label-column")
+                    self.unit = gr.Dropdown(
+                        label="User (optional)",
+                        elem_id="unit-column",
+                        info="If one person can have several rows: protects all rows of a person together.",
+                    )
+                with gr.Row():
+                    self.name = gr.Textbox(
+                        label="Name of this data set",
+                        elem_id="data-name",
+                        max_length=80,
+                        info="Under this name the ledger keeps what has been spent. Use the same name for newer versions.",
+                    )
+                    self.drop = gr.Checkbox(label="Leave out rows that repeat an earlier row", visible=False)
+            with gr.Column(elem_classes="card private"):
+                self.facts = panel(elem_id="data-facts")
+                with gr.Accordion("Choose which labels take part", open=False):
+                    self.labels = gr.CheckboxGroup(label="Labels", show_label=False, elem_id="labels")
+            with gr.Column(elem_classes="card public"):
+                panel(el("div.card-head", el("h3", "What becomes public"), el("span.tag.public", "Releasable")))
+                self.labels_public = gr.Checkbox(label=_LABELS_PUBLIC, elem_id="labels-public")
+                self.counts_public = gr.Checkbox(label=_COUNTS_PUBLIC, elem_id="counts-public")
+                self.problem = panel(elem_id="data-problem")
+                self.confirm = gr.Button("Use this data set", variant="primary", elem_id="confirm-data")
+
+    def _wire(self) -> None:
+        loaded = [
+            self.upload, self.notice, self.body, self.preview, self.text, self.label, self.unit, self.name, self.drop,
+            self.labels, self.facts, self.labels_public, self.counts_public, self.problem, self._nav,
+        ]  # fmt: skip
+        self.upload.upload(guarded(self.notice)(self._upload), self.upload, loaded, **PRIVATE)
+        for number, button in enumerate(self.examples):
+            button.click(guarded(self.notice)(self._example(number)), None, loaded, **PRIVATE)
+        mapping = [self.text, self.label, self.unit, self.drop]
+        inspected = [
+            self.labels, self.facts, self.drop, self.labels_public, self.counts_public, self.problem, self._nav
+        ]  # fmt: skip
+        for component in mapping:
+            component.input(guarded(self.problem)(self._inspect), mapping, inspected, **PRIVATE)
+        self.labels.input(guarded(self.problem)(self._choose), self.labels, inspected, **PRIVATE)
+        self.confirmed = self.confirm.click(
+            guarded(self.problem)(self._confirm),
+            [self.name, self.labels, self.labels_public, self.counts_public],
+            [self.problem, self._nav],
+            **PRIVATE,
+        )
+        self.name.input(guarded(self.problem)(self._renamed), None, [self.problem, self._nav], **PRIVATE)
+
+    def _upload(self, upload: str | None, request: gr.Request) -> dict[Any, Any]:
+        if upload is None:
+            return {self.notice: []}
+        session = self._sessions.of(request)
+        try:
+            with taken(upload) as path:
+                table = read_table(path)
+        except DataError as error:
+            return {self.upload: None, self.notice: notice(str(error))}
+        text, label = guess_columns(table)
+        session.field_names = ("Text", "Label")
+        return {self.upload: None} | self._opened(session, table, Mapping(text, label), Path(upload).stem[:80])
+
+    def _example(self, number: int) -> Any:
+        def take(request: gr.Request) -> dict[Any, Any]:
+            example = EXAMPLES[number]
+            session = self._sessions.of(request)
+            session.field_names = example.fields
+            return self._opened(session, read_table(example.path), example.mapping, example.path.stem)
+
+        return take
+
+    def _opened(self, session: Session, table: Table, mapping: Mapping, name: str) -> dict[Any, Any]:
+        session.table, session.inspection = table, None
+        columns = table.columns
+        return {
+            self.notice: [],
+            self.body: gr.Column(visible=True),
+            self.preview: preview_table(table),
+            self.text: gr.Dropdown(choices=columns, value=mapping.text),
+            self.label: gr.Dropdown(choices=columns, value=mapping.label),
+            self.unit: gr.Dropdown(choices=[_NO_USER, *columns], value=mapping.unit or _NO_USER),
+            self.name: name,
+        } | self._inspected(session, mapping)
+
+    def _inspect(self, text: str, label: str, unit: str, drop: bool, request: gr.Request) -> dict[Any, Any]:
+        session = self._sessions.of(request)
+        session.inspection = None  # what was confirmed so far does not fit the new columns
+        return self._inspected(session, Mapping(text, label, None if unit == _NO_USER else unit, drop))
+
+    def _inspected(self, session: Session, mapping: Mapping) -> dict[Any, Any]:
+        if session.table is None:
+            raise UsageError("The file is no longer in memory: upload it again.")
+        session.forget_data()
+        closed = {
+            self.labels_public: False,
+            self.counts_public: False,
+            self.problem: [],
+            self._nav: steps_value(session),
+        }
+        try:
+            inspection = inspect(session.table, mapping)
+        except DataError as error:
+            session.mapping = None
+            return closed | {self.facts: notice(str(error)), self.labels: gr.CheckboxGroup(choices=[], value=[])}
+        session.mapping, session.inspection = mapping, inspection
+        labels = sorted(inspection.counts)[:_MOST_LABELS]
+        offer = inspection.duplicates > 0
+        return closed | {
+            self.labels: gr.CheckboxGroup(choices=labels, value=labels),
+            self.facts: label_counts(inspection, labels),
+            self.drop: gr.Checkbox(visible=offer, value=mapping.drop_duplicates),
+        }
+
+    def _choose(self, labels: list[str], request: gr.Request) -> dict[Any, Any]:
+        session = self._sessions.of(request)
+        if session.inspection is None:
+            raise UsageError("The file is no longer in memory: upload it again.")
+        session.forget_data()
+        return {
+            self.facts: label_counts(session.inspection, labels),
+            self.labels_public: False,
+            self.counts_public: False,
+            self.problem: [],
+            self._nav: steps_value(session),
+        }
+
+    def _renamed(self, request: gr.Request) -> dict[Any, Any]:
+        session = self._sessions.of(request)
+        if session.dataset is None:
+            return {self.problem: []}
+        session.forget_data()
+        return {self.problem: [], self._nav: steps_value(session)}
+
+    def _confirm(
+        self, name: str, labels: list[str], labels_public: bool, counts_public: bool, request: gr.Request
+    ) -> dict[Any, Any]:
+        session = self._sessions.of(request)
+        if session.table is None or session.mapping is None or session.inspection is None:
+            raise DataError("Choose a file and its columns first.")
+        if session.inspection.fatal:
+            raise DataError(session.inspection.problems[-1])
+        if len(labels) < 2:
+            raise DataError("Demonstrations need at least two labels: choose them above.")
+        if not name.strip():
+            raise DataError("Give the data set a name: the ledger keeps what it has spent under it.")
+        if not (labels_public and counts_public):
+            raise DataError("Confirm both boxes: the label names and the label counts become public.")
+        dataset = to_dataset(session.table, session.mapping, name.strip(), tuple(sorted(labels)))
+        session.dataset = dataset
+        session.ledger_warnings = tuple(self._ledger.recognise(dataset.name, content_digest(dataset)))
+        return {self.problem: [], self._nav: steps_value(session, 2)}

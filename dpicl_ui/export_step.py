@@ -1,0 +1,78 @@
+"""Step 5: the demo set as a file, and its certificate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+
+from dpicl_ui.assets import asset
+from dpicl_ui.certificate_card import certificate, task
+from dpicl_ui.data_step import PRIVATE
+from dpicl_ui.guard import guarded
+from dpicl_ui.result_cards import demonstration
+from dpicl_ui.sessions import Sessions
+from dpicl_ui.steps import step_panel
+from dpicl_ui.tree import el, notice, panel
+from mechanisms.errors import UsageError
+from mechanisms.studio.demo_set import FORMAT
+
+FILE_NAME = "demonstrations.dpicl.json"
+
+
+class ExportStep:
+    """Components and handlers of step 5."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+        with step_panel(5), gr.Row(elem_classes="split"):
+            with gr.Column(scale=7, min_width=300, elem_classes="card public"):
+                panel(
+                    el("div.card-head", el("h2", "Privacy certificate"), el("span.tag.public", "Releasable")),
+                )
+                self.certificate = panel(elem_id="certificate")
+            with gr.Column(scale=4, min_width=300, elem_classes="aside"):
+                with gr.Column(elem_classes="card public"):
+                    panel(
+                        el("h3", "Download"),
+                        el(
+                            "p.muted",
+                            f"One JSON file ({FORMAT}): demonstrations, prompt, certificate. It holds no text, count or "
+                            "index of your data beyond what you declared public.",
+                        ),
+                    )
+                    self.save = gr.Button("Download the demo set", variant="primary", elem_id="download")
+                    self.notice = panel(elem_id="export-notice")
+                    self.sink = gr.HTML(
+                        value=None, html_template="<div></div>", js_on_load=asset("download.js"), elem_classes="sink"
+                    )
+                    panel(el("p.muted", "Anyone can load this file in step 4 and test it, without your data."))
+                with gr.Column(elem_classes="card"):
+                    self.content = panel(elem_id="export-content")
+        self.save.click(guarded(self.notice)(self._save), None, [self.sink, self.notice], **PRIVATE)
+
+    def follow(self, ended: gr.events.Dependency) -> None:
+        """Show a run's certificate when it has ended."""
+        ended.then(self._show, None, [self.certificate, self.content, self.notice], **PRIVATE)
+
+    def _show(self, request: gr.Request) -> Any:
+        made = self._sessions.of(request).made
+        if made is None:
+            return [], [], []
+        shown = [
+            *task(made.template, made.labels),
+            el("h3", "Demonstrations"),
+            *map(demonstration, made.demonstrations),
+        ]
+        return certificate(made), shown, []
+
+    def _save(self, request: gr.Request) -> dict[Any, Any]:
+        session = self._sessions.of(request)
+        if session.made is None:
+            raise UsageError("There is nothing to export yet: write demonstrations in step 3.")
+        session.downloads += 1
+        document = {"ticket": session.downloads, "name": FILE_NAME, "text": session.made.dumps()}
+        return {
+            self.sink: document,
+            self.notice: notice("Saved by your browser. Nothing is left on the server.", "good"),
+        }

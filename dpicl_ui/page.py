@@ -1,0 +1,89 @@
+"""The page: header, the five steps, and what passes between them."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import gradio as gr
+
+from dpicl_ui.data_step import PRIVATE, DataStep
+from dpicl_ui.export_step import ExportStep
+from dpicl_ui.generate_step import GenerateStep
+from dpicl_ui.model_loader import ModelLoader
+from dpicl_ui.privacy_step import PrivacyStep
+from dpicl_ui.sessions import Sessions
+from dpicl_ui.steps import steps_bar, steps_value
+from dpicl_ui.test_step import TestStep
+from dpicl_ui.tree import Tree, el, panel
+from mechanisms.accounting import PrivacyLedger
+
+TITLE = "DP-ICL Studio"
+_CACHE_AGE = 600
+"""Seconds after which Gradio's temporary folder is emptied of anything that a handler could not remove."""
+
+
+def build(ledger: PrivacyLedger, loader: ModelLoader) -> gr.Blocks:
+    """The whole app; `loader` may still be at work."""
+    sessions = Sessions()
+
+    def to_test(request: gr.Request) -> dict[str, Any]:
+        return steps_value(sessions.of(request), 4)
+
+    with gr.Blocks(title=TITLE, analytics_enabled=False, delete_cache=(_CACHE_AGE, _CACHE_AGE)) as page:
+        with gr.Row(elem_classes="masthead"):
+            panel(
+                el(
+                    "div.brand",
+                    el("strong", TITLE),
+                    el("span", "Examples for a language model, without the people in them"),
+                ),
+            )
+            status = panel(*model_status(loader), elem_id="model-status")
+        nav = steps_bar()
+        data = DataStep(sessions, ledger, nav)
+        privacy = PrivacyStep(sessions, ledger, loader, nav)
+        generate = GenerateStep(sessions, ledger, loader, nav, privacy)
+        test = TestStep(sessions, loader, nav)
+        export = ExportStep(sessions)
+        panel(
+            el(
+                "div.footing",
+                el("span.tag.private", "Only on your screen"),
+                el("span", "is private and goes nowhere else."),
+                el("span.tag.public", "Releasable"),
+                el("span", "may be shown to anyone."),
+            )
+        )
+        privacy.follow(data.confirmed)
+        test.follow(generate.ended)
+        export.follow(generate.ended)
+        clock = gr.Timer(1.0)
+        clock.tick(
+            lambda: (model_status(loader), gr.Timer(active=not loader.settled)),
+            None,
+            [status, clock],
+            queue=False,
+            **PRIVATE,
+        )
+        data.load_instead.click(to_test, None, nav, **PRIVATE)
+        page.unload(sessions.drop)
+    page.queue(api_open=False, max_size=32)
+    return page
+
+
+def model_status(loader: ModelLoader) -> list[Tree]:
+    """One line on the model."""
+    if loader.problem:
+        return [el("p.status.bad", loader.problem, role="status")]
+    if loader.ready:
+        return [el("p.status.good", "Model ready", el("span", loader.title), role="status")]
+    return [el("p.status.busy", "Model loading …", role="status")]
+
+
+def address() -> dict[str, Any]:
+    """Where the server listens: HOST and PORT."""
+    return {
+        "server_name": os.environ.get("HOST", "127.0.0.1"),
+        "server_port": int(os.environ.get("PORT", "7860")),
+    }

@@ -1,0 +1,140 @@
+"""The settings of step 2 as one value, and the request that they describe."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from mechanisms.accounting import PrivacyTarget
+from mechanisms.errors import UsageError
+from mechanisms.records import Dataset, PromptTemplate
+from mechanisms.sampling import SamplingPlan, Scheme
+from mechanisms.steps import TokenMechanism, mechanism_class, mechanism_names
+from mechanisms.steps.parameters import Parameter, parameters
+from mechanisms.studio.request import DECLARED_COUNTS, LABEL_SET, SynthesisRequest
+
+HIDDEN = frozenset({"public", "non-private"})
+"""Baselines, not ways to protect data."""
+
+
+def private_mechanisms() -> list[type[TokenMechanism]]:
+    """The mechanisms that a curator may choose from."""
+    return [mechanism_class(name) for name in mechanism_names() if name not in HIDDEN]
+
+
+def described() -> list[tuple[str, Parameter]]:
+    """Every parameter of every mechanism, as (mechanism's name, parameter): the order of `PrivacyForm.parameters`."""
+    return [(each.name, parameter) for each in private_mechanisms() for parameter in parameters(each)]
+
+
+@dataclass(frozen=True)
+class PrivacyForm:
+    """Everything that step 2 asks for; public.
+
+    Attributes:
+        parameters: values of all mechanisms' parameters, in the order of `described`.
+    """
+
+    epsilon: float
+    delta: float
+    mechanism: str
+    scheme: str
+    unit_rows: bool
+    subsets: int
+    per_subset: int
+    tokens: int
+    shots: int
+    candidates: int
+    max_record_tokens: int
+    instruction: str
+    text_name: str
+    label_name: str
+    parameters: tuple[float, ...]
+
+    @classmethod
+    def read(cls, *values: Any) -> PrivacyForm:
+        """The form from its components' values, in the order of the fields.
+
+        Raises:
+            UsageError: a number is missing or not a number.
+        """
+        (
+            epsilon,
+            delta,
+            mechanism,
+            scheme,
+            unit_rows,
+            subsets,
+            per_subset,
+            tokens,
+            shots,
+            candidates,
+            length,
+            *rest,
+        ) = values
+        instruction, text_name, label_name, *own = rest
+        return cls(
+            _number("Epsilon", epsilon),
+            _number("Delta", delta),
+            str(mechanism),
+            str(scheme),
+            bool(unit_rows),
+            _whole("M", subsets),
+            _whole("N", per_subset),
+            _whole("The number of tokens", tokens),
+            _whole("The number of demonstrations", shots),
+            _whole("The number of candidates", candidates),
+            _whole("The cap on a record's tokens", length),
+            str(instruction or "").strip(),
+            str(text_name or ""),
+            str(label_name or ""),
+            tuple(_number(parameter.label, value) for (_, parameter), value in zip(described(), own, strict=True)),
+        )
+
+    def request(self, dataset: Dataset) -> SynthesisRequest:
+        """The uncalibrated request on a data set whose label counts were declared public.
+
+        Raises:
+            UsageError: a value is out of range.
+        """
+        chosen: Any = mechanism_class(self.mechanism)
+        pairs = zip(described(), self.parameters, strict=True)
+        own = {parameter.name: value for (name, parameter), value in pairs if name == self.mechanism}
+        types = {name: type(each.default) for name, each in chosen.__dataclass_fields__.items()}
+        return SynthesisRequest(
+            labels=dataset.labels,
+            template=PromptTemplate(self.instruction, self.text_name.strip(), self.label_name.strip()),
+            plan=SamplingPlan(
+                scheme=Scheme(self.scheme),
+                subsets=self.subsets,
+                per_subset=1 if self.unit_rows else self.per_subset,
+                unit_rows=self.unit_rows,
+                tokens=self.tokens,
+                shots=self.shots,
+            ),
+            mechanism=chosen(**{name: types[name](value) for name, value in own.items()}),
+            target=PrivacyTarget(self.epsilon, self.delta),
+            sizes=dataset.counted_sizes(),
+            by_user=dataset.by_user,
+            candidates=self.candidates,
+            max_record_tokens=self.max_record_tokens,
+            public_inputs=(LABEL_SET, DECLARED_COUNTS),
+        )
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise UsageError(f"{name} needs a number.")
+    return number
+
+
+def _whole(name: str, value: Any) -> int:
+    number = _number(name, value)
+    if number != int(number):
+        raise UsageError(f"{name} must be a whole number.")
+    return int(number)

@@ -1,0 +1,267 @@
+"""Step 2: how much privacy, how the tokens are released, and what follows from it before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import gradio as gr
+
+from dpicl_ui.data_step import PRIVATE
+from dpicl_ui.epsilon_slider import epsilon_slider
+from dpicl_ui.guard import guarded
+from dpicl_ui.model_loader import ModelLoader
+from dpicl_ui.privacy_cards import CALIBRATING, budget, outcome
+from dpicl_ui.privacy_form import PrivacyForm, described, private_mechanisms
+from dpicl_ui.sessions import Session, Sessions
+from dpicl_ui.steps import step_panel, steps_value
+from dpicl_ui.tree import el, notice, panel
+from mechanisms.accounting import Cap, PrivacyLedger
+from mechanisms.errors import StudioError, UsageError
+from mechanisms.records import default_template
+from mechanisms.sampling import Scheme
+from mechanisms.studio.forecast import predicted_seconds
+from mechanisms.studio.preview import preview, suggested_delta
+
+_SCHEMES = [
+    ("One sample of records for each demonstration (fast)", Scheme.PER_DEMONSTRATION.value),
+    ("A new sample for every token (slow; amplifies privacy token by token)", Scheme.PER_TOKEN.value),
+]
+_ROWS = [("One record a row (less noise)", True), ("Subsets of N records a row, as in Tang et al. 2024", False)]
+
+
+class PrivacyStep:
+    """Components and handlers of step 2. `form` are the inputs that `PrivacyForm.read` reads, in its order."""
+
+    def __init__(self, sessions: Sessions, ledger: PrivacyLedger, loader: ModelLoader, nav: gr.HTML) -> None:
+        self._sessions, self._ledger, self._loader, self._nav = sessions, ledger, loader, nav
+        with step_panel(2), gr.Row(elem_classes="split"):
+            with gr.Column(scale=6, min_width=300):
+                self._build_settings()
+            with gr.Column(scale=5, min_width=300, elem_classes="aside"):
+                with gr.Column(elem_classes="card public"):
+                    self.outcome = panel(*CALIBRATING, elem_id="outcome")
+                    self.start = gr.Button("Go on to generate", variant="primary", elem_id="accept-privacy")
+                with gr.Column(elem_classes="card"):
+                    self.budget = panel(elem_id="budget")
+                    self._build_cap()
+        self.form = [
+            self.epsilon, self.delta, self.mechanism, self.scheme, self.unit_rows, self.subsets, self.per_subset,
+            self.tokens, self.shots, self.candidates, self.length, self.instruction, self.text_name, self.label_name,
+            *self.own,
+        ]  # fmt: skip
+        self._wire()
+
+    def _build_settings(self) -> None:
+        with gr.Column(elem_classes="card"):
+            panel(
+                el("h2", "How much privacy?"),
+                el("p.lead", "Epsilon bounds how much any single row can change what is released. Smaller is safer."),
+            )
+            self.epsilon = epsilon_slider()
+        with gr.Column(elem_classes="card"):
+            panel(el("h3", "What to write"))
+            self.shots = gr.Slider(1, 8, 1, step=1, label="Demonstrations for each label", elem_id="shots")
+            self.tokens = gr.Slider(4, 100, 24, step=1, label="Longest demonstration (tokens)", elem_id="tokens")
+            self.subsets = gr.Slider(
+                4,
+                400,
+                100,
+                step=1,
+                label="Records that speak at each step (M)",
+                info="More records drown the noise better, and take longer.",
+                elem_id="subsets",
+            )
+        with gr.Accordion("The task's prompt", open=False, elem_classes="card"):
+            self.instruction = gr.Textbox(label="Instruction", lines=2, elem_id="instruction")
+            with gr.Row():
+                self.text_name = gr.Textbox(label="Name of the text field", elem_id="text-name")
+                self.label_name = gr.Textbox(label="Name of the label field", elem_id="label-name")
+            panel(el("p.muted", "All of this is public: it stands in the export."))
+        with gr.Accordion("Mechanism and sampling", open=False, elem_classes="card"):
+            self._build_expert()
+
+    def _build_expert(self) -> None:
+        self.delta = gr.Number(
+            1e-5,
+            label="Delta",
+            info="Probability that the guarantee fails; well under 1 / number of rows.",
+            elem_id="delta",
+        )
+        mechanisms = private_mechanisms()
+        preferred = next((each.name for each in mechanisms if each.name == "gaussian"), mechanisms[0].name)
+        self.mechanism = gr.Radio(
+            [(each.title, each.name) for each in mechanisms], value=preferred, label="Mechanism", elem_id="mechanism"
+        )
+        self.groups: list[gr.Column] = []
+        self.own: list[gr.Number] = []
+        for mechanism in mechanisms:
+            with gr.Column(visible=mechanism.name == preferred, elem_classes="own-parameters") as group:
+                panel(
+                    el(
+                        "p.muted",
+                        f"{mechanism.citation}. The amount of noise is solved for, from the values below or their defaults; "
+                        "what comes out is shown among the consequences.",
+                    )
+                )
+                for name, parameter in described():
+                    if name == mechanism.name:
+                        default = mechanism.__dataclass_fields__[parameter.name].default
+                        self.own.append(
+                            gr.Number(
+                                float(default), label=parameter.label, info=f"{parameter.help} ({parameter.citation})"
+                            )
+                        )
+            self.groups.append(group)
+        self.scheme = gr.Radio(_SCHEMES, value=_SCHEMES[0][1], label="Sampling", elem_id="scheme")
+        self.unit_rows = gr.Radio(_ROWS, value=True, label="Rows", elem_id="unit-rows")
+        self.per_subset = gr.Number(
+            2, label="Records in a subset (N)", precision=0, minimum=1, visible=False, elem_id="per-subset"
+        )
+        self.candidates = gr.Slider(
+            10,
+            200,
+            50,
+            step=1,
+            label="Candidate tokens (K)",
+            info="Taken from public text alone.",
+            elem_id="candidates",
+        )
+        self.length = gr.Slider(
+            8, 256, 64, step=1, label="Longest record (tokens)", info="Longer records are cut.", elem_id="length"
+        )
+
+    def _build_cap(self) -> None:
+        with gr.Accordion("Change the cap", open=False):
+            panel(
+                el(
+                    "p.muted",
+                    "The cap is the most that all runs on this data set may ever cost together. Raising it is a decision "
+                    "for whoever is responsible for the people in the data.",
+                )
+            )
+            with gr.Row():
+                self.cap_epsilon = gr.Number(10.0, label="Cap on epsilon", elem_id="cap-epsilon")
+                self.cap_delta = gr.Number(1e-4, label="Cap on delta", elem_id="cap-delta")
+            self.cap_notice = panel(elem_id="cap-notice")
+            self.set_cap = gr.Button("Set the cap", size="sm", elem_id="set-cap")
+
+    def _wire(self) -> None:
+        self._calibration: dict[str, Any] = {
+            "fn": guarded(self.outcome)(self._recalculate),
+            "inputs": self.form,
+            "outputs": [self.outcome, self.budget, self._nav],
+            "concurrency_limit": 2,
+            "concurrency_id": "calibrate",
+            **PRIVATE,
+        }
+        # One calibration at a time; changes made meanwhile are calibrated once, with the last values.
+        gr.on(
+            [
+                each.release
+                for each in (self.epsilon, self.shots, self.tokens, self.subsets, self.candidates, self.length)
+            ]
+            + [each.input for each in (self.mechanism, self.scheme, self.unit_rows)]
+            + [each.blur for each in (self.instruction, self.text_name, self.label_name)]
+            + [each.blur for each in (self.delta, self.per_subset, *self.own)]
+            + [each.submit for each in (self.delta, self.per_subset, *self.own)],
+            **self._calibration,
+            trigger_mode="always_last",
+        )
+        self.mechanism.input(
+            lambda chosen: [gr.Column(visible=each.name == chosen) for each in private_mechanisms()],
+            self.mechanism,
+            self.groups,
+            **PRIVATE,
+        )
+        self.unit_rows.input(lambda each: gr.Number(visible=not each), self.unit_rows, self.per_subset, **PRIVATE)
+        self.set_cap.click(
+            guarded(self.cap_notice)(self._set_cap),
+            [self.cap_epsilon, self.cap_delta],
+            [self.cap_notice, self.budget],
+            **PRIVATE,
+        )
+        self.start.click(guarded(self.outcome)(self._accept), None, [self.outcome, self._nav], **PRIVATE)
+
+    def follow(self, confirmed: gr.events.Dependency) -> None:
+        """Fill in suggestions after step 1, then calibrate them."""
+        suggested = [
+            self.delta, self.subsets, self.instruction, self.text_name, self.label_name, self.cap_epsilon, self.cap_delta,
+            self.cap_notice,
+        ]  # fmt: skip
+        confirmed.then(self._suggest, None, suggested, **PRIVATE).then(**self._calibration)
+
+    def _suggest(self, request: gr.Request) -> dict[Any, Any]:
+        session = self._sessions.of(request)
+        dataset = session.dataset
+        if dataset is None or session.preview is not None:
+            return {self.cap_notice: []}
+        sizes = dataset.counted_sizes()  # declared public in step 1
+        template = default_template(dataset.labels, *session.field_names)
+        cap = self._ledger.snapshot(dataset.name, dataset.unit).cap
+        return {
+            self.delta: suggested_delta(sum(sizes.values())),
+            self.subsets: max(4, min(100, *sizes.values())),
+            self.instruction: template.instruction,
+            self.text_name: template.text,
+            self.label_name: template.label,
+            self.cap_epsilon: cap.epsilon,
+            self.cap_delta: cap.delta,
+            self.cap_notice: [],
+        }
+
+    def _recalculate(self, request: gr.Request, *values: Any) -> Iterator[dict[Any, Any]]:
+        """Calibrate the settings and show what follows."""
+        session = self._sessions.of(request)
+        if session.dataset is None:
+            yield {self.outcome: CALIBRATING}
+            return
+        yield {self.outcome: CALIBRATING}
+        try:
+            calibrate(session, PrivacyForm.read(*values), self._loader)
+        except StudioError as error:
+            session.preview = None
+            yield {self.outcome: notice(str(error)), self._nav: steps_value(session)}
+            return
+        if session.preview is not None:
+            shown = outcome(session.preview)
+            yield {self.outcome: shown, self.budget: self._budget(session), self._nav: steps_value(session)}
+
+    def _budget(self, session: Session) -> Any:
+        if session.dataset is None:
+            return []
+        snapshot = self._ledger.snapshot(session.dataset.name, session.dataset.unit)
+        planned = session.preview.claim.epsilon if session.preview else None
+        return budget(snapshot, planned, session.ledger_warnings)
+
+    def _set_cap(self, epsilon: float, delta: float, request: gr.Request) -> dict[Any, Any]:
+        session = self._sessions.of(request)
+        if session.dataset is None:
+            raise UsageError("Choose a data set in step 1 first.")
+        self._ledger.set_cap(session.dataset.name, session.dataset.unit, Cap(float(epsilon or 0), float(delta or 0)))
+        return {self.cap_notice: notice("The cap is set.", "good"), self.budget: self._budget(session)}
+
+    def _accept(self, request: gr.Request) -> dict[Any, Any]:
+        session = self._sessions.of(request)
+        if session.preview is None:
+            raise UsageError("Wait for the noise to be calibrated.")
+        return {self._nav: steps_value(session, 3)}
+
+
+def calibrate(session: Session, form: PrivacyForm, loader: ModelLoader) -> None:
+    """Bring `session.preview` up to date with the form; does nothing when it is.
+
+    Raises:
+        StudioError: the settings cannot be used; the session is then without a preview.
+    """
+    if session.dataset is None:
+        return
+    if session.preview is None or session.form != form:
+        session.form, session.preview = form, None
+        made = preview(form.request(session.dataset), loader.speed)
+        if session.form == form:  # not overtaken by later settings meanwhile
+            session.preview = made
+    elif session.preview.seconds is None and loader.speed:
+        seconds = predicted_seconds(session.preview.request, loader.speed)
+        session.preview = replace(session.preview, seconds=seconds)

@@ -1,0 +1,79 @@
+"""What the server remembers for one open tab: in memory only, dropped when the tab closes."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+import gradio as gr
+
+from dpicl_ui.privacy_form import PrivacyForm
+from mechanisms.records import Dataset, Demonstration
+from mechanisms.studio.csv_file import Inspection, Mapping, Table
+from mechanisms.studio.demo_set import DemoSet
+from mechanisms.studio.evaluate import Scorecard
+from mechanisms.studio.events import SynthesisEvent
+from mechanisms.studio.preview import Preview
+
+
+@dataclass(repr=False)
+class Session:
+    """One tab. Private: table, inspection, dataset, test table. Everything else is public or releasable."""
+
+    table: Table | None = None
+    mapping: Mapping | None = None
+    inspection: Inspection | None = None
+    field_names: tuple[str, str] = ("Text", "Label")
+    dataset: Dataset | None = None
+    ledger_warnings: tuple[str, ...] = ()
+    """What the ledger remarked about the data set's content."""
+
+    form: PrivacyForm | None = None
+    preview: Preview | None = None
+
+    stop: threading.Event = field(default_factory=threading.Event)
+    recording: list[SynthesisEvent] = field(default_factory=list)
+    """The last run's events; `PrivateDiagnostics` is not among them by type."""
+    made: DemoSet | None = None
+    """The set written in this tab."""
+
+    loaded: DemoSet | None = None
+    """A set read from an exported file."""
+    public: dict[str, tuple[Demonstration, ...]] = field(default_factory=dict)
+    """Public demonstrations already written, by the tested set's content."""
+    test_table: Table | None = None
+    stop_test: threading.Event = field(default_factory=threading.Event)
+    scorecards: list[Scorecard] = field(default_factory=list)
+    moves: int = 0
+    """How often the server has moved this tab to another step."""
+    downloads: int = 0
+
+    @property
+    def tested(self) -> DemoSet | None:
+        """The demo set that step 4 tests: a loaded one goes first."""
+        return self.loaded or self.made
+
+    def forget_data(self) -> None:
+        """Drop the confirmed data set and all that was planned on it; what was released stays."""
+        self.dataset, self.form, self.preview = None, None, None
+
+
+class Sessions:
+    """All open tabs, by Gradio's session hash."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sessions: dict[str, Session] = {}
+
+    def of(self, request: gr.Request) -> Session:
+        """The session of a request, made on first use."""
+        with self._lock:
+            return self._sessions.setdefault(request.session_hash or "", Session())
+
+    def drop(self, request: gr.Request) -> None:
+        """The tab is closed: stop what runs there and forget its data."""
+        with self._lock:
+            session = self._sessions.pop(request.session_hash or "", None)
+        if session:
+            session.stop.set()
+            session.stop_test.set()
