@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +20,15 @@ from mechanisms.records import Demonstration, PromptTemplate
 
 FORMAT = "dpicl-demos/1"
 SCHEMA = Path(__file__).parents[2] / "assets" / "dpicl-demos-1.schema.json"
+
+
+def _finite(epsilon: float) -> float | None:
+    # JSON has no infinity: null stands for it, where nothing is promised.
+    return epsilon if math.isfinite(epsilon) else None
+
+
+def _infinite(epsilon: float | None) -> float:
+    return math.inf if epsilon is None else epsilon
 
 
 @dataclass(frozen=True)
@@ -43,7 +53,7 @@ class Certificate:
         return {
             "private": self.private,
             **({"reason": self.reason} if self.reason else {}),
-            "epsilon": self.claim.epsilon,
+            "epsilon": _finite(self.claim.epsilon),
             "delta": self.claim.delta,
             "unit": self.unit,
             "adjacency": "add-or-remove",
@@ -53,8 +63,8 @@ class Certificate:
             "parameters": self.parameters,
             "event": self.event.to_json(),
             "accountants": {
-                "claimed": {"name": self.claim.accountant, "epsilon": self.claim.epsilon},
-                "check": {"name": self.claim.check_accountant, "epsilon": self.claim.check},
+                "claimed": {"name": self.claim.accountant, "epsilon": _finite(self.claim.epsilon)},
+                "check": {"name": self.claim.check_accountant, "epsilon": _finite(self.claim.check)},
             },
             "public_inputs": list(self.public_inputs),
             "curator_diagnostics_shown": self.curator_diagnostics_shown,
@@ -128,10 +138,10 @@ def loads(text: str) -> DemoSet:
         private=privacy["private"],
         reason=privacy.get("reason"),
         claim=Claim(
-            privacy["epsilon"],
+            _infinite(privacy["epsilon"]),
             privacy["delta"],
             accountants["claimed"]["name"],
-            accountants["check"]["epsilon"],
+            _infinite(accountants["check"]["epsilon"]),
             accountants["check"]["name"],
         ),
         unit=privacy["unit"],

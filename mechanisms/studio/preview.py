@@ -51,6 +51,8 @@ def preview(request: SynthesisRequest, speed: ModelSpeed | None = None) -> Previ
 
 def guarantee(claim: Claim, unit: str) -> str:
     """The promise of a claim in one plain sentence."""
+    if math.isinf(claim.epsilon):
+        return "No guarantee: what is written shows the private file's own text. It is for your screen only."
     whose = "all rows of any one user" if unit == "user" else "any one row"
     if claim.epsilon == 0:
         return "The private file is not looked at: nothing about it can show."

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mechanisms.accounting import Claim, PrivacyTarget, claim
@@ -11,7 +12,8 @@ from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Approximate, Composed, Pure
 from mechanisms.records import PromptTemplate
 from mechanisms.sampling import EventOfSteps, SamplingPlan
-from mechanisms.steps import TokenMechanism
+from mechanisms.steps import NoTransform, TokenMechanism, Transform
+from mechanisms.steps.parameters import parameters
 from mechanisms.studio.counts import MeasuredSizes
 
 DECLARED_COUNTS = "label counts declared public"
@@ -29,6 +31,7 @@ class SynthesisRequest:
         template: how the task is put to the model.
         plan: who joins a step.
         mechanism: how a token is released; calibrated for the run by `calibrated`.
+        transform: what is done to each private row before the mechanism sees it.
         target: the (epsilon, delta) that the run may cost; `epsilon` is ignored where the noise is given.
         sizes: declared upper bound of the units of each label.
         by_user: the unit is all records of one user; labels then compose in sequence.
@@ -45,6 +48,7 @@ class SynthesisRequest:
     mechanism: TokenMechanism
     target: PrivacyTarget
     sizes: Mapping[str, int]
+    transform: Transform = field(default_factory=NoTransform)
     by_user: bool = False
     candidates: int = 50
     max_record_tokens: int = 64
@@ -62,6 +66,12 @@ class SynthesisRequest:
         ):
             if not low <= getattr(self, name) <= high:
                 raise UsageError(f"{name.replace('_', ' ')} must lie between {low} and {high}.")
+        if self.transform.name != "none" and not self.mechanism.takes_transform:
+            raise UsageError(
+                f"'{self.mechanism.name}' works on logits: the transform '{self.transform.name}' needs a mechanism "
+                "on probabilities, such as gaussian."
+            )
+        object.__setattr__(self, "mechanism", self.mechanism.for_plan(self.plan))
 
     @property
     def records_per_row(self) -> int:
@@ -85,6 +95,8 @@ class SynthesisRequest:
 
     def release_claim(self) -> Claim:
         """What the run claims at its delta, without an earlier measurement of sizes."""
+        if self.mechanism.not_private:
+            return Claim(math.inf, self.target.delta, "none", math.inf, "none")
         return claim(self.event, self.target.delta)
 
     def claim(self) -> Claim:
@@ -135,8 +147,8 @@ class SynthesisRequest:
 
     def parameters(self) -> dict[str, Any]:
         """The certificate's parameters: mechanism, sampling and candidates."""
-        mechanism: Any = self.mechanism
-        own = {each.name: getattr(mechanism, each.name) for each in fields(mechanism)}
+        described = ((used, each) for used in (self.mechanism, self.transform) for each in parameters(used))
+        own = {each.flag.replace("-", "_"): getattr(used, each.name) for used, each in described}
         rates = {label: self.plan.rate(self.sizes[label]) for label in self.labels}
         return own | {
             "sensitivity": 1.0 if self.plan.unit_rows else 2**0.5,

@@ -69,18 +69,20 @@ def synthesize(
     _check(dataset, request)
     claimed, event = request.release_claim(), request.event
     run: LedgerRun | None = None
-    if request.mechanism.uses_private_rows:
+    reason = request.mechanism.not_private or (None if randomness.private else TEST_SEED)
+    # What promises nothing has no cost that a ledger could add up: it stays on the curator's screen, marked.
+    if request.mechanism.uses_private_rows and not request.mechanism.not_private:
         digest = content_digest(dataset)
         partition = request.plan.partition(request.sizes)
         run = ledger.begin(dataset.name, dataset.unit, digest, partition, request.mechanism.name, event, claimed)
     before = run.before if run else None
     certificate = Certificate(
-        private=randomness.private,
-        reason=None if randomness.private else TEST_SEED,
+        private=reason is None,
+        reason=reason,
         claim=request.claim(),
         unit=dataset.unit,
         mechanism=request.mechanism.name,
-        transform="none",
+        transform=request.transform.name,
         scheme=request.plan.scheme.value,
         parameters=request.parameters(),
         event=request.certified_event(),
@@ -152,6 +154,9 @@ class DemonstrationWriter:
         self._prompt = GenerationPrompt(
             model, request.template, label, request.max_record_tokens, request.records_per_row
         )
+        # The tokens so far alone start behind a line break: a session cannot be empty.
+        self._blank = model.encode("\n")
+        self._needs_base = request.transform.needs_base and request.mechanism.uses_private_rows
         self._written: list[int] = []
 
     @property
@@ -173,12 +178,13 @@ class DemonstrationWriter:
         """Release up to T tokens; stopping early is decided on released tokens alone."""
         request, prompt = self._request, self._prompt
         public = self._model.open(prompt.prefix, [prompt.cue], len(prompt.cue), request.plan.tokens)
+        base = self._model.open([], [self._blank], len(self._blank), request.plan.tokens) if self._needs_base else None
         private: _Rows | None = None
         for step in range(1, request.plan.tokens + 1):
             if request.mechanism.uses_private_rows and (private is None or request.plan.scheme is Scheme.PER_TOKEN):
                 private = self._join()
             columns = self._candidates(public, first=step == 1)
-            distributions = self._distributions(public, private, columns)
+            distributions = self._distributions(public, private, base, columns)
             release = request.mechanism.step(distributions, self._randomness)
             token = int(columns[release.index])
             stop = token in self._model.stop_tokens
@@ -200,6 +206,8 @@ class DemonstrationWriter:
             if stop:
                 return
             public.advance(token)
+            if base is not None:
+                base.advance(token)
             if private is not None and private.session is not None and request.plan.scheme is not Scheme.PER_TOKEN:
                 private.session.advance(token)
 
@@ -259,14 +267,18 @@ class DemonstrationWriter:
             usable[list(self._model.stop_tokens)] = -np.inf
         usable[list(_repeating(self._written))] = -np.inf
         order = np.argsort(-usable, kind="stable")[: self._request.candidates]
-        return np.asarray(order[np.isfinite(usable[order])], dtype=np.int64)
+        columns = np.asarray(order[np.isfinite(usable[order])], dtype=np.int64)
+        return columns[self._request.transform.narrow(logits[columns])]
 
-    def _distributions(self, public: Session, private: _Rows | None, columns: Integers) -> TokenDistributions:
+    def _distributions(
+        self, public: Session, private: _Rows | None, base: Session | None, columns: Integers
+    ) -> TokenDistributions:
         public_row = public.logits(columns)[0]
         plan = self._request.plan
         session = private.session if private else None
         rows = session.logits(columns) if session else np.empty((0, len(columns)))
         occupied = private.occupied if private and session else np.empty(0, dtype=np.bool_)
-        distributions = TokenDistributions(rows, occupied, public_row, plan.subsets, plan.unit_rows)
+        base_row = base.logits(columns)[0] if base else None
+        distributions = TokenDistributions(rows, occupied, public_row, plan.subsets, plan.unit_rows, base_row)
         overflow = private is not None and session is None
-        return distributions.public_step() if overflow else distributions
+        return self._request.transform.apply(distributions.public_step() if overflow else distributions)

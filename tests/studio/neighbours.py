@@ -12,20 +12,19 @@ from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Gaussian
 from mechanisms.records import Dataset, PromptTemplate
 from mechanisms.sampling import SamplingPlan
-from mechanisms.steps.distributions import TokenRelease
-from mechanisms.steps.gaussian import GRID, lattice_sum
+from mechanisms.steps import TokenMechanism, TokenRelease
+from mechanisms.steps.distributions import GRID, lattice_sum
 from mechanisms.studio.request import SynthesisRequest
 from mechanisms.studio.synthesize import synthesize
 
 
 @dataclass(frozen=True)
-class Recorder:
+class Recorder(TokenMechanism):
     """Keeps the clean lattice sums, and releases the likeliest public token, so that neighbours write the same text."""
 
     name: ClassVar[str] = "recorder"
     title: ClassVar[str] = "recorder"
     citation: ClassVar[str] = ""
-    uses_private_rows: ClassVar[bool] = True
     sums: list = field(default_factory=list)
 
     def event(self, steps, rate):
