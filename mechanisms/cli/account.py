@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 from typing import Any
 
 from mechanisms.accounting import Claim, PrivacyTarget, claim
@@ -13,6 +12,7 @@ from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed
 from mechanisms.sampling import Adjacency, SamplingPlan, sensitivity
 from mechanisms.steps import TokenMechanism
+from mechanisms.steps.parameters import parameters
 from mechanisms.studio.demo_set import loads, recompute
 
 
@@ -34,7 +34,7 @@ def add_commands(commands: Any) -> None:
 def _calibrate(options: argparse.Namespace) -> None:
     plan = sampling_plan(options)
     target, compose = PrivacyTarget(options.epsilon, options.delta), composition(options, plan)
-    calibrated = mechanism(options).calibrate(compose, target)
+    calibrated = mechanism(options, plan).calibrate(compose, target)
     event = compose(calibrated.event)
     show(options, _result(calibrated, plan, event, claim(event, target.delta)))
 
@@ -46,7 +46,7 @@ def _account(options: argparse.Namespace) -> None:
     if options.delta is None:
         raise UsageError("Give --delta, or a demo set with --from FILE.")
     plan = sampling_plan(options)
-    given, compose = mechanism(options, required=True), composition(options, plan)
+    given, compose = mechanism(options, plan, required=True), composition(options, plan)
     event = compose(given.event)
     show(options, _result(given, plan, event, claim(event, PrivacyTarget(1.0, options.delta).delta)))
 
@@ -70,7 +70,7 @@ def _recompute(options: argparse.Namespace) -> None:
 
 def _result(used: TokenMechanism, plan: SamplingPlan, event: Composed, claimed: Claim) -> dict[str, Any]:
     return {
-        **asdict(used),
+        **{each.flag.replace("-", "_"): getattr(used, each.name) for each in parameters(used)},
         "epsilon": claimed.epsilon,
         "epsilon_check": claimed.check,
         "delta": claimed.delta,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 from typing import Any
 
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.cli.output import add_json, progress, show
 from mechanisms.errors import UsageError
 from mechanisms.steps import mechanism_class, mechanism_names
+from mechanisms.steps.parameters import parameters
 from mechanisms.studio.planner import Option, Task, options, ranked
 
 
@@ -50,7 +50,6 @@ def _plan(arguments: argparse.Namespace) -> None:
 
 
 def _document(option: Option) -> dict[str, Any]:
-    mechanism: Any = option.mechanism
     return {
         "scheme": option.plan.scheme.value,
         "unit_rows": option.plan.unit_rows,
@@ -59,7 +58,7 @@ def _document(option: Option) -> dict[str, Any]:
         "signal_to_noise": option.signal_to_noise,
         "prompt_tokens": option.cost,
         "efficient": option.efficient,
-        **asdict(mechanism),
+        **{each.flag.replace("-", "_"): getattr(option.mechanism, each.name) for each in parameters(option.mechanism)},
     }
 
 

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import MISSING, fields
 from typing import Any
 
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed
 from mechanisms.sampling import Compose, EventOfSteps, SamplingPlan, Scheme
-from mechanisms.steps import TokenMechanism, mechanism_class, mechanism_names
-from mechanisms.steps.parameters import parameters
+from mechanisms.steps import (
+    TokenMechanism,
+    Transform,
+    mechanism_class,
+    mechanism_names,
+    transform_class,
+    transform_names,
+)
+from mechanisms.steps.parameters import Parameter, parameters
 
 
 def add_plan_options(parser: argparse.ArgumentParser) -> None:
-    """Mechanism with its parameters, scheme, rows, tokens, shots, delta."""
+    """Mechanism and transform with their parameters, scheme, rows, tokens, shots, delta."""
     plan = SamplingPlan()
     group = parser.add_argument_group("plan")
     group.add_argument("--mechanism", default="gaussian", choices=mechanism_names())
+    group.add_argument("--transform", default="none", choices=transform_names())
     group.add_argument("--delta", type=float, required=True, help="failure probability of the claim, well under 1/n")
     group.add_argument("--scheme", default=plan.scheme.value, choices=[s.value for s in Scheme])
     rows = group.add_mutually_exclusive_group()
@@ -26,14 +33,32 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--subsets", type=int, default=plan.subsets, metavar="M", help="expected rows, or subsets")
     group.add_argument("--tokens", type=int, default=plan.tokens, metavar="T", help="tokens of a demonstration")
     group.add_argument("--shots-per-label", "--shots", type=int, default=plan.shots, metavar="S")
-    group = parser.add_argument_group("the mechanism's own parameters")
-    for name, each in _described().items():
-        flag = f"--{name.replace('_', '-')}"
-        group.add_argument(flag, type=float, dest=name, help=f"{each.help} ({each.citation})")
+    group = parser.add_argument_group("parameters of mechanisms and transforms")
+    for flag, users in _described().items():
+        [each, *_] = users.values()
+        kind: dict[str, Any] = {"type": float}
+        if isinstance(each.default, bool):
+            kind = {"action": argparse.BooleanOptionalAction}
+        elif isinstance(each.default, int):
+            kind = {"type": int}
+        words = f"{', '.join(users)}: {each.help} ({each.citation})".replace("%", "%%")
+        group.add_argument(f"--{flag}", dest=_destination(flag), default=None, help=words, **kind)
 
 
-def _described() -> dict[str, Any]:
-    return {each.name: each for name in mechanism_names() for each in parameters(mechanism_class(name))}
+def _described() -> dict[str, dict[str, Parameter]]:
+    """Flag by flag, who uses it and what it means there."""
+    flags: dict[str, dict[str, Parameter]] = {}
+    users = [mechanism_class(name) for name in mechanism_names()] + [
+        transform_class(name) for name in transform_names()
+    ]
+    for user in users:
+        for each in parameters(user):
+            flags.setdefault(each.flag, {})[user.name] = each
+    return flags
+
+
+def _destination(flag: str) -> str:
+    return "parameter_" + flag.replace("-", "_")
 
 
 def add_rate_options(parser: argparse.ArgumentParser) -> None:
@@ -60,29 +85,44 @@ def sampling_plan(options: argparse.Namespace) -> SamplingPlan:
     )
 
 
-def mechanism(options: argparse.Namespace, required: bool = False) -> TokenMechanism:
-    """The mechanism with the parameters given.
+def mechanism(options: argparse.Namespace, plan: SamplingPlan, required: bool = False) -> TokenMechanism:
+    """The mechanism with the parameters given, made for the plan.
 
     Args:
-        required: every parameter must be given (its noise will not be calibrated).
+        required: the noise must be given, since it will not be calibrated.
 
     Raises:
-        UsageError: a parameter is out of range, belongs to another mechanism, or is missing.
+        UsageError: a parameter is out of range, belongs to another mechanism, or is missing; or the mechanism has no
+            sound accounting under the plan.
     """
     chosen = mechanism_class(options.mechanism)
-    own = [each.name for each in parameters(chosen)]
-    given = {name: getattr(options, name) for name in _described() if getattr(options, name) is not None}
-    if foreign := [name for name in given if name not in own]:
-        raise UsageError(f"--{foreign[0].replace('_', '-')} is no parameter of '{options.mechanism}'.")
-    if required and (missing := [name for name in own if name not in given and not _optional(chosen, name)]):
-        raise UsageError(f"'{options.mechanism}' needs --{missing[0].replace('_', '-')}.")
-    return chosen(**given)
+    own, given = list(parameters(chosen)), _given(options)
+    _refuse_foreign(options, given)
+    # The parameter that calibration solves for comes first; the others have defaults worth keeping.
+    if required and own and own[0].flag not in given:
+        raise UsageError(f"'{options.mechanism}' needs --{own[0].flag}.")
+    return chosen(**{each.name: given[each.flag] for each in own if each.flag in given}).for_plan(plan)
 
 
-def _optional(chosen: type[TokenMechanism], name: str) -> bool:
-    # The parameter that calibration solves for comes first; the others have defaults that are worth keeping.
-    described = [each for each in fields(chosen) if each.metadata]
-    return described[0].name != name and next(e for e in described if e.name == name).default is not MISSING
+def transform(options: argparse.Namespace) -> Transform:
+    """The transform with the parameters given.
+
+    Raises:
+        UsageError: a parameter is out of range.
+    """
+    chosen, given = transform_class(options.transform), _given(options)
+    return chosen(**{each.name: given[each.flag] for each in parameters(chosen) if each.flag in given})
+
+
+def _given(options: argparse.Namespace) -> dict[str, Any]:
+    values = {flag: getattr(options, _destination(flag)) for flag in _described()}
+    return {flag: value for flag, value in values.items() if value is not None}
+
+
+def _refuse_foreign(options: argparse.Namespace, given: dict[str, Any]) -> None:
+    for flag in given:
+        if not {options.mechanism, options.transform} & _described()[flag].keys():
+            raise UsageError(f"--{flag} is no parameter of '{options.mechanism}' with transform '{options.transform}'.")
 
 
 def composition(options: argparse.Namespace, plan: SamplingPlan) -> Compose:

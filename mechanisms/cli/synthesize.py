@@ -8,7 +8,7 @@ from typing import Any
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget
 from mechanisms.cli.output import add_json, progress, show, write
-from mechanisms.cli.plan_options import add_plan_options, mechanism, sampling_plan
+from mechanisms.cli.plan_options import add_plan_options, mechanism, sampling_plan, transform
 from mechanisms.errors import UsageError
 from mechanisms.inference.catalogue import EMBEDDED, load_model
 from mechanisms.inference.language_model import LanguageModel
@@ -78,11 +78,13 @@ def _synthesize(options: argparse.Namespace) -> None:
 
 
 def _request(options: argparse.Namespace, dataset: Dataset) -> SynthesisRequest:
+    plan = sampling_plan(options)
     return SynthesisRequest(
         labels=dataset.labels,
         template=_template(options, dataset.labels),
-        plan=sampling_plan(options),
-        mechanism=mechanism(options),
+        plan=plan,
+        mechanism=mechanism(options, plan),
+        transform=transform(options),
         target=PrivacyTarget(options.epsilon, options.delta),
         sizes=_sizes(options, dataset),
         by_user=dataset.by_user,
