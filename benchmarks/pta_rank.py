@@ -3,8 +3,9 @@
     python benchmarks/pta_rank.py trec/train.csv agnews/train.csv
 
 At each step of held-out texts, the favoured token is the candidate whose mean log ratio of private to public
-probability is largest. Printed: its mean rank among the K candidates and its mean share of the (clean) sum, in standard deviations
-of the noise of one step, without and with the transform. Figures of real private data: for the data's owner only.
+probability is largest. Printed: its mean rank among the K candidates and its mean share of the (clean) sum, in
+standard deviations of the noise of one step, without and with the transform. Figures of real private data: for the
+data's owner only.
 """
 
 from __future__ import annotations
