@@ -84,7 +84,7 @@ class SamplingPlan:
         return 1.0 if self.scheme is Scheme.DISJOINT else min(1.0, self.expected_sample / size)
 
     def batches(self, size: int) -> int:
-        """Disjoint batches of a label of declared size `n`: one a demonstration at least, M N units each if that fits."""
+        """Disjoint batches of a label of declared size `n`: one a demonstration at least, else M N units each."""
         return max(self.shots, size // self.expected_sample)
 
     def capacity(self, size: int, delta: float) -> tuple[int, float]:
