@@ -8,9 +8,10 @@ import plotly.graph_objects as go
 
 from mechanisms.studio.evaluate import Scorecard
 
-_GREY = "#7c8592"  # readable on the light and on the dark page
-_SCALE = [[0.0, "rgba(15,118,110,0.06)"], [1.0, "rgba(15,118,110,1)"]]
+_GREY = "#7c8592"  # `studio.css` repaints the text in the colours of the light and of the dark page
+_SCALE = [[0.0, "rgba(26,143,133,0.05)"], [1.0, "rgba(26,143,133,0.6)"]]
 _LONGEST = 18
+_AXIS = {"type": "category", "fixedrange": True, "showgrid": False, "zeroline": False, "ticks": "", "showline": False}
 
 
 def _short(label: str) -> str:
@@ -21,7 +22,6 @@ def _short(label: str) -> str:
 def confusion_figure(card: Scorecard, labels: Sequence[str]) -> go.Figure:
     """Counts of true label (rows) by predicted label (columns), calibrated; shape (labels, labels)."""
     names = [f"{i + 1}. {_short(label)}" for i, label in enumerate(labels)]
-    largest = int(card.confusion.max())
     figure = go.Figure(
         go.Heatmap(
             z=card.confusion.tolist(),
@@ -37,10 +37,7 @@ def confusion_figure(card: Scorecard, labels: Sequence[str]) -> go.Figure:
     if len(labels) <= 12:
         for i, row in enumerate(card.confusion.tolist()):
             for j, count in enumerate(row):
-                colour = "#ffffff" if count > 0.55 * largest else _GREY
-                figure.add_annotation(
-                    x=str(j + 1), y=names[i], text=str(count), showarrow=False, font={"color": colour, "size": 14}
-                )
+                figure.add_annotation(x=str(j + 1), y=names[i], text=str(count), showarrow=False, font={"size": 14})
     figure.update_layout(
         template="none",
         paper_bgcolor="rgba(0,0,0,0)",
@@ -48,14 +45,7 @@ def confusion_figure(card: Scorecard, labels: Sequence[str]) -> go.Figure:
         font={"family": "system-ui, sans-serif", "color": _GREY, "size": 13},
         margin={"l": 10, "r": 10, "t": 10, "b": 44},
         height=min(640, 110 + 44 * len(labels)),
-        xaxis={"title": {"text": "predicted", "standoff": 8}, "fixedrange": True, "showgrid": False, "zeroline": False},
-        yaxis={
-            "automargin": True,
-            "autorange": "reversed",
-            "fixedrange": True,
-            "showgrid": False,
-            "zeroline": False,
-            "title": {"text": "true"},
-        },
+        xaxis=_AXIS | {"title": {"text": "predicted", "standoff": 8}},
+        yaxis=_AXIS | {"automargin": True, "autorange": "reversed"},
     )
     return figure

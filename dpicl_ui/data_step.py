@@ -28,7 +28,7 @@ _SOURCE = [
     el("h2", "Bring your labelled texts"),
     el(
         "p.lead",
-        "A CSV file with one row for each text and a column with its label. The file is read into this server's memory, "
+        "A CSV file with one row for each text and a column with its label. It is read into this server's memory, "
         "removed from its disk at once, and forgotten when you close the page.",
     ),
 ]
@@ -52,7 +52,7 @@ class DataStep:
         with gr.Column(elem_classes="card"):
             panel(*_SOURCE)
             with gr.Row(elem_classes="source"):
-                self.upload = gr.File(label="CSV file", height=150, elem_id="upload-data", elem_classes="drop")
+                self.upload = gr.File(show_label=False, height=150, elem_id="upload-data", elem_classes="drop")
                 with gr.Column(elem_classes="examples", min_width=240):
                     panel(el("p.small-head", "No data at hand? Take an example"))
                     self.examples = [gr.Button(each.title, size="sm") for each in EXAMPLES]
@@ -77,7 +77,7 @@ class DataStep:
                         label="Name of this data set",
                         elem_id="data-name",
                         max_length=80,
-                        info="Under this name the ledger keeps what has been spent. Use the same name for newer versions.",
+                        info="The ledger keeps what was spent under this name: use it again for newer versions.",
                     )
                     self.drop = gr.Checkbox(label="Leave out rows that repeat an earlier row", visible=False)
             with gr.Column(elem_classes="card private"):

@@ -37,8 +37,8 @@ class ExportStep:
                         el("h3", "Download"),
                         el(
                             "p.muted",
-                            f"One JSON file ({FORMAT}): demonstrations, prompt, certificate. It holds no text, count or "
-                            "index of your data beyond what you declared public.",
+                            f"One JSON file ({FORMAT}): demonstrations, prompt, certificate. It holds no text, count "
+                            "or index of your data beyond what you declared public.",
                         ),
                     )
                     self.save = gr.Button("Download the demo set", variant="primary", elem_id="download")

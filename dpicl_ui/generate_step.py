@@ -41,8 +41,8 @@ _INTERVAL = 0.08
 
 _CURATOR = "Show clean averages: for your eyes only, and the export will be marked"
 _CURATOR_INFO = (
-    "Adds what the records say without noise. Nothing of it is kept, but once you have seen it your later choices are no "
-    "longer independent of the data, and the certificate says so."
+    "Adds what the records say without noise. Nothing of it is kept, but once you have seen it your later choices are "
+    "no longer independent of the data, and the certificate says so."
 )
 
 

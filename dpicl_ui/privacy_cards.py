@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 from dpicl_ui.tree import Tree, el, notice
 from mechanisms.accounting import BudgetSnapshot
+from mechanisms.steps.parameters import parameters
 from mechanisms.studio.preview import Preview
 
 CALIBRATING: list[Tree] = [
@@ -16,6 +16,9 @@ CALIBRATING: list[Tree] = [
         el("p.spinner", "Calibrating the noise with two accountants …", role="status"),
     )
 ]
+
+
+_TOO_MUCH = "This run needs more than what is left of the cap, so the ledger may refuse it."
 
 
 def duration(seconds: float) -> str:
@@ -43,7 +46,7 @@ def clarity(signal_to_noise: float) -> str:
 
 def outcome(preview: Preview) -> list[Tree]:
     """The consequences of the settings."""
-    claim = preview.claim
+    claim, solved = preview.claim, calibrated_values(preview)
     seconds = duration(preview.seconds) if preview.seconds is not None else "known when the model is loaded"
     return [
         el(
@@ -53,7 +56,7 @@ def outcome(preview: Preview) -> list[Tree]:
             *(tree for warning in preview.warnings for tree in notice(warning, "warn")),
             el(
                 "dl.facts",
-                *calibrated_values(preview),
+                *solved[:1],
                 fact("Signal-to-noise of a token", f"{preview.signal_to_noise:.3g}", clarity(preview.signal_to_noise)),
                 fact("Time on this machine", seconds),
                 fact(
@@ -62,19 +65,17 @@ def outcome(preview: Preview) -> list[Tree]:
                     f"checked by {claim.check_accountant}: {claim.check:.4g}",
                 ),
             ),
+            el("details", el("summary", "The mechanism's other values"), el("dl.facts", *solved[1:]))
+            if solved[1:]
+            else None,
         )
     ]
 
 
 def calibrated_values(preview: Preview) -> list[Tree]:
-    """The mechanism's parameters as calibrated, read-only."""
+    """The mechanism's parameters as calibrated, read-only; the one that was solved for is the first."""
     mechanism: Any = preview.request.mechanism
-    rows = []
-    for each in fields(mechanism):
-        value = getattr(mechanism, each.name)
-        shown = f"{value:.4g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
-        rows.append(fact(each.metadata.get("label", each.name.replace("_", " ")), shown))
-    return rows
+    return [fact(each.label, f"{getattr(mechanism, each.name):.4g}", each.help) for each in parameters(mechanism)]
 
 
 def budget(snapshot: BudgetSnapshot, planned: float | None = None, warnings: tuple[str, ...] = ()) -> list[Tree]:
@@ -101,6 +102,7 @@ def budget(snapshot: BudgetSnapshot, planned: float | None = None, warnings: tup
                 el("span", el("strong", f"{snapshot.remaining:.3g}"), f" of {cap:g} left"),
             ),
             el("p.muted", f"Epsilon, {runs}, counted for each {snapshot.unit} by {snapshot.bound}."),
+            *notice(_TOO_MUCH if planned and planned > snapshot.remaining else "", "warn"),
             *(tree for warning in warnings for tree in notice(warning, "warn")),
         )
     ]

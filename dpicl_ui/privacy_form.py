@@ -14,18 +14,19 @@ from mechanisms.steps import TokenMechanism, mechanism_class, mechanism_names
 from mechanisms.steps.parameters import Parameter, parameters
 from mechanisms.studio.request import DECLARED_COUNTS, LABEL_SET, SynthesisRequest
 
-HIDDEN = frozenset({"public", "non-private"})
-"""Baselines, not ways to protect data."""
-
 
 def private_mechanisms() -> list[type[TokenMechanism]]:
-    """The mechanisms that a curator may choose from."""
-    return [mechanism_class(name) for name in mechanism_names() if name not in HIDDEN]
+    """The mechanisms that a curator may choose from; baselines do not look at the data, or do not protect it."""
+    every = [mechanism_class(name) for name in mechanism_names()]
+    return [each for each in every if each.uses_private_rows and not each.not_private]
 
 
 def described() -> list[tuple[str, Parameter]]:
-    """Every parameter of every mechanism, as (mechanism's name, parameter): the order of `PrivacyForm.parameters`."""
-    return [(each.name, parameter) for each in private_mechanisms() for parameter in parameters(each)]
+    """The parameters that the form asks for, as (mechanism's name, parameter): the order of `PrivacyForm.parameters`.
+
+    A mechanism's first parameter is the one that `calibrate` solves for, so it is shown among the results instead.
+    """
+    return [(each.name, parameter) for each in private_mechanisms() for parameter in list(parameters(each))[1:]]
 
 
 @dataclass(frozen=True)
@@ -59,21 +60,8 @@ class PrivacyForm:
         Raises:
             UsageError: a number is missing or not a number.
         """
-        (
-            epsilon,
-            delta,
-            mechanism,
-            scheme,
-            unit_rows,
-            subsets,
-            per_subset,
-            tokens,
-            shots,
-            candidates,
-            length,
-            *rest,
-        ) = values
-        instruction, text_name, label_name, *own = rest
+        epsilon, delta, mechanism, scheme, unit_rows, subsets, per_subset, tokens, shots, *rest = values
+        candidates, length, instruction, text_name, label_name, *own = rest
         return cls(
             _number("Epsilon", epsilon),
             _number("Delta", delta),
@@ -101,7 +89,7 @@ class PrivacyForm:
         chosen: Any = mechanism_class(self.mechanism)
         pairs = zip(described(), self.parameters, strict=True)
         own = {parameter.name: value for (name, parameter), value in pairs if name == self.mechanism}
-        types = {name: type(each.default) for name, each in chosen.__dataclass_fields__.items()}
+        types = {parameter.name: type(parameter.default) for parameter in parameters(chosen)}
         return SynthesisRequest(
             labels=dataset.labels,
             template=PromptTemplate(self.instruction, self.text_name.strip(), self.label_name.strip()),

@@ -98,13 +98,7 @@ class PrivacyStep:
         self.own: list[gr.Number] = []
         for mechanism in mechanisms:
             with gr.Column(visible=mechanism.name == preferred, elem_classes="own-parameters") as group:
-                panel(
-                    el(
-                        "p.muted",
-                        f"{mechanism.citation}. The amount of noise is solved for, from the values below or their defaults; "
-                        "what comes out is shown among the consequences.",
-                    )
-                )
+                panel(el("p.muted", f"{mechanism.citation}. Its noise is solved for and shown among the results."))
                 for name, parameter in described():
                     if name == mechanism.name:
                         default = mechanism.__dataclass_fields__[parameter.name].default
@@ -137,8 +131,8 @@ class PrivacyStep:
             panel(
                 el(
                     "p.muted",
-                    "The cap is the most that all runs on this data set may ever cost together. Raising it is a decision "
-                    "for whoever is responsible for the people in the data.",
+                    "The cap is the most that all runs on this data set may ever cost together. Raising it is for "
+                    "whoever answers for the people in the data.",
                 )
             )
             with gr.Row():
@@ -187,8 +181,8 @@ class PrivacyStep:
     def follow(self, confirmed: gr.events.Dependency) -> None:
         """Fill in suggestions after step 1, then calibrate them."""
         suggested = [
-            self.delta, self.subsets, self.instruction, self.text_name, self.label_name, self.cap_epsilon, self.cap_delta,
-            self.cap_notice,
+            self.delta, self.subsets, self.instruction, self.text_name, self.label_name,
+            self.cap_epsilon, self.cap_delta, self.cap_notice,
         ]  # fmt: skip
         confirmed.then(self._suggest, None, suggested, **PRIVATE).then(**self._calibration)
 

@@ -43,9 +43,11 @@ class TestStep:
                 with gr.Column(scale=6, min_width=300, elem_classes="card public"):
                     self.subject = panel(*subject(None, False), elem_id="subject")
                 with gr.Column(scale=5, min_width=300, elem_classes="card"):
-                    self.load = gr.File(
-                        label="Load an exported set (.json)", height=110, elem_id="load-demos", elem_classes="drop"
+                    panel(
+                        el("h3", "Or load an exported set"),
+                        el("p.muted", "A .json file from step 5."),
                     )
+                    self.load = gr.File(show_label=False, height=104, elem_id="load-demos", elem_classes="drop")
                     self.load_notice = panel(elem_id="load-notice")
             with gr.Column(elem_classes="card"):
                 panel(
@@ -54,8 +56,7 @@ class TestStep:
                 )
                 with gr.Row(elem_classes="ask"):
                     self.query = gr.Textbox(
-                        label="Text to classify", show_label=False, placeholder="Type a text to classify", lines=2, scale=5,
-                        elem_id="query",
+                        show_label=False, placeholder="Type a text to classify", lines=2, scale=5, elem_id="query"
                     )  # fmt: skip
                     self.ask = gr.Button("Classify", variant="primary", scale=1, min_width=120, elem_id="ask")
                 self.answer = panel(elem_id="answer")
@@ -67,11 +68,12 @@ class TestStep:
         panel(
             el("h3", "Measure on a labelled file"),
             el(
-                "p.muted", "A CSV that was not used to write the demonstrations. It is treated as private: memory only."
+                "p.muted",
+                "A CSV that was not used to write the demonstrations. It stays private: read into memory only.",
             ),
         )
         with gr.Row():
-            self.test_file = gr.File(label="Test CSV", height=110, elem_id="upload-test", elem_classes="drop")
+            self.test_file = gr.File(show_label=False, height=118, elem_id="upload-test", elem_classes="drop")
             with gr.Column():
                 with gr.Row():
                     self.text = gr.Dropdown(label="Text", elem_id="test-text")
@@ -99,10 +101,13 @@ class TestStep:
             [self.load, self.load_notice, self.subject, self.answer, self.scores, self.matrix, self._nav],
             **PRIVATE,
         )
-        asked = {
-            "fn": guarded(self.answer, lambda: {self.ask: gr.Button(interactive=True)})(self._ask), "inputs": self.query, "outputs": [self.answer, self.ask],
-            **_MODEL, **PRIVATE,
-        }  # fmt: skip
+        asked: dict[str, Any] = {
+            "fn": guarded(self.answer, lambda: {self.ask: gr.Button(interactive=True)})(self._ask),
+            "inputs": self.query,
+            "outputs": [self.answer, self.ask],
+            **_MODEL,
+            **PRIVATE,
+        }
         self.ask.click(**asked)
         self.query.submit(**asked)
         self.test_file.upload(

@@ -30,7 +30,8 @@ def theme() -> gr.themes.Base:
         radius_size=gr.themes.sizes.radius_md,
         spacing_size=gr.themes.sizes.spacing_md,
     )
-    return made.set(**_both(_COLOURS))
+    widths = {"input_border_width": "1px", "button_border_width": "1px", "checkbox_label_border_width": "1px"}
+    return made.set(**_both(_COLOURS | widths))
 
 
 _COLOURS = {

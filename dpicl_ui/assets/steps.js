@@ -28,7 +28,7 @@ function button(step, i) {
   made.type = "button";
   made.className = "stepper" + (i + 1 === current ? " current" : "") + (step.done ? " done" : "") + (step.why ? " shut" : "");
   if (i + 1 === current) made.setAttribute("aria-current", "step");
-  const parts = [["number", step.done ? "✓" : String(i + 1)], ["title", step.title], ["note", step.note]];
+  const parts = [["number", step.done && i + 1 !== current ? "✓" : String(i + 1)], ["title", step.title], ["note", step.note]];
   for (const [name, text] of parts) {
     const part = document.createElement("span");
     part.className = name;

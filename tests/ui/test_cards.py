@@ -1,0 +1,103 @@
+"""Cards are trees of plain text: hostile text stays text, and each says what it must."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpicl_ui.certificate_card import certificate
+from dpicl_ui.confusion import confusion_figure
+from dpicl_ui.data_cards import label_counts, preview_table
+from dpicl_ui.privacy_cards import budget, duration
+from dpicl_ui.result_cards import finished, outcome_of_run
+from dpicl_ui.run_view import RunView, replay
+from dpicl_ui.test_cards import accuracies
+from dpicl_ui.tree import el, notice, text_of
+from mechanisms.records import Demonstration
+from mechanisms.studio.csv_file import Inspection, Table
+from mechanisms.studio.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard
+from tests.ui.recording import HOSTILE, demo_set, recording, snapshot
+
+
+def tags(tree) -> set[str]:
+    if isinstance(tree, str):
+        return set()
+    if isinstance(tree, list):
+        return set().union(*map(tags, tree))
+    return {tree["tag"]}.union(*map(tags, tree["children"]))
+
+
+def test_hostile_cells_stay_text():
+    table = Table(pd.DataFrame({HOSTILE: [HOSTILE], "label": ["x"]}))
+    shown = preview_table(table)
+    assert HOSTILE in text_of(shown)
+    assert "img" not in tags(shown)
+
+
+def test_an_element_carries_classes_numbers_and_attributes():
+    made = el("p.note.warn", "text", None, numbers={"share": 0.5}, aria_label="name")
+    assert made == {
+        "tag": "p",
+        "children": ["text"],
+        "class": "note warn",
+        "numbers": {"share": 0.5},
+        "attributes": {"aria-label": "name"},
+    }
+
+
+def test_no_message_is_no_notice():
+    assert notice("") == []
+
+
+def test_labels_with_few_rows_are_pointed_out():
+    inspection = Inspection({"a": 200, "b": 3}, ("A problem.",), False, 0)
+    shown = text_of(label_counts(inspection, ["a", "b"]))
+    assert shown.count("few rows") == 1
+    assert "A problem." in shown
+
+
+def test_the_certificate_says_what_is_claimed_and_on_what_it_rests():
+    shown = text_of(certificate(demo_set(curator=True)))
+    for words in ("1e-05", "prv", "pld", "label counts declared public", "one row", "Gaussian", "yes: later choices"):
+        assert words in shown
+
+
+def test_the_budget_warns_of_a_run_that_does_not_fit():
+    assert "may refuse" in text_of(budget(snapshot(8.0), planned=5.0))
+    assert "may refuse" not in text_of(budget(snapshot(1.0), planned=5.0))
+
+
+def test_finished_demonstrations_are_listed():
+    assert "one two" in text_of(finished(replay(recording())))
+
+
+@pytest.mark.parametrize(("phase", "words"), [("stopped", "stays spent"), ("completed", "Done"), ("idle", "")])
+def test_how_a_run_ended_in_one_line(phase, words):
+    line, _ = outcome_of_run(RunView(phase=phase, finished=(Demonstration("a", "b"),)))
+    assert words in line
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(2, "5 seconds"), (44, "45 seconds"), (70, "a minute"), (400, "7 minutes"), (9000, "hours")]
+)
+def test_durations_in_words(seconds, words):
+    assert words in duration(seconds)
+
+
+def scorecard(name: str) -> Scorecard:
+    return Scorecard(name, Accuracy(3, 10), Accuracy(7, 10), np.array([[4, 1], [2, 3]]))
+
+
+def test_accuracies_carry_their_intervals():
+    shown = text_of(accuracies([scorecard(ZERO_SHOT), scorecard(PRIVATE)]))
+    assert "70%  (40 to 89)" in shown
+    assert "30%  (11 to 60)" in shown
+
+
+def test_the_confusion_matrix_holds_every_count_and_no_markup():
+    figure = confusion_figure(scorecard(PRIVATE), (HOSTILE, "b")).to_plotly_json()
+    assert figure["data"][0]["z"] == [[4, 1], [2, 3]]
+    assert not any("<" in name for name in figure["data"][0]["y"])
+    assert sorted(each["text"] for each in figure["layout"]["annotations"]) == ["1", "2", "3", "4"]

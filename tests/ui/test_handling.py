@@ -1,0 +1,122 @@
+"""What handlers leave behind: no file, no private text in a log, and reasons for closed steps."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpicl_ui.guard import guarded
+from dpicl_ui.sessions import Session
+from dpicl_ui.steps import steps_value
+from dpicl_ui.test_step import spread, verified
+from dpicl_ui.tree import text_of
+from dpicl_ui.uploads import taken
+from mechanisms.errors import DataError
+from mechanisms.records import Demonstration, Record
+from mechanisms.studio.demo_set import recompute
+from tests.ui.recording import demo_set
+
+SECRET = "the patient is Canary Q. Person"
+
+
+WHERE: Any = "the component that shows errors"
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_upload_does_not_outlive_its_reading(tmp_path: Path, fails: bool):
+    folder = tmp_path / "hash"
+    folder.mkdir()
+    (folder / "private.csv").write_text(SECRET)
+
+    def read() -> None:
+        with taken(str(folder / "private.csv")) as path:
+            assert path.read_text() == SECRET
+            if fails:
+                raise DataError("unreadable")
+
+    if fails:
+        with pytest.raises(DataError):
+            read()
+    else:
+        read()
+    assert not folder.exists()
+
+
+def test_a_studio_error_becomes_one_line():
+    def handler():
+        raise DataError("The file is empty.")
+
+    assert text_of(guarded(WHERE)(handler)()[WHERE]) == "The file is empty."
+
+
+def test_a_defect_is_logged_without_its_message(caplog):
+    def handler():
+        raise ValueError(SECRET)
+
+    with caplog.at_level(logging.DEBUG):
+        shown = text_of(guarded(WHERE)(handler)()[WHERE])
+    assert "ValueError" in shown
+    assert "ValueError" in caplog.text
+    assert SECRET not in shown + caplog.text
+
+
+def test_a_generator_that_fails_still_restores_its_buttons():
+    def handler():
+        yield {WHERE: []}
+        raise DataError("No.")
+
+    updates = list(guarded(WHERE, lambda: {"button": True})(handler)())
+    assert text_of(updates[1][WHERE]) == "No."
+    assert updates[-1] == {"button": True}
+
+
+def test_closing_a_guarded_generator_closes_what_it_runs():
+    closed = []
+
+    def handler():
+        try:
+            yield {WHERE: []}
+        finally:
+            closed.append(True)
+
+    running = guarded(WHERE, dict)(handler)()
+    next(running)
+    running.close()
+    assert closed == [True]
+
+
+def test_closed_steps_say_why_and_testing_is_always_open():
+    steps = steps_value(Session())["steps"]
+    assert [bool(step["why"]) for step in steps] == [False, True, True, False, True]
+
+
+def test_a_set_opens_the_export():
+    session = Session(made=demo_set(Demonstration("a", "News")))
+    assert not steps_value(session)["steps"][4]["why"]
+
+
+def test_only_a_new_move_moves():
+    session = Session()
+    before = steps_value(session)["go"]
+    assert steps_value(session)["go"] == before
+    assert steps_value(session, 3)["go"] == [before[0] + 1, 3]
+
+
+def test_test_rows_are_spread_over_a_sorted_file():
+    rows = [Record("t", "a")] * 50 + [Record("t", "b")] * 50
+    assert [row.label for row in spread(rows, 10)].count("a") == 5
+    assert len(spread(rows, 500)) == 100
+
+
+@pytest.mark.parametrize(("share", "kind"), [(1.0, "good"), (0.1, "bad")])
+def test_a_loaded_set_is_accounted_anew(share, kind):
+    made = demo_set(Demonstration("a", "News"))
+    true = recompute(made)
+    certificate = replace(made.certificate, claim=replace(true, epsilon=true.epsilon * share))
+    line, shown = verified(replace(made, certificate=certificate))
+    assert shown == kind
+    assert "\n" not in line

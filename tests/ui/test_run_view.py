@@ -1,0 +1,64 @@
+"""The screen of a run is a function of its events."""
+
+from __future__ import annotations
+
+from dpicl_ui.run_view import RunView, reduce, replay, up_to_token
+from mechanisms.studio.events import RunFailed, RunStopped, TokenReleased
+from tests.ui.recording import CLEAN, demo_set, recording
+
+
+def test_a_recording_replays_the_whole_screen():
+    view = replay(recording())
+    assert view.phase == "completed"
+    assert view.progress == 1.0
+    assert [each.text for each in view.finished] == ["one two", "three"]
+    assert view.demo_set.demonstrations == view.finished
+    assert view.released == 4
+    assert view.budget.epsilon == 1.0
+
+
+def test_replaying_is_reducing_one_event_after_the_other():
+    view = RunView()
+    for event in recording():
+        view = reduce(view, event)
+    assert view == replay(recording())
+
+
+def test_progress_never_falls():
+    events = recording()
+    progress = [replay(events[: i + 1]).progress for i in range(len(events))]
+    assert progress == sorted(progress)
+    assert progress[-1] == 1.0
+
+
+def test_the_last_token_is_told_apart_from_the_text_before():
+    view = replay(up_to_token(recording(), 2))
+    assert (view.before, view.text) == ("one", "one two")
+
+
+def test_looking_back_stops_at_the_chosen_token():
+    events = recording()
+    for count in range(1, 5):
+        kept = up_to_token(events, count)
+        assert isinstance(kept[-1], TokenReleased)
+        assert sum(isinstance(event, TokenReleased) for event in kept) == count
+        assert replay(kept).phase == "running"
+
+
+def test_clean_values_last_for_one_token_only():
+    events = recording()
+    view = reduce(replay(events[:3]), CLEAN)
+    assert view.clean == CLEAN.clean
+    assert reduce(view, events[3]).clean is None
+    assert replay(events).clean is None
+
+
+def test_a_stop_keeps_whole_demonstrations():
+    events = recording()[:8]
+    view = reduce(replay(events), RunStopped(demo_set(*replay(events).finished)))
+    assert view.phase == "stopped"
+    assert [each.text for each in view.finished] == ["one two"]
+
+
+def test_a_failure_says_why():
+    assert reduce(RunView(), RunFailed("The cap is reached.")).message == "The cap is reached."
