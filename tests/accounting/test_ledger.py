@@ -10,7 +10,7 @@ import pytest
 from mechanisms.accounting import Cap, PrivacyLedger, claim
 from mechanisms.accounting.filter import Spend, usage
 from mechanisms.errors import BudgetRefused, UsageError
-from mechanisms.privacy_events import Composed, Gaussian, Repeat
+from mechanisms.privacy_events import ZCDP, Approximate, Composed, Gaussian, Poisson, Pure, Repeat
 
 DELTA = 1e-6
 
@@ -139,3 +139,37 @@ def test_files_are_the_users_alone(data_folder):
     keyed_digest(["x"])
     for path in data_folder.iterdir():
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path.name
+
+
+def test_runs_of_any_kind_compose_and_lists_stay_apart():
+    ledger = PrivacyLedger()
+    ledger.set_cap("clinic", "record", Cap(40.0, 1e-3))
+    kinds = [
+        (Repeat(2, Poisson(0.1, Gaussian(2.0))),),
+        (Pure(0.3, 4),),
+        (ZCDP(0.02),),
+        (Poisson(0.2, Pure(0.2, 10)), Approximate(1e-9)),
+    ]
+    claims = []
+    for events in kinds:
+        event = Composed("label", (("a", events), ("b", events[:1])))
+        claims.append(claim(event, DELTA).epsilon)
+        run = begin(ledger, event=event)
+        for name, charged in event:
+            run.charge(name, charged)
+        run.finish()
+    spent = ledger.snapshot("clinic", "record")
+    assert max(claims) < spent.epsilon <= sum(claims) * (1 + 1e-9)
+    assert spent.runs == len(kinds)
+
+
+def test_many_small_runs_of_different_kinds_are_bounded_by_the_renyi_filter():
+    cap = Cap(50.0, 1e-3)
+    kinds = [(ZCDP(0.005),), (Gaussian(10.0),), (Pure(0.1),)]
+    spends = []
+    for events in kinds * 15:
+        event = Composed("label", (("a", events),))
+        spends.append(Spend("d1 labels", claim(event, DELTA).epsilon, DELTA, dict(event)))
+    used = usage(spends, cap)
+    assert used.bound == "renyi filter"
+    assert used.epsilon < 0.6 * sum(spend.epsilon for spend in spends)
