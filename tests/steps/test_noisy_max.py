@@ -1,0 +1,73 @@
+"""Report noisy max: exact probabilities on small domains, and the sampler that is meant to have them."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from mechanisms.noise import SecureRandomness, SeededRandomness
+from mechanisms.sampling import SamplingPlan, Scheme
+from mechanisms.steps.distributions import GRID
+from mechanisms.steps.noisy_max import NoisyMax
+from tests.steps.inputs import a_step
+
+
+def selection(scores, scale):
+    """Probability of each candidate to win under exponential noise (McKenna and Sheldon 2020, proposition 3)."""
+    survive = np.exp(-(np.max(scores) - np.asarray(scores)) / scale)
+    chances = []
+    for i in range(len(scores)):
+        others = [survive[j] for j in range(len(scores)) if j != i]
+        terms = (
+            (-1) ** size / (size + 1) * sum(math.prod(subset) for subset in itertools.combinations(others, size))
+            for size in range(len(others) + 1)
+        )
+        chances.append(survive[i] * sum(terms))
+    return np.array(chances)
+
+
+def worst_ratio(scale, moves):
+    """Largest log-ratio over all three-candidate scores on a small lattice and all moves of one unit."""
+    scores = [np.array(s) for s in itertools.product((0.0, 0.5, 1.0, 2.0), repeat=3)]
+    ratios = (np.abs(np.log(selection(s, scale) / selection(s + m, scale))).max() for s in scores for m in moves)
+    return max(ratios)
+
+
+ADDED = [np.array(m) for m in itertools.product((0.0, 0.25, 0.5, 1.0), repeat=3) if max(m) == 1]
+TURNED = [one - other for one, other in itertools.product(ADDED[::4], repeat=2)]
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_a_unit_that_only_adds_costs_epsilon_at_scale_one_over_epsilon(epsilon):
+    worst = worst_ratio(1 / epsilon, ADDED)
+    assert 0.5 * epsilon < worst <= epsilon * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_a_row_that_turns_into_another_needs_twice_the_scale(epsilon):
+    assert worst_ratio(2 / epsilon, TURNED) <= epsilon * (1 + 1e-9)
+    assert worst_ratio(1 / epsilon, TURNED) > 1.2 * epsilon, "unit rows' scale would be wrong with subsets"
+
+
+@pytest.mark.parametrize("source", [SecureRandomness(), SeededRandomness(5)], ids=["secure", "seeded"])
+@pytest.mark.parametrize("unit_rows", [True, False])
+def test_the_sampler_has_these_probabilities(source, unit_rows):
+    mechanism = NoisyMax(step_epsilon=1.3)
+    step = a_step(np.log([[0.6, 0.3, 0.1], [0.2, 0.4, 0.4]]), unit_rows=unit_rows)
+    scale = (1 if unit_rows else 2) / 1.3
+    expected = selection(mechanism.aggregate(step) / GRID, scale)
+    drawn = np.bincount([mechanism.step(step, source).index for _ in range(4000)], minlength=3)
+    assert chisquare(drawn, 4000 * expected).pvalue > 1e-4
+
+
+def test_per_demonstration_keeps_the_sample_for_all_steps():
+    event = NoisyMax(step_epsilon=0.2).event(30, 0.1)
+    assert event.to_json() == {"type": "poisson", "rate": 0.1, "of": {"type": "pure", "epsilon": 0.2, "count": 30}}
+
+
+def test_unit_rows_have_twice_the_signal():
+    plans = [SamplingPlan(Scheme.PER_TOKEN, subsets=10, unit_rows=each) for each in (True, False)]
+    with_units, with_subsets = (NoisyMax().signal_to_noise(plan) for plan in plans)
+    assert with_units == pytest.approx(2 * with_subsets)
