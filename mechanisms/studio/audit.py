@@ -1,0 +1,158 @@
+"""Black-box audit: a lower bound on epsilon from many draws of one token step, to hold against what is claimed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.stats import beta
+
+from mechanisms.accounting import Claim, PrivacyTarget, claim
+from mechanisms.errors import UsageError
+from mechanisms.noise import Floats, PrefetchedRandomness, Randomness
+from mechanisms.privacy_events import Composed
+from mechanisms.sampling import EventOfSteps, SamplingPlan, Scheme
+from mechanisms.steps import TokenDistributions, TokenMechanism, TokenRelease, mechanism_class
+
+DELTA = 1e-5
+CONFIDENCE = 0.99
+_PILOT_SHARE = 0.1
+_BACKGROUND = 30
+_CHUNK = 5000
+
+Step = Callable[[Randomness], TokenRelease]
+
+
+@dataclass(frozen=True)
+class AuditProgress:
+    """Draws done, of all."""
+
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """What the draws prove.
+
+    Attributes:
+        lower_bound: with probability `CONFIDENCE`, epsilon at `delta` is at least this.
+        claimed: the step's claim; infinite for a mechanism that promises nothing.
+        draws: how often each neighbour's step was drawn.
+    """
+
+    mechanism: str
+    lower_bound: float
+    claimed: float
+    delta: float
+    draws: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether the claim survives."""
+        return self.lower_bound <= self.claimed
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Two steps that one unit tells apart."""
+
+    with_unit: TokenDistributions
+    without: TokenDistributions
+
+
+def worst_case_pair() -> Neighbours:
+    """A unit that is certain of one candidate, among units that cannot tell the two candidates apart.
+
+    It moves a sum of distributions by its whole sensitivity. The others' agreement lets AdaDPSyn's ball shrink, and
+    their draw between the candidates is what noisy max reacts to most.
+    """
+    rows = np.vstack([np.zeros((_BACKGROUND, 2)), [[-1000.0, 0.0]]])
+    occupied = np.ones(len(rows), dtype=np.bool_)
+    with_unit = TokenDistributions(rows, occupied, np.zeros(2), _BACKGROUND, unit_rows=True)
+    occupied_without = occupied.copy()
+    occupied_without[-1] = False
+    return Neighbours(with_unit, replace(with_unit, occupied=occupied_without))
+
+
+def audit_mechanism(
+    name: str, epsilon: float, draws: int = 100_000, randomness: Randomness | None = None
+) -> Generator[AuditProgress | AuditResult, None, None]:
+    """Audit one step of a registered mechanism, calibrated so that the step alone costs `epsilon`.
+
+    Args:
+        name: the mechanism's name.
+        epsilon: target of one step at delta `DELTA`, everybody joining.
+        draws: of each neighbour.
+        randomness: the operating system's, unless this is a test.
+
+    Yields:
+        Progress, and last the result.
+
+    Raises:
+        UsageError: there is no such mechanism, or too few draws to prove anything.
+    """
+    plan = SamplingPlan(Scheme.PER_TOKEN, subsets=_BACKGROUND, tokens=1)
+
+    def compose(event: EventOfSteps) -> Composed:
+        return Composed("dataset", (("all", (event(1, 1.0),)),))
+
+    mechanism = mechanism_class(name)().for_plan(plan).calibrate(compose, PrivacyTarget(epsilon, DELTA))
+    unbounded = Claim(math.inf, DELTA, "none", math.inf, "none")
+    claimed = unbounded if mechanism.not_private else claim(compose(mechanism.event), DELTA)
+    yield from audit_steps(mechanism, worst_case_pair(), claimed, draws, randomness or PrefetchedRandomness())
+
+
+def audit_steps(
+    mechanism: TokenMechanism, pair: Neighbours, claimed: Claim, draws: int, randomness: Randomness
+) -> Generator[AuditProgress | AuditResult, None, None]:
+    """Audit a mechanism's own step on a given pair of neighbours; see `audit_mechanism`."""
+    if draws < 1000:
+        raise UsageError("An audit needs at least 1000 draws.")
+    direction = (mechanism.aggregate(pair.with_unit) - mechanism.aggregate(pair.without)).astype(np.float64)
+    direction /= max(1.0, float(np.linalg.norm(direction)))
+    values: list[Floats] = []
+    for step in (pair.with_unit, pair.without):
+        found = np.empty(draws)
+        for i in range(draws):
+            release = mechanism.step(step, randomness)
+            found[i] = release.index if release.scores is None else float(release.scores @ direction)
+            if (i + 1) % _CHUNK == 0:
+                yield AuditProgress(len(values) * draws + i + 1, 2 * draws)
+        values.append(found)
+    bound = lower_bound(values[0], values[1], claimed.delta)
+    yield AuditResult(mechanism.name, bound, claimed.epsilon, claimed.delta, draws)
+
+
+def lower_bound(one: Floats, other: Floats, delta: float) -> float:
+    """Epsilon that two samples of a mechanism's output on neighbours prove at `CONFIDENCE`.
+
+    A part of the draws chooses the region that tells the neighbours apart best, the rest alone tests it, so that the
+    choice costs no confidence. An (epsilon, delta)-DP mechanism has `P[region] <= e^epsilon P'[region] + delta`
+    (Jagielski, Ullman, Oprea 2020).
+    """
+    pilot = int(_PILOT_SHARE * len(one))
+    pilots, tests = (one[:pilot], other[:pilot]), (one[pilot:], other[pilot:])
+    thresholds = np.unique(np.quantile(np.concatenate(pilots), np.linspace(0, 1, 401)))
+    regions = [(low, swap, at) for low in (False, True) for swap in (False, True) for at in thresholds]
+
+    def bound_on(samples: tuple[Floats, Floats], region: tuple[bool, bool, float], scale: float) -> float:
+        low, swap, at = region
+        inside = [int(((each <= at) if low else (each > at)).sum()) for each in samples]
+        favoured, opposed = reversed(inside) if swap else inside
+        total = len(samples[0])
+        return _bound(favoured * scale, opposed * scale, total * scale, delta)
+
+    scale = len(tests[0]) / pilot
+    best = max(regions, key=lambda region: bound_on(pilots, region, scale))
+    return bound_on(tests, best, 1.0)
+
+
+def _bound(favoured: float, opposed: float, total: float, delta: float) -> float:
+    """Epsilon from counts, by Clopper and Pearson's intervals; each side takes half of the error."""
+    error = (1 - CONFIDENCE) / 2
+    at_least = beta.ppf(error, favoured, total - favoured + 1) if favoured > 0 else 0.0
+    at_most = beta.ppf(1 - error, opposed + 1, total - opposed) if opposed < total else 1.0
+    return max(0.0, math.log((at_least - delta) / at_most)) if at_least > delta else 0.0
