@@ -32,7 +32,7 @@ def outcome_of_run(view: RunView) -> tuple[str, str]:
     kept = len(view.finished)
     match view.phase:
         case "completed":
-            return "Done. Everything above may be shared under the certificate of step 5.", "good"
+            return "Done. The demonstrations may be shared with the certificate of step 5.", "good"
         case "stopped":
             what = "1 whole demonstration is kept" if kept == 1 else f"{kept} whole demonstrations are kept"
             return f"Stopped. {what}; what was spent stays spent, because what was shown cannot be taken back.", "warn"

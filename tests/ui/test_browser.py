@@ -1,0 +1,334 @@
+"""One journey through the real app in a real browser with the embedded model, then what it left behind.
+
+The journey runs once; each test looks at one side of it. A canary record travels with the data: it must be on the
+curator's screen and nowhere else.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Playwright, sync_playwright
+
+from mechanisms.accounting import PrivacyLedger
+from mechanisms.studio.demo_set import DemoSet, loads
+
+ROOT = Path(__file__).parents[2]
+CHROMIUM = Path("/usr/bin/chromium")
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+LABELS = ("Billing", "Delivery")
+NAME = "browser test"
+SLOW = 240_000
+"""Milliseconds for what the model does, on a machine that others use too."""
+
+
+@dataclass
+class Journey:
+    """What the journey saw and left."""
+
+    folder: Path
+    canary: str
+    export: str = ""
+    console: list[str] = field(default_factory=list)
+    foreign: list[str] = field(default_factory=list)
+    tokens_seen: list[str] = field(default_factory=list)
+    shown: dict[str, str] = field(default_factory=dict)
+    spent: list[float] = field(default_factory=list)
+    storage: str = ""
+    overflow: dict[int, int] = field(default_factory=dict)
+
+    def files(self, *names: str) -> Iterator[Path]:
+        for name in names:
+            yield from (path for path in (self.folder / name).rglob("*") if path.is_file())
+
+    @property
+    def demo_set(self) -> DemoSet:
+        return loads(self.export)
+
+
+def write_csv(path: Path, rows: list[tuple[str, str]]) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("message", "topic"), *rows])
+    return path
+
+
+def messages(count: int) -> list[tuple[str, str]]:
+    words = {"Billing": "The invoice of month {} is wrong, please refund it.", "Delivery": "Parcel {} has not arrived."}
+    return [(words[label].format(i), label) for i in range(count) for label in LABELS]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def serve(folder: Path, port: int) -> subprocess.Popen[bytes]:
+    environment = os.environ | {
+        "DPICL_HOME": str(folder / "home"),
+        "TMPDIR": str(folder / "temp"),
+        "GRADIO_TEMP_DIR": str(folder / "temp" / "gradio"),
+        "PORT": str(port),
+        "HOST": "127.0.0.1",
+    }
+    (folder / "temp").mkdir()
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen([sys.executable, "app.py"], cwd=ROOT, env=environment, stdout=log, stderr=log)
+    for _ in range(120):
+        if server.poll() is not None:
+            raise RuntimeError((folder / "log").read_text())
+        try:
+            with urlopen(f"http://127.0.0.1:{port}/", timeout=5):
+                return server
+        except OSError:
+            time.sleep(0.25)
+    raise RuntimeError("the app does not answer")
+
+
+def browser(playwright: Playwright, folder: Path) -> BrowserContext:
+    return playwright.chromium.launch_persistent_context(
+        folder / "profile",
+        executable_path=CHROMIUM if CHROMIUM.exists() else None,
+        args=ARGUMENTS,
+        viewport={"width": 1280, "height": 900},
+    )
+
+
+@pytest.fixture(scope="module")
+def journey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journey]:
+    folder = tmp_path_factory.mktemp("journey")
+    seen = Journey(folder, f"canary {uuid.uuid4().hex}")
+    server = serve(folder, port := free_port())
+    try:
+        with sync_playwright() as playwright:
+            context = browser(playwright, folder)
+            page = context.pages[0]
+            watch(page, seen, port)
+            page.goto(f"http://127.0.0.1:{port}/")
+            travel(page, seen)
+            context.close()
+        yield seen
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+def watch(page: Page, seen: Journey, port: int) -> None:
+    def heard(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            seen.console.append(message.text)
+
+    page.set_default_timeout(30_000)
+    page.on("console", heard)
+    page.on("pageerror", lambda error: seen.console.append(str(error)))
+    home = (f"http://127.0.0.1:{port}/", "data:", "blob:")
+    page.on("request", lambda request: None if request.url.startswith(home) else seen.foreign.append(request.url))
+
+
+def travel(page: Page, seen: Journey) -> None:
+    choose_data(page, seen)
+    choose_privacy(page, tokens=6)
+    generate(page, seen)
+    seen.spent.append(spent(seen))
+    export(page, seen)
+    stop_a_second_run(page, seen)
+    seen.spent.append(spent(seen))
+    ask(page, seen)
+    measure(page, seen)
+    narrow(page, seen)
+    seen.storage = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
+
+
+def step(page: Page, number: int) -> None:
+    page.click(f"#steps .stepper:nth-child({number})")
+    page.wait_for_selector(f"#step-{number}.current")
+
+
+def fill(page: Page, name: str, value: float) -> None:
+    page.fill(f"#{name} input[type=number]", str(value))
+    page.press(f"#{name} input[type=number]", "Tab")
+
+
+def spent(seen: Journey) -> float:
+    return PrivacyLedger(seen.folder / "home").snapshot(NAME, "record").epsilon
+
+
+def choose_data(page: Page, seen: Journey) -> None:
+    step(page, 3)
+    seen.shown["closed step"] = page.inner_text("#step-3 .gate")
+    step(page, 1)
+    rows = [(f"My invoice is lost. {seen.canary}", "Billing"), *messages(30)]
+    page.set_input_files("#upload-data input[type=file]", write_csv(seen.folder / "private.csv", rows))
+    page.wait_for_selector("#data-preview table")
+    seen.shown["preview"] = page.inner_text("#data-preview")
+    page.fill("#data-name input, #data-name textarea", NAME)
+    page.click("#confirm-data")
+    seen.shown["unconfirmed"] = page.inner_text("#data-problem .notice")
+    page.check("#labels-public input")
+    page.check("#counts-public input")
+    page.click("#confirm-data")
+    page.wait_for_selector("#step-2.current")
+
+
+def choose_privacy(page: Page, tokens: int) -> None:
+    page.wait_for_selector("#outcome .guarantee", timeout=SLOW)
+    page.fill("#epsilon-number", "4")
+    page.press("#epsilon-number", "Tab")
+    fill(page, "subsets", 8)
+    fill(page, "tokens", tokens)
+
+
+def generate(page: Page, seen: Journey) -> None:
+    # The run calibrates by itself what was changed last, so nothing waits for the card here.
+    step(page, 3)
+    page.evaluate(
+        """() => { window.tokensSeen = []; const count = document.querySelector('#live .live-count');
+        new MutationObserver(() => window.tokensSeen.push(count.textContent)).observe(count, {childList: true}); }"""
+    )
+    page.click("#generate")
+    page.wait_for_selector("#run-notice .notice", timeout=SLOW)
+    seen.tokens_seen = page.evaluate("window.tokensSeen")
+    seen.shown["run"] = page.inner_text("#run-notice")
+    seen.shown["chart"] = page.inner_text("#live .live-plot")
+
+
+def export(page: Page, seen: Journey) -> None:
+    step(page, 5)
+    seen.shown["certificate"] = page.inner_text("#certificate")
+    with page.expect_download() as download:
+        page.click("#download")
+    target = seen.folder / "export.json"
+    download.value.save_as(target)
+    seen.export = target.read_text(encoding="utf-8")
+
+
+def stop_a_second_run(page: Page, seen: Journey) -> None:
+    step(page, 2)
+    fill(page, "tokens", 60)
+    step(page, 3)
+    page.click("#generate")
+    page.wait_for_function(
+        "() => document.querySelector('#live .live-count').textContent.startsWith('token ') "
+        "&& document.querySelector('#live').querySelector('.live-count').textContent.includes('of at most 60')",
+        timeout=SLOW,
+    )
+    page.click("#stop")
+    page.wait_for_selector("#run-notice .notice", timeout=SLOW)
+    seen.shown["stop"] = page.inner_text("#run-notice")
+
+
+def ask(page: Page, seen: Journey) -> None:
+    step(page, 4)
+    page.set_input_files("#load-demos input[type=file]", seen.folder / "export.json")
+    page.wait_for_selector("#load-notice .notice", timeout=SLOW)
+    seen.shown["loaded"] = page.inner_text("#load-notice")
+    page.fill("#query textarea", "Where is my parcel?")
+    page.click("#ask")
+    page.wait_for_selector("#answer .arm:nth-child(3)", timeout=SLOW)
+    seen.shown["answer"] = page.inner_text("#answer")
+
+
+def measure(page: Page, seen: Journey) -> None:
+    page.set_input_files("#upload-test input[type=file]", write_csv(seen.folder / "test.csv", messages(8)))
+    page.wait_for_selector("#test-notice .notice.good")
+    page.click("#measure")
+    page.wait_for_selector("#scores .score:nth-child(3)", timeout=SLOW)
+    page.wait_for_selector("#confusion .js-plotly-plot", timeout=SLOW)
+    seen.shown["scores"] = page.inner_text("#scores")
+
+
+def narrow(page: Page, seen: Journey) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    for number in range(1, 6):
+        step(page, number)
+        page.wait_for_timeout(200)
+        root = "document.documentElement"
+        seen.overflow[number] = page.evaluate(f"{root}.scrollWidth - {root}.clientWidth")
+
+
+def test_a_closed_step_says_why(journey: Journey):
+    assert "step 1" in journey.shown["closed step"]
+
+
+def test_the_curator_sees_the_file_and_must_confirm_what_becomes_public(journey: Journey):
+    assert journey.canary in journey.shown["preview"]
+    assert "Confirm both boxes" in journey.shown["unconfirmed"]
+
+
+def test_tokens_appear_live(journey: Journey):
+    assert len({text for text in journey.tokens_seen if text.startswith("token ")}) >= 3
+    assert journey.shown["run"].startswith("Done.")
+    assert journey.shown["chart"].strip()
+
+
+def test_the_export_is_a_private_demo_set(journey: Journey):
+    made = journey.demo_set
+    assert made.certificate.private
+    assert not made.certificate.curator_diagnostics_shown
+    assert [each.label for each in made.demonstrations] == list(LABELS)
+    assert made.certificate.claim.epsilon <= 4
+    assert made.certificate.parameters["tokens"] == 6
+    assert "label counts declared public" in made.certificate.public_inputs
+    assert json.loads(journey.export)["format"] == "dpicl-demos/1"
+    assert f"{made.certificate.claim.epsilon:.4g}" in journey.shown["certificate"]
+
+
+def test_a_stopped_run_stays_spent(journey: Journey):
+    assert "stays spent" in journey.shown["stop"]
+    assert journey.spent[0] > 0
+    assert journey.spent[1] > journey.spent[0]
+
+
+def test_an_export_is_loaded_checked_and_answers(journey: Journey):
+    assert "accounted anew and holds" in journey.shown["loaded"]
+    assert "Zero-shot" in journey.shown["answer"]
+    assert any(label in journey.shown["answer"] for label in LABELS)
+    assert "16 test rows" in journey.shown["scores"]
+
+
+def test_the_canary_is_nowhere_but_on_the_screen(journey: Journey):
+    private = journey.folder / "private.csv"
+    assert journey.canary in private.read_text(encoding="utf-8")
+    secret = journey.canary.removeprefix("canary ")
+    needles = (secret.encode(), secret.encode("utf-16-le"))
+    files = [*journey.files("home", "temp", "profile"), journey.folder / "log", journey.folder / "export.json"]
+    assert len(files) > 10
+    assert [str(path) for path in files if any(needle in path.read_bytes() for needle in needles)] == []
+    assert secret not in journey.storage + journey.export
+
+
+def test_uploads_leave_no_file(journey: Journey):
+    assert [
+        path.name for path in journey.files("temp") if path.suffix in (".csv", ".json") and path.stat().st_size
+    ] == []
+
+
+def test_nothing_is_asked_of_other_hosts_and_the_console_is_clean(journey: Journey):
+    assert journey.foreign == []
+    assert journey.console == []
+    assert "Traceback" not in (journey.folder / "log").read_text()
+
+
+def test_no_step_is_wider_than_a_small_phone(journey: Journey):
+    assert journey.overflow == dict.fromkeys(range(1, 6), 0)
