@@ -88,7 +88,8 @@ def row(task: Task, epsilon: float, paper: AdaDPSyn) -> str:
 
 def main() -> None:
     """Print the table in Markdown."""
-    print("| data | epsilon | the paper's noise costs | sigma1, paper | sigma1, here | SNR, paper | subsets | unit rows |")
+    columns = ("data", "epsilon", "the paper's noise costs", "sigma1, paper", "sigma1, here")
+    print("| " + " | ".join((*columns, "SNR, paper", "subsets", "unit rows")) + " |")
     print("|---|---|---|---|---|---|---|---|")
     for task in TASKS:
         for epsilon, paper in task.settings:

@@ -15,6 +15,8 @@ from mechanisms.noise import Floats, Integers, Randomness
 
 GRID = 2.0**24
 """Coordinates are counted in units of 1 / GRID: squared distances then stay below 2^53, so that float64 holds them."""
+_COUNT_GRID = 2**10
+"""Counts are scaled by this before noise: fine enough for any useful noise, coarse enough for 64 bits under all."""
 INITIAL_RADIUS = math.sqrt(2) / 2
 """Half of the diameter of the probability simplex."""
 _SHRINK = 1 - 2.0**-40
@@ -58,8 +60,8 @@ def good_radius(points: Integers, target: int, theta: float, sigma0: float, rand
     for _ in range(searches(theta)):
         middle = (low + high) / 2
         exact = [_ball_volume(distances, target, radius) for radius in (middle / 2, middle)]
-        volumes = np.asarray(exact, dtype=np.int64) * int(GRID)
-        noisy = randomness.gaussian(volumes, 2 * sigma0 * target * GRID) / (target * GRID)
+        volumes = np.asarray(exact, dtype=np.int64) * _COUNT_GRID
+        noisy = randomness.gaussian(volumes, 2 * sigma0 * target * _COUNT_GRID) / (target * _COUNT_GRID)
         if (noisy >= target).any():
             high = middle
         else:

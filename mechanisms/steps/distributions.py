@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from mechanisms.noise import Floats, Integers
-from mechanisms.sampling import sensitivity
 
 GRID = 2.0**30
 """Values are counted in units of 1 / GRID, so that sums are exact and do not depend on their order."""
@@ -34,11 +33,6 @@ class TokenDistributions:
     expected_rows: int
     unit_rows: bool
     base: Floats | None = None
-
-    @property
-    def sensitivity(self) -> float:
-        """L2 sensitivity of a sum over the rows' probabilities."""
-        return sensitivity(self.unit_rows)
 
     @property
     def public_probabilities(self) -> Floats:

@@ -131,7 +131,7 @@ def test_every_noise_is_its_own_sensitivity_times_its_multiplier(unit_rows, firs
     mechanism.step(a_step(rows, unit_rows=unit_rows), recorder)
     searched, rest = recorder.calls[:3], recorder.calls[3:]
     target = math.ceil(0.8 * 50)
-    assert [scale for _, scale in searched] == pytest.approx([2 * 1.5 * target * GRID] * 3)
+    assert [scale for _, scale in searched] == pytest.approx([2 * 1.5 * target * 1024] * 3)
     # mean, then coverage and projected mean, then a coverage check that may stop the rest
     assert rest[0][1] == pytest.approx(first * 0.01 * GRID)
     assert rest[1][1] == pytest.approx(0.02 * GRID)

@@ -80,9 +80,7 @@ class PlausibleTokenAmplification(Transform):
         if not self.base:
             return np.zeros(len(distributions.public))
         if distributions.base is None:
-            raise UsageError(
-                "Give the base row: the model's distribution after the tokens so far."
-            )
+            raise UsageError("Give the base row: the model's distribution after the tokens so far.")
         # Clipped far below what could matter, so that an impossible token of the base makes no row infinite.
         with np.errstate(all="ignore"):
             return np.asarray(np.nan_to_num(log_softmax(distributions.base), nan=0.0, neginf=-1e4), dtype=np.float64)
