@@ -58,6 +58,6 @@ def neighbours(draw, unit_rows: bool):
         return one, replace(one, rows=other)
     occupied[place] = True
     one = a_step(logits, public, unit_rows, occupied, expected=draw(st.integers(1, 8)))
-    emptied = occupied.copy()
-    emptied[place] = False
-    return one, replace(one, occupied=emptied)
+    emptied, left = occupied.copy(), logits.copy()
+    emptied[place], left[place] = False, draw(rows)  # the model still answers for the slot, from an empty prompt
+    return one, replace(one, rows=left, occupied=emptied)

@@ -12,7 +12,7 @@ from mechanisms.accounting import claim
 from mechanisms.accounting.normal_form import SampledGaussian, normal_form
 from mechanisms.noise import SeededRandomness
 from mechanisms.sampling import SamplingPlan, Scheme
-from mechanisms.steps import ball
+from mechanisms.steps import adadpsyn, ball
 from mechanisms.steps.adadpsyn import AdaDPSyn
 from tests.steps.inputs import CANDIDATES, Noiseless, a_step
 
@@ -124,20 +124,27 @@ def test_counts_do_not_depend_on_who_else_is_there(points, order, others, at):
 
 
 @pytest.mark.parametrize(("unit_rows", "first", "factor"), [(True, 1.0, 1), (False, math.sqrt(2), 2)])
-def test_every_noise_is_its_own_sensitivity_times_its_multiplier(unit_rows, first, factor):
+def test_every_noise_is_its_own_sensitivity_times_its_multiplier(unit_rows, first, factor, monkeypatch):
+    monkeypatch.setattr(adadpsyn, "good_radius", lambda *_: 0.1)
     rows = np.tile(np.log([0.6, 0.1, 0.1, 0.1, 0.1]), (50, 1))
-    mechanism = AdaDPSyn(sigma1=0.01, sigma0=1.5, sigma2=0.02, refinements=2, lambda_=0.5)
-    recorder = Recorder()
+    mechanism, recorder = AdaDPSyn(sigma1=0.01, sigma2=0.02, refinements=2, lambda_=0.5), Recorder()
     mechanism.step(a_step(rows, unit_rows=unit_rows), recorder)
-    searched, rest = recorder.calls[:3], recorder.calls[3:]
-    target = math.ceil(0.8 * 50)
-    assert [scale for _, scale in searched] == pytest.approx([2 * 1.5 * target * 1024] * 3)
-    # mean, then coverage and projected mean, then a coverage check that may stop the rest
-    assert rest[0][1] == pytest.approx(first * 0.01 * GRID)
-    assert rest[1][1] == pytest.approx(0.02 * GRID)
-    assert [rest[1][0][0], len(rest[2][0])] == [50 * GRID, CANDIDATES]
-    radius = rest[2][1] / (factor * 0.01 * GRID)
-    assert 0 < radius < ball.INITIAL_RADIUS
+    mean, first_check, projected, second_check, *_ = recorder.calls
+    margin = math.sqrt(CANDIDATES) / 50 * 0.5 * 0.01
+    assert mean[1] == pytest.approx(first * 0.01 * GRID)
+    assert [first_check[1], second_check[1]] == pytest.approx([0.02 * GRID] * 2)
+    assert first_check[0] == [50 * GRID]
+    assert projected[1] == pytest.approx(factor * (0.1 + first * margin) * 0.01 * GRID)
+
+
+def test_the_noise_of_the_radius_search_fits_a_sensitivity_of_two():
+    recorder = Recorder()
+    ball.good_radius(ball.on_grid(np.eye(CANDIDATES)), 4, 0.1, 1.5, recorder)
+    for volumes, deviation in recorder.calls:
+        unit_of_l = 4 * 1024
+        assert deviation == pytest.approx(2 * 1.5 * unit_of_l)
+        assert (volumes % 1024 == 0).all()
+        assert (volumes <= 4 * unit_of_l).all()
 
 
 def test_agreement_shrinks_the_noise():

@@ -89,6 +89,29 @@ def test_one_step_on_a_sample_keeps_the_amplified_rho_whoever_else_joins(samples
         assert max(renyi(log_p, log_q, order), renyi(log_q, log_p, order)) <= rho * order + 1e-9
 
 
+@pytest.mark.parametrize("rate", [0.2, 1.0])
+def test_the_rho_of_a_step_is_no_larger_than_it_has_to_be(rate):
+    eta = 0.2
+    log_q = log_softmax([0.0, 0.0])
+    log_p = np.logaddexp(np.log1p(-rate) + log_q if rate < 1 else -np.inf, np.log(rate) + log_softmax([eta, 0.0]))
+    rho = bounded_range_event(eta, 1, rate).rho
+    assert 0.8 * rho < renyi(log_p, log_q, 1.01) / 1.01 <= rho
+
+
+@given(
+    kind=st.sampled_from([BlendedLogits, DifferenceClipping]),
+    clip=st.floats(0.01, 20),
+    row=logits,
+    public=logits,
+)
+@settings(max_examples=80, deadline=None)
+def test_rounding_never_widens_a_units_range(kind, clip, row, public):
+    mechanism = kind(clip=clip)
+    aggregates = [mechanism.aggregate(a_step(rows, public, expected=3)) for rows in (row[None], np.empty((0, 4)))]
+    sensitivity = mechanism.sensitivity(True)
+    assert sensitivity.norm.distance(*aggregates) <= sensitivity.bound
+
+
 def test_several_steps_on_one_sample_are_pure_steps_then_the_mixture():
     assert bounded_range_event(0.2, 10, 0.1) == Poisson(0.1, Pure(0.2, 10))
     for rate in (0.9, 1.0):
