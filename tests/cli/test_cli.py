@@ -120,3 +120,22 @@ def test_every_command_has_help(capsys, command):
     code, out, _ = run(capsys, f"{command} --help")
     assert code == 0
     assert "usage" in out
+
+
+def test_an_audit_reports_what_it_can_prove(capsys):
+    code, out, _ = run(capsys, "audit mechanism noisy-max --epsilon 1 --draws 4000 --json")
+    report = json.loads(out)
+    assert code == 0
+    assert report["holds"]
+    assert 0 < report["epsilon_lower_bound"] <= report["epsilon_claimed"] <= 1
+
+
+def test_a_plan_ranks_options_within_the_budget(capsys):
+    line = "plan --size 300 --tokens 4 --prompt-tokens 20 --epsilon 2 --delta 1e-4 --max-prompt-tokens 600 --json"
+    code, out, _ = run(capsys, line)
+    options = json.loads(out)["options"]
+    assert code == 0
+    signals = [option["signal_to_noise"] for option in options]
+    assert signals == sorted(signals, reverse=True)
+    assert all(option["prompt_tokens"] <= 600 for option in options)
+    assert options[0]["efficient"]
