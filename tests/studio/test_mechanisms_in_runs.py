@@ -103,6 +103,25 @@ def test_a_transform_runs_in_front_and_is_certified(name, dataset, ledger):
     assert (1, 1, 4) in model.opened, "no session holds the tokens so far alone"
 
 
+class Watching(ToyModel):
+    def __init__(self):
+        super().__init__()
+        self.sessions = []
+
+    def open(self, prefix, rows, length, room):
+        self.sessions.append(super().open(prefix, rows, length, room))
+        return self.sessions[-1]
+
+
+def test_the_base_session_holds_a_line_break_and_the_released_tokens_alone(dataset, ledger):
+    request = a_request(transform=transform_class("pta")()).calibrated()
+    model = Watching()
+    events = list(synthesize(dataset, request, model, ledger, SeededRandomness(2)))
+    texts = [e.text for e in events if isinstance(e, TokenReleased) and (e.step == 4 or e.stop)]
+    bases = [s.rows[0] for s in model.sessions if len(s.rows) == 1 and s.rows[0][0] == 10]
+    assert [model.decode(row[1:]) for row in bases] == texts
+
+
 def test_without_the_base_variant_there_is_no_third_session(dataset, ledger):
     transform = transform_class("pta")(base=False)
     _, _, model = run(dataset, a_request(transform=transform).calibrated(), ledger)
