@@ -11,6 +11,8 @@ from mechanisms.studio.evaluate import Scorecard
 _GREY = "#7c8592"  # `studio.css` repaints the text in the colours of the light and of the dark page
 _SCALE = [[0.0, "rgba(26,143,133,0.05)"], [1.0, "rgba(26,143,133,0.6)"]]
 _LONGEST = 18
+_NUMBERED = 12
+"""Labels up to which every cell shows its count."""
 _AXIS = {"type": "category", "fixedrange": True, "showgrid": False, "zeroline": False, "ticks": "", "showline": False}
 
 
@@ -25,19 +27,17 @@ def confusion_figure(card: Scorecard, labels: Sequence[str]) -> go.Figure:
     figure = go.Figure(
         go.Heatmap(
             z=card.confusion.tolist(),
-            x=[str(i + 1) for i in range(len(labels))],
+            x=[f"{i + 1}." for i in range(len(labels))],
             y=names,
             colorscale=_SCALE,
             showscale=False,
             xgap=3,
             ygap=3,
+            texttemplate="%{z}" if len(labels) <= _NUMBERED else None,
+            textfont={"size": 14},
             hovertemplate="true %{y}<br>predicted %{x}<br>%{z} rows<extra></extra>",
         )
     )
-    if len(labels) <= 12:
-        for i, row in enumerate(card.confusion.tolist()):
-            for j, count in enumerate(row):
-                figure.add_annotation(x=str(j + 1), y=names[i], text=str(count), showarrow=False, font={"size": 14})
     figure.update_layout(
         template="none",
         paper_bgcolor="rgba(0,0,0,0)",

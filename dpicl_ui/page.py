@@ -11,7 +11,7 @@ from dpicl_ui.data_step import PRIVATE, DataStep
 from dpicl_ui.export_step import ExportStep
 from dpicl_ui.generate_step import GenerateStep
 from dpicl_ui.model_loader import ModelLoader
-from dpicl_ui.privacy_step import PrivacyStep
+from dpicl_ui.privacy_step import PrivacyStep, timed
 from dpicl_ui.sessions import Sessions
 from dpicl_ui.steps import steps_bar, steps_value
 from dpicl_ui.test_step import TestStep
@@ -26,6 +26,9 @@ _CACHE_AGE = 600
 def build(ledger: PrivacyLedger, loader: ModelLoader) -> gr.Blocks:
     """The whole app; `loader` may still be at work."""
     sessions = Sessions()
+
+    def tick(request: gr.Request) -> Any:
+        return model_status(loader), gr.Timer(active=not loader.settled), timed(sessions.of(request), loader)
 
     def to_test(request: gr.Request) -> dict[str, Any]:
         return steps_value(sessions.of(request), 4)
@@ -59,13 +62,7 @@ def build(ledger: PrivacyLedger, loader: ModelLoader) -> gr.Blocks:
         test.follow(generate.ended)
         export.follow(generate.ended)
         clock = gr.Timer(1.0)
-        clock.tick(
-            lambda: (model_status(loader), gr.Timer(active=not loader.settled)),
-            None,
-            [status, clock],
-            queue=False,
-            **PRIVATE,
-        )
+        clock.tick(tick, None, [status, clock, privacy.outcome], queue=False, **PRIVATE)
         data.load_instead.click(to_test, None, nav, **PRIVATE)
         page.unload(sessions.drop)
     page.queue(api_open=False, max_size=32)

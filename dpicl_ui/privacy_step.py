@@ -256,6 +256,14 @@ def calibrate(session: Session, form: PrivacyForm, loader: ModelLoader) -> None:
         made = preview(form.request(session.dataset), loader.speed)
         if session.form == form:  # not overtaken by later settings meanwhile
             session.preview = made
-    elif session.preview.seconds is None and loader.speed:
-        seconds = predicted_seconds(session.preview.request, loader.speed)
-        session.preview = replace(session.preview, seconds=seconds)
+    else:
+        timed(session, loader)
+
+
+def timed(session: Session, loader: ModelLoader) -> Any:
+    """Add the predicted duration to a preview made before the model was measured; gives the card if that changed it."""
+    if session.preview is None or session.preview.seconds is not None or loader.speed is None:
+        return gr.skip()
+    seconds = predicted_seconds(session.preview.request, loader.speed)
+    session.preview = replace(session.preview, seconds=seconds)
+    return outcome(session.preview)

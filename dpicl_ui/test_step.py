@@ -47,7 +47,7 @@ class TestStep:
                         el("h3", "Or load an exported set"),
                         el("p.muted", "A .json file from step 5."),
                     )
-                    self.load = gr.File(show_label=False, height=104, elem_id="load-demos", elem_classes="drop")
+                    self.load = gr.File(show_label=False, height=140, elem_id="load-demos", elem_classes="drop")
                     self.load_notice = panel(elem_id="load-notice")
             with gr.Column(elem_classes="card"):
                 panel(
@@ -73,7 +73,7 @@ class TestStep:
             ),
         )
         with gr.Row():
-            self.test_file = gr.File(show_label=False, height=118, elem_id="upload-test", elem_classes="drop")
+            self.test_file = gr.File(show_label=False, height=140, elem_id="upload-test", elem_classes="drop")
             with gr.Column():
                 with gr.Row():
                     self.text = gr.Dropdown(label="Text", elem_id="test-text")

@@ -39,6 +39,7 @@ ARGUMENTS = [
 ]
 LABELS = ("Billing", "Delivery")
 NAME = "browser test"
+HOSTILE = "<img src=x onerror='window.hacked=1'> ${window.hacked=2} {{window.hacked}} `+(window.hacked=3)+`"
 SLOW = 240_000
 """Milliseconds for what the model does, on a machine that others use too."""
 
@@ -57,6 +58,7 @@ class Journey:
     spent: list[float] = field(default_factory=list)
     storage: str = ""
     overflow: dict[int, int] = field(default_factory=dict)
+    hacked: object = None
 
     def files(self, *names: str) -> Iterator[Path]:
         for name in names:
@@ -178,10 +180,11 @@ def choose_data(page: Page, seen: Journey) -> None:
     step(page, 3)
     seen.shown["closed step"] = page.inner_text("#step-3 .gate")
     step(page, 1)
-    rows = [(f"My invoice is lost. {seen.canary}", "Billing"), *messages(30)]
+    rows = [(f"My invoice is lost. {seen.canary} {HOSTILE}", "Billing"), *messages(30)]
     page.set_input_files("#upload-data input[type=file]", write_csv(seen.folder / "private.csv", rows))
     page.wait_for_selector("#data-preview table")
     seen.shown["preview"] = page.inner_text("#data-preview")
+    seen.hacked = page.evaluate("window.hacked || null")
     page.fill("#data-name input, #data-name textarea", NAME)
     page.click("#confirm-data")
     seen.shown["unconfirmed"] = page.inner_text("#data-problem .notice")
@@ -273,6 +276,8 @@ def test_a_closed_step_says_why(journey: Journey):
 
 def test_the_curator_sees_the_file_and_must_confirm_what_becomes_public(journey: Journey):
     assert journey.canary in journey.shown["preview"]
+    assert HOSTILE in journey.shown["preview"]
+    assert journey.hacked is None
     assert "Confirm both boxes" in journey.shown["unconfirmed"]
 
 
