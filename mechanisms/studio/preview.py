@@ -56,9 +56,10 @@ def guarantee(claim: Claim, unit: str) -> str:
     whose = "all rows of any one user" if unit == "user" else "any one row"
     if claim.epsilon == 0:
         return "The private file is not looked at: nothing about it can show."
+    factor = math.exp(claim.epsilon)
     return (
         f"Whatever an attacker knows, adding or removing {whose} changes the probability of any released result by at "
-        f"most a factor of {math.exp(claim.epsilon):.3g} (epsilon {claim.epsilon:.3g}), apart from a failure "
+        f"most a factor of {factor:{',.0f' if 100 <= factor < 1e6 else '.3g'}} (epsilon {claim.epsilon:.3g}), apart from a failure "
         f"probability of {claim.delta:.2g} (delta)."
     )
 
