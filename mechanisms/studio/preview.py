@@ -57,9 +57,10 @@ def guarantee(claim: Claim, unit: str) -> str:
     if claim.epsilon == 0:
         return "The private file is not looked at: nothing about it can show."
     factor = math.exp(claim.epsilon)
+    times = f"{factor:,.0f}" if 100 <= factor < 1e6 else f"{factor:.3g}"
     return (
         f"Whatever an attacker knows, adding or removing {whose} changes the probability of any released result by at "
-        f"most a factor of {factor:{',.0f' if 100 <= factor < 1e6 else '.3g'}} (epsilon {claim.epsilon:.3g}), apart from a failure "
+        f"most a factor of {times} (epsilon {claim.epsilon:.3g}), apart from a failure "
         f"probability of {claim.delta:.2g} (delta)."
     )
 
