@@ -11,6 +11,7 @@ from transformers.utils import logging
 
 from mechanisms.errors import ModelUnavailable
 from mechanisms.inference.embedded import HUB_ID, converted, file_digest, gguf_in_wheel
+from mechanisms.inference.independence import refuse_by_config, refuse_by_test
 from mechanisms.inference.transformers_model import TransformersModel, best_device, best_dtype
 
 EMBEDDED = "embedded"
@@ -35,7 +36,8 @@ def load_model(name: str = EMBEDDED) -> TransformersModel:
     """Load a model onto the best device.
 
     Raises:
-        ModelUnavailable: it is not on this machine and cannot be fetched, or is not a causal language model.
+        ModelUnavailable: it is not on this machine and cannot be fetched, is not a causal language model, or lets one
+            row of a batch touch another.
     """
     logging.disable_progress_bar()
     source, label = _locate(name)
@@ -47,7 +49,10 @@ def load_model(name: str = EMBEDDED) -> TransformersModel:
         raise ModelUnavailable(
             f"The model '{name}' is not available: give a local folder, a GGUF file, a hub id, or '{EMBEDDED}'."
         ) from error
-    return TransformersModel(label, _digest(source, model), model.to(device), tokenizer)
+    refuse_by_config(model.config)
+    loaded = TransformersModel(label, _digest(source, model), model.to(device), tokenizer)
+    refuse_by_test(loaded)
+    return loaded
 
 
 def _locate(name: str) -> tuple[str, str]:

@@ -10,12 +10,14 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from mechanisms.errors import UsageError
 from mechanisms.inference import attention
 from mechanisms.inference.cache import GrowingCache
 from mechanisms.inference.language_model import Tokens
 from mechanisms.noise import Floats, Integers
 
 ROWS_PER_CHUNK = 64
+_UNKNOWN_CONTEXT = 2**31
 
 
 def best_device() -> torch.device:
@@ -41,7 +43,9 @@ class TransformersModel:
         self.name, self.sha256 = name, sha256
         self.model: Any = model.eval()
         self.tokenizer: Any = tokenizer
-        self.layers: int = model.config.get_text_config().num_hidden_layers
+        text_config = model.config.get_text_config()
+        self.layers: int = text_config.num_hidden_layers
+        self.context: int = getattr(text_config, "max_position_embeddings", None) or _UNKNOWN_CONTEXT
         self.stop_tokens = self._stop_tokens()
 
     def _stop_tokens(self) -> frozenset[int]:
@@ -53,7 +57,7 @@ class TransformersModel:
 
     def encode(self, text: str) -> list[int]:
         """See `LanguageModel.encode`; text that spells a special token is read as plain characters."""
-        encoded = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)
+        encoded = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)
         return list(encoded["input_ids"])
 
     def decode(self, tokens: Tokens) -> str:
@@ -75,6 +79,11 @@ class TransformersSession:
     ) -> None:
         if any(len(row) > length for row in rows) or length < 1:
             raise ValueError("every row must fit in the session's public length")
+        if len(prefix) + length + room > owner.context:
+            raise UsageError(
+                f"A prompt of {len(prefix) + length + room} tokens does not fit in the model's context of "
+                f"{owner.context}: lower the tokens of a record, the records of a row, or the tokens to write."
+            )
         self._model, self._device = owner.model, owner.model.device
         self._count = len(rows)
         chunks = math.ceil(len(rows) / ROWS_PER_CHUNK)
