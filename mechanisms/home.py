@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import os
 import secrets
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
+
+from mechanisms.errors import StudioError
+
+_KEY_BYTES = 32
 
 
 def data_folder() -> Path:
@@ -27,15 +33,32 @@ def cache_folder() -> Path:
 
 
 def secret_key() -> bytes:
-    """The installation's 32-byte key, made on first use, stored with mode 0600."""
+    """The installation's 32-byte key, made on first use, stored with mode 0600.
+
+    Raises:
+        StudioError: the key file is damaged.
+    """
     path = data_folder() / "key"
+    if not path.exists():
+        _create(path, secrets.token_bytes(_KEY_BYTES))
+    key = path.read_bytes()
+    if len(key) != _KEY_BYTES:
+        raise StudioError(f"The key file '{path}' is damaged: restore it, or start with an empty data folder.")
+    return key
+
+
+def _create(path: Path, content: bytes) -> None:
+    # Complete before it has its name, and the first of several processes wins.
+    descriptor, partial = tempfile.mkstemp(dir=path.parent)
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return path.read_bytes()
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(secrets.token_bytes(32))
-    return path.read_bytes()
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(FileExistsError):
+            os.link(partial, path)
+    finally:
+        os.unlink(partial)
 
 
 def keyed_digest(parts: Iterable[str]) -> str:

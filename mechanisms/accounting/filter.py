@@ -20,6 +20,7 @@ Cap = PrivacyTarget
 
 ORDERS = (1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0)
 _BASIC_SHARE, _RENYI_SHARE, _FAILURE_SHARE = 0.5, 0.25, 0.25
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -27,13 +28,10 @@ class Spend:
     """What one run costs at most.
 
     Attributes:
-        part: runs of the same part partition the data alike, so that their lists compose in parallel; lists of
-            different parts add up.
         epsilon, delta: the run's claim, all its lists.
         lists: events charged so far, for each list.
     """
 
-    part: str
     epsilon: float
     delta: float
     lists: Mapping[str, tuple[PrivacyEvent, ...]]
@@ -50,27 +48,29 @@ class Usage:
 
 
 def usage(spends: Iterable[Spend], cap: Cap) -> Usage:
-    """Compose runs under a cap that was fixed before them."""
+    """Compose runs under a cap that was fixed before them.
+
+    Lists compose in parallel within a run and add up over runs: whether two runs split the data alike depends on
+    whether their private files are equal, which must not show.
+    """
     spends = list(spends)
     epsilon, delta = sum(s.epsilon for s in spends), sum(s.delta for s in spends)
-    basic_allowed = epsilon <= cap.epsilon * (1 + 1e-9) and delta <= cap.delta * _BASIC_SHARE * (1 + 1e-9)
+    basic_allowed = epsilon <= cap.epsilon * (1 + _ROUNDING) and delta <= cap.delta * _BASIC_SHARE * (1 + _ROUNDING)
     renyi_epsilon, failure = _renyi(spends, cap)
     renyi_allowed = renyi_epsilon <= cap.epsilon and failure <= cap.delta * _FAILURE_SHARE
-    if renyi_allowed and renyi_epsilon < epsilon:
+    if basic_allowed and (epsilon <= renyi_epsilon or not renyi_allowed):
+        return Usage(epsilon, delta, "basic composition", True)
+    if renyi_allowed:
         return Usage(renyi_epsilon, cap.delta, "renyi filter", True)
-    return Usage(epsilon, delta, "basic composition", basic_allowed or renyi_allowed)
+    return Usage(min(epsilon, renyi_epsilon), cap.delta, "no bound", False)
 
 
 def _renyi(spends: list[Spend], cap: Cap) -> tuple[float, float]:
-    parts: dict[str, dict[str, list[PrivacyEvent]]] = {}
-    for spend in spends:
-        for name, events in spend.lists.items():
-            parts.setdefault(spend.part, {}).setdefault(name, []).extend(events)
-    forms = [[normal_form(events) for events in lists.values()] for lists in parts.values()]
-    failure = sum(max(form.failure for form in lists) for lists in forms if lists)
+    runs = [[normal_form(events) for events in spend.lists.values()] for spend in spends if spend.lists]
+    failure = sum(max(form.failure for form in lists) for lists in runs)
     delta = cap.delta * _RENYI_SHARE / len(ORDERS)
     epsilons = (
-        rdp.to_epsilon(sum(max(rdp.renyi(form, order) for form in lists) for lists in forms if lists), order, delta)
+        rdp.to_epsilon(sum(max(rdp.renyi(form, order) for form in lists) for lists in runs), order, delta)
         for order in ORDERS
     )
     return min(epsilons), failure

@@ -23,15 +23,14 @@ from mechanisms.privacy_events import Composed, PrivacyEvent, from_json
 DEFAULT_CAP = PrivacyTarget(epsilon=10.0, delta=1e-4)
 
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS data_sets (
-    name TEXT, unit TEXT, cap_epsilon REAL, cap_delta REAL, PRIMARY KEY (name, unit));
+CREATE TABLE IF NOT EXISTS caps (name TEXT, unit TEXT, epsilon REAL, delta REAL, since TEXT);
+CREATE TABLE IF NOT EXISTS shown (name TEXT PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS contents (name TEXT, digest TEXT, PRIMARY KEY (name, digest));
 CREATE TABLE IF NOT EXISTS runs (
-    id INTEGER PRIMARY KEY, name TEXT, unit TEXT, part TEXT, started TEXT, mechanism TEXT,
+    id INTEGER PRIMARY KEY, name TEXT, unit TEXT, started TEXT, mechanism TEXT,
     epsilon REAL, delta REAL, event TEXT, status TEXT);
 CREATE TABLE IF NOT EXISTS charges (run INTEGER, list TEXT, event TEXT);
 """
-_CREATE_IF_MISSING = "INSERT OR IGNORE INTO data_sets VALUES (?, ?, ?, ?)"
 
 
 @dataclass(frozen=True)
@@ -115,14 +114,14 @@ class PrivacyLedger:
         return BudgetSnapshot(name, unit, used.epsilon, used.delta, used.bound, cap, len(spends))
 
     def _cap(self, database: sqlite3.Connection, name: str, unit: str) -> Cap:
-        query = "SELECT cap_epsilon, cap_delta FROM data_sets WHERE name = ? AND unit = ?"
+        query = "SELECT epsilon, delta FROM caps WHERE name = ? AND unit = ? ORDER BY rowid DESC LIMIT 1"
         row = database.execute(query, (name, unit)).fetchone()
         return Cap(*row) if row else DEFAULT_CAP
 
     def _spends(self, database: sqlite3.Connection, name: str, unit: str) -> list[Spend]:
         spends = []
-        query = "SELECT id, part, epsilon, delta, event, status FROM runs WHERE name = ? AND unit = ?"
-        for run, part, epsilon, delta, event, status in database.execute(query, (name, unit)).fetchall():
+        query = "SELECT id, epsilon, delta, event, status FROM runs WHERE name = ? AND unit = ?"
+        for run, epsilon, delta, event, status in database.execute(query, (name, unit)).fetchall():
             charges = database.execute("SELECT list, event FROM charges WHERE run = ?", (run,)).fetchall()
             if status == "finished" and not charges:
                 continue  # nothing was released
@@ -133,7 +132,7 @@ class PrivacyLedger:
                     lists[name_of_list] = lists.get(name_of_list, ()) + events
             else:  # still running, or cut off: everything that it planned counts
                 lists = dict(from_json(json.loads(event)))
-            spends.append(Spend(part, epsilon, delta, lists))
+            spends.append(Spend(epsilon, delta, lists))
         return spends
 
     def set_cap(self, name: str, unit: str, cap: Cap) -> None:
@@ -145,41 +144,52 @@ class PrivacyLedger:
         with self._transaction() as database:
             if not usage(self._spends(database, name, unit), cap).allowed:
                 raise UsageError(f"'{name}' has already spent more than that cap: choose a larger one.")
-            database.execute(_CREATE_IF_MISSING, (name, unit, cap.epsilon, cap.delta))
-            database.execute(
-                "UPDATE data_sets SET cap_epsilon = ?, cap_delta = ? WHERE name = ? AND unit = ?",
-                (cap.epsilon, cap.delta, name, unit),
-            )
+            database.execute("INSERT INTO caps VALUES (?, ?, ?, ?, ?)", (name, unit, cap.epsilon, cap.delta, _now()))
 
-    def begin(
-        self, name: str, unit: str, digest: str, partition: str, mechanism: str, event: Composed, claimed: Claim
-    ) -> LedgerRun:
+    def mark_shown(self, name: str) -> None:
+        """Remember that clean values of a data set were on a screen: later choices are no longer independent of it."""
+        with self._transaction() as database:
+            database.execute("INSERT OR IGNORE INTO shown VALUES (?)", (name,))
+
+    def was_shown(self, name: str) -> bool:
+        """Whether clean values of a data set were ever on a screen."""
+        with self._transaction() as database:
+            return database.execute("SELECT 1 FROM shown WHERE name = ?", (name,)).fetchone() is not None
+
+    def begin(self, name: str, unit: str, digest: str, mechanism: str, event: Composed, claimed: Claim) -> LedgerRun:
         """Reserve a whole run, or refuse it.
 
         Args:
             name: the curator's name for the data set.
             unit: "record" or "user".
-            digest: keyed digest of the content.
-            partition: how the run splits the data; lists compose in parallel over runs of one digest and partition.
+            digest: keyed digest of the content, for `recognise`.
             mechanism: for the record.
             event, claimed: the planned run and its claim.
 
         Raises:
-            BudgetRefused: the run would exceed the data set's cap.
+            BudgetRefused: the run would exceed the data set's cap, or the data set was used at another privacy unit,
+                whose runs do not add up with this one's.
         """
-        part = f"{digest} {partition}"
-        planned = Spend(part, claimed.epsilon, claimed.delta, dict(event))
+        planned = Spend(claimed.epsilon, claimed.delta, dict(event))
         with self._transaction() as database:
+            query = "SELECT DISTINCT unit FROM runs WHERE name = ? AND unit <> ?"
+            if other := database.execute(query, (name, unit)).fetchone():
+                raise BudgetRefused(
+                    f"'{name}' has runs that protect each {other[0]}, which do not add up with runs that protect "
+                    f"each {unit}. Keep the unit; a name of its own is right only for other people's data."
+                )
             before = self._snapshot(database, name, unit)
             after = usage([*self._spends(database, name, unit), planned], before.cap)
             if not after.allowed:
                 raise BudgetRefused(_refusal(before, claimed, after))
-            database.execute(_CREATE_IF_MISSING, (name, unit, before.cap.epsilon, before.cap.delta))
+            if not database.execute("SELECT 1 FROM caps WHERE name = ? AND unit = ?", (name, unit)).fetchone():
+                cap = (name, unit, before.cap.epsilon, before.cap.delta, _now())
+                database.execute("INSERT INTO caps VALUES (?, ?, ?, ?, ?)", cap)
             database.execute("INSERT OR IGNORE INTO contents VALUES (?, ?)", (name, digest))
             cursor = database.execute(
-                "INSERT INTO runs (name, unit, part, started, mechanism, epsilon, delta, event, status) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'running')",
-                (name, unit, part, _now(), mechanism, claimed.epsilon, claimed.delta, json.dumps(event.to_json())),
+                "INSERT INTO runs (name, unit, started, mechanism, epsilon, delta, event, status) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, 'running')",
+                (name, unit, _now(), mechanism, claimed.epsilon, claimed.delta, json.dumps(event.to_json())),
             )
             return LedgerRun(self, int(cursor.lastrowid or 0), before)
 
@@ -196,7 +206,14 @@ class PrivacyLedger:
     def names(self) -> list[tuple[str, str]]:
         """Every (data set, unit) that the ledger knows."""
         with self._transaction() as database:
-            return list(database.execute("SELECT name, unit FROM data_sets ORDER BY name, unit"))
+            return list(database.execute("SELECT DISTINCT name, unit FROM caps ORDER BY name, unit"))
+
+    def caps(self, name: str) -> list[dict[str, object]]:
+        """Every cap that a data set has had, oldest first: a promise holds only if it was made before the runs."""
+        columns = ("unit", "epsilon", "delta", "since")
+        with self._transaction() as database:
+            query = f"SELECT {', '.join(columns)} FROM caps WHERE name = ? ORDER BY rowid"
+            return [dict(zip(columns, row, strict=True)) for row in database.execute(query, (name,))]
 
     def history(self, name: str) -> list[dict[str, object]]:
         """The runs on a data set, oldest first, as plain values for display and export."""

@@ -118,7 +118,7 @@ def _bounds(form: NormalForm, delta: float, error: float) -> Bounds:
     for direction in _directions(form):
         variables = [_VARIABLES[type(primitive)](primitive, direction) for primitive, _ in form.primitives]
         lower, _, upper = _Accountant(variables, counts, error, delta / 1000).compute_epsilon(delta, counts)
-        found.append(Bounds(max(0.0, float(lower)), float(upper)))
+        found.append(Bounds(max(0.0, float(lower)), max(0.0, float(upper))))
     return Bounds(max(each.lower for each in found), max(each.upper for each in found))
 
 

@@ -75,6 +75,7 @@ def _result(used: TokenMechanism, plan: SamplingPlan, event: Composed, claimed: 
         "epsilon_check": claimed.check,
         "delta": claimed.delta,
         "adjacency": Adjacency.ADD_OR_REMOVE.value,
+        "unit": "record",
         "sensitivity": sensitivity(plan.unit_rows),
         "signal_to_noise": used.signal_to_noise(plan),
         "event": event.to_json(),

@@ -47,5 +47,7 @@ def _cap(options: argparse.Namespace) -> None:
 
 def _export(options: argparse.Namespace) -> None:
     ledger = PrivacyLedger()
-    runs = {name: ledger.history(name) for name in dict.fromkeys(name for name, _ in ledger.names())}
-    show(options, {"data_sets": _snapshots(ledger), "runs": runs})
+    names = list(dict.fromkeys(name for name, _ in ledger.names()))
+    runs = {name: ledger.history(name) for name in names}
+    caps = {name: ledger.caps(name) for name in names}
+    show(options, {"data_sets": _snapshots(ledger), "caps": caps, "runs": runs})

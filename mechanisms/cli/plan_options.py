@@ -126,12 +126,16 @@ def _refuse_foreign(options: argparse.Namespace, given: dict[str, Any]) -> None:
 
 
 def composition(options: argparse.Namespace, plan: SamplingPlan) -> Compose:
-    """How the run composes, from --rate, or --size with --expected-sample.
+    """How the run composes, from --rate, or --size with --expected-sample; for one label, the unit being a record.
+
+    With --size alone the batch's capacity is known too, and its overflow is part of the event.
 
     Raises:
         UsageError: no rate is given, or two that disagree.
     """
     rate = options.rate
+    if options.size is not None and rate is None and options.expected_sample is None:
+        return lambda event: plan.compose(event, {"each label": options.size}, options.delta)
     if options.size is not None:
         implied = min(1.0, (options.expected_sample or plan.expected_sample) / options.size)
         if rate is not None and abs(rate - implied) > 1e-9:

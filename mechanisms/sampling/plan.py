@@ -18,6 +18,9 @@ from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent, Repea
 CAPACITY_SHARE = 1e-3
 """The part of delta that pays for the event that more units join than the batch has rows."""
 
+_LARGEST_SAMPLE = 100_000
+"""Keeps every sum on the lattice far inside 64 bits."""
+
 EventOfSteps = Callable[[int, float], PrivacyEvent]
 """(steps, rate) -> the event of `steps` adaptive token steps on one Poisson sample of rate `rate`."""
 
@@ -64,6 +67,8 @@ class SamplingPlan:
         for name in ("subsets", "per_subset", "tokens", "shots"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name.replace('_', ' ')} must be at least 1.")
+        if self.expected_sample > _LARGEST_SAMPLE:
+            raise UsageError(f"A sample of more than {_LARGEST_SAMPLE} units is not supported: lower M or N.")
         if self.unit_rows and self.per_subset != 1:
             raise UsageError("With unit rows every sampled unit is a row: leave --per-subset at 1.")
 
@@ -143,12 +148,6 @@ class SamplingPlan:
     def list_name(self, label: str, number: int) -> str:
         """The event list of a label's demonstration: the label's, or in the disjoint scheme the batch's own."""
         return f"{label} {number}" if self.scheme is Scheme.DISJOINT else label
-
-    def partition(self, sizes: Mapping[str, int]) -> str:
-        """How the plan splits the data; runs compose list by list only where they split it alike."""
-        if self.scheme is not Scheme.DISJOINT:
-            return "labels"
-        return "batches " + " ".join(f"{label}={self.batches(size)}" for label, size in sorted(sizes.items()))
 
 
 def sensitivity(unit_rows: bool) -> float:

@@ -60,7 +60,7 @@ def measure_sizes(
     lists = (("all", cost),) if dataset.by_user else tuple((label, cost) for label in labels)
     event = Composed("dataset" if dataset.by_user else "label", lists)
     claimed = Claim(epsilon, 0.0, "closed form", epsilon, "closed form")
-    run = ledger.begin(dataset.name, dataset.unit, content_digest(dataset), "labels", "label counts", event, claimed)
+    run = ledger.begin(dataset.name, dataset.unit, content_digest(dataset), "label counts", event, claimed)
     try:
         for name, events in lists:
             run.charge(name, events)

@@ -144,6 +144,8 @@ def _mapped(table: Table, mapping: Mapping) -> pd.DataFrame:
     if len(set(names)) != len(names):
         raise DataError("Choose different columns for text, label and user id.")
     frame = pd.DataFrame({"text": table.frame[mapping.text], "label": table.frame[mapping.label].str.strip()})
+    # With a user column a row repeats another only if it is the same user's: otherwise removing one user would bring
+    # back rows of others.
     frame["unit"] = table.frame[mapping.unit].str.strip() if mapping.unit else ""
     return frame
 
@@ -153,7 +155,7 @@ def _usable(frame: pd.DataFrame, mapping: Mapping) -> pd.DataFrame:
     if mapping.unit:
         keep &= frame["unit"] != ""
     frame = frame[keep]
-    return frame.drop_duplicates(["text", "label"]) if mapping.drop_duplicates else frame
+    return frame.drop_duplicates() if mapping.drop_duplicates else frame
 
 
 def inspect(table: Table, mapping: Mapping) -> Inspection:
@@ -164,7 +166,7 @@ def inspect(table: Table, mapping: Mapping) -> Inspection:
     """
     frame = _mapped(table, mapping)
     filled = _usable(frame, replace(mapping, drop_duplicates=False))
-    repeated = filled.duplicated(["text", "label"])
+    repeated = filled.duplicated()
     usable = filled[~repeated] if mapping.drop_duplicates else filled
     counts = {str(label): int(count) for label, count in usable["label"].value_counts().items()}
     duplicates = int(repeated.sum())
@@ -201,10 +203,9 @@ def to_records(table: Table, mapping: Mapping) -> tuple[Record, ...]:
 def to_dataset(table: Table, mapping: Mapping, name: str, labels: tuple[str, ...]) -> Dataset:
     """The private data set of a mapped file under a confirmed public label set.
 
+    A label without rows is no error: one record must not decide whether there is a run.
+
     Raises:
-        DataError: a column is missing, or no row has one of the labels.
+        DataError: a column is missing.
     """
-    dataset = Dataset(name, labels, to_records(table, mapping), by_user=mapping.unit is not None)
-    if empty := [label for label, units in dataset.units.items() if not units]:
-        raise DataError(f"No row has the label '{empty[0]}': correct the label set.")
-    return dataset
+    return Dataset(name, labels, to_records(table, mapping), by_user=mapping.unit is not None)

@@ -15,10 +15,11 @@ import jsonschema
 from mechanisms import __version__
 from mechanisms.accounting import Claim, claim
 from mechanisms.errors import UsageError
-from mechanisms.privacy_events import Composed, from_json
+from mechanisms.privacy_events import Composed, Pure, from_json
 from mechanisms.records import Demonstration, PromptTemplate
 
 FORMAT = "dpicl-demos/1"
+MEASURED_SIZES = "label sizes measured with noise"
 SCHEMA = Path(__file__).parents[2] / "assets" / "dpicl-demos-1.schema.json"
 
 
@@ -87,10 +88,6 @@ class DemoSet:
     def with_demonstrations(self, demonstrations: tuple[Demonstration, ...]) -> DemoSet:
         """The same set with other demonstrations."""
         return replace(self, demonstrations=demonstrations)
-
-    def with_diagnostics_shown(self) -> DemoSet:
-        """The same set, marked: clean values were on the curator's screen."""
-        return replace(self, certificate=replace(self.certificate, curator_diagnostics_shown=True))
 
     def to_json(self) -> dict[str, Any]:
         """The whole document."""
@@ -166,5 +163,14 @@ def loads(text: str) -> DemoSet:
 
 
 def recompute(demo_set: DemoSet) -> Claim:
-    """Account a demo set's event anew: what its `epsilon` should say."""
-    return claim(demo_set.certificate.event, demo_set.certificate.claim.delta)
+    """Account a demo set's event anew: what its `epsilon` should say.
+
+    Sizes that were measured come first and fix the rest, so that their pure event is added, not composed with it.
+    """
+    certificate = demo_set.certificate
+    if MEASURED_SIZES not in certificate.public_inputs:
+        return claim(certificate.event, certificate.claim.delta)
+    counting = max(event.epsilon for _, events in certificate.event for event in events if isinstance(event, Pure))
+    lists = ((name, events[1:]) for name, events in certificate.event)
+    written = claim(Composed(certificate.event.per, tuple(lists)), certificate.claim.delta)
+    return replace(written, epsilon=written.epsilon + counting, check=written.check + counting)

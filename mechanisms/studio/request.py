@@ -9,17 +9,17 @@ from typing import Any
 
 from mechanisms.accounting import Claim, PrivacyTarget, claim
 from mechanisms.errors import UsageError
-from mechanisms.privacy_events import Approximate, Composed, Pure
+from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent, Pure
 from mechanisms.records import PromptTemplate
-from mechanisms.sampling import EventOfSteps, SamplingPlan
+from mechanisms.sampling import EventOfSteps, SamplingPlan, Scheme
 from mechanisms.steps import NoTransform, TokenMechanism, Transform
 from mechanisms.steps.parameters import parameters
 from mechanisms.studio.counts import MeasuredSizes
+from mechanisms.studio.demo_set import MEASURED_SIZES
 
 DECLARED_COUNTS = "label counts declared public"
-DECLARED_SIZES = "label sizes declared public"
+DECLARED_SIZES = "upper bounds of label sizes declared public"
 LABEL_SET = "label set"
-MEASURED_SIZES = "label sizes measured with noise"
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,8 @@ class SynthesisRequest:
     def __post_init__(self) -> None:
         if not self.labels or set(self.sizes) != set(self.labels):
             raise UsageError("Every public label needs a declared size, and there must be at least one label.")
+        if empty := [label for label, size in self.sizes.items() if size < 1]:
+            raise UsageError(f"The label '{empty[0]}' has a declared size of 0: leave it out, or declare its size.")
         for name, low, high in (
             ("candidates", 2, 1000),
             ("max_record_tokens", 1, 1024),
@@ -141,9 +143,21 @@ class SynthesisRequest:
         """Rows of the batch for a label."""
         return self.plan.capacity(self.sizes[label], self.target.delta)[0]
 
-    def list_of(self, label: str, number: int) -> str:
-        """The event list in which a label's demonstration is charged."""
-        return "all" if self.by_user else self.plan.list_name(label, number)
+    def charge(self, label: str, number: int) -> tuple[str, tuple[PrivacyEvent, ...]]:
+        """What a demonstration costs, and in which event list, before its first token.
+
+        Failure probabilities of a list are charged with its first demonstration. With users in disjoint batches, who
+        have one batch a label each, so is everything.
+        """
+        planned = dict(self.event)
+        name = "all" if self.by_user else self.plan.list_name(label, number)
+        disjoint = self.plan.scheme is Scheme.DISJOINT
+        events: tuple[PrivacyEvent, ...] = ()
+        if number == 1 or not (self.by_user and disjoint):
+            events = self.plan.demonstration_events(self.mechanism.event, self.plan.rate(self.sizes[label]))
+        first = (disjoint and not self.by_user) or (number == 1 and (not self.by_user or label == self.labels[0]))
+        failures = tuple(event for event in planned[name] if isinstance(event, Approximate))
+        return name, events + (failures if first else ())
 
     def parameters(self) -> dict[str, Any]:
         """The certificate's parameters: mechanism, sampling and candidates."""

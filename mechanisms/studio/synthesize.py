@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -73,8 +74,10 @@ def synthesize(
     # What promises nothing has no cost that a ledger could add up: it stays on the curator's screen, marked.
     if request.mechanism.uses_private_rows and not request.mechanism.not_private:
         digest = content_digest(dataset)
-        partition = request.plan.partition(request.sizes)
-        run = ledger.begin(dataset.name, dataset.unit, digest, partition, request.mechanism.name, event, claimed)
+        name = request.mechanism.name if randomness.private else f"{request.mechanism.name} with a test seed"
+        run = ledger.begin(dataset.name, dataset.unit, digest, name, event, claimed)
+    if request.mechanism.uses_private_rows and (curator or request.mechanism.not_private):
+        ledger.mark_shown(dataset.name)
     before = run.before if run else None
     certificate = Certificate(
         private=reason is None,
@@ -87,7 +90,7 @@ def synthesize(
         parameters=request.parameters(),
         event=request.certified_event(),
         public_inputs=request.public_inputs,
-        curator_diagnostics_shown=curator,
+        curator_diagnostics_shown=ledger.was_shown(dataset.name),
         spent_before=(before.epsilon, before.delta) if before else (0.0, 0.0),
     )
     demo_set = DemoSet((), request.labels, request.template, certificate, model.name, model.sha256)
@@ -113,7 +116,7 @@ def synthesize(
 def _check(dataset: Dataset, request: SynthesisRequest) -> None:
     if dataset.labels != request.labels or dataset.by_user != request.by_user:
         raise UsageError("The data set and the request must agree on the labels and on the privacy unit.")
-    if request.measured is not None:
+    if request.measured is not None or not request.mechanism.uses_private_rows:
         return  # a measured size that is too small is part of delta, and must not show
     for label, size in dataset.counted_sizes().items():
         if size > request.sizes[label]:
@@ -123,8 +126,7 @@ def _check(dataset: Dataset, request: SynthesisRequest) -> None:
 def _charge(run: LedgerRun | None, request: SynthesisRequest, label: str, number: int) -> BudgetSnapshot | None:
     if run is None:
         return None
-    rate = request.plan.rate(request.sizes[label])
-    run.charge(request.list_of(label, number), request.plan.demonstration_events(request.mechanism.event, rate))
+    run.charge(*request.charge(label, number))
     return run.snapshot()
 
 
@@ -238,8 +240,19 @@ class DemonstrationWriter:
     def _place(self, unit: int, purpose: str, places: int) -> int:
         records = self._units[unit]
         owner = records[0].unit
-        identity = [owner] if owner is not None else [records[0].text, records[0].label]
+        identity = [owner] if owner is not None else [records[0].text, str(self._copies[unit])]
         return keyed_place(self._key, identity, f"{purpose} {self._label}", places)
+
+    @cached_property
+    def _copies(self) -> list[int]:
+        """How many earlier units say exactly the same: equal rows must not share a coin. One row more or less adds or
+        takes one pair (content, copy), whichever of the equal rows it is."""
+        seen: Counter[str] = Counter()
+        copies = []
+        for records in self._units:
+            copies.append(seen[records[0].text])
+            seen[records[0].text] += 1
+        return copies
 
     def _batch(self) -> Integers:
         """The units of this demonstration's disjoint batch."""

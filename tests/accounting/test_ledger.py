@@ -21,7 +21,7 @@ def run_event(multiplier: float = 4.0, shots: int = 1) -> Composed:
 
 def begin(ledger: PrivacyLedger, name="clinic", unit="record", digest="d1", event=None):
     event = event or run_event()
-    return ledger.begin(name, unit, digest, "labels", "gaussian", event, claim(event, DELTA))
+    return ledger.begin(name, unit, digest, "gaussian", event, claim(event, DELTA))
 
 
 def test_a_run_costs_its_claim_once_it_has_charged():
@@ -93,11 +93,25 @@ def test_two_tabs_cannot_overspend_together():
     assert outcomes.count("reserved") == 1
 
 
-def test_units_have_ledgers_of_their_own():
+def test_one_data_set_has_one_unit():
     ledger = PrivacyLedger()
     begin(ledger, unit="user").charge("a", (Gaussian(4.0),))
+    with pytest.raises(BudgetRefused, match="do not add up"):
+        begin(ledger, unit="record")
     assert ledger.snapshot("clinic", "record").epsilon == 0
-    assert ledger.snapshot("clinic", "user").epsilon > 0
+
+
+def test_what_was_shown_and_every_cap_are_remembered():
+    ledger = PrivacyLedger()
+    assert not ledger.was_shown("clinic")
+    ledger.mark_shown("clinic")
+    ledger.mark_shown("clinic")
+    assert PrivacyLedger().was_shown("clinic")
+    assert not ledger.was_shown("other")
+    for epsilon in (3.0, 5.0):
+        ledger.set_cap("clinic", "record", Cap(epsilon, 1e-4))
+    assert [cap["epsilon"] for cap in ledger.caps("clinic")] == [3.0, 5.0]
+    assert ledger.snapshot("clinic", "record").cap.epsilon == 5.0
 
 
 def test_edited_and_renamed_files_are_recognised():
@@ -108,17 +122,37 @@ def test_edited_and_renamed_files_are_recognised():
     assert "'clinic'" in ledger.recognise("other", "d1")[0]
 
 
-def test_labels_of_different_contents_do_not_compose_in_parallel():
+def test_the_spend_does_not_depend_on_whether_two_files_are_equal():
+    spent = []
+    for name, second in (("edited", "d2"), ("same", "d1")):
+        ledger = PrivacyLedger()
+        for digest, label in (("d1", "a"), (second, "b")):
+            run = begin(ledger, name=name, digest=digest)
+            run.charge(label, (Gaussian(4.0),))
+            run.finish()
+        spent.append(ledger.snapshot(name, "record").epsilon)
+    assert spent[0] == spent[1]
+
+
+def test_lists_of_one_run_are_parallel_and_runs_add_up():
     cap = Cap(100.0, 1e-3)
-    a = Spend("d1", 1.0, DELTA, {"a": (Gaussian(4.0),)})
-    b_same, b_edited = (Spend(part, 1.0, DELTA, {"b": (Gaussian(4.0),)}) for part in ("d1", "d2"))
-    assert usage([a, b_edited], cap).epsilon > usage([a, b_same], cap).epsilon
+    both = Spend(9.0, DELTA, {"a": (Gaussian(4.0),), "b": (Gaussian(4.0),)})
+    one = Spend(9.0, DELTA, {"a": (Gaussian(4.0),)})
+    assert usage([both], cap).epsilon == pytest.approx(usage([one], cap).epsilon)
+    assert usage([one, one], cap).epsilon > usage([both], cap).epsilon
+
+
+def test_failures_of_finished_runs_count_against_the_cap():
+    cap = Cap(100.0, 1e-6)
+    failing = Spend(1.0, 1e-6, {"a": (Gaussian(40.0), Approximate(1e-7))})
+    assert usage([failing] * 2, cap).allowed
+    assert not usage([failing] * 4, cap).allowed
 
 
 def test_the_smallest_bound_is_claimed():
     cap = Cap(100.0, 1e-3)
     epsilon = claim(Composed("label", (("a", (Gaussian(4.0),)),)), DELTA).epsilon
-    single = Spend("d1", epsilon, DELTA, {"a": (Gaussian(4.0),)})
+    single = Spend(epsilon, DELTA, {"a": (Gaussian(4.0),)})
     few, many = usage([single], cap), usage([single] * 40, cap)
     assert few.epsilon <= epsilon
     assert many.bound == "renyi filter"
@@ -169,7 +203,7 @@ def test_many_small_runs_of_different_kinds_are_bounded_by_the_renyi_filter():
     spends = []
     for events in kinds * 15:
         event = Composed("label", (("a", events),))
-        spends.append(Spend("d1 labels", claim(event, DELTA).epsilon, DELTA, dict(event)))
+        spends.append(Spend(claim(event, DELTA).epsilon, DELTA, dict(event)))
     used = usage(spends, cap)
     assert used.bound == "renyi filter"
     assert used.epsilon < 0.6 * sum(spend.epsilon for spend in spends)

@@ -91,8 +91,17 @@ def test_units_group_records_of_one_label(tmp_path):
     dataset = to_dataset(table, Mapping("text", "label", "who"), "d", ("a", "b"))
     assert dataset.by_user
     assert dataset.counted_sizes() == {"a": 2, "b": 1}
-    with pytest.raises(DataError, match="label 'c'"):
-        to_dataset(table, Mapping("text", "label"), "d", ("a", "c"))
+    assert to_dataset(table, Mapping("text", "label"), "d", ("a", "c")).counted_sizes() == {"a": 3, "c": 0}
+
+
+def test_dropping_repetitions_never_ties_one_user_to_another(tmp_path):
+    rows = "".join(f"same {i},a,mallory\n" for i in range(5)) + "".join(f"same {i},a,u{i}\n" for i in range(5))
+    mapping = Mapping("text", "label", "who", drop_duplicates=True)
+    sizes = []
+    for content in (rows, "".join(line + "\n" for line in rows.splitlines() if "mallory" not in line)):
+        table = read_table(written(tmp_path, ("text,label,who\n" + content).encode()))
+        sizes.append(to_dataset(table, mapping, "d", ("a",)).counted_sizes()["a"])
+    assert sizes == [6, 5]
 
 
 def test_a_hundred_megabytes_work(tmp_path):

@@ -162,3 +162,35 @@ def test_no_demonstration_writes_the_same_three_tokens_twice():
             text = event.demonstration.text
             runs = [text[i : i + 3] for i in range(len(text) - 2)]
             assert len(runs) == len(set(runs))
+
+
+def test_once_clean_values_were_shown_every_later_certificate_says_so():
+    ledger = PrivacyLedger()
+    flags = []
+    for curator in (False, True, False):
+        *_, last = synthesize(dataset(), request(), ToyModel(), ledger, curator=curator)
+        flags.append(last.demo_set.certificate.curator_diagnostics_shown)
+    assert flags == [False, True, True]
+
+
+@pytest.mark.parametrize("scheme", list(Scheme))
+@pytest.mark.parametrize("by_user", [False, True])
+def test_a_finished_run_has_charged_what_it_planned(scheme, by_user):
+    from mechanisms.accounting.filter import Spend, usage
+
+    chosen = request(plan=SamplingPlan(scheme, subsets=6, tokens=2, shots=2), by_user=by_user)
+    records = tuple(Record(f"text {i}", label, unit=f"u{i}") for i in range(30) for label in LABELS)
+    ledger = PrivacyLedger()
+    ledger.set_cap("d", "user" if by_user else "record", PrivacyTarget(1e3, 1e-3))
+    for _ in synthesize(Dataset("d", LABELS, records, by_user), chosen, ToyModel(), ledger):
+        pass
+    cap = ledger.snapshot("d", "user" if by_user else "record").cap
+    planned = usage([Spend(1e6, 1e-5, dict(chosen.event))], cap)
+    with ledger._transaction() as database:
+        [charged] = ledger._spends(database, "d", "user" if by_user else "record")
+    finished = usage([Spend(1e6, 1e-5, charged.lists)], cap)
+    assert finished.epsilon == pytest.approx(planned.epsilon, rel=1e-6)
+    failures = [sum(e.delta for e in events if hasattr(e, "delta")) for events in charged.lists.values()]
+    assert max(failures) == pytest.approx(
+        max(sum(e.delta for e in events if hasattr(e, "delta")) for _, events in chosen.event)
+    )
