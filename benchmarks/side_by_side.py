@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 EPSILONS = (1, 8)
-LIMIT = 200
+LIMIT = 100
 COMMON = (
     "--labels World,Sports,Business,Technology --sizes counted --delta 1e-5 --tokens 24 --subsets 100 "
     "--text-field Article --label-field Topic"

@@ -28,7 +28,7 @@ class PlausibleTokenAmplification(Transform):
     citation: ClassVar[str] = "Yamasaki et al. 2025, equation 13"
 
     alpha: float = parameter(
-        1.0,
+        2.0,
         label="Amplification",
         help="Exponent of the ratio of private to public probability; 0 ignores the private rows.",
         low=0.0,
