@@ -15,13 +15,13 @@ from dpicl_ui.tree import el, notice, panel
 from dpicl_ui.uploads import taken
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import DataError, UsageError
+from mechanisms.studio.content import content_digest
 from mechanisms.studio.csv_file import Mapping, Table, guess_columns, inspect, read_table, to_dataset
 from mechanisms.studio.examples import EXAMPLES
-from mechanisms.studio.synthesize import content_digest
 
 _NO_USER = "(every row stands for itself)"
 _MOST_LABELS = 50
-PRIVATE = {"api_visibility": "private", "show_progress": "hidden"}
+PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 """Arguments of every handler: not part of the app's API, and no overlay over what is being read."""
 
 _SOURCE = [

@@ -8,13 +8,13 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data_step import PRIVATE, DataStep
+from dpicl_ui.evaluation_step import EvaluationStep
 from dpicl_ui.export_step import ExportStep
 from dpicl_ui.generate_step import GenerateStep
 from dpicl_ui.model_loader import ModelLoader
 from dpicl_ui.privacy_step import PrivacyStep, timed
 from dpicl_ui.sessions import Sessions
 from dpicl_ui.steps import steps_bar, steps_value
-from dpicl_ui.test_step import TestStep
 from dpicl_ui.tree import Tree, el, panel
 from mechanisms.accounting import PrivacyLedger
 
@@ -47,7 +47,7 @@ def build(ledger: PrivacyLedger, loader: ModelLoader) -> gr.Blocks:
         data = DataStep(sessions, ledger, nav)
         privacy = PrivacyStep(sessions, ledger, loader, nav)
         generate = GenerateStep(sessions, ledger, loader, nav, privacy)
-        test = TestStep(sessions, loader, nav)
+        test = EvaluationStep(sessions, loader, nav)
         export = ExportStep(sessions)
         panel(
             el(

@@ -9,10 +9,10 @@ import pytest
 from dpicl_ui.certificate_card import certificate
 from dpicl_ui.confusion import confusion_figure
 from dpicl_ui.data_cards import label_counts, preview_table
+from dpicl_ui.evaluation_cards import accuracies
 from dpicl_ui.privacy_cards import budget, duration
 from dpicl_ui.result_cards import finished, outcome_of_run
 from dpicl_ui.run_view import RunView, replay
-from dpicl_ui.test_cards import accuracies
 from dpicl_ui.tree import el, notice, text_of
 from mechanisms.records import Demonstration
 from mechanisms.studio.csv_file import Inspection, Table

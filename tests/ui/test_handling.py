@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from dpicl_ui.evaluation_step import spread, verified
 from dpicl_ui.guard import guarded
 from dpicl_ui.sessions import Session
 from dpicl_ui.steps import steps_value
-from dpicl_ui.test_step import spread, verified
 from dpicl_ui.tree import text_of
 from dpicl_ui.uploads import taken
 from mechanisms.errors import DataError

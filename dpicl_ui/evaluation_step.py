@@ -10,11 +10,11 @@ import gradio as gr
 
 from dpicl_ui.confusion import confusion_figure
 from dpicl_ui.data_step import PRIVATE
+from dpicl_ui.evaluation_cards import ARMS, accuracies, answers, progress, subject
 from dpicl_ui.guard import guarded
 from dpicl_ui.model_loader import ModelLoader
 from dpicl_ui.sessions import Session, Sessions
 from dpicl_ui.steps import step_panel, steps_value
-from dpicl_ui.test_cards import ARMS, accuracies, answers, progress, subject
 from dpicl_ui.tree import el, notice, panel
 from dpicl_ui.uploads import taken
 from mechanisms.accounting import Claim
@@ -27,14 +27,12 @@ from mechanisms.studio.evaluate import PRIVATE as OWN
 from mechanisms.studio.evaluate import PUBLIC_ONLY, ZERO_SHOT, Progress, Scorecard, evaluate
 from mechanisms.studio.public_demonstrations import public_demonstrations
 
-_MODEL = {"concurrency_limit": 1, "concurrency_id": "model"}
+_MODEL: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
 _LARGEST_DEMO_SET = 16 * 2**20
 
 
-class TestStep:
+class EvaluationStep:
     """Components and handlers of step 4."""
-
-    __test__ = False  # not a test class, whatever its name
 
     def __init__(self, sessions: Sessions, loader: ModelLoader, nav: gr.HTML) -> None:
         self._sessions, self._loader, self._nav = sessions, loader, nav
