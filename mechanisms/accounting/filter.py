@@ -19,7 +19,7 @@ from mechanisms.privacy_events import PrivacyEvent
 Cap = PrivacyTarget
 
 ORDERS = (1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0)
-_BASIC_SHARE, _RENYI_SHARE, _FAILURE_SHARE = 0.5, 0.25, 0.25
+_BASIC_SHARE, _RENYI_SHARE, _FAILURE_SHARE = 0.8, 0.1, 0.1
 _ROUNDING = 1e-9
 
 

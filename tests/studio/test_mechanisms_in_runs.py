@@ -38,7 +38,7 @@ def a_request(name="gaussian", **changes):
         "template": default_template(LABELS),
         "plan": SamplingPlan(subsets=8, tokens=4),
         "mechanism": mechanism_class(name)(),
-        "target": PrivacyTarget(2.0, 1e-4),
+        "target": PrivacyTarget(2.0, 1e-5),
         "sizes": dict.fromkeys(LABELS, 20),
         "candidates": 12,
         "max_record_tokens": 8,
