@@ -144,7 +144,7 @@ def test_lists_of_one_run_are_parallel_and_runs_add_up():
 
 def test_failures_of_finished_runs_count_against_the_cap():
     cap = Cap(100.0, 1e-6)
-    failing = Spend(1.0, 1e-6, {"a": (Gaussian(40.0), Approximate(1e-7))})
+    failing = Spend(1.0, 1e-6, {"a": (Gaussian(40.0), Approximate(4e-8))})
     assert usage([failing] * 2, cap).allowed
     assert not usage([failing] * 4, cap).allowed
 
