@@ -10,7 +10,7 @@ from mechanisms.cli.output import add_json, read, show
 from mechanisms.cli.plan_options import add_plan_options, add_rate_options, composition, mechanism, sampling_plan
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed
-from mechanisms.sampling import Adjacency, SamplingPlan, sensitivity
+from mechanisms.sampling import Adjacency, SamplingPlan
 from mechanisms.steps import TokenMechanism
 from mechanisms.steps.parameters import parameters
 from mechanisms.studio.demo_set import loads, recompute
@@ -76,7 +76,7 @@ def _result(used: TokenMechanism, plan: SamplingPlan, event: Composed, claimed: 
         "delta": claimed.delta,
         "adjacency": Adjacency.ADD_OR_REMOVE.value,
         "unit": "record",
-        "sensitivity": sensitivity(plan.unit_rows),
+        "sensitivity": used.sensitivity(plan.unit_rows).bound,
         "signal_to_noise": used.signal_to_noise(plan),
         "event": event.to_json(),
     }

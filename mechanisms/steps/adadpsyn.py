@@ -132,7 +132,7 @@ class AdaDPSyn(TokenMechanism):
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
         """See `TokenMechanism.sensitivity`: of the first sum. Those of the others are `ball`'s."""
-        return Sensitivity(Norm.L2, sensitivity(unit_rows) * GRID)
+        return Sensitivity(Norm.L2, sensitivity(unit_rows), GRID)
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:
         """See `TokenMechanism.aggregate`: the sum of the rows, in units of 1 / ball.GRID."""

@@ -74,7 +74,7 @@ class GaussianMechanism(TokenMechanism):
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
         """See `TokenMechanism.sensitivity`; a unit brings its own distribution, or turns one into another."""
-        return Sensitivity(Norm.L2, sensitivity(unit_rows) * GRID)
+        return Sensitivity(Norm.L2, sensitivity(unit_rows))
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:
         """See `TokenMechanism.aggregate`: the sum of the rows, in units of 1 / GRID."""
@@ -82,7 +82,7 @@ class GaussianMechanism(TokenMechanism):
 
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
         """See `TokenMechanism.step`; `scores` is the noisy sum in units of rows."""
-        noise = self.sensitivity(distributions.unit_rows).bound * self.noise_multiplier
+        noise = self.sensitivity(distributions.unit_rows).on_lattice * self.noise_multiplier
         scores = randomness.gaussian(self.aggregate(distributions), noise) / GRID
         shares = scores / distributions.expected_rows
         return TokenRelease(choose(shares, self.temperature, self.top_p, randomness), scores)

@@ -13,7 +13,7 @@ from mechanisms.errors import UsageError
 from mechanisms.noise import Integers, Randomness
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.sampling import Compose, SamplingPlan
-from mechanisms.steps.distributions import TokenDistributions, TokenRelease
+from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease
 
 
 class Norm(Enum):
@@ -31,10 +31,22 @@ class Norm(Enum):
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """How far apart the aggregates of two neighbours can be, in units of the lattice that they are on."""
+    """How far apart the aggregates of two neighbours can be.
+
+    Attributes:
+        norm: the measure.
+        bound: the distance, in the aggregate's natural units (rows, or logits).
+        grid: lattice points in one such unit.
+    """
 
     norm: Norm
     bound: float
+    grid: float = GRID
+
+    @property
+    def on_lattice(self) -> float:
+        """The distance in lattice points."""
+        return self.bound * self.grid
 
 
 class TokenMechanism(Protocol):

@@ -62,11 +62,11 @@ class NoisyMax(TokenMechanism):
         return plan.subsets * math.sqrt(2) / self._scale(plan.unit_rows)
 
     def _scale(self, unit_rows: bool) -> float:
-        return self.sensitivity(unit_rows).bound / GRID / self.step_epsilon
+        return self.sensitivity(unit_rows).bound / self.step_epsilon
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
         """See `TokenMechanism.sensitivity`; entries move by 0 to 1 where a unit adds its row, else by -1 to 1."""
-        return Sensitivity(Norm.RANGE, (1.0 if unit_rows else 2.0) * GRID)
+        return Sensitivity(Norm.RANGE, 1.0 if unit_rows else 2.0)
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:
         """See `TokenMechanism.aggregate`: the sum of `p_i / max p_i`, in units of 1 / GRID."""

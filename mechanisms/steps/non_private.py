@@ -11,7 +11,7 @@ from mechanisms.accounting import PrivacyTarget
 from mechanisms.noise import Integers, Randomness
 from mechanisms.privacy_events import Approximate, PrivacyEvent
 from mechanisms.sampling import Compose, SamplingPlan
-from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, lattice_sum
+from mechanisms.steps.distributions import TokenDistributions, TokenRelease, lattice_sum
 from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
 
 
@@ -39,7 +39,7 @@ class NonPrivate(TokenMechanism):
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
         """See `TokenMechanism.sensitivity`: that of a sum of distributions, with no noise to hide it."""
-        return Sensitivity(Norm.L2, (1.0 if unit_rows else 2**0.5) * GRID)
+        return Sensitivity(Norm.L2, 1.0 if unit_rows else 2**0.5)
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:
         """See `TokenMechanism.aggregate`: the sum of the rows, in units of 1 / GRID."""

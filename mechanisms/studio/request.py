@@ -164,8 +164,10 @@ class SynthesisRequest:
         described = ((used, each) for used in (self.mechanism, self.transform) for each in parameters(used))
         own = {each.flag.replace("-", "_"): getattr(used, each.name) for used, each in described}
         rates = {label: self.plan.rate(self.sizes[label]) for label in self.labels}
+        sensitivity = self.mechanism.sensitivity(self.plan.unit_rows)
         return own | {
-            "sensitivity": 1.0 if self.plan.unit_rows else 2**0.5,
+            "sensitivity": sensitivity.bound,
+            "sensitivity_norm": sensitivity.norm.value,
             "unit_rows": self.plan.unit_rows,
             "subsets": self.plan.subsets,
             "per_subset": self.plan.per_subset,

@@ -109,7 +109,7 @@ def test_rounding_never_widens_a_units_range(kind, clip, row, public):
     mechanism = kind(clip=clip)
     aggregates = [mechanism.aggregate(a_step(rows, public, expected=3)) for rows in (row[None], np.empty((0, 4)))]
     sensitivity = mechanism.sensitivity(True)
-    assert sensitivity.norm.distance(*aggregates) <= sensitivity.bound
+    assert sensitivity.norm.distance(*aggregates) <= sensitivity.on_lattice
 
 
 def test_several_steps_on_one_sample_are_pure_steps_then_the_mixture():

@@ -112,7 +112,7 @@ def test_no_unit_moves_the_aggregate_further_than_claimed_and_no_row_stops_a_ste
         one, other = (transform_class(transform)().apply(each) for each in pair)
         sensitivity = mechanism.sensitivity(unit_rows)
         moved = sensitivity.norm.distance(mechanism.aggregate(one), mechanism.aggregate(other))
-        assert moved <= sensitivity.bound * (1 + 1e-12)
+        assert moved <= sensitivity.on_lattice * (1 + 1e-12)
         for each in (one, other):
             release = mechanism.step(each, SeededRandomness(seed))
             assert 0 <= release.index < CANDIDATES
@@ -149,7 +149,7 @@ def test_without_noise_a_step_releases_the_aggregate(name, logits, public):
     aggregate, release = mechanism.aggregate(step), mechanism.step(step, Noiseless())
     assert release.index == np.argmax(aggregate)
     if release.scores is not None:
-        unit = mechanism.sensitivity(True).bound
+        unit = mechanism.sensitivity(True).on_lattice
         np.testing.assert_allclose(release.scores, aggregate / unit, atol=1e-12)
 
 

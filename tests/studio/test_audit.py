@@ -166,7 +166,7 @@ def test_two_units_in_a_unit_row_cost_more_than_a_sensitivity_of_one_claims():
     actual = gaussian_epsilon(distance, honest.noise_multiplier)
     assert actual == pytest.approx(6.6, abs=0.1)
     assert actual > claimed.epsilon
-    with_sqrt_two = gaussian_epsilon(distance, honest.sensitivity(False).bound / GRID * honest.noise_multiplier)
+    with_sqrt_two = gaussian_epsilon(distance, honest.sensitivity(False).bound * honest.noise_multiplier)
     assert with_sqrt_two <= claimed.epsilon
 
 
