@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from mechanisms.inference.language_model import Tokens
 from mechanisms.noise import Floats, Integers
 
 ROWS_PER_CHUNK = 64
+_PREFIXES_KEPT = 8
 _UNKNOWN_CONTEXT = 2**31
 
 
@@ -47,6 +48,7 @@ class TransformersModel:
         self.layers: int = text_config.num_hidden_layers
         self.context: int = getattr(text_config, "max_position_embeddings", None) or _UNKNOWN_CONTEXT
         self.stop_tokens = self._stop_tokens()
+        self._prefixes: dict[tuple[int, ...], GrowingCache] = {}
 
     def _stop_tokens(self) -> frozenset[int]:
         ends = self.model.generation_config.eos_token_id
@@ -54,6 +56,14 @@ class TransformersModel:
         vocabulary = self.tokenizer.get_vocab()
         stops |= {i for piece, i in vocabulary.items() if "\n" in piece or "Ċ" in piece or piece == "<0x0A>"}
         return frozenset(int(i) for i in stops if i is not None)
+
+    def prefix_cache(self, prefix: tuple[int, ...], compute: Callable[[tuple[int, ...]], GrowingCache]) -> GrowingCache:
+        """Keys and values of a public prefix, computed on first use; the last few are kept."""
+        if prefix not in self._prefixes:
+            if len(self._prefixes) >= _PREFIXES_KEPT:
+                self._prefixes.pop(next(iter(self._prefixes)))
+            self._prefixes[prefix] = compute(prefix)
+        return self._prefixes[prefix]
 
     def encode(self, text: str) -> list[int]:
         """See `LanguageModel.encode`; text that spells a special token is read as plain characters."""
@@ -84,22 +94,26 @@ class TransformersSession:
                 f"A prompt of {len(prefix) + length + room} tokens does not fit in the model's context of "
                 f"{owner.context}: lower the tokens of a record, the records of a row, or the tokens to write."
             )
-        self._model, self._device = owner.model, owner.model.device
+        self._model, self._device, self._layers = owner.model, owner.model.device, owner.layers
         self._count = len(rows)
         chunks = math.ceil(len(rows) / ROWS_PER_CHUNK)
         per_chunk = math.ceil(len(rows) / chunks)
         # Empty rows fill the last chunk, so that every chunk runs the same kernels.
         padded = [*rows, *([()] * (chunks * per_chunk - len(rows)))]
-        shared = GrowingCache(owner.layers, max(1, len(prefix)))
         capacity = len(prefix) + length + room
         with torch.inference_mode():
-            if prefix:
-                self._forward(shared, torch.tensor([list(prefix)]), torch.ones((1, len(prefix)), dtype=torch.long))
+            shared = owner.prefix_cache(tuple(prefix), self._compute_prefix)
             self._chunks = [
                 _Chunk(shared.expanded(per_chunk, capacity), padded[i : i + per_chunk], len(prefix), length)
                 for i in range(0, len(padded), per_chunk)
             ]
             self._logits = [self._forward(c.cache, c.tokens, c.mask) for c in self._chunks]
+
+    def _compute_prefix(self, prefix: tuple[int, ...]) -> GrowingCache:
+        cache = GrowingCache(self._layers, max(1, len(prefix)))
+        if prefix:
+            self._forward(cache, torch.tensor([prefix]), torch.ones((1, len(prefix)), dtype=torch.long))
+        return cache
 
     def _forward(self, cache: GrowingCache, tokens: torch.Tensor, mask: torch.Tensor, keep: int = 1) -> torch.Tensor:
         positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, -tokens.shape[1] :]
