@@ -72,6 +72,11 @@ def outcome(preview: Preview) -> list[Tree]:
     ]
 
 
+def refused(reason: str) -> list[Tree]:
+    """Why the settings allow no run, in one line."""
+    return [el("div.outcome", el("div.card-head", el("h3", "No run with these settings")), *notice(reason))]
+
+
 def calibrated_values(preview: Preview) -> list[Tree]:
     """The mechanism's parameters as calibrated, read-only; the one that was solved for is the first."""
     mechanism: Any = preview.request.mechanism

@@ -10,7 +10,15 @@ from mechanisms.accounting import PrivacyTarget
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, PromptTemplate
 from mechanisms.sampling import SamplingPlan, Scheme
-from mechanisms.steps import TokenMechanism, mechanism_class, mechanism_names
+from mechanisms.steps import (
+    NoTransform,
+    TokenMechanism,
+    Transform,
+    mechanism_class,
+    mechanism_names,
+    transform_class,
+    transform_names,
+)
 from mechanisms.steps.parameters import Parameter, parameters
 from mechanisms.studio.request import DECLARED_COUNTS, LABEL_SET, SynthesisRequest
 
@@ -21,12 +29,18 @@ def private_mechanisms() -> list[type[TokenMechanism]]:
     return [each for each in every if each.uses_private_rows and not each.not_private]
 
 
-def described() -> list[tuple[str, Parameter]]:
-    """The parameters that the form asks for, as (mechanism's name, parameter): the order of `PrivacyForm.parameters`.
+def transforms() -> list[type[Transform]]:
+    """The transforms that a curator may choose from, the one that does nothing first."""
+    return [transform_class(name) for name in transform_names()]
+
+
+def described() -> list[tuple[type[Any], Parameter]]:
+    """The parameters that the form asks for, each with its owner: the order of `PrivacyForm.parameters`.
 
     A mechanism's first parameter is the one that `calibrate` solves for, so it is shown among the results instead.
     """
-    return [(each.name, parameter) for each in private_mechanisms() for parameter in list(parameters(each))[1:]]
+    asked = [(each, parameter) for each in private_mechanisms() for parameter in list(parameters(each))[1:]]
+    return [*asked, *((each, parameter) for each in transforms() for parameter in parameters(each))]
 
 
 @dataclass(frozen=True)
@@ -34,7 +48,7 @@ class PrivacyForm:
     """Everything that step 2 asks for; public.
 
     Attributes:
-        parameters: values of all mechanisms' parameters, in the order of `described`.
+        parameters: values of all mechanisms' and transforms' parameters, in the order of `described`.
     """
 
     epsilon: float
@@ -51,6 +65,7 @@ class PrivacyForm:
     instruction: str
     text_name: str
     label_name: str
+    transform: str
     parameters: tuple[float, ...]
 
     @classmethod
@@ -61,7 +76,7 @@ class PrivacyForm:
             UsageError: a number is missing or not a number.
         """
         epsilon, delta, mechanism, scheme, unit_rows, subsets, per_subset, tokens, shots, *rest = values
-        candidates, length, instruction, text_name, label_name, *own = rest
+        candidates, length, instruction, text_name, label_name, transform, *own = rest
         return cls(
             _number("Epsilon", epsilon),
             _number("Delta", delta),
@@ -77,8 +92,33 @@ class PrivacyForm:
             str(instruction or "").strip(),
             str(text_name or ""),
             str(label_name or ""),
+            str(transform),
             tuple(_number(parameter.label, value) for (_, parameter), value in zip(described(), own, strict=True)),
         )
+
+    def chosen_mechanism(self) -> TokenMechanism:
+        """The mechanism, not yet calibrated.
+
+        Raises:
+            UsageError: a parameter is out of range.
+        """
+        made: TokenMechanism = self._made(mechanism_class(self.mechanism))
+        return made
+
+    def chosen_transform(self) -> Transform:
+        """The transform; none in front of a mechanism that takes none, where the form hides the choice.
+
+        Raises:
+            UsageError: a parameter is out of range.
+        """
+        if not mechanism_class(self.mechanism).takes_transform:
+            return NoTransform()
+        made: Transform = self._made(transform_class(self.transform))
+        return made
+
+    def _made(self, owner: Any) -> Any:
+        pairs = zip(described(), self.parameters, strict=True)
+        return owner(**{each.name: type(each.default)(value) for (of, each), value in pairs if of is owner})
 
     def request(self, dataset: Dataset) -> SynthesisRequest:
         """The uncalibrated request on a data set whose label counts were declared public.
@@ -86,10 +126,6 @@ class PrivacyForm:
         Raises:
             UsageError: a value is out of range.
         """
-        chosen: Any = mechanism_class(self.mechanism)
-        pairs = zip(described(), self.parameters, strict=True)
-        own = {parameter.name: value for (name, parameter), value in pairs if name == self.mechanism}
-        types = {parameter.name: type(parameter.default) for parameter in parameters(chosen)}
         return SynthesisRequest(
             labels=dataset.labels,
             template=PromptTemplate(self.instruction, self.text_name.strip(), self.label_name.strip()),
@@ -101,7 +137,8 @@ class PrivacyForm:
                 tokens=self.tokens,
                 shots=self.shots,
             ),
-            mechanism=chosen(**{name: types[name](value) for name, value in own.items()}),
+            mechanism=self.chosen_mechanism(),
+            transform=self.chosen_transform(),
             target=PrivacyTarget(self.epsilon, self.delta),
             sizes=dataset.counted_sizes(),
             by_user=dataset.by_user,

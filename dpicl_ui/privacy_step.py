@@ -10,25 +10,19 @@ import gradio as gr
 
 from dpicl_ui.data_step import PRIVATE
 from dpicl_ui.epsilon_slider import epsilon_slider
+from dpicl_ui.expert_settings import ExpertSettings
 from dpicl_ui.guard import guarded
 from dpicl_ui.model_loader import ModelLoader
-from dpicl_ui.privacy_cards import CALIBRATING, budget, outcome
-from dpicl_ui.privacy_form import PrivacyForm, described, private_mechanisms
+from dpicl_ui.privacy_cards import CALIBRATING, budget, outcome, refused
+from dpicl_ui.privacy_form import PrivacyForm
 from dpicl_ui.sessions import Session, Sessions
 from dpicl_ui.steps import step_panel, steps_value
 from dpicl_ui.tree import el, notice, panel
 from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.records import default_template
-from mechanisms.sampling import Scheme
 from mechanisms.studio.forecast import predicted_seconds
 from mechanisms.studio.preview import preview, suggested_delta
-
-_SCHEMES = [
-    ("One sample of records for each demonstration (fast)", Scheme.PER_DEMONSTRATION.value),
-    ("A new sample for every token (slow; amplifies privacy token by token)", Scheme.PER_TOKEN.value),
-]
-_ROWS = [("One record a row (less noise)", True), ("Subsets of N records a row, as in Tang et al. 2024", False)]
 
 
 class PrivacyStep:
@@ -46,10 +40,11 @@ class PrivacyStep:
                 with gr.Column(elem_classes="card"):
                     self.budget = panel(elem_id="budget")
                     self._build_cap()
+        expert = self.expert
         self.form = [
-            self.epsilon, self.delta, self.mechanism, self.scheme, self.unit_rows, self.subsets, self.per_subset,
-            self.tokens, self.shots, self.candidates, self.length, self.instruction, self.text_name, self.label_name,
-            *self.own,
+            self.epsilon, expert.delta, expert.mechanism, expert.scheme, expert.unit_rows, self.subsets,
+            expert.per_subset, self.tokens, self.shots, expert.candidates, expert.length, self.instruction,
+            self.text_name, self.label_name, expert.transform, *expert.own,
         ]  # fmt: skip
         self._wire()
 
@@ -80,51 +75,7 @@ class PrivacyStep:
                 self.label_name = gr.Textbox(label="Name of the label field", elem_id="label-name")
             panel(el("p.muted", "All of this is public: it stands in the export."))
         with gr.Accordion("Mechanism and sampling", open=False, elem_classes="card"):
-            self._build_expert()
-
-    def _build_expert(self) -> None:
-        self.delta = gr.Number(
-            1e-5,
-            label="Delta",
-            info="Probability that the guarantee fails; well under 1 / number of rows.",
-            elem_id="delta",
-        )
-        mechanisms = private_mechanisms()
-        preferred = next((each.name for each in mechanisms if each.name == "gaussian"), mechanisms[0].name)
-        self.mechanism = gr.Radio(
-            [(each.title, each.name) for each in mechanisms], value=preferred, label="Mechanism", elem_id="mechanism"
-        )
-        self.groups: list[gr.Column] = []
-        self.own: list[gr.Number] = []
-        for mechanism in mechanisms:
-            with gr.Column(visible=mechanism.name == preferred, elem_classes="own-parameters") as group:
-                panel(el("p.muted", f"{mechanism.citation}. Its noise is solved for and shown among the results."))
-                for name, parameter in described():
-                    if name == mechanism.name:
-                        default = mechanism.__dataclass_fields__[parameter.name].default
-                        self.own.append(
-                            gr.Number(
-                                float(default), label=parameter.label, info=f"{parameter.help} ({parameter.citation})"
-                            )
-                        )
-            self.groups.append(group)
-        self.scheme = gr.Radio(_SCHEMES, value=_SCHEMES[0][1], label="Sampling", elem_id="scheme")
-        self.unit_rows = gr.Radio(_ROWS, value=True, label="Rows", elem_id="unit-rows")
-        self.per_subset = gr.Number(
-            2, label="Records in a subset (N)", precision=0, minimum=1, visible=False, elem_id="per-subset"
-        )
-        self.candidates = gr.Slider(
-            10,
-            200,
-            50,
-            step=1,
-            label="Candidate tokens (K)",
-            info="Taken from public text alone.",
-            elem_id="candidates",
-        )
-        self.length = gr.Slider(
-            8, 256, 64, step=1, label="Longest record (tokens)", info="Longer records are cut.", elem_id="length"
-        )
+            self.expert = ExpertSettings()
 
     def _build_cap(self) -> None:
         with gr.Accordion("Change the cap", open=False):
@@ -153,23 +104,13 @@ class PrivacyStep:
         # One calibration at a time; changes made meanwhile are calibrated once, with the last values.
         gr.on(
             [
-                each.release
-                for each in (self.epsilon, self.shots, self.tokens, self.subsets, self.candidates, self.length)
-            ]
-            + [each.input for each in (self.mechanism, self.scheme, self.unit_rows)]
-            + [each.blur for each in (self.instruction, self.text_name, self.label_name)]
-            + [each.blur for each in (self.delta, self.per_subset, *self.own)]
-            + [each.submit for each in (self.delta, self.per_subset, *self.own)],
+                *(each.release for each in (self.epsilon, self.shots, self.tokens, self.subsets)),
+                *(each.blur for each in (self.instruction, self.text_name, self.label_name)),
+                *self.expert.settled,
+            ],
             **self._calibration,
             trigger_mode="always_last",
         )
-        self.mechanism.input(
-            lambda chosen: [gr.Column(visible=each.name == chosen) for each in private_mechanisms()],
-            self.mechanism,
-            self.groups,
-            **PRIVATE,
-        )
-        self.unit_rows.input(lambda each: gr.Number(visible=not each), self.unit_rows, self.per_subset, **PRIVATE)
         self.set_cap.click(
             guarded(self.cap_notice)(self._set_cap),
             [self.cap_epsilon, self.cap_delta],
@@ -181,7 +122,7 @@ class PrivacyStep:
     def follow(self, confirmed: gr.events.Dependency) -> None:
         """Fill in suggestions after step 1, then calibrate them."""
         suggested = [
-            self.delta, self.subsets, self.instruction, self.text_name, self.label_name,
+            self.expert.delta, self.subsets, self.instruction, self.text_name, self.label_name,
             self.cap_epsilon, self.cap_delta, self.cap_notice,
         ]  # fmt: skip
         confirmed.then(self._suggest, None, suggested, **PRIVATE).then(**self._calibration)
@@ -195,7 +136,7 @@ class PrivacyStep:
         template = default_template(dataset.labels, *session.field_names)
         cap = self._ledger.snapshot(dataset.name, dataset.unit).cap
         return {
-            self.delta: suggested_delta(sum(sizes.values())),
+            self.expert.delta: suggested_delta(sum(sizes.values())),
             self.subsets: max(4, min(100, *sizes.values())),
             self.instruction: template.instruction,
             self.text_name: template.text,
@@ -216,7 +157,8 @@ class PrivacyStep:
             calibrate(session, PrivacyForm.read(*values), self._loader)
         except StudioError as error:
             session.preview = None
-            yield {self.outcome: notice(str(error)), self._nav: steps_value(session)}
+            shown = refused(str(error))
+            yield {self.outcome: shown, self.budget: self._budget(session), self._nav: steps_value(session)}
             return
         if session.preview is not None:
             shown = outcome(session.preview)

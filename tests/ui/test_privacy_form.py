@@ -9,13 +9,31 @@ import pytest
 from dpicl_ui.privacy_form import PrivacyForm, described, private_mechanisms
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, Record
+from mechanisms.sampling import Scheme
 from mechanisms.steps import mechanism_names
 from mechanisms.steps.parameters import parameters
 from mechanisms.studio.request import DECLARED_COUNTS
 
 DATASET = Dataset("d", ("a", "b"), tuple(Record("t", label) for label in "ab" for _ in range(30)))
 OWN = [parameter.default for _, parameter in described()]
-VALUES = [1.0, 1e-5, "gaussian", "per-demonstration", True, 8, 2, 4, 1, 20, 16, "Classify.", "Text", "Topic", *OWN]
+VALUES = [
+    1.0,
+    1e-5,
+    "gaussian",
+    "per-demonstration",
+    True,
+    8,
+    2,
+    4,
+    1,
+    20,
+    16,
+    "Classify.",
+    "Text",
+    "Topic",
+    "none",
+    *OWN,
+]
 
 
 def test_the_form_becomes_a_request():
@@ -47,6 +65,34 @@ def test_half_a_token_is_refused():
     values[7] = 4.5
     with pytest.raises(UsageError, match="whole number"):
         PrivacyForm.read(*values)
+
+
+def with_transform(**changes):
+    """The form with plausible token amplification, some of its parameters changed."""
+    own = [changes.get(parameter.name, parameter.default) for _, parameter in described()]
+    return PrivacyForm.read(*VALUES[:14], "pta", *own)
+
+
+def test_a_transform_takes_its_parameters_from_the_form():
+    transform = with_transform(alpha=0.5, base=False).request(DATASET).transform
+    assert (transform.name, transform.alpha, transform.base) == ("pta", 0.5, False)
+
+
+def test_a_hidden_transform_is_left_out():
+    closed = next(each.name for each in private_mechanisms() if not each.takes_transform)
+    assert replace(with_transform(), mechanism=closed).request(DATASET).transform.name == "none"
+
+
+def test_disjoint_batches_are_a_choice():
+    values = [*VALUES]
+    values[3] = "disjoint"
+    assert PrivacyForm.read(*values).request(DATASET).plan.scheme is Scheme.DISJOINT
+
+
+def test_a_closed_combination_is_refused_with_its_reason():
+    form = replace(PrivacyForm.read(*VALUES), mechanism="blended-logits", unit_rows=False)
+    with pytest.raises(UsageError, match="closed with subsets"):
+        form.request(DATASET)
 
 
 def test_baselines_are_no_choice():
