@@ -13,6 +13,7 @@ from dpicl_ui.epsilon_slider import epsilon_slider
 from dpicl_ui.expert_settings import ExpertSettings
 from dpicl_ui.guard import guarded
 from dpicl_ui.model_loader import ModelLoader
+from dpicl_ui.plan_finder import PlanFinder
 from dpicl_ui.privacy_cards import CALIBRATING, budget, outcome, refused
 from dpicl_ui.privacy_form import PrivacyForm
 from dpicl_ui.sessions import Session, Sessions
@@ -76,6 +77,9 @@ class PrivacyStep:
             panel(el("p.muted", "All of this is public: it stands in the export."))
         with gr.Accordion("Mechanism and sampling", open=False, elem_classes="card"):
             self.expert = ExpertSettings()
+        with gr.Accordion("Find the best plan", open=False, elem_classes="card", elem_id="planner"):
+            expert = self.expert
+            self.finder = PlanFinder(self._sessions, self._loader, expert.scheme, expert.unit_rows, self.subsets)
 
     def _build_cap(self) -> None:
         with gr.Accordion("Change the cap", open=False):
@@ -111,6 +115,8 @@ class PrivacyStep:
             **self._calibration,
             trigger_mode="always_last",
         )
+        self.finder.wire(self.form)
+        self.finder.chosen.then(**self._calibration)
         self.set_cap.click(
             guarded(self.cap_notice)(self._set_cap),
             [self.cap_epsilon, self.cap_delta],
@@ -123,7 +129,7 @@ class PrivacyStep:
         """Fill in suggestions after step 1, then calibrate them."""
         suggested = [
             self.expert.delta, self.subsets, self.instruction, self.text_name, self.label_name,
-            self.cap_epsilon, self.cap_delta, self.cap_notice,
+            self.cap_epsilon, self.cap_delta, self.cap_notice, *self.finder.forgotten(),
         ]  # fmt: skip
         confirmed.then(self._suggest, None, suggested, **PRIVATE).then(**self._calibration)
 
@@ -144,6 +150,7 @@ class PrivacyStep:
             self.cap_epsilon: cap.epsilon,
             self.cap_delta: cap.delta,
             self.cap_notice: [],
+            **self.finder.forgotten(),
         }
 
     def _recalculate(self, request: gr.Request, *values: Any) -> Iterator[dict[Any, Any]]:

@@ -13,6 +13,7 @@ from mechanisms.studio.csv_file import Inspection, Mapping, Table
 from mechanisms.studio.demo_set import DemoSet
 from mechanisms.studio.evaluate import Scorecard
 from mechanisms.studio.events import SynthesisEvent
+from mechanisms.studio.planner import Option
 from mechanisms.studio.preview import Preview
 
 
@@ -30,6 +31,8 @@ class Session:
 
     form: PrivacyForm | None = None
     preview: Preview | None = None
+    plans: tuple[Option, ...] = ()
+    """What the planner offers, the best first."""
 
     stop: threading.Event = field(default_factory=threading.Event)
     recording: list[SynthesisEvent] = field(default_factory=list)
@@ -55,7 +58,7 @@ class Session:
 
     def forget_data(self) -> None:
         """Drop the confirmed data set and all that was planned on it; what was released stays."""
-        self.dataset, self.form, self.preview = None, None, None
+        self.dataset, self.form, self.preview, self.plans = None, None, None, ()
 
 
 class Sessions:
