@@ -15,7 +15,9 @@ from dpicl_ui.tree import el, notice, panel
 from dpicl_ui.uploads import taken
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import DataError, UsageError
+from mechanisms.records import Dataset
 from mechanisms.studio.content import content_digest
+from mechanisms.studio.counts import MeasuredSizes, measure_sizes
 from mechanisms.studio.csv_file import Mapping, Table, guess_columns, inspect, read_table, to_dataset
 from mechanisms.studio.examples import EXAMPLES
 
@@ -37,6 +39,12 @@ _COUNTS_PUBLIC = (
     "I declare the label counts public. The noise is computed from them, so they are not protected: do not confirm if "
     "the number of rows of a label is itself a secret."
 )
+
+
+_DECLARE, _MEASURE = "declare", "measure"
+_SIZES = [("Declare the counts public", _DECLARE), ("Measure them with noise, for a share of epsilon", _MEASURE)]
+_COUNT_DELTA = 1e-6
+"""Counting comes before the run's delta is chosen: a thousandth of this is the chance that a measured size is low."""
 
 
 class DataStep:
@@ -87,6 +95,14 @@ class DataStep:
             with gr.Column(elem_classes="card public"):
                 panel(el("div.card-head", el("h3", "What becomes public"), el("span.tag.public", "Releasable")))
                 self.labels_public = gr.Checkbox(label=_LABELS_PUBLIC, elem_id="labels-public")
+                self.sizes = gr.Radio(_SIZES, value=_DECLARE, label="How many rows a label has", elem_id="sizes")
+                self.count_epsilon = gr.Number(
+                    0.1,
+                    label="Epsilon for counting",
+                    info="Spent once for this data set while this page is open; every run on it claims it too.",
+                    visible=False,
+                    elem_id="count-epsilon",
+                )
                 self.counts_public = gr.Checkbox(label=_COUNTS_PUBLIC, elem_id="counts-public")
                 self.problem = panel(elem_id="data-problem")
                 self.confirm = gr.Button("Use this data set", variant="primary", elem_id="confirm-data")
@@ -108,10 +124,18 @@ class DataStep:
         self.labels.input(guarded(self.problem)(self._choose), self.labels, inspected, **PRIVATE)
         self.confirmed = self.confirm.click(
             guarded(self.problem)(self._confirm),
-            [self.name, self.labels, self.labels_public, self.counts_public],
+            [self.name, self.labels, self.labels_public, self.counts_public, self.sizes, self.count_epsilon],
             [self.problem, self._nav],
             **PRIVATE,
         )
+        choice = [self.sizes, self.count_epsilon]
+        self.sizes.input(
+            guarded(self.problem)(self._choose_sizes),
+            choice,
+            [self.count_epsilon, self.counts_public, self.confirm, self.problem, self._nav],
+            **PRIVATE,
+        )
+        self.count_epsilon.input(lambda *chosen: gr.Button(_button(*chosen)), choice, self.confirm, **PRIVATE)
         self.name.input(guarded(self.problem)(self._renamed), None, [self.problem, self._nav], **PRIVATE)
 
     def _upload(self, upload: str | None, request: gr.Request) -> dict[Any, Any]:
@@ -198,8 +222,26 @@ class DataStep:
         session.forget_data()
         return {self.problem: [], self._nav: steps_value(session)}
 
+    def _choose_sizes(self, sizes: str, epsilon: float | None, request: gr.Request) -> dict[Any, Any]:
+        session = self._sessions.of(request)
+        session.forget_data()
+        return {
+            self.count_epsilon: gr.Number(visible=sizes == _MEASURE),
+            self.counts_public: gr.Checkbox(value=False, visible=sizes == _DECLARE),
+            self.confirm: gr.Button(_button(sizes, epsilon)),
+            self.problem: [],
+            self._nav: steps_value(session),
+        }
+
     def _confirm(
-        self, name: str, labels: list[str], labels_public: bool, counts_public: bool, request: gr.Request
+        self,
+        name: str,
+        labels: list[str],
+        labels_public: bool,
+        counts_public: bool,
+        sizes: str,
+        count_epsilon: float | None,
+        request: gr.Request,
     ) -> dict[Any, Any]:
         session = self._sessions.of(request)
         if session.table is None or session.mapping is None or session.inspection is None:
@@ -210,9 +252,31 @@ class DataStep:
             raise DataError("Demonstrations need at least two labels: choose them above.")
         if not name.strip():
             raise DataError("Give the data set a name: the ledger keeps what it has spent under it.")
-        if not (labels_public and counts_public):
+        if sizes == _DECLARE and not (labels_public and counts_public):
             raise DataError("Confirm both boxes: the label names and the label counts become public.")
+        if not labels_public:
+            raise DataError("Confirm that the label names become public.")
         dataset = to_dataset(session.table, session.mapping, name.strip(), tuple(sorted(labels)))
-        session.dataset = dataset
-        session.ledger_warnings = tuple(self._ledger.recognise(dataset.name, content_digest(dataset)))
+        warnings = tuple(self._ledger.recognise(dataset.name, content_digest(dataset)))
+        session.measured = None if sizes == _DECLARE else measured_once(session, dataset, count_epsilon, self._ledger)
+        session.dataset, session.ledger_warnings = dataset, warnings
         return {self.problem: [], self._nav: steps_value(session, 2)}
+
+
+def _button(sizes: str, epsilon: float | None) -> str:
+    if sizes == _DECLARE:
+        return "Use this data set"
+    return f"Spend epsilon {epsilon or 0:g} on counting, and use this data set"
+
+
+def measured_once(session: Session, dataset: Dataset, epsilon: float | None, ledger: PrivacyLedger) -> MeasuredSizes:
+    """The measured label sizes of a data set: paid for at the first call in a tab, the same ever after.
+
+    Raises:
+        UsageError: epsilon is not a positive number.
+        BudgetRefused: the data set's cap does not allow it.
+    """
+    key = (dataset.name, dataset.unit, dataset.labels, content_digest(dataset))
+    if key not in session.measurements:
+        session.measurements[key] = measure_sizes(dataset, float(epsilon or 0), _COUNT_DELTA, ledger)
+    return session.measurements[key]

@@ -119,8 +119,7 @@ class GenerateStep:
         session = self._sessions.of(request)
         if session.dataset is None:
             return []
-        planned = session.preview.claim.epsilon if session.preview else None
-        return budget(self._ledger.snapshot(session.dataset.name, session.dataset.unit), planned)
+        return budget(self._ledger.snapshot(session.dataset.name, session.dataset.unit), session.planned)
 
     def _stop(self, request: gr.Request) -> Any:
         self._sessions.of(request).stop.set()

@@ -20,6 +20,7 @@ from mechanisms.accounting import PrivacyTarget
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.records import Dataset
 from mechanisms.sampling import Scheme
+from mechanisms.studio.counts import MeasuredSizes
 from mechanisms.studio.forecast import ModelSpeed, positions, predicted_seconds
 from mechanisms.studio.planner import Option, Task, cost, options, ranked
 
@@ -37,16 +38,21 @@ class Search:
         form: the settings as they were; scheme, rows and M are what is looked for.
         task: the run in the planner's words.
         budget: prompt tokens through the model for one demonstration.
+        measured: the sizes, where they were measured.
     """
 
     form: PrivacyForm
     task: Task
     budget: float
+    measured: MeasuredSizes | None = None
 
     @property
     def target(self) -> PrivacyTarget:
-        """What the run may cost."""
-        return PrivacyTarget(self.form.epsilon, self.form.delta)
+        """What the run may cost, less what measuring the sizes has cost."""
+        spent = self.measured.epsilon if self.measured else 0.0
+        if spent >= self.form.epsilon:
+            raise UsageError("Counting has used up epsilon: choose a larger one.")
+        return PrivacyTarget(self.form.epsilon - spent, self.form.delta)
 
     def options(self) -> Iterator[Option]:
         """Options as they are calibrated, a second or two each."""
@@ -54,10 +60,12 @@ class Search:
 
     def seconds(self, option: Option, dataset: Dataset, speed: ModelSpeed) -> float:
         """Predicted duration of the whole run."""
-        return predicted_seconds(with_plan(self.form, option).request(dataset), speed)
+        return predicted_seconds(with_plan(self.form, option).request(dataset, self.measured), speed)
 
 
-def search(form: PrivacyForm, dataset: Dataset, speed: ModelSpeed, seconds: float) -> Search:
+def search(
+    form: PrivacyForm, dataset: Dataset, speed: ModelSpeed, seconds: float, measured: MeasuredSizes | None = None
+) -> Search:
     """The search that fits the settings and the data set, for a duration of the whole run.
 
     All labels are taken to be as small as the smallest. A user may have rows of every label, which then compose as if
@@ -76,7 +84,7 @@ def search(form: PrivacyForm, dataset: Dataset, speed: ModelSpeed, seconds: floa
         per_subset=per_subset,
         subsets=1,
         shots=1,
-    ).request(dataset)
+    ).request(dataset, measured)
     length = positions(one_row)[0] // len(dataset.labels)
     shots = form.shots * (len(dataset.labels) if dataset.by_user else 1)
     task = Task(min(one_row.sizes.values()), form.tokens, length, per_subset, shots)
@@ -85,7 +93,7 @@ def search(form: PrivacyForm, dataset: Dataset, speed: ModelSpeed, seconds: floa
     if seconds <= demonstrations * without_rows:
         least = duration(demonstrations * without_rows)
         raise UsageError(f"Without any private row the model already takes {least}: allow more time.")
-    return Search(form, task, (seconds / demonstrations - without_rows) / speed.position)
+    return Search(form, task, (seconds / demonstrations - without_rows) / speed.position, measured)
 
 
 def with_plan(form: PrivacyForm, option: Option) -> PrivacyForm:
@@ -144,7 +152,7 @@ class PlanFinder:
         if session.dataset is None:
             raise UsageError("Choose a data set in step 1 first.")
         dataset, speed = session.dataset, self._speed()
-        looked = search(PrivacyForm.read(*form), dataset, speed, float(seconds))
+        looked = search(PrivacyForm.read(*form), dataset, speed, float(seconds), session.measured)
         session.plans = ()
         now = _now(session, looked)
         yield self.forgotten() | {self.notice: _trying(0), self.find: gr.Button(interactive=False)}

@@ -7,6 +7,7 @@ from typing import Any
 from dpicl_ui.tree import Tree, el, notice
 from mechanisms.accounting import BudgetSnapshot
 from mechanisms.steps.parameters import parameters
+from mechanisms.studio.counts import MeasuredSizes
 from mechanisms.studio.preview import Preview
 
 CALIBRATING: list[Tree] = [
@@ -64,12 +65,21 @@ def outcome(preview: Preview) -> list[Tree]:
                     f"{claim.epsilon:.4g} ({claim.accountant})",
                     f"checked by {claim.check_accountant}: {claim.check:.4g}",
                 ),
+                *_measured(preview.request.measured),
             ),
             el("details", el("summary", "The mechanism's other values"), el("dl.facts", *solved[1:]))
             if solved[1:]
             else None,
         )
     ]
+
+
+def _measured(measured: MeasuredSizes | None) -> list[Tree]:
+    if measured is None:
+        return []
+    sizes = ", ".join(f"{label}: {size:,}" for label, size in measured.sizes.items())
+    remark = f"Upper bounds with noise. Counting has cost {measured.epsilon:g} of the epsilon above."
+    return [fact("Label sizes as measured", sizes, remark)]
 
 
 def refused(reason: str) -> list[Tree]:

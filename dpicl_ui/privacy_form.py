@@ -20,6 +20,7 @@ from mechanisms.steps import (
     transform_names,
 )
 from mechanisms.steps.parameters import Parameter, parameters
+from mechanisms.studio.counts import MeasuredSizes
 from mechanisms.studio.request import DECLARED_COUNTS, LABEL_SET, SynthesisRequest
 
 
@@ -120,13 +121,13 @@ class PrivacyForm:
         pairs = zip(described(), self.parameters, strict=True)
         return owner(**{each.name: type(each.default)(value) for (of, each), value in pairs if of is owner})
 
-    def request(self, dataset: Dataset) -> SynthesisRequest:
-        """The uncalibrated request on a data set whose label counts were declared public.
+    def request(self, dataset: Dataset, measured: MeasuredSizes | None = None) -> SynthesisRequest:
+        """The uncalibrated request on a data set whose label counts were measured or else declared public.
 
         Raises:
             UsageError: a value is out of range.
         """
-        return SynthesisRequest(
+        request = SynthesisRequest(
             labels=dataset.labels,
             template=PromptTemplate(self.instruction, self.text_name.strip(), self.label_name.strip()),
             plan=SamplingPlan(
@@ -140,12 +141,13 @@ class PrivacyForm:
             mechanism=self.chosen_mechanism(),
             transform=self.chosen_transform(),
             target=PrivacyTarget(self.epsilon, self.delta),
-            sizes=dataset.counted_sizes(),
+            sizes=measured.sizes if measured else dataset.counted_sizes(),
             by_user=dataset.by_user,
             candidates=self.candidates,
             max_record_tokens=self.max_record_tokens,
             public_inputs=(LABEL_SET, DECLARED_COUNTS),
         )
+        return request.with_measured_sizes(measured) if measured else request
 
 
 def _number(name: str, value: Any) -> float:

@@ -138,7 +138,8 @@ class PrivacyStep:
         dataset = session.dataset
         if dataset is None or session.preview is not None:
             return {self.cap_notice: []}
-        sizes = dataset.counted_sizes()  # declared public in step 1
+        # Declared public in step 1, or measured there.
+        sizes = session.measured.sizes if session.measured else dataset.counted_sizes()
         template = default_template(dataset.labels, *session.field_names)
         cap = self._ledger.snapshot(dataset.name, dataset.unit).cap
         return {
@@ -175,8 +176,7 @@ class PrivacyStep:
         if session.dataset is None:
             return []
         snapshot = self._ledger.snapshot(session.dataset.name, session.dataset.unit)
-        planned = session.preview.claim.epsilon if session.preview else None
-        return budget(snapshot, planned, session.ledger_warnings)
+        return budget(snapshot, session.planned, session.ledger_warnings)
 
     def _set_cap(self, epsilon: float, delta: float, request: gr.Request) -> dict[Any, Any]:
         session = self._sessions.of(request)
@@ -202,7 +202,7 @@ def calibrate(session: Session, form: PrivacyForm, loader: ModelLoader) -> None:
         return
     if session.preview is None or session.form != form:
         session.form, session.preview = form, None
-        made = preview(form.request(session.dataset), loader.speed)
+        made = preview(form.request(session.dataset, session.measured), loader.speed)
         if session.form == form:  # not overtaken by later settings meanwhile
             session.preview = made
     else:

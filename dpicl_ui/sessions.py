@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 import gradio as gr
 
 from dpicl_ui.privacy_form import PrivacyForm
 from mechanisms.records import Dataset, Demonstration
+from mechanisms.studio.counts import MeasuredSizes
 from mechanisms.studio.csv_file import Inspection, Mapping, Table
 from mechanisms.studio.demo_set import DemoSet
 from mechanisms.studio.evaluate import Scorecard
@@ -26,6 +28,10 @@ class Session:
     inspection: Inspection | None = None
     field_names: tuple[str, str] = ("Text", "Label")
     dataset: Dataset | None = None
+    measured: MeasuredSizes | None = None
+    """Where the confirmed data set's label counts are not declared public: their measurement."""
+    measurements: dict[Hashable, MeasuredSizes] = field(default_factory=dict)
+    """Measurements paid for in this tab, by data set."""
     ledger_warnings: tuple[str, ...] = ()
     """What the ledger remarked about the data set's content."""
 
@@ -56,9 +62,16 @@ class Session:
         """The demo set that step 4 tests: a loaded one goes first."""
         return self.loaded or self.made
 
+    @property
+    def planned(self) -> float | None:
+        """The epsilon that the planned run adds to the ledger, which has been charged with a measurement before."""
+        if self.preview is None:
+            return None
+        return self.preview.claim.epsilon - (self.measured.epsilon if self.measured else 0.0)
+
     def forget_data(self) -> None:
         """Drop the confirmed data set and all that was planned on it; what was released stays."""
-        self.dataset, self.form, self.preview, self.plans = None, None, None, ()
+        self.dataset, self.measured, self.form, self.preview, self.plans = None, None, None, None, ()
 
 
 class Sessions:

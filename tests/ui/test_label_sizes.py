@@ -1,0 +1,76 @@
+"""Label sizes measured with noise: paid for once, claimed by every run on them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dpicl_ui.data_step import measured_once
+from dpicl_ui.plan_finder import search
+from dpicl_ui.privacy_cards import outcome
+from dpicl_ui.privacy_form import PrivacyForm
+from dpicl_ui.sessions import Session
+from dpicl_ui.tree import text_of
+from mechanisms.accounting import PrivacyLedger
+from mechanisms.errors import UsageError
+from mechanisms.studio.counts import MeasuredSizes
+from mechanisms.studio.forecast import ModelSpeed
+from mechanisms.studio.preview import preview
+from mechanisms.studio.request import DECLARED_COUNTS
+from tests.ui.test_privacy_form import DATASET, VALUES
+
+FORM = PrivacyForm.read(*VALUES)
+MEASURED = MeasuredSizes({"a": 70, "b": 80}, 0.25, 1e-9)
+
+
+def spent(ledger: PrivacyLedger) -> float:
+    return ledger.snapshot(DATASET.name, DATASET.unit).epsilon
+
+
+def test_a_data_set_is_counted_and_charged_once(tmp_path: Path):
+    session, ledger = Session(), PrivacyLedger(tmp_path)
+    first = measured_once(session, DATASET, 0.1, ledger)
+    assert spent(ledger) == pytest.approx(0.1)
+    session.forget_data()
+    assert measured_once(session, DATASET, 0.5, ledger) is first
+    assert spent(ledger) == pytest.approx(0.1)
+
+
+def test_another_choice_of_labels_is_another_count(tmp_path: Path):
+    session, ledger = Session(), PrivacyLedger(tmp_path)
+    measured_once(session, DATASET, 0.1, ledger)
+    measured_once(session, replace(DATASET, labels=("b",)), 0.1, ledger)
+    assert len(session.measurements) == 2
+
+
+@pytest.mark.parametrize("epsilon", [None, 0, -1.0, float("nan")])
+def test_counting_wants_a_positive_epsilon(tmp_path: Path, epsilon):
+    ledger = PrivacyLedger(tmp_path)
+    with pytest.raises(UsageError, match="positive"):
+        measured_once(Session(), DATASET, epsilon, ledger)
+    assert spent(ledger) == 0
+
+
+def test_a_run_on_measured_sizes_claims_the_measurement_and_is_charged_without_it():
+    made = preview(FORM.request(DATASET, MEASURED))
+    session = Session(dataset=DATASET, measured=MEASURED, preview=made)
+    assert made.request.sizes == MEASURED.sizes
+    assert DECLARED_COUNTS not in made.request.public_inputs
+    assert made.claim.epsilon <= FORM.epsilon
+    assert session.planned == pytest.approx(made.request.release_claim().epsilon)
+    assert "a: 70, b: 80" in text_of(outcome(made))
+
+
+def test_forgotten_data_takes_its_measurement_along():
+    session = Session(dataset=DATASET, measured=MEASURED)
+    session.forget_data()
+    assert session.measured is None
+
+
+def test_the_planner_searches_with_what_counting_has_left():
+    speed = ModelSpeed(position=1e-3, row=1e-3, step=1e-3)
+    looked = search(FORM, DATASET, speed, 60, MEASURED)
+    assert looked.task.size == 70
+    assert looked.target.epsilon == pytest.approx(0.75)
