@@ -93,7 +93,9 @@ def search(
     if seconds <= demonstrations * without_rows:
         least = duration(demonstrations * without_rows)
         raise UsageError(f"Without any private row the model already takes {least}: allow more time.")
-    return Search(form, task, (seconds / demonstrations - without_rows) / speed.position, measured)
+    # A decoded token may take longer than a prompt's; the planner counts both alike, so the slower mean is taken.
+    mean = (length * speed.position + form.tokens * speed.row) / (length + form.tokens)
+    return Search(form, task, (seconds / demonstrations - without_rows) / max(speed.position, mean), measured)
 
 
 def with_plan(form: PrivacyForm, option: Option) -> PrivacyForm:

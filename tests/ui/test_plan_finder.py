@@ -44,6 +44,17 @@ def test_a_duration_becomes_prompt_tokens_for_one_demonstration():
     assert search(replace(FORM, shots=3), DATASET, SPEED, 60).budget == pytest.approx((60 / 6 - steps) / SPEED.position)
 
 
+@pytest.mark.parametrize("row", [1e-4, 1e-2])
+def test_what_just_fits_the_budget_takes_the_duration_at_most(row):
+    speed = replace(SPEED, row=row)
+    looked = search(FORM, DATASET, speed, 10)
+    length = looked.task.prompt_tokens
+    rows = looked.budget // (length + FORM.tokens)
+    assert rows > 10
+    one = rows * (length * speed.position + FORM.tokens * row) + 2 * FORM.tokens * speed.step
+    assert 2 * one <= 10
+
+
 def test_a_duration_that_leaves_no_time_for_rows_is_refused():
     with pytest.raises(UsageError, match="allow more time"):
         search(FORM, DATASET, SPEED, 0.01)
