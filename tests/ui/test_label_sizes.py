@@ -46,9 +46,9 @@ def test_another_choice_of_labels_is_another_count(tmp_path: Path):
 
 
 @pytest.mark.parametrize("epsilon", [None, 0, -1.0, float("nan")])
-def test_counting_wants_a_positive_epsilon(tmp_path: Path, epsilon):
+def test_counting_wants_an_epsilon(tmp_path: Path, epsilon):
     ledger = PrivacyLedger(tmp_path)
-    with pytest.raises(UsageError, match="positive"):
+    with pytest.raises(UsageError, match="epsilon for counting"):
         measured_once(Session(), DATASET, epsilon, ledger)
     assert spent(ledger) == 0
 
