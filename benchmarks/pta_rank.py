@@ -1,6 +1,6 @@
 """What plausible token amplification does to the tokens that private rows favour.
 
-    python benchmarks/pta_rank.py trec/train.csv agnews/train.csv
+    python -m benchmarks.pta_rank trec/train.csv agnews/train.csv
 
 At each step of held-out texts, the favoured token is the candidate whose mean log ratio of private to public
 probability is largest. Printed: its mean rank among the K candidates and its mean share of the (clean) sum, in

@@ -1,6 +1,6 @@
 """One demonstration set a mechanism on AG News, side by side: writes docs/side_by_side.md.
 
-    python benchmarks/side_by_side.py TRAIN.csv TEST.csv
+    python -m benchmarks.side_by_side TRAIN.csv TEST.csv
 
 Takes about 20 minutes on 2 cores. Every row of the tables is one `synthesize` and one `evaluate` command, shown.
 """
@@ -82,7 +82,7 @@ def main() -> None:
         "# One demonstration set a mechanism, side by side\n\n"
         "AG News (2,000 training rows a label, counts declared public), SmolLM2-135M-Instruct, one demonstration a "
         "label of 24 tokens, 100 expected unit rows, delta 1e-5. One draw each: read the intervals, not the digits. "
-        "Made by `python benchmarks/side_by_side.py agnews/train.csv agnews/test.csv`.\n\n" + "\n".join(sections),
+        "Made by `python -m benchmarks.side_by_side agnews/train.csv agnews/test.csv`.\n\n" + "\n".join(sections),
         encoding="utf-8",
     )
 

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from mechanisms.errors import StudioError
+from mechanisms.errors import StudioError, UsageError
 
 _KEY_BYTES = 32
 
@@ -20,15 +20,21 @@ def data_folder() -> Path:
     """`DPICL_HOME`, or the platform's usual place; created with mode 0700."""
     default = Path(os.environ.get("XDG_DATA_HOME", Path.home() / ".local" / "share")) / "dpicl-studio"
     folder = Path(os.environ.get("DPICL_HOME", default))
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return folder
+    return _made(folder, 0o700)
 
 
 def cache_folder() -> Path:
     """`DPICL_CACHE`, or the platform's usual place; holds converted models only, nothing private."""
     default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "dpicl-studio"
     folder = Path(os.environ.get("DPICL_CACHE", default))
-    folder.mkdir(parents=True, exist_ok=True)
+    return _made(folder, 0o755)
+
+
+def _made(folder: Path, mode: int) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=mode)
+    except OSError as error:
+        raise UsageError(f"The folder '{folder}' cannot be used: set DPICL_HOME and DPICL_CACHE to others.") from error
     return folder
 
 

@@ -15,6 +15,11 @@ from mechanisms.errors import UsageError
 
 Json = dict[str, Any]
 
+MOST_RELEASES = 10**7
+"""More releases than this in one event are beyond the accountants, and beyond any run."""
+_LEAST_NOISE, _MOST_NOISE = 1e-9, 1e12
+_LEAST_RATE = 1e-12
+
 
 @dataclass(frozen=True)
 class Gaussian:
@@ -23,8 +28,8 @@ class Gaussian:
     noise_multiplier: float
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.noise_multiplier) and self.noise_multiplier > 0):
-            raise UsageError("The noise multiplier must be a positive number.")
+        if not _LEAST_NOISE <= self.noise_multiplier <= _MOST_NOISE:
+            raise UsageError(f"A noise multiplier must lie between {_LEAST_NOISE:g} and {_MOST_NOISE:g}.")
 
     def to_json(self) -> Json:
         """The event as JSON."""
@@ -39,8 +44,8 @@ class Pure:
     count: int = 1
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.epsilon) and self.epsilon > 0 and self.count >= 1):
-            raise UsageError("A pure event needs a positive epsilon and a count of at least 1.")
+        if not (math.isfinite(self.epsilon) and self.epsilon > 0 and 1 <= self.count <= MOST_RELEASES):
+            raise UsageError(f"A pure event needs a positive epsilon and a count of 1 to {MOST_RELEASES}.")
 
     def to_json(self) -> Json:
         """The event as JSON."""
@@ -85,8 +90,8 @@ class Poisson:
     of: PrivacyEvent
 
     def __post_init__(self) -> None:
-        if not 0 < self.rate <= 1:
-            raise UsageError("The sampling rate must lie in (0, 1].")
+        if not _LEAST_RATE <= self.rate <= 1:
+            raise UsageError(f"A sampling rate must lie between {_LEAST_RATE:g} and 1.")
 
     def to_json(self) -> Json:
         """The event as JSON."""
@@ -101,8 +106,8 @@ class Repeat:
     of: PrivacyEvent
 
     def __post_init__(self) -> None:
-        if self.count < 1:
-            raise UsageError("A repeated event needs a count of at least 1.")
+        if not 1 <= self.count <= MOST_RELEASES:
+            raise UsageError(f"A repeated event needs a count of 1 to {MOST_RELEASES}.")
 
     def to_json(self) -> Json:
         """The event as JSON."""

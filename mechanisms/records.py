@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -67,11 +66,6 @@ class Dataset:
         """Everything that makes this data set's content, as strings for a keyed digest."""
         for record in self.records:
             yield from (record.text, record.label, record.unit or "")
-
-
-def label_counts(records: tuple[Record, ...]) -> dict[str, int]:
-    """Rows of each label, most frequent first: private until the curator declares it public."""
-    return dict(Counter(record.label for record in records).most_common())
 
 
 @dataclass(frozen=True)

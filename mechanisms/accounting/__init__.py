@@ -1,13 +1,12 @@
 """How much privacy an event costs, how much noise a target needs, and what a data set has spent."""
 
 from mechanisms.accounting.calibration import calibrate_noise
-from mechanisms.accounting.claims import Bounds, Claim, PrivacyTarget, claim
+from mechanisms.accounting.claims import Claim, PrivacyTarget, claim
 from mechanisms.accounting.filter import Cap
 from mechanisms.accounting.ledger import BudgetSnapshot, LedgerRun, PrivacyLedger
 from mechanisms.accounting.normal_form import amplified
 
 __all__ = [
-    "Bounds",
     "BudgetSnapshot",
     "Cap",
     "Claim",

@@ -15,9 +15,7 @@ _LARGEST = 1e7
 _STEP = 1.002
 
 
-def calibrate_noise(
-    event_at: Callable[[float], Composed], target: PrivacyTarget, start: float = 1.0, smallest: float = 1e-3
-) -> float:
+def calibrate_noise(event_at: Callable[[float], Composed], target: PrivacyTarget, smallest: float = 1e-3) -> float:
     """The smallest noise parameter whose run claims at most `target.epsilon` at `target.delta`.
 
     Bisects on the fast accountant's epsilon, which falls as the parameter grows, then confirms with the claim's.
@@ -25,7 +23,6 @@ def calibrate_noise(
     Args:
         event_at: the run's event at a value of the noise parameter.
         target: what the run may cost.
-        start: where to look first.
         smallest: the parameter's lower end, returned where even that meets the target.
 
     Returns:
@@ -40,7 +37,7 @@ def calibrate_noise(
         worst = max(estimate(form, target.delta) for form in undominated(event))
         return math.log(max(worst, 1e-9) / target.epsilon)
 
-    low = high = math.log(start)
+    low = high = 0.0
     while excess(high) > 0:
         low, high = high, high + 1.0
         if high > math.log(_LARGEST):

@@ -134,6 +134,3 @@ def claim(event: Composed, delta: float) -> Claim:
     """
     claims = [_claim_list(form, delta) for form in undominated(event)]
     return max(claims, key=lambda each: each.epsilon)
-
-
-__all__ = ["Bounds", "Claim", "PrivacyTarget", "claim", "estimate", "undominated"]

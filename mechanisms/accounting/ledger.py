@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mechanisms.accounting.claims import Claim, PrivacyTarget
 from mechanisms.accounting.filter import Cap, Spend, Usage, usage
-from mechanisms.errors import BudgetRefused, UsageError
+from mechanisms.errors import BudgetRefused, StudioError, UsageError
 from mechanisms.home import data_folder
 from mechanisms.privacy_events import Composed, PrivacyEvent, from_json
 
@@ -64,7 +64,10 @@ class PrivacyLedger:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._path = (folder or data_folder()) / "ledger.sqlite"
-        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+        try:
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as error:
+            raise UsageError(f"The ledger '{self._path}' cannot be written: check the folder's permissions.") from error
         with self._transaction() as database:
             database.executescript(_SCHEMA)
 
@@ -79,10 +82,9 @@ class PrivacyLedger:
             yield database
             if database.in_transaction:
                 database.execute("COMMIT")
-        except BaseException:
-            if database.in_transaction:
-                database.execute("ROLLBACK")
-            raise
+        except (sqlite3.Error, UnicodeEncodeError) as error:
+            # SQLite rolls back when the connection closes.
+            raise StudioError(f"The ledger '{self._path}' cannot be used ({error}): nothing was released.") from error
         finally:
             database.close()
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from mechanisms.errors import AccountingError
 from mechanisms.privacy_events import ZCDP, Approximate, Gaussian, Poisson, PrivacyEvent, Pure, Repeat
 
+_LARGEST_EXPONENT = 700.0
 _LARGEST_PURE = 100.0
 """Beyond it a pure step promises nothing, and its probabilities leave the range of floating point."""
 
@@ -78,7 +79,8 @@ class NormalForm:
 
 def amplified(epsilon: float, rate: float) -> float:
     """Epsilon of one epsilon-DP release on a Poisson sample: `ln(1 + q (e^epsilon - 1))` (Balle et al. 2018)."""
-    return math.log1p(rate * math.expm1(epsilon))
+    # Beyond the range of exp, epsilon itself is a bound.
+    return math.log1p(rate * math.expm1(epsilon)) if epsilon < _LARGEST_EXPONENT else epsilon
 
 
 def _pure(epsilon: float, steps: int, rate: float) -> tuple[Primitive, int]:

@@ -7,7 +7,14 @@ from typing import Any
 
 from mechanisms.accounting import Claim, PrivacyTarget, claim
 from mechanisms.cli.output import add_json, read, show
-from mechanisms.cli.plan_options import add_plan_options, add_rate_options, composition, mechanism, sampling_plan
+from mechanisms.cli.plan_options import (
+    add_plan_options,
+    add_rate_options,
+    check_transform,
+    composition,
+    mechanism,
+    sampling_plan,
+)
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed
 from mechanisms.sampling import Adjacency, SamplingPlan
@@ -23,16 +30,15 @@ def add_commands(commands: Any) -> None:
     account = commands.add_parser("account", help="epsilon of given noise, or of a demo set")
     account.add_argument("--from", dest="source", metavar="FILE", help="recompute a demo set's claim")
     for parser, run in ((calibrate, _calibrate), (account, _account)):
-        add_plan_options(parser)
+        add_plan_options(parser, delta_required=parser is calibrate)  # a demo set carries its own delta
         add_rate_options(parser)
         add_json(parser)
         parser.set_defaults(run=run)
-    # A demo set carries its own delta.
-    next(action for action in account._actions if action.dest == "delta").required = False
 
 
 def _calibrate(options: argparse.Namespace) -> None:
     plan = sampling_plan(options)
+    check_transform(options)
     target, compose = PrivacyTarget(options.epsilon, options.delta), composition(options, plan)
     calibrated = mechanism(options, plan).calibrate(compose, target)
     event = compose(calibrated.event)
@@ -46,6 +52,7 @@ def _account(options: argparse.Namespace) -> None:
     if options.delta is None:
         raise UsageError("Give --delta, or a demo set with --from FILE.")
     plan = sampling_plan(options)
+    check_transform(options)
     given, compose = mechanism(options, plan, required=True), composition(options, plan)
     event = compose(given.event)
     show(options, _result(given, plan, event, claim(event, PrivacyTarget(1.0, options.delta).delta)))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.cli.output import add_json, progress, read, show
+from mechanisms.errors import UsageError
 from mechanisms.inference.catalogue import EMBEDDED, load_model
 from mechanisms.studio.classify import Classifier
 from mechanisms.studio.csv_file import Mapping, read_table, to_records
@@ -49,6 +50,8 @@ def _query(options: argparse.Namespace) -> None:
 
 def _evaluate(options: argparse.Namespace) -> None:
     demo_set = loads(read(options.demos))
+    if options.limit is not None and options.limit < 1:
+        raise UsageError("--limit must be at least 1.")
     mapping = Mapping(options.text_column, options.label_column)
     rows = to_records(read_table(Path(options.test)), mapping)[: options.limit]
     model = load_model(options.model)

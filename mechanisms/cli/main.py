@@ -25,7 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command.
 
     Returns:
-        0 done, 1 a defect, 2 bad usage or bad input, 3 budget refused, 4 model not available.
+        0 done, 1 a defect, 2 bad usage or bad input, 3 refused by ledger or accountants, 4 model not available,
+        130 interrupted.
     """
     options = parser().parse_args(arguments)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -19,7 +20,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 def show(options: argparse.Namespace, document: Mapping[str, Any]) -> None:
     """Print a result."""
     if options.json:
-        print(json.dumps(document, ensure_ascii=False))
+        print(json.dumps(document, ensure_ascii=False, allow_nan=False))
         return
     width = max(len(key) for key in document)
     for key, value in document.items():
@@ -30,6 +31,17 @@ def show(options: argparse.Namespace, document: Mapping[str, Any]) -> None:
 def progress(message: str) -> None:
     """Tell a person how far it is."""
     print(message, file=sys.stderr, flush=True)
+
+
+def check_writable(path: str) -> None:
+    """Find out before a run that costs something whether its result can be written.
+
+    Raises:
+        UsageError: the place cannot be written.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    if os.path.isdir(path) or not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        raise UsageError(f"Cannot write '{path}': choose another place for --out.")
 
 
 def write(path: str, text: str) -> None:
@@ -55,4 +67,4 @@ def read(path: str) -> str:
         with open(path, encoding="utf-8") as file:
             return file.read()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"Cannot read '{path}'.") from error
+        raise UsageError(f"Cannot read '{path}': give the path of a UTF-8 text file.") from error

@@ -8,7 +8,7 @@ from typing import Any
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.cli.output import add_json, progress, show
 from mechanisms.errors import UsageError
-from mechanisms.steps import mechanism_class, mechanism_names
+from mechanisms.steps import TokenMechanism, mechanism_class, mechanism_names
 from mechanisms.steps.parameters import parameters
 from mechanisms.studio.planner import Option, Task, options, ranked
 
@@ -16,7 +16,7 @@ from mechanisms.studio.planner import Option, Task, options, ranked
 def add_commands(commands: Any) -> None:
     """Register the command."""
     parser = commands.add_parser("plan", help="the most signal for a privacy target and a budget of compute")
-    parser.add_argument("--mechanism", default="gaussian", choices=mechanism_names())
+    parser.add_argument("--mechanism", default="gaussian", choices=_private_mechanisms())
     parser.add_argument("--size", type=int, required=True, metavar="n", help="units of the smallest label, public")
     parser.add_argument("--tokens", type=int, required=True, metavar="T")
     parser.add_argument("--prompt-tokens", type=int, required=True, metavar="P")
@@ -28,6 +28,14 @@ def add_commands(commands: Any) -> None:
     cost.help = "prompt tokens through the model for one demonstration"
     add_json(parser)
     parser.set_defaults(run=_plan)
+
+
+def _private_mechanisms() -> list[str]:
+    return [name for name in mechanism_names() if _has_noise(mechanism_class(name))]
+
+
+def _has_noise(mechanism: type[TokenMechanism]) -> bool:
+    return mechanism.uses_private_rows and mechanism.not_private is None
 
 
 def _plan(arguments: argparse.Namespace) -> None:

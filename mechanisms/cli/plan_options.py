@@ -19,13 +19,15 @@ from mechanisms.steps import (
 from mechanisms.steps.parameters import Parameter, parameters
 
 
-def add_plan_options(parser: argparse.ArgumentParser) -> None:
+def add_plan_options(parser: argparse.ArgumentParser, delta_required: bool = True) -> None:
     """Mechanism and transform with their parameters, scheme, rows, tokens, shots, delta."""
     plan = SamplingPlan()
     group = parser.add_argument_group("plan")
     group.add_argument("--mechanism", default="gaussian", choices=mechanism_names())
     group.add_argument("--transform", default="none", choices=transform_names())
-    group.add_argument("--delta", type=float, required=True, help="failure probability of the claim, well under 1/n")
+    group.add_argument(
+        "--delta", type=float, required=delta_required, help="failure probability of the claim, well under 1/n"
+    )
     group.add_argument("--scheme", default=plan.scheme.value, choices=[s.value for s in Scheme])
     rows = group.add_mutually_exclusive_group()
     rows.add_argument("--unit-rows", action="store_true", help="each sampled unit is a row (default)")
@@ -78,7 +80,7 @@ def sampling_plan(options: argparse.Namespace) -> SamplingPlan:
     return SamplingPlan(
         scheme=Scheme(options.scheme),
         subsets=options.subsets,
-        per_subset=options.per_subset or 1,
+        per_subset=1 if options.per_subset is None else options.per_subset,
         unit_rows=options.per_subset is None,
         tokens=options.tokens,
         shots=options.shots_per_label,
@@ -99,8 +101,9 @@ def mechanism(options: argparse.Namespace, plan: SamplingPlan, required: bool = 
     own, given = list(parameters(chosen)), _given(options)
     _refuse_foreign(options, given)
     # The parameter that calibration solves for comes first; the others have defaults worth keeping.
-    if required and own and own[0].flag not in given:
-        raise UsageError(f"'{options.mechanism}' needs --{own[0].flag}.")
+    if own and required != (own[0].flag in given):
+        wanted = "needs" if required else "is calibrated: leave out"
+        raise UsageError(f"'{options.mechanism}' {wanted} --{own[0].flag}.")
     return chosen(**{each.name: given[each.flag] for each in own if each.flag in given}).for_plan(plan)
 
 
@@ -112,6 +115,19 @@ def transform(options: argparse.Namespace) -> Transform:
     """
     chosen, given = transform_class(options.transform), _given(options)
     return chosen(**{each.name: given[each.flag] for each in parameters(chosen) if each.flag in given})
+
+
+def check_transform(options: argparse.Namespace) -> None:
+    """Refuse a transform that could not run; it changes neither noise nor cost.
+
+    Raises:
+        UsageError: a parameter is out of range, or the mechanism takes no transform.
+    """
+    chosen = mechanism_class(options.mechanism)
+    if transform(options).name != "none" and not chosen.takes_transform:
+        raise UsageError(f"'{options.mechanism}' takes no transform: choose --transform none.")
+    if chosen.not_private:
+        raise UsageError(f"There is nothing to account: '{options.mechanism}' is {chosen.not_private}.")
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
@@ -133,11 +149,16 @@ def composition(options: argparse.Namespace, plan: SamplingPlan) -> Compose:
     Raises:
         UsageError: no rate is given, or two that disagree.
     """
+    if options.size is not None and options.size < 1:
+        raise UsageError("--size must be at least 1.")
+    if options.expected_sample is not None and not options.expected_sample > 0:
+        raise UsageError("--expected-sample must be a positive number.")
     rate = options.rate
     if options.size is not None and rate is None and options.expected_sample is None:
         return lambda event: plan.compose(event, {"each label": options.size}, options.delta)
     if options.size is not None:
-        implied = min(1.0, (options.expected_sample or plan.expected_sample) / options.size)
+        expected = plan.expected_sample if options.expected_sample is None else options.expected_sample
+        implied = min(1.0, expected / options.size)
         if rate is not None and abs(rate - implied) > 1e-9:
             raise UsageError(f"--rate {rate:g} disagrees with --size and --expected-sample, which give {implied:g}.")
         rate = implied

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget
-from mechanisms.cli.output import add_json, progress, show, write
+from mechanisms.cli.output import add_json, check_writable, progress, show, write
 from mechanisms.cli.plan_options import add_plan_options, mechanism, sampling_plan, transform
 from mechanisms.errors import UsageError
 from mechanisms.inference.catalogue import EMBEDDED, load_model
@@ -58,6 +58,8 @@ def _synthesize(options: argparse.Namespace) -> None:
             "Say how large each label is: --sizes counted declares the file's counts public, --sizes A=n,B=n declares "
             "others, --count-epsilon E measures them with noise."
         )
+    if options.out:
+        check_writable(options.out)
     table = read_table(Path(options.csv))
     mapping = Mapping(options.text_column, options.label_column, options.unit_column, options.drop_duplicates)
     dataset = to_dataset(table, mapping, options.name or Path(options.csv).stem, labels)
@@ -66,11 +68,14 @@ def _synthesize(options: argparse.Namespace) -> None:
     for warning in (*table.remarks, *digest_warnings):
         progress(warning)
     seeded = options.test_seed is not None
+    if seeded and options.test_seed < 0:
+        raise UsageError("--test-seed must not be negative.")
     randomness: Randomness = SeededRandomness(options.test_seed) if seeded else SecureRandomness()
-    request = _with_sizes(_request(options, dataset), options, dataset, ledger, randomness).calibrated()
+    request, model = _request(options, dataset), load_model(options.model)
+    request = _with_sizes(request, options, dataset, ledger, randomness).calibrated()
     claimed = request.claim()
     progress(f"epsilon {claimed.epsilon:.4g} (check {claimed.check:.4g}) at delta {claimed.delta:g}")
-    demo_set = _run(dataset, request, ledger, randomness, load_model(options.model))
+    demo_set = _run(dataset, request, ledger, randomness, model)
     if options.out:
         write(options.out, demo_set.dumps())
     if options.json or not options.out:
@@ -113,6 +118,8 @@ def _with_sizes(
     """Measure the sizes where asked to: the last thing before the run, when everything else has been checked."""
     if options.count_epsilon is None:
         return request
+    if options.count_epsilon >= options.epsilon:
+        raise UsageError("--count-epsilon must be smaller than --epsilon: the demonstrations need the rest.")
     measured = measure_sizes(dataset, options.count_epsilon, options.delta, ledger, randomness)
     return request.with_measured_sizes(measured)
 

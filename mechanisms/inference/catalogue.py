@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging
 
@@ -45,7 +47,7 @@ def load_model(name: str = EMBEDDED) -> TransformersModel:
     try:
         model = AutoModelForCausalLM.from_pretrained(source, dtype=best_dtype(device), local_files_only=local)
         tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise ModelUnavailable(
             f"The model '{name}' is not available: give a local folder, a GGUF file, a hub id, or '{EMBEDDED}'."
         ) from error
@@ -61,7 +63,7 @@ def _locate(name: str) -> tuple[str, str]:
         if gguf is None:
             return HUB_ID, "SmolLM2-135M-Instruct"
         return str(converted(gguf)), "SmolLM2-135M-Instruct (Q4_1, dequantised)"
-    path = Path(name).expanduser()
+    path = Path(os.path.expanduser(name))
     if path.is_file():
         return str(converted(path)), path.stem
     return (str(path), path.name) if path.is_dir() else (name, name)

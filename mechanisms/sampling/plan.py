@@ -20,6 +20,7 @@ CAPACITY_SHARE = 1e-3
 
 _LARGEST_SAMPLE = 100_000
 """Keeps every sum on the lattice far inside 64 bits."""
+_LARGEST_SIZE = 10**12
 
 EventOfSteps = Callable[[int, float], PrivacyEvent]
 """(steps, rate) -> the event of `steps` adaptive token steps on one Poisson sample of rate `rate`."""
@@ -48,7 +49,7 @@ class SamplingPlan:
     """Public numbers that fix the sampling of a run.
 
     Attributes:
-        scheme: a new sample for every token, or for every demonstration.
+        scheme: a new sample for every token, for every demonstration, or disjoint batches without any.
         subsets: M. With unit rows the expected number of rows, otherwise their exact number.
         per_subset: N, the expected number of units a row; 1 with unit rows.
         unit_rows: each sampled unit is one row of the batch (add-or-remove changes one row's presence).
@@ -65,8 +66,8 @@ class SamplingPlan:
 
     def __post_init__(self) -> None:
         for name in ("subsets", "per_subset", "tokens", "shots"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name.replace('_', ' ')} must be at least 1.")
+            if not 1 <= getattr(self, name) <= _LARGEST_SAMPLE:
+                raise UsageError(f"{name.replace('_', ' ')} must lie between 1 and {_LARGEST_SAMPLE}.")
         if self.expected_sample > _LARGEST_SAMPLE:
             raise UsageError(f"A sample of more than {_LARGEST_SAMPLE} units is not supported: lower M or N.")
         if self.unit_rows and self.per_subset != 1:
@@ -84,8 +85,8 @@ class SamplingPlan:
 
     def rate(self, size: int) -> float:
         """The sampling rate of a label of declared size `n` units: `q = M N / n`, clipped at 1; disjoint batches: 1."""
-        if size < 1:
-            raise UsageError("A label's declared size must be at least 1.")
+        if not 1 <= size <= _LARGEST_SIZE:
+            raise UsageError(f"A label's declared size must lie between 1 and {_LARGEST_SIZE}.")
         return 1.0 if self.scheme is Scheme.DISJOINT else min(1.0, self.expected_sample / size)
 
     def batches(self, size: int) -> int:

@@ -87,7 +87,7 @@ class BlendedLogits(TokenMechanism):
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
         """See `TokenMechanism.sensitivity`."""
-        return Sensitivity(Norm.RANGE, (2 if unit_rows else 4) * self.clip)
+        return Sensitivity(Norm.RANGE, 2 * self.clip)
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:
         """See `TokenMechanism.aggregate`: 2s times the blended logits, but for a constant, in units of 1 / GRID."""

@@ -86,7 +86,7 @@ class DifferenceClipping(TokenMechanism):
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
         """See `TokenMechanism.sensitivity`."""
-        return Sensitivity(Norm.RANGE, (2 if unit_rows else 4) * self.clip)
+        return Sensitivity(Norm.RANGE, 2 * self.clip)
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:
         """See `TokenMechanism.aggregate`: B times the new logits, but for a constant, in units of 1 / GRID."""

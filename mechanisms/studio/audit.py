@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,15 +14,13 @@ from mechanisms.errors import UsageError
 from mechanisms.noise import Floats, PrefetchedRandomness, Randomness
 from mechanisms.privacy_events import Composed
 from mechanisms.sampling import EventOfSteps, SamplingPlan, Scheme
-from mechanisms.steps import TokenDistributions, TokenMechanism, TokenRelease, mechanism_class
+from mechanisms.steps import TokenDistributions, TokenMechanism, mechanism_class
 
 DELTA = 1e-5
 CONFIDENCE = 0.99
 _PILOT_SHARE = 0.1
 _BACKGROUND = 30
 _CHUNK = 5000
-
-Step = Callable[[Randomness], TokenRelease]
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from mechanisms.studio.content import content_digest
 
 FAILURE_SHARE = 1e-3
 """The part of delta that pays for a measured size that is below the true one."""
+_SMALLEST = 1e-3
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,11 @@ def measure_sizes(
         delta: the run's delta, a part of which is the failure probability.
 
     Raises:
-        UsageError: epsilon is not a positive number.
+        UsageError: epsilon is too small to count anything with.
         BudgetRefused: the data set's cap does not allow it.
     """
-    if not (math.isfinite(epsilon) and epsilon > 0):
-        raise UsageError("The epsilon for counting must be a positive number.")
+    if not (math.isfinite(epsilon) and epsilon >= _SMALLEST):
+        raise UsageError(f"The epsilon for counting must be a number of at least {_SMALLEST:g}.")
     randomness = randomness or SecureRandomness()
     labels = dataset.labels
     failure = FAILURE_SHARE * delta

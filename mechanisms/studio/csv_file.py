@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import codecs
-import csv
 import io
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -16,6 +16,7 @@ from mechanisms.records import Dataset, Record
 
 MAX_BYTES = 512 * 2**20
 _DELIMITERS = ",;\t|"
+_AS_TEXT: dict[str, Any] = {"dtype": str, "keep_default_na": False, "index_col": False}
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _SPREADSHEET = b"PK\x03\x04"
 _UNREADABLE = "This is not a text file: save the table as CSV (UTF-8) and try again."
@@ -43,7 +44,7 @@ def read_table(path: Path) -> Table:
     try:
         size = path.stat().st_size
     except OSError as error:
-        raise DataError(f"The file '{path.name}' cannot be opened.") from error
+        raise DataError(f"The file '{path.name}' cannot be opened: check its path and its permissions.") from error
     if size > MAX_BYTES:
         raise DataError(f"The file is larger than {MAX_BYTES // 2**20} MB: split it.")
     text, remarks = _decode(path)
@@ -59,7 +60,7 @@ def _decode(path: Path) -> tuple[str, tuple[str, ...]]:
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise DataError(f"The file '{path.name}' cannot be read.") from error
+        raise DataError(f"The file '{path.name}' cannot be read: check its permissions.") from error
     if raw.startswith(_SPREADSHEET):
         raise DataError("This is a spreadsheet or an archive: export the sheet as CSV (UTF-8) and try again.")
     if raw.startswith(_UTF16):
@@ -83,21 +84,21 @@ def _delimiter(header: str) -> str:
 
 
 def _parse(text: str) -> pd.DataFrame:
-    header_line = next(line for line in text.splitlines() if line.strip())
-    delimiter = _delimiter(header_line)
-    header = next(csv.reader([header_line], delimiter=delimiter))
-    names = [name.strip() for name in header]
-    if not all(names) or len(set(names)) != len(names):
-        raise DataError("The first line must name every column, each name once.")
+    delimiter = _delimiter(next(line for line in text.splitlines() if line.strip()))
     try:
         with warnings.catch_warnings():
             # pandas only warns where a first row is longer than the header, and cuts it off.
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame = pd.read_csv(io.StringIO(text), sep=delimiter, dtype=str, keep_default_na=False, index_col=False)
+            header = pd.read_csv(io.StringIO(text), header=None, nrows=1, **_AS_TEXT, sep=delimiter)
+            frame = pd.read_csv(io.StringIO(text), **_AS_TEXT, sep=delimiter)
     except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError, ValueError) as error:
         raise DataError(
             "Some row does not fit the header: check for unbalanced quotes, or cells with unquoted separators."
         ) from error
+    # pandas renames columns without a name, or with one that occurs twice: the header itself says so.
+    names = [" ".join(str(name).split()) for name in header.iloc[0]]
+    if not all(names) or len(set(names)) != len(names):
+        raise DataError("The first line must name every column, each name once.")
     frame.columns = pd.Index(names)
     return frame.fillna("")
 

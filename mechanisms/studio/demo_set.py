@@ -123,9 +123,10 @@ def loads(text: str) -> DemoSet:
     """
     try:
         document = json.loads(text)
+        json.dumps(document, ensure_ascii=False).encode()  # lone surrogates could be shown nowhere
+        problem = jsonschema.exceptions.best_match(_validator().iter_errors(document))
     except (ValueError, RecursionError) as error:
-        raise UsageError("This is not a demo set: the file is not JSON.") from error
-    problem = jsonschema.exceptions.best_match(_validator().iter_errors(document))
+        raise UsageError("This is not a demo set: the file is not JSON, or is nested too deeply.") from error
     if problem is not None:
         where = "/".join(str(part) for part in problem.absolute_path) or "the top level"
         raise UsageError(f"This is not a {FORMAT} demo set: {problem.validator} fails at {where}.")
@@ -166,11 +167,19 @@ def recompute(demo_set: DemoSet) -> Claim:
     """Account a demo set's event anew: what its `epsilon` should say.
 
     Sizes that were measured come first and fix the rest, so that their pure event is added, not composed with it.
+
+    Raises:
+        UsageError: sizes are said to be measured, and the event does not show it.
+        AccountingError: the event cannot be bounded.
     """
     certificate = demo_set.certificate
     if MEASURED_SIZES not in certificate.public_inputs:
         return claim(certificate.event, certificate.claim.delta)
-    counting = max(event.epsilon for _, events in certificate.event for event in events if isinstance(event, Pure))
+    first = [events[0] if events else None for _, events in certificate.event]
+    counted = [event.epsilon for event in first if isinstance(event, Pure) and event.count == 1]
+    if len(counted) < len(first):
+        raise UsageError("The demo set says that sizes were measured, but a list does not begin with that event.")
+    counting = max(counted)
     lists = ((name, events[1:]) for name, events in certificate.event)
     written = claim(Composed(certificate.event.per, tuple(lists)), certificate.claim.delta)
     return replace(written, epsilon=written.epsilon + counting, check=written.check + counting)

@@ -35,6 +35,7 @@ class Task:
     def __post_init__(self) -> None:
         if min(self.size, self.tokens, self.prompt_tokens, self.per_subset, self.shots) < 1:
             raise UsageError("Size, tokens, prompt tokens, records a prompt and shots must be at least 1.")
+        SamplingPlan(tokens=self.tokens, shots=self.shots, per_subset=self.per_subset, unit_rows=False).rate(self.size)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ class SynthesisRequest:
         plan: who joins a step.
         mechanism: how a token is released; calibrated for the run by `calibrated`.
         transform: what is done to each private row before the mechanism sees it.
-        target: the (epsilon, delta) that the run may cost; `epsilon` is ignored where the noise is given.
+        target: the (epsilon, delta) that the run may cost.
         sizes: declared upper bound of the units of each label.
         by_user: the unit is all records of one user; labels then compose in sequence.
         candidates: K, how many tokens of the public distribution may be released at a step.

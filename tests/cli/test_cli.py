@@ -91,6 +91,17 @@ def test_a_test_seed_marks_the_export(capsys):
         ("account --noise-multiplier 0.002 --delta 1e-5 --rate 1", 3, "noise"),
         ("account --from nowhere.json", 2, "nowhere.json"),
         ("query nowhere.json text", 2, "nowhere.json"),
+        ("calibrate --epsilon 1 --delta 1e-5 --rate 0.1 --noise-multiplier 50", 2, "leave out"),
+        ("calibrate --epsilon 1 --delta 1e-5 --rate 0.1 --transform pta --alpha 999", 2, "--alpha"),
+        ("calibrate --epsilon 1 --delta 1e-5 --rate 0.1 --clip 3", 2, "--clip"),
+        ("calibrate --epsilon 1 --delta 1e-5 --size 0 --expected-sample 5", 2, "--size"),
+        ("calibrate --epsilon 1 --delta 1e-5 --size 10 --expected-sample 0", 2, "--expected-sample"),
+        ("calibrate --epsilon 1 --delta 1e-5 --rate 0.1 --per-subset 0", 2, "per subset"),
+        (f"calibrate --epsilon 1 --delta 1e-5 --rate 0.1 --tokens {10**400}", 2, "tokens"),
+        (f"account --noise-multiplier 1 --delta 1e-5 --size {10**30}", 2, "size"),
+        ("account --mechanism non-private --delta 1e-5 --rate 0.1", 2, "nothing to account"),
+        (f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 1 --out /nowhere/demos.json", 2, "--out"),
+        (f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 1 --test-seed -1", 2, "--test-seed"),
         ("ledger show nobody", 2, "nobody"),
         (f"synthesize nowhere.csv {COLUMNS} {SMALL} --epsilon 1", 2, "nowhere.csv"),
         (f"synthesize {BANK} --text-column body --label-column topic {SMALL} --epsilon 1", 2, "body"),
@@ -139,3 +150,21 @@ def test_a_plan_ranks_options_within_the_budget(capsys):
     assert signals == sorted(signals, reverse=True)
     assert all(option["prompt_tokens"] <= 600 for option in options)
     assert options[0]["efficient"]
+
+
+def test_nothing_is_charged_where_the_run_could_not_follow(capsys):
+    line = f"synthesize {BANK} {COLUMNS} --labels Cards,Fraud --delta 1e-5 --subsets 6 --tokens 4 --epsilon 1"
+    for rest in ("--count-epsilon 2", "--count-epsilon 0.1 --model no/such-folder/here", "--sizes counted --out /no/x"):
+        assert run(capsys, f"{line} {rest}")[0] in (2, 4)
+    code, out, _ = run(capsys, "ledger export --json")
+    assert code == 0
+    assert json.loads(out)["runs"] == {}
+
+
+def test_a_damaged_ledger_gets_one_line(capsys, data_folder):
+    data_folder.mkdir()
+    (data_folder / "ledger.sqlite").write_bytes(b"no database " * 1000)
+    code, _, err = run(capsys, "ledger show")
+    assert code == 1
+    assert "ledger.sqlite" in err
+    assert "Traceback" not in err

@@ -14,6 +14,7 @@ from mechanisms.records import Dataset, PromptTemplate
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import TokenMechanism, TokenRelease
 from mechanisms.steps.distributions import GRID, lattice_sum
+from mechanisms.steps.mechanism import Norm, Sensitivity
 from mechanisms.studio.request import SynthesisRequest
 from mechanisms.studio.synthesize import synthesize
 
@@ -32,6 +33,9 @@ class Recorder(TokenMechanism):
 
     def signal_to_noise(self, plan):
         return 0.0
+
+    def sensitivity(self, unit_rows):
+        return Sensitivity(Norm.L2, 1.0 if unit_rows else 2**0.5)
 
     def step(self, distributions, randomness):
         self.sums.append(lattice_sum(distributions) / GRID)

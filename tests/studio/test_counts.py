@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,8 @@ from mechanisms.accounting import PrivacyLedger, PrivacyTarget
 from mechanisms.errors import BudgetRefused, UsageError
 from mechanisms.noise import SecureRandomness
 from mechanisms.records import Dataset, Record
+from mechanisms.sampling import SamplingPlan, Scheme
+from mechanisms.steps import mechanism_class
 from mechanisms.studio.counts import measure_sizes
 from mechanisms.studio.demo_set import loads, recompute
 from mechanisms.studio.synthesize import synthesize
@@ -63,6 +66,23 @@ def test_the_claim_covers_counting_and_writing_together():
     assert recompute(loads(last.demo_set.dumps())).epsilon <= certificate.claim.epsilon + 0.01
     assert ledger.snapshot("d", "record").epsilon <= 1.0 + 1e-6
     assert "label sizes measured with noise" in certificate.public_inputs
+
+
+def test_a_pure_mechanism_is_not_mistaken_for_the_counting():
+    ledger = PrivacyLedger()
+    measured = measure_sizes(dataset(), 0.2, 1e-5, ledger)
+    plan = SamplingPlan(Scheme.DISJOINT, subsets=6, tokens=4)
+    chosen = request(mechanism=mechanism_class("noisy-max")(), plan=plan).with_measured_sizes(measured).calibrated()
+    *_, last = synthesize(dataset(), chosen, ToyModel(), ledger)
+    assert recompute(loads(last.demo_set.dumps())).epsilon == pytest.approx(last.demo_set.certificate.claim.epsilon)
+
+
+def test_a_file_that_only_says_that_it_counted_is_refused():
+    *_, last = synthesize(dataset(), request(), ToyModel(), PrivacyLedger())
+    document = last.demo_set.to_json()
+    document["privacy"]["public_inputs"].append("label sizes measured with noise")
+    with pytest.raises(UsageError, match="does not begin"):
+        recompute(loads(json.dumps(document)))
 
 
 def test_counting_may_not_use_up_everything():

@@ -15,6 +15,12 @@ from mechanisms.studio.synthesize import synthesize
 from tests.studio.test_synthesize import dataset, request
 from tests.toy_model import ToyModel
 
+ONE = {"type": "gaussian", "noise_multiplier": 2.0}
+
+
+def nested(depth: int) -> dict:
+    return ONE if depth == 0 else {"type": "repeat", "count": 1, "of": nested(depth - 1)}
+
 
 @pytest.fixture
 def demo_set():
@@ -51,6 +57,10 @@ def test_spend_before_the_run_is_stated():
         (lambda d: d["demonstrations"].append({"text": 3, "label": "a"}), "demonstrations"),
         (lambda d: d["privacy"]["event"]["lists"].update(x=[{"type": "magic"}]), "privacy/event"),
         (lambda d: d["privacy"]["event"].update(lists={}), "list"),
+        (lambda d: d["privacy"]["event"]["lists"].update(x=[nested(400)]), "dpicl-demos/1|nested"),
+        (lambda d: d["privacy"]["event"]["lists"].update(x=[{"type": "repeat", "count": 10**9, "of": ONE}]), "count"),
+        (lambda d: d["privacy"]["parameters"].update(tokens="abc"), "tokens"),
+        (lambda d: d["task"]["labels"].append("\ud800"), "not JSON"),
     ],
 )
 def test_broken_files_are_refused_with_the_place(demo_set, change, message):
