@@ -188,7 +188,7 @@ class PrivacyStep:
     def _accept(self, request: gr.Request) -> dict[Any, Any]:
         session = self._sessions.of(request)
         if session.preview is None:
-            raise UsageError("Wait for the noise to be calibrated.")
+            raise UsageError("No run with these settings yet: change them, or wait until they are calibrated.")
         return {self._nav: steps_value(session, 3)}
 
 
