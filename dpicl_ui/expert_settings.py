@@ -93,12 +93,12 @@ class ExpertSettings:
             2, label="Records in a subset (N)", precision=0, minimum=1, visible=False, elem_id="per-subset"
         )
         self.candidates = gr.Slider(
-            10,
+            4,
             200,
-            50,
+            16,
             step=1,
             label="Candidate tokens (K)",
-            info="Taken from public text alone.",
+            info="The likeliest of public text alone. Few leave noise little to choose from; many let the data say more.",
             elem_id="candidates",
         )
         self.length = gr.Slider(

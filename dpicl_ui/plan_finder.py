@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,6 +29,8 @@ _POINTS = 3
 """How many M are tried for each scheme."""
 _MOST = 6
 """Options to choose from; the curve shows all."""
+_INTERVAL = 0.5
+"""Least seconds between two updates of the page."""
 
 
 @dataclass(frozen=True)
@@ -159,10 +162,15 @@ class PlanFinder:
         now = _now(session, looked)
         yield self.forgotten() | {self.notice: _trying(0), self.find: gr.Button(interactive=False)}
         found: list[Option] = []
+        shown = time.monotonic()
         for option in looked.options():
             found.append(option)
-            shown = plan_figure(ranked(found), now)
-            yield {self.notice: _trying(len(found)), self.plot: gr.Plot(shown, visible=True)}
+            if time.monotonic() - shown > _INTERVAL:
+                shown = time.monotonic()
+                yield {
+                    self.notice: _trying(len(found)),
+                    self.plot: gr.Plot(plan_figure(ranked(found), now), visible=True),
+                }
         if not found:
             raise UsageError("No plan fits: allow more time, a larger epsilon or fewer tokens.")
         if session.dataset is not dataset:  # another one was chosen meanwhile
@@ -171,8 +179,11 @@ class PlanFinder:
         times = (duration(looked.seconds(each, dataset, speed)) for each in session.plans)
         lines = [option_in_words(each, time) for each, time in zip(session.plans, times, strict=True)]
         choices = [(line, number) for number, line in enumerate(lines)]
+        # The page may drop an update that follows another at once, as where every plan was calibrated before.
+        time.sleep(max(0.0, shown + _INTERVAL - time.monotonic()))
         yield {
             self.notice: notice(_found(looked), "info"),
+            self.plot: gr.Plot(plan_figure(ranked(found), now), visible=True),
             self.choice: gr.Radio(choices=choices, value=0, visible=True),
             self.use: gr.Button(visible=True),
         }
