@@ -98,7 +98,7 @@ class ExpertSettings:
             16,
             step=1,
             label="Candidate tokens (K)",
-            info="The likeliest of public text alone. Few leave noise little to choose from; many let the data say more.",
+            info="The likeliest of public text alone. Fewer give noise less to choose from.",
             elem_id="candidates",
         )
         self.length = gr.Slider(
