@@ -16,11 +16,6 @@ def private_tag(words: str = "Only on your screen") -> Tree:
     return el("span.tag.private", words)
 
 
-def public_tag(words: str = "Releasable") -> Tree:
-    """The mark of releasable things."""
-    return el("span.tag.public", words)
-
-
 def preview_table(table: Table) -> list[Tree]:
     """The first rows of a parsed file, cells cut."""
     columns = table.columns[:_COLUMNS]

@@ -58,6 +58,7 @@ def _distribution(primitive: Primitive, interval: float) -> PrivacyLossDistribut
     return _DISTRIBUTIONS[type(primitive)](primitive, interval)
 
 
+@functools.lru_cache(maxsize=512)
 def epsilon(form: NormalForm, delta: float, interval: float = _INTERVAL) -> float:
     """Epsilon at `delta`, discretised pessimistically at `interval` by connected dots (Doroshenko et al. 2022)."""
     total = identity(value_discretization_interval=interval)

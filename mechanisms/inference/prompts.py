@@ -23,7 +23,7 @@ class GenerationPrompt:
     def __init__(
         self, model: LanguageModel, template: PromptTemplate, label: str, max_record_tokens: int, records_per_row: int
     ) -> None:
-        self._model, self._cap, self._records = model, max_record_tokens, records_per_row
+        self._model, self._cap = model, max_record_tokens
         instruction = f"Write one {template.text.lower()} with the given {template.label.lower()}.\n\n"
         self.prefix = model.encode(instruction)
         self.cue = model.encode(f"{template.label}: {label}\n{template.text}:")

@@ -133,11 +133,8 @@ class SynthesisRequest:
 
     def with_measured_sizes(self, measured: MeasuredSizes) -> SynthesisRequest:
         """The same request on sizes that were measured with noise."""
-        inputs = (
-            *(each for each in self.public_inputs if "sizes" not in each and "counts" not in each),
-            MEASURED_SIZES,
-        )
-        return replace(self, sizes=measured.sizes, measured=measured, public_inputs=inputs)
+        kept = (each for each in self.public_inputs if each not in (DECLARED_COUNTS, DECLARED_SIZES))
+        return replace(self, sizes=measured.sizes, measured=measured, public_inputs=(*kept, MEASURED_SIZES))
 
     def capacity(self, label: str) -> int:
         """Rows of the batch for a label."""
