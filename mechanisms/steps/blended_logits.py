@@ -11,12 +11,12 @@ import numpy as np
 from mechanisms.accounting import PrivacyTarget, calibrate_noise
 from mechanisms.errors import UsageError
 from mechanisms.noise import Floats, Integers, Randomness
+from mechanisms.parameters import parameter, validate
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.sampling import Compose, SamplingPlan
 from mechanisms.steps.bounded_range import CLOSED_WITH_SUBSETS, bounded_range_event
 from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, to_lattice
 from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
-from mechanisms.steps.parameters import parameter, validate
 
 _GUMBEL_DEVIATION = math.pi / math.sqrt(6)
 

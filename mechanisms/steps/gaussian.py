@@ -8,12 +8,12 @@ from typing import ClassVar
 
 from mechanisms.accounting import PrivacyTarget, calibrate_noise
 from mechanisms.noise import Integers, Randomness
+from mechanisms.parameters import parameter, validate
 from mechanisms.privacy_events import Gaussian, Poisson, PrivacyEvent
 from mechanisms.sampling import Compose, SamplingPlan, sensitivity
 from mechanisms.steps.decoding import choose
 from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, lattice_sum
 from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
-from mechanisms.steps.parameters import parameter, validate
 
 
 @dataclass(frozen=True)

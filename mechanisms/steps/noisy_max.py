@@ -10,11 +10,11 @@ import numpy as np
 
 from mechanisms.accounting import PrivacyTarget, calibrate_noise
 from mechanisms.noise import Integers, Randomness
+from mechanisms.parameters import parameter, validate
 from mechanisms.privacy_events import Poisson, PrivacyEvent, Pure
 from mechanisms.sampling import Compose, SamplingPlan
 from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, to_lattice
 from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
-from mechanisms.steps.parameters import parameter, validate
 
 _LARGEST_EPSILON = 50.0
 

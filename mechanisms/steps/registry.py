@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from mechanisms.errors import UsageError
-from mechanisms.steps.discovery import defined
+from mechanisms.discovery import defined, pick
 from mechanisms.steps.mechanism import TokenMechanism
 
 
@@ -22,9 +21,7 @@ def mechanism_class(name: str) -> type[TokenMechanism]:
     Raises:
         UsageError: there is none.
     """
-    if name not in _registered():
-        raise UsageError(f"There is no mechanism '{name}': choose one of {', '.join(mechanism_names())}.")
-    return _registered()[name]
+    return pick(_registered(), name, "mechanism", mechanism_names())
 
 
 def _registered() -> dict[str, type[TokenMechanism]]:

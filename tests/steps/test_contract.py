@@ -12,11 +12,11 @@ from mechanisms.accounting import PrivacyTarget, claim, rdp
 from mechanisms.accounting.normal_form import normal_form
 from mechanisms.errors import AccountingError, UsageError
 from mechanisms.noise import SeededRandomness
+from mechanisms.parameters import parameters
 from mechanisms.privacy_events import from_json
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class, mechanism_names, transform_class, transform_names
 from mechanisms.steps.mechanism import Norm
-from mechanisms.steps.parameters import parameters
 from tests.steps.inputs import CANDIDATES, Noiseless, a_step, neighbours, public_rows, rows
 
 NAMES = mechanism_names()

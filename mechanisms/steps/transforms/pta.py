@@ -10,8 +10,8 @@ from scipy.special import log_softmax, softmax
 
 from mechanisms.errors import UsageError
 from mechanisms.noise import Floats, Integers
+from mechanisms.parameters import parameter, switch, validate
 from mechanisms.steps.distributions import TokenDistributions
-from mechanisms.steps.parameters import parameter, switch, validate
 from mechanisms.steps.transforms.transform import Transform
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from mechanisms.errors import UsageError
-from mechanisms.steps.discovery import defined
+from mechanisms.discovery import defined, pick
 from mechanisms.steps.transforms.transform import Transform
 
 
@@ -18,9 +17,7 @@ def transform_class(name: str) -> type[Transform]:
     Raises:
         UsageError: there is none.
     """
-    if name not in _registered():
-        raise UsageError(f"There is no transform '{name}': choose one of {', '.join(transform_names())}.")
-    return _registered()[name]
+    return pick(_registered(), name, "transform", transform_names())
 
 
 def _registered() -> dict[str, type[Transform]]:
