@@ -18,12 +18,15 @@ class ToySession:
         seed = int.from_bytes(hashlib.sha256(bytes(tokens)).digest()[:8], "big")
         return np.random.default_rng(seed).normal(size=VOCABULARY) * self.sharpness
 
-    def logits(self, columns=None):
-        logits = np.stack([self._row(row) for row in self.rows])
+    def logits(self, columns=None, rows=slice(None)):
+        logits = np.stack([self._row(row) for row in self.rows[rows]])
         return logits if columns is None else logits[:, columns]
 
-    def advance(self, token: int) -> None:
-        self.rows = [[*row, token] for row in self.rows]
+    def advance(self, tokens) -> None:
+        self.rows = [[*row, token] for row, token in zip(self.rows, tokens, strict=True)]
+
+    def keep(self, rows) -> None:
+        self.rows = [self.rows[i] for i in rows]
 
     def score(self, continuation):
         total = np.zeros(len(self.rows))
@@ -41,11 +44,15 @@ class ToyModel:
 
     name, sha256 = "toy", "0" * 64
     stop_tokens = frozenset({10})
+    turn: tuple[list[int], list[int]] = ([], [])
 
-    def __init__(self, sharpness: float = 4.0) -> None:
-        self.sharpness = sharpness
+    def __init__(self, sharpness: float = 4.0, busy: int = 1) -> None:
+        self.sharpness, self.busy = sharpness, busy
         self.opened: list[tuple[int, int, int]] = []
         """(rows, length, room) of every session: what must be public."""
+
+    def rows_at_once(self, computed: int, held: int) -> int:
+        return max(1, self.busy // computed)
 
     def encode(self, text: str) -> list[int]:
         return list(text.encode("ascii", "replace"))

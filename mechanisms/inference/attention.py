@@ -6,11 +6,12 @@ that share a key head are stacked along the query axis, so that keys and values 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from transformers import AttentionInterface
-from transformers.masking_utils import AttentionMaskInterface, eager_mask
+from transformers.masking_utils import AttentionMaskInterface, eager_mask, remap_positions_for_packed_sequence
 
 NAME = "row-independent"
 
@@ -39,18 +40,32 @@ def row_independent_attention(
     scale = scaling if scaling is not None else width**-0.5
     softcap = kwargs.get("softcap")
     stacked = query.reshape(rows, key_heads, groups * positions, width)
-    weights = torch.matmul(stacked, key.transpose(2, 3)).float() * scale
+    weights = torch.matmul(stacked, key.transpose(2, 3)).float().mul_(scale)
     if softcap is not None:
         weights = torch.tanh(weights / softcap) * softcap
     if attention_mask is not None:
         mask = attention_mask.float().expand(rows, 1, positions, -1)
-        weights = (weights.view(rows, key_heads, groups, positions, -1) + mask[:, :, None]).view_as(weights)
+        weights.view(rows, key_heads, groups, positions, -1).add_(mask[:, :, None])
     weights = torch.softmax(weights, dim=-1).to(query.dtype)
     output = torch.matmul(weights, value).view(rows, heads, positions, -1)
     return output.transpose(1, 2).contiguous(), None
 
 
+def mask_by_position(
+    mask_function: Callable[..., torch.Tensor], attention_mask: torch.Tensor | None = None, **kwargs: Any
+) -> torch.Tensor:
+    """The additive mask in the form that transformers calls, with distances between tokens instead of between slots.
+
+    A sliding window would otherwise count the padding between a public prefix and a short row.
+    """
+    if attention_mask is not None:
+        positions = attention_mask.long().cumsum(-1) - 1
+        mask_function = remap_positions_for_packed_sequence(mask_function, positions)
+    mask: torch.Tensor = eager_mask(mask_function=mask_function, attention_mask=attention_mask, **kwargs)
+    return mask
+
+
 def register() -> None:
     """Make the attention known to transformers under `NAME`."""
     AttentionInterface.register(NAME, row_independent_attention)
-    AttentionMaskInterface.register(NAME, eager_mask)
+    AttentionMaskInterface.register(NAME, mask_by_position)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -22,6 +23,11 @@ class _Layer(CacheLayerMixin):  # type: ignore[misc]
         self.keys = key_states.new_zeros((rows, heads, self.capacity, key_states.shape[-1]))
         self.values = value_states.new_zeros((rows, heads, self.capacity, value_states.shape[-1]))
         self.is_initialized = True
+
+    def share(self, source: _Layer, rows: slice) -> None:
+        """Hold some rows of another layer, in its memory."""
+        self.keys, self.values, self.filled = source.keys[rows], source.values[rows], source.filled
+        self.dtype, self.device, self.is_initialized = source.dtype, source.device, True
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
@@ -50,18 +56,38 @@ class GrowingCache(Cache):  # type: ignore[misc]
     def __init__(self, layers: int, capacity: int) -> None:
         super().__init__(layers=[_Layer(capacity) for _ in range(layers)])
 
-    def rewind(self, length: int) -> None:
-        """Forget every position from `length` on."""
+    def fill(self, length: int) -> None:
+        """Say how many positions count: fewer than before forgets the rest, more takes in what parts have written."""
         for layer in self.layers:
             layer.filled = length
+
+    def part(self, rows: slice) -> GrowingCache:
+        """Some of the rows, in the same memory; what it fills has to be told to this cache (`fill`)."""
+        part = GrowingCache(len(self.layers), self.layers[0].capacity)
+        for source, target in zip(self.layers, part.layers, strict=True):
+            target.share(source, rows)
+        return part
 
     def expanded(self, rows: int, capacity: int) -> GrowingCache:
         """This one-row cache, copied for `rows` rows and a larger capacity."""
         copy = GrowingCache(len(self.layers), capacity)
         for source, target in zip(self.layers, copy.layers, strict=True):
-            if source.filled:
-                target.update(
-                    source.keys[:, :, : source.filled].expand(rows, -1, -1, -1),
-                    source.values[:, :, : source.filled].expand(rows, -1, -1, -1),
-                )
+            target.update(
+                source.keys[:, :, : source.filled].expand(rows, -1, -1, -1),
+                source.values[:, :, : source.filled].expand(rows, -1, -1, -1),
+            )
         return copy
+
+    @classmethod
+    def gathered(cls, caches: Sequence[GrowingCache], places: Sequence[tuple[int, int]]) -> GrowingCache:
+        """Rows of several caches of one shape, as a cache; a place is (cache, row)."""
+        filled = caches[0].get_seq_length()
+        result = cls(len(caches[0].layers), caches[0].layers[0].capacity)
+        for number, layer in enumerate(result.layers):
+            sources = [cache.layers[number] for cache in caches]
+            keys, values = (
+                torch.stack([getattr(sources[i], name)[j, :, :filled] for i, j in places])
+                for name in ("keys", "values")
+            )
+            layer.update(keys, values)
+        return result

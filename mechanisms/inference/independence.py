@@ -47,10 +47,13 @@ def refuse_by_test(model: LanguageModel) -> None:
     row, short, full = words[:9], words[:1], words
     seen = []
     for rows, place in (([row, short, short, short], 0), ([full, full, row, short], 2), ([full, row, full, full], 1)):
-        session = model.open(words[:4], rows, len(words), 1)
-        session.advance(words[5])
-        seen.append(session.logits()[place])
-    if not all(np.array_equal(each, seen[0]) for each in seen):
+        session = model.open(words[:4], rows, len(words), 2)
+        session.advance([words[5]] * len(rows))
+        whole, some = session.logits()[place], session.logits(np.arange(9))[place]
+        session.keep([place, (place + 1) % len(rows)])
+        session.advance([words[6]] * 2)
+        seen.append((whole, some, session.logits(np.arange(9))[0]))
+    if not all(np.array_equal(a, b) for each in seen for a, b in zip(each, seen[0], strict=True)):
         raise ModelUnavailable(
             "On this device the model's result for a row depends on the other rows, which breaks the privacy proof. "
             "Use another model, or the CPU."

@@ -13,12 +13,16 @@ Tokens = Sequence[int]
 class Session(Protocol):
     """A batch of rows in the model, at its last position; shapes depend on public numbers alone."""
 
-    def logits(self, columns: Integers | None = None) -> Floats:
+    def logits(self, columns: Integers | None = None, rows: slice = slice(None)) -> Floats:
         """Next-token logits, shape (rows, vocabulary) or (rows, len(columns)); may hold non-finite values."""
         ...
 
-    def advance(self, token: int) -> None:
-        """Append the same released token to every row."""
+    def advance(self, tokens: Tokens) -> None:
+        """Append one released token to each row; as many tokens as rows."""
+        ...
+
+    def keep(self, rows: Sequence[int]) -> None:
+        """Go on with these rows alone, at least one, in this order."""
         ...
 
     def score(self, continuation: Tokens) -> Floats:
@@ -33,6 +37,18 @@ class LanguageModel(Protocol):
     sha256: str
     stop_tokens: frozenset[int]
     """Tokens that end a demonstration: end of text, and every token that holds a line break."""
+
+    turn: tuple[list[int], list[int]]
+    """Tokens before and after what a user says, by the model's chat template; both empty where it has none."""
+
+    def rows_at_once(self, computed: int, held: int) -> int:
+        """How many rows a batch should have, at least one: as many as keep the device busy, and fit in its memory.
+
+        Args:
+            computed: positions of a row that one step computes.
+            held: positions of a row that the session holds in the end.
+        """
+        ...
 
     def encode(self, text: str) -> list[int]:
         """Tokens of a piece of text, without special tokens."""

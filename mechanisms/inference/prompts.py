@@ -1,4 +1,7 @@
-"""Prompts as tokens: pieces are encoded one by one, so that where one ends never depends on what follows."""
+"""Prompts as tokens: pieces are encoded one by one, so that where one ends never depends on what follows.
+
+Chat models get the prompt as what the user says, in their own template, and the cue as the beginning of their answer.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,18 @@ from collections.abc import Sequence
 from mechanisms.inference.language_model import LanguageModel
 from mechanisms.records import Demonstration, PromptTemplate
 
+_CHARACTERS = 64
+"""Characters of a token at most, as far as a cap on tokens is concerned."""
+
 
 def one_line(text: str) -> str:
     """Text on one line: a line break ends a demonstration."""
     return " ".join(text.split())
+
+
+def first_tokens(model: LanguageModel, text: str, cap: int) -> list[int]:
+    """The first `cap` tokens of a text on one line. Its far end is cut first: no text may take long to encode."""
+    return model.encode(" " + one_line(text[: _CHARACTERS * cap]))[:cap]
 
 
 class GenerationPrompt:
@@ -18,6 +29,11 @@ class GenerationPrompt:
 
     Private prompt: instruction, the row's records, cue. Public prompt: instruction, cue. Each record is cut at
     `max_record_tokens`, each row at `records_per_row` whole records, so every row fits in the public `length`.
+
+    Attributes:
+        prefix: tokens that all rows share.
+        cue: the end of every row; the whole public row.
+        length: positions of a private row.
     """
 
     def __init__(
@@ -25,10 +41,12 @@ class GenerationPrompt:
     ) -> None:
         self._model, self._cap = model, max_record_tokens
         instruction = f"Write one {template.text.lower()} with the given {template.label.lower()}.\n\n"
-        self.prefix = model.encode(instruction)
-        self.cue = model.encode(f"{template.label}: {label}\n{template.text}:")
+        before, after = model.turn
+        self.prefix = [*before, *model.encode(instruction)]
+        self._head = model.encode(f"{template.label}: {label}\n{template.text}:")
+        self.cue = [*after, *self._head]
         self._gap = model.encode("\n\n")
-        block = len(self.cue) + max_record_tokens + len(self._gap)
+        block = len(self._head) + max_record_tokens + len(self._gap)
         self.length = records_per_row * block + len(self.cue)
 
     def row(self, texts: Sequence[str]) -> list[int]:
@@ -36,8 +54,8 @@ class GenerationPrompt:
         budget = self.length - len(self.cue)
         tokens: list[int] = []
         for text in texts:
-            record = self._model.encode(" " + one_line(text))[: self._cap]
-            tokens += [*self.cue, *record, *self._gap]
+            record = first_tokens(self._model, text, self._cap)
+            tokens += [*self._head, *record, *self._gap]
         return tokens[:budget] + self.cue
 
 
@@ -53,14 +71,15 @@ class QueryPrompt:
     ) -> None:
         self._model, self._template, self._cap = model, template, max_query_tokens
         shown = [f"{template.text}: {one_line(d.text)}\n{template.label}: {d.label}\n\n" for d in demonstrations]
-        self.prefix = model.encode(f"{template.instruction}\n\n" + "".join(shown))
+        before, after = model.turn
+        self.prefix = [*before, *model.encode(f"{template.instruction}\n\n" + "".join(shown))]
         self._head = model.encode(f"{template.text}:")
-        self._tail = model.encode(f"\n{template.label}:")
+        self._tail = [*after, *model.encode(f"{template.label}:")] if after else model.encode(f"\n{template.label}:")
         self.length = len(self._head) + max_query_tokens + len(self._tail)
 
     def row(self, query: str) -> list[int]:
         """The query's own tokens, cut at the public cap."""
-        body = self._model.encode(" " + one_line(query))[: self._cap]
+        body = first_tokens(self._model, query, self._cap)
         return [*self._head, *body, *self._tail]
 
     def label(self, label: str) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,14 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from mechanisms.errors import UsageError
 from mechanisms.inference import attention
+from mechanisms.inference.allocator import keep_freed_memory
 from mechanisms.inference.cache import GrowingCache
+from mechanisms.inference.chunk import Chunk
+from mechanisms.inference.device_room import DeviceRoom
 from mechanisms.inference.language_model import Tokens
+from mechanisms.inference.output_head import OutputHead
 from mechanisms.noise import Floats, Integers
 
-ROWS_PER_CHUNK = 64
 _PREFIXES_KEPT = 8
 _UNKNOWN_CONTEXT = 2**31
 
@@ -38,7 +42,15 @@ def best_dtype(device: torch.device) -> torch.dtype:
 class TransformersModel:
     """See `LanguageModel`. One session may be used at a time by one thread."""
 
-    def __init__(self, name: str, sha256: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    def __init__(
+        self,
+        name: str,
+        sha256: str,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        chat: bool = True,
+    ) -> None:
+        keep_freed_memory()
         attention.register()
         model.set_attn_implementation(attention.NAME)
         self.name, self.sha256 = name, sha256
@@ -48,7 +60,25 @@ class TransformersModel:
         self.layers: int = text_config.num_hidden_layers
         self.context: int = getattr(text_config, "max_position_embeddings", None) or _UNKNOWN_CONTEXT
         self.stop_tokens = self._stop_tokens()
+        self.turn = self._turn() if chat and tokenizer.chat_template else ([], [])
+        self.head = OutputHead(model)
+        self.room = DeviceRoom.of(model)
         self._prefixes: dict[tuple[int, ...], GrowingCache] = {}
+
+    def rows_at_once(self, computed: int, held: int) -> int:
+        """See `LanguageModel.rows_at_once`."""
+        return self.room.rows_at_once(computed, held)
+
+    def _turn(self) -> tuple[list[int], list[int]]:
+        mark = "<<message>>"
+        message = [{"role": "user", "content": mark}]
+        whole = self.tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
+        before, after = whole.split(mark)
+        return self._special(before), self._special(after)
+
+    def _special(self, text: str) -> list[int]:
+        # Public text of the template alone: here the spelling of a special token means the token.
+        return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _stop_tokens(self) -> frozenset[int]:
         ends = self.model.generation_config.eos_token_id
@@ -76,9 +106,18 @@ class TransformersModel:
 
     def open(self, prefix: Tokens, rows: Sequence[Tokens], length: int, room: int) -> TransformersSession:
         """See `LanguageModel.open`."""
+        return TransformersSession(self, self.started(prefix), rows, length, room)
+
+    def started(self, prefix: Tokens) -> list[int]:
+        """The prefix behind the tokens that start every text of the model; unchanged where it has them already."""
+        start = self._start if not prefix or list(prefix[: len(self._start)]) != self._start else []
+        return [*start, *prefix]
+
+    @cached_property
+    def _start(self) -> list[int]:
+        # What the tokenizer puts in front of every text; a chat template may bring it along.
         bos = self.tokenizer.bos_token_id
-        start = [bos] if bos is not None and self.tokenizer("")["input_ids"] == [bos] else []
-        return TransformersSession(self, [*start, *prefix], rows, length, room)
+        return [bos] if bos is not None and self.tokenizer("")["input_ids"][:1] == [bos] else []
 
 
 class TransformersSession:
@@ -89,94 +128,113 @@ class TransformersSession:
     ) -> None:
         if any(len(row) > length for row in rows) or length < 1:
             raise ValueError("every row must fit in the session's public length")
-        if len(prefix) + length + room > owner.context:
+        held = len(prefix) + length + room
+        if held > owner.context:
             raise UsageError(
-                f"A prompt of {len(prefix) + length + room} tokens does not fit in the model's context of "
-                f"{owner.context}: lower the tokens of a record, the records of a row, or the tokens to write."
+                f"A prompt of {held} tokens does not fit in the model's context of {owner.context}: lower the tokens "
+                "of a record, the records of a row, or the tokens to write."
             )
-        self._model, self._device, self._layers = owner.model, owner.model.device, owner.layers
-        self._count = len(rows)
-        chunks = math.ceil(len(rows) / ROWS_PER_CHUNK)
-        per_chunk = math.ceil(len(rows) / chunks)
+        owner.room.check(len(rows), held)
+        self._device, self._layers, self._head, self._room = owner.model.device, owner.layers, owner.head, owner.room
+        self._count, self._limit = len(rows), owner.room.chunk(length, held)
+        chunks, per_chunk = layout(len(rows), self._limit, owner.room.in_a_pass(length))
         # Empty rows fill the last chunk, so that every chunk runs the same kernels.
         padded = [*rows, *([()] * (chunks * per_chunk - len(rows)))]
-        capacity = len(prefix) + length + room
         with torch.inference_mode():
             shared = owner.prefix_cache(tuple(prefix), self._compute_prefix)
             self._chunks = [
-                _Chunk(shared.expanded(per_chunk, capacity), padded[i : i + per_chunk], len(prefix), length)
+                Chunk.of(shared.expanded(per_chunk, held), padded[i : i + per_chunk], len(prefix), length)
                 for i in range(0, len(padded), per_chunk)
             ]
-            self._logits = [self._forward(c.cache, c.tokens, c.mask) for c in self._chunks]
+            self._features = self._step()
 
     def _compute_prefix(self, prefix: tuple[int, ...]) -> GrowingCache:
-        cache = GrowingCache(self._layers, max(1, len(prefix)))
-        if prefix:
-            self._forward(cache, torch.tensor([prefix]), torch.ones((1, len(prefix)), dtype=torch.long))
+        # Without a prefix, any token tells the shapes of keys and values, and is forgotten.
+        tokens = torch.tensor([prefix or (0,)])
+        cache = GrowingCache(self._layers, tokens.shape[1])
+        self._pass(Chunk(cache, tokens, torch.ones_like(tokens)), keep=1)
+        cache.fill(len(prefix))
         return cache
 
-    def _forward(self, cache: GrowingCache, tokens: torch.Tensor, mask: torch.Tensor, keep: int = 1) -> torch.Tensor:
-        positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, -tokens.shape[1] :]
-        output = self._model(
-            input_ids=tokens.to(self._device),
-            attention_mask=mask.to(self._device),
+    def _step(self) -> torch.Tensor:
+        return torch.cat([self._forward(chunk) for chunk in self._chunks])
+
+    def _forward(self, chunk: Chunk, keep: int = 1) -> torch.Tensor:
+        size = self._room.slices(chunk.rows, chunk.tokens.shape[1])
+        parts = [self._pass(chunk.part(slice(i, i + size)), keep) for i in range(0, chunk.rows, size)]
+        chunk.cache.fill(chunk.mask.shape[1])
+        return torch.cat(parts)
+
+    def _pass(self, chunk: Chunk, keep: int) -> torch.Tensor:
+        positions = (chunk.mask.cumsum(-1) - 1).clamp(min=0)[:, -chunk.tokens.shape[1] :]
+        return self._head.features(
+            keep,
+            input_ids=chunk.tokens.to(self._device),
+            attention_mask=chunk.mask.to(self._device),
             position_ids=positions.to(self._device),
-            past_key_values=cache,
+            past_key_values=chunk.cache,
             use_cache=True,
-            logits_to_keep=keep,
         )
-        logits: torch.Tensor = output.logits[:, -keep:]
-        return logits
 
-    def logits(self, columns: Integers | None = None) -> Floats:
+    def logits(self, columns: Integers | None = None, rows: slice = slice(None)) -> Floats:
         """See `Session.logits`."""
-        parts = [logits[:, -1] for logits in self._logits]
-        if columns is not None:
-            chosen = torch.from_numpy(columns).to(self._device)
-            parts = [part[:, chosen] for part in parts]
-        return np.concatenate([part.double().cpu().numpy() for part in parts])[: self._count]
-
-    def advance(self, token: int) -> None:
-        """See `Session.advance`."""
         with torch.inference_mode():
-            for chunk in self._chunks:
-                chunk.append([token])
-            self._logits = [self._forward(c.cache, c.tokens, c.mask) for c in self._chunks]
+            chosen = None if columns is None else torch.from_numpy(columns).to(self._device)
+            logits = self._head.logits(self._features[: self._count][rows], chosen)[:, -1]
+            return np.asarray(logits.double().cpu().numpy())
+
+    def advance(self, tokens: Tokens) -> None:
+        """See `Session.advance`."""
+        filled = torch.zeros((len(self._chunks), self._chunks[0].rows), dtype=torch.long)
+        filled.view(-1)[: self._count] = torch.tensor(tokens)
+        with torch.inference_mode():
+            for chunk, column in zip(self._chunks, filled, strict=True):
+                chunk.append(column[:, None])
+            self._features = self._step()
+
+    def keep(self, rows: Sequence[int]) -> None:
+        """See `Session.keep`."""
+        with torch.inference_mode():
+            chunks, per_chunk = layout(len(rows), self._limit)
+            # Repetitions of the first row fill the last chunk.
+            padded = [*rows, *([rows[0]] * (chunks * per_chunk - len(rows)))]
+            self._features = self._features[padded]
+            parts = [padded[i : i + per_chunk] for i in range(0, len(padded), per_chunk)]
+            self._chunks, self._count = [Chunk.gathered(self._chunks, part) for part in parts], len(rows)
 
     def score(self, continuation: Tokens) -> Floats:
         """See `Session.score`."""
+        rows = self._chunks[0].rows
         with torch.inference_mode():
-            parts = [self._score(c, first, continuation) for c, first in zip(self._chunks, self._logits, strict=True)]
+            parts = [
+                self._score(chunk, self._features[i * rows : (i + 1) * rows], continuation)
+                for i, chunk in enumerate(self._chunks)
+            ]
         return np.concatenate(parts)[: self._count]
 
-    def _score(self, chunk: _Chunk, first: torch.Tensor, continuation: Tokens) -> Floats:
-        logits = first[:, -1:]
+    def _score(self, chunk: Chunk, first: torch.Tensor, continuation: Tokens) -> Floats:
+        features = first
         if len(continuation) > 1:
             length, tokens, mask = chunk.cache.get_seq_length(), chunk.tokens, chunk.mask
-            chunk.append(continuation[:-1])
-            rest = self._forward(chunk.cache, chunk.tokens, chunk.mask, keep=len(continuation) - 1)
-            logits = torch.cat([logits, rest], dim=1)
-            chunk.cache.rewind(length)
+            chunk.append(torch.tensor([list(continuation[:-1])]).expand(chunk.rows, -1))
+            features = torch.cat([features, self._forward(chunk, keep=len(continuation) - 1)], dim=1)
+            chunk.cache.fill(length)
             chunk.tokens, chunk.mask = tokens, mask
-        logs = torch.log_softmax(logits.double(), dim=-1)
+        logs = torch.log_softmax(self._head.logits(features).double(), dim=-1)
         targets = torch.tensor(list(continuation), device=logs.device).expand(logs.shape[0], -1)
         return np.asarray(logs.gather(2, targets[..., None]).sum((1, 2)).cpu().numpy())
 
 
-class _Chunk:
-    """Rows that go through the model together: their cache, the tokens to feed next, and what they may attend to."""
+def layout(rows: int, limit: int, in_a_pass: int | None = None) -> tuple[int, int]:
+    """Number of chunks, and rows of each, all of one shape, which splits into passes of one shape.
 
-    def __init__(self, cache: GrowingCache, rows: Sequence[Tokens], prefix: int, length: int) -> None:
-        self.cache = cache
-        self.tokens = torch.zeros((len(rows), length), dtype=torch.long)
-        self.mask = torch.zeros((len(rows), prefix + length), dtype=torch.long)
-        self.mask[:, :prefix] = 1
-        for i, row in enumerate(rows):
-            if len(row):
-                self.tokens[i, -len(row) :] = torch.tensor(list(row))
-                self.mask[i, -len(row) :] = 1
-
-    def append(self, tokens: Tokens) -> None:
-        rows = len(self.mask)
-        self.tokens = torch.tensor([list(tokens)]).expand(rows, -1)
-        self.mask = torch.cat([self.mask, torch.ones((rows, len(tokens)), dtype=torch.long)], dim=1)
+    Args:
+        rows: to be computed; the chunks have room for a few more.
+        limit: rows of a chunk at most.
+        in_a_pass: rows of a forward pass at most; None where a chunk is one pass.
+    """
+    chunks = math.ceil(rows / limit)
+    per_chunk = math.ceil(rows / chunks)
+    if in_a_pass is None or per_chunk <= in_a_pass:
+        return chunks, per_chunk
+    return chunks, min(math.ceil(per_chunk / size) * size for size in range(in_a_pass, in_a_pass // 2, -1))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from mechanisms.errors import ModelUnavailable
+from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import GenerationPrompt
 from mechanisms.inference.catalogue import EMBEDDED, available_models, load_model
 from mechanisms.inference.embedded import gguf_in_wheel
-from mechanisms.inference.transformers_model import ROWS_PER_CHUNK
+from mechanisms.inference.transformers_model import TransformersModel
 from mechanisms.records import PromptTemplate
 
 
@@ -25,7 +27,7 @@ def rows(embedded_model):
 def logits_of(model, rows, room=4, steps=()):
     session = model.open(model.encode("Write a message.\n\n"), rows, 24, room)
     for token in steps:
-        session.advance(token)
+        session.advance([token] * len(rows))
     return session.logits()
 
 
@@ -39,10 +41,15 @@ def test_a_row_is_bitwise_independent_of_the_others_and_of_its_place(embedded_mo
 
 
 def test_a_row_is_bitwise_independent_of_its_chunk_and_of_the_thread_count(embedded_model, rows):
-    many = [rows[i % len(rows)] for i in range(2 * ROWS_PER_CHUNK)]
+    many = [rows[i % len(rows)] for i in range(5 * len(rows))]
     whole = logits_of(embedded_model, many)
     for i in range(len(rows)):
         assert (whole[i :: len(rows)] == whole[i]).all()
+    assert np.array_equal(whole[: len(rows)], logits_of(embedded_model, rows))
+    little = copy.copy(embedded_model)
+    little.room = replace(embedded_model.room, free=2**26)
+    assert 1 < little.room.chunk(24, 40) < len(many) < embedded_model.room.chunk(24, 40)
+    assert np.array_equal(logits_of(little, many), whole)
     threads = torch.get_num_threads()
     try:
         torch.set_num_threads(1)
@@ -56,7 +63,6 @@ def test_a_session_equals_the_plain_forward_pass(embedded_model, rows):
     from transformers import AutoModelForCausalLM
 
     from mechanisms.inference.embedded import converted
-    from mechanisms.inference.transformers_model import TransformersModel
 
     folder = converted(gguf_in_wheel())
     plain = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
@@ -80,14 +86,51 @@ def test_scores_are_sums_of_log_probabilities_and_leave_the_session_alone(embedd
     for token in continuation:
         logits = session.logits()
         total += logits[:, token] - np.log(np.exp(logits).sum(axis=1))
-        session.advance(token)
+        session.advance([token] * len(total))
     assert score == pytest.approx(total, abs=0.2)  # bfloat16
 
 
 def test_columns_are_columns(embedded_model, rows):
     session = embedded_model.open([], rows, 24, 0)
     columns = np.array([5, 400, 3])
-    assert np.array_equal(session.logits(columns), session.logits()[:, columns])
+    assert session.logits(columns) == pytest.approx(session.logits()[:, columns], abs=0.13)  # bfloat16 beside float32
+    assert np.array_equal(session.logits(columns, slice(2, 4)), session.logits(columns)[2:4])
+
+
+def test_each_row_goes_its_own_way_and_rows_can_be_dropped(embedded_model, rows):
+    """To the bit, although the chunks that are left have another shape."""
+    ways, many = np.random.default_rng(7).integers(200, 40_000, (3, 100)), [rows[i % len(rows)] for i in range(100)]
+    whole = embedded_model.open([7], many, 24, 8)
+    dropped = embedded_model.open([7], many, 24, 8)
+    for way in ways[:2]:
+        whole.advance(way.tolist())
+        dropped.advance(way.tolist())
+    kept = [99, 3, 5, 64, 65, 0]
+    dropped.keep(kept)
+    assert np.array_equal(dropped.score([300, 301]), whole.score([300, 301])[kept])
+    whole.advance(ways[2].tolist())
+    dropped.advance(ways[2][kept].tolist())
+    assert np.array_equal(dropped.logits(), whole.logits()[kept])
+    assert not np.array_equal(whole.logits()[3], whole.logits()[9])
+
+
+def test_a_batch_that_cannot_fit_says_so(embedded_model):
+    with pytest.raises(UsageError, match="GiB"):
+        embedded_model.open([], [()] * 10**7, 64, 100)
+
+
+def test_a_chat_model_speaks_through_its_template(embedded_model):
+    """Around the same words as transformers' own rendering, and nothing a text spells can end the user's turn."""
+    tokenizer = embedded_model.tokenizer
+    chat = TransformersModel("chat", "0", embedded_model.model, tokenizer)
+    prompt = GenerationPrompt(chat, PromptTemplate("Classify.", "Message", "Topic"), "Cards", 16, 1)
+    message = "Write one message with the given topic.\n\n"
+    own = tokenizer.apply_chat_template([{"role": "user", "content": message}], add_generation_prompt=True)["input_ids"]
+    answer = chat.encode("Topic: Cards\nMessage:")
+    assert [*prompt.prefix, *prompt.cue] == [*own, *answer]
+    [end] = tokenizer("<|im_end|>", add_special_tokens=False)["input_ids"]
+    assert prompt.row(["<|im_end|>"]).count(end) == 1
+    assert embedded_model.turn == ([], [])
 
 
 def test_stop_tokens_end_a_line_or_the_text(embedded_model):
@@ -126,4 +169,4 @@ def test_models_that_are_not_here_say_so(tmp_path):
 
 
 def test_the_embedded_model_is_listed():
-    assert [each.name for each in available_models() if each.available] == [EMBEDDED]
+    assert EMBEDDED in [each.name for each in available_models() if each.available]

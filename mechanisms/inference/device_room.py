@@ -1,0 +1,104 @@
+"""How many rows a device holds and computes at once, from its memory alone, so that shapes stay public."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+import torch
+
+from mechanisms.errors import UsageError
+
+_BUSY = {"cpu": 128}
+_BUSY_ACCELERATOR = 4096
+"""Positions of a step that keep a device busy: more rows than that no longer come nearly free (docs/engine.md)."""
+_CHUNK = {"cpu": 256}
+_CHUNK_ACCELERATOR = 1024
+_PASS = {"cpu": 1536}
+_PASS_ACCELERATOR = 2**16
+"""Positions of one forward pass. On a CPU more of them fall out of its caches, and each costs half as much again."""
+_SHARE_OF_A_CHUNK = 8
+"""One part in eight of the free memory is for what a chunk computes; the rest is for keys and values."""
+
+
+@dataclass(frozen=True)
+class DeviceRoom:
+    """What fits, for one model on one device.
+
+    Attributes:
+        device: its type, as torch names it.
+        free: bytes for keys, values and what a pass computes.
+        cache_bytes: bytes of keys and values for one position of one row.
+        width, inner, heads: of the hidden states, of the feed-forward layer, of the attention.
+        item: bytes of a number.
+    """
+
+    device: str
+    free: int
+    cache_bytes: int
+    width: int
+    inner: int
+    heads: int
+    item: int
+
+    @classmethod
+    def of(cls, model: Any) -> DeviceRoom:
+        """Measure the room beside a loaded model."""
+        config, device = model.config.get_text_config(), model.device
+        item = torch.finfo(model.dtype).bits // 8
+        heads = config.num_attention_heads
+        key_heads = getattr(config, "num_key_value_heads", None) or heads
+        head_width = getattr(config, "head_dim", None) or config.hidden_size // heads
+        return cls(
+            device=device.type,
+            free=_free(device),
+            cache_bytes=2 * config.num_hidden_layers * key_heads * head_width * item,
+            width=config.hidden_size,
+            inner=getattr(config, "intermediate_size", None) or 4 * config.hidden_size,
+            heads=heads,
+            item=item,
+        )
+
+    def chunk(self, computed: int, held: int) -> int:
+        """Rows that go through the model together when each computes and attends to so many positions."""
+        scores = self.heads * computed * held * (8 + self.item)
+        states = computed * (3 * self.inner + 6 * self.width) * self.item
+        fitting = self.free // _SHARE_OF_A_CHUNK // (scores + states)
+        return max(1, min(fitting, _CHUNK.get(self.device, _CHUNK_ACCELERATOR)))
+
+    def in_a_pass(self, computed: int) -> int:
+        """Rows of one forward pass at most, when each computes so many positions."""
+        return max(1, _PASS.get(self.device, _PASS_ACCELERATOR) // computed)
+
+    def slices(self, rows: int, computed: int) -> int:
+        """Rows of one forward pass over a chunk: a divisor of `rows`, so that every pass has the same shape."""
+        return next(size for size in range(min(self.in_a_pass(computed), rows), 0, -1) if rows % size == 0)
+
+    def rows_at_once(self, computed: int, held: int) -> int:
+        """See `LanguageModel.rows_at_once`."""
+        busy = _BUSY.get(self.device, _BUSY_ACCELERATOR) // computed
+        return max(1, min(busy, self._holdable(held)))
+
+    def _holdable(self, held: int) -> int:
+        return self.free * (_SHARE_OF_A_CHUNK - 1) // _SHARE_OF_A_CHUNK // (held * self.cache_bytes)
+
+    def check(self, rows: int, held: int) -> None:
+        """Refuse a batch that cannot fit.
+
+        Raises:
+            UsageError: its keys and values are larger than the device's free memory.
+        """
+        if rows > self._holdable(held):
+            needed = rows * held * self.cache_bytes / 2**30
+            raise UsageError(
+                f"A batch of {rows} rows of {held} tokens needs {needed:.1f} GiB, and "
+                f"{self.free / 2**30:.1f} are there for it: lower the expected rows, or the tokens of a prompt."
+            )
+
+
+def _free(device: torch.device) -> int:
+    """Memory of an accelerator that the weights leave; of a CPU a fixed part, since its memory also holds the data."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    return int(psutil.virtual_memory().total * 3 // 5)

@@ -1,0 +1,30 @@
+"""An embedder without a model: words at pseudo-random places of the sphere, so that texts that share words are near."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from mechanisms.queries import similarity
+
+
+def _word(word: str, dimensions: int) -> np.ndarray:
+    seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
+    return np.random.default_rng(seed).normal(size=dimensions)
+
+
+class ToyEmbedder:
+    """See `mechanisms.inference.Embedder`."""
+
+    name = "toy"
+
+    def __init__(self, dimensions: int = 16) -> None:
+        self.dimensions = dimensions
+
+    def embed(self, texts):
+        sums = [
+            sum((_word(w, self.dimensions) for w in text.split()), np.full(self.dimensions, 1e-9)) for text in texts
+        ]
+        vectors = np.array(sums, dtype=np.float32).reshape(-1, self.dimensions)
+        return similarity.on_grid(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
