@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mechanisms.errors import DataError, UsageError
+
+Cells = NDArray[np.object_]
+"""One column: a string, or None, for each row."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -21,7 +28,61 @@ class Record:
     unit: str | None = None
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
+class Columns(Sequence[Record]):
+    """Rows held as three columns of one length: a `Record` is made where it is read, so a million rows stay cheap."""
+
+    texts: Cells
+    labels: Cells
+    units: Cells
+
+    @classmethod
+    def of(cls, records: Sequence[Record]) -> Columns:
+        """The columns of some records."""
+        if isinstance(records, Columns):
+            return records
+        rows = [(record.text, record.label, record.unit) for record in records]
+        return cls(*np.array(rows, dtype=object).reshape(-1, 3).T)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+    @overload
+    def __getitem__(self, index: slice) -> Columns: ...
+    def __getitem__(self, index: int | slice) -> Record | Columns:
+        if isinstance(index, slice):
+            return Columns(self.texts[index], self.labels[index], self.units[index])
+        return Record(self.texts[index], self.labels[index], self.units[index])
+
+    def __iter__(self) -> Iterator[Record]:
+        return map(Record, self.texts, self.labels, self.units)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class _Units(Sequence[tuple[Record, ...]]):
+    """Units as positions: unit i has the rows `rows[starts[i]:starts[i + 1]]`."""
+
+    records: Columns
+    rows: NDArray[np.int64]
+    starts: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[Record, ...]: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[tuple[Record, ...], ...]: ...
+    def __getitem__(self, index: int | slice) -> tuple[Record, ...] | tuple[tuple[Record, ...], ...]:
+        chosen = range(len(self))[index]
+        if isinstance(chosen, range):
+            return tuple(self[i] for i in chosen)
+        return tuple(self.records[row] for row in self.rows[self.starts[chosen] : self.starts[chosen + 1]])
+
+
+@dataclass(frozen=True, repr=False, eq=False)
 class Dataset:
     """A private data set under a public label set; records with other labels do not take part.
 
@@ -34,13 +95,13 @@ class Dataset:
 
     name: str
     labels: tuple[str, ...]
-    records: tuple[Record, ...]
+    records: Sequence[Record]
     by_user: bool = False
 
     def __post_init__(self) -> None:
         if len(set(self.labels)) != len(self.labels) or not all(self.labels):
             raise UsageError("Labels must be distinct and not empty.")
-        if self.by_user and any(record.unit is None for record in self.records):
+        if self.by_user and any(unit is None for unit in self._columns.units):
             raise DataError("Every row needs a user id when the privacy unit is the user.")
 
     @property
@@ -49,14 +110,22 @@ class Dataset:
         return "user" if self.by_user else "record"
 
     @cached_property
-    def units(self) -> Mapping[str, tuple[tuple[Record, ...], ...]]:
+    def _columns(self) -> Columns:
+        return Columns.of(self.records)
+
+    @cached_property
+    def units(self) -> Mapping[str, Sequence[tuple[Record, ...]]]:
         """For each public label the units that have it, each as its records of that label."""
-        grouped: dict[str, dict[object, list[Record]]] = {label: {} for label in self.labels}
-        for position, record in enumerate(self.records):
-            if record.label in grouped:
-                unit = record.unit if self.by_user else position
-                grouped[record.label].setdefault(unit, []).append(record)
-        return {label: tuple(tuple(records) for records in units.values()) for label, units in grouped.items()}
+        columns = self._columns
+        of_label = _codes(columns.labels, {label: i for i, label in enumerate(self.labels)})
+        return {label: self._grouped(np.flatnonzero(of_label == i)) for i, label in enumerate(self.labels)}
+
+    def _grouped(self, rows: NDArray[np.int64]) -> _Units:
+        if not self.by_user:
+            return _Units(self._columns, rows, np.arange(len(rows) + 1))
+        users = self._columns.units[rows]
+        owner = _codes(users, {user: i for i, user in enumerate(dict.fromkeys(users))})
+        return _Units(self._columns, rows[np.argsort(owner, kind="stable")], np.append(0, np.bincount(owner).cumsum()))
 
     def counted_sizes(self) -> dict[str, int]:
         """Units of each label as counted in the data: public only if the curator declares it so."""
@@ -64,8 +133,14 @@ class Dataset:
 
     def content(self) -> Iterator[str]:
         """Everything that makes this data set's content, as strings for a keyed digest."""
-        for record in self.records:
-            yield from (record.text, record.label, record.unit or "")
+        columns = self._columns
+        for text, label, unit in zip(columns.texts, columns.labels, columns.units, strict=True):
+            yield from (text, label, unit or "")
+
+
+def _codes(cells: Cells, codes: Mapping[str, int]) -> NDArray[np.int64]:
+    """Each cell's code; -1 where it has none."""
+    return np.fromiter((codes.get(cell, -1) for cell in cells), np.int64, len(cells))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from mechanisms.accounting.calibration import calibrate_noise
 from mechanisms.accounting.claims import Claim, PrivacyTarget, claim
 from mechanisms.accounting.filter import Cap
+from mechanisms.accounting.individual_filter import IndividualFilter, Reservation, reserve
 from mechanisms.accounting.ledger import BudgetSnapshot, LedgerRun, PrivacyLedger
 from mechanisms.accounting.normal_form import amplified
 
@@ -10,10 +11,13 @@ __all__ = [
     "BudgetSnapshot",
     "Cap",
     "Claim",
+    "IndividualFilter",
     "LedgerRun",
     "PrivacyLedger",
     "PrivacyTarget",
+    "Reservation",
     "amplified",
     "calibrate_noise",
     "claim",
+    "reserve",
 ]

@@ -1,6 +1,7 @@
 """The persistent ledger: what every named data set has spent, charged before each release.
 
-It holds no private text, length or count: names chosen by the curator, keyed digests, public events and claims.
+It holds no private text or length: names chosen by the curator, keyed digests, public events and claims, and which
+keyed digests have paid for private answers, whose number stays on this machine.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ CREATE TABLE IF NOT EXISTS runs (
     id INTEGER PRIMARY KEY, name TEXT, unit TEXT, started TEXT, mechanism TEXT,
     epsilon REAL, delta REAL, event TEXT, status TEXT);
 CREATE TABLE IF NOT EXISTS charges (run INTEGER, list TEXT, event TEXT);
+CREATE TABLE IF NOT EXISTS reservations (
+    run INTEGER PRIMARY KEY, digest TEXT, terms TEXT, queries INTEGER, asked INTEGER);
+CREATE TABLE IF NOT EXISTS paid (run INTEGER, unit TEXT, answers INTEGER, PRIMARY KEY (run, unit)) WITHOUT ROWID;
 """
 
 
@@ -68,11 +72,12 @@ class PrivacyLedger:
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
         except OSError as error:
             raise UsageError(f"The ledger '{self._path}' cannot be written: check the folder's permissions.") from error
-        with self._transaction() as database:
+        with self.transaction() as database:
             database.executescript(_SCHEMA)
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """The database, locked for writing: what is written is durable when the block ends, or undone if it raises."""
         # One connection a transaction: the app's handlers run in many threads.
         database = sqlite3.connect(self._path, timeout=30, isolation_level=None)
         try:
@@ -90,7 +95,7 @@ class PrivacyLedger:
 
     def recognise(self, name: str, digest: str) -> list[str]:
         """Warnings about a data set's content: edited since the last run under this name, or known under another."""
-        with self._transaction() as database:
+        with self.transaction() as database:
             own = {row[0] for row in database.execute("SELECT digest FROM contents WHERE name = ?", (name,))}
             query = "SELECT DISTINCT name FROM contents WHERE digest = ? AND name <> ?"
             others = [row[0] for row in database.execute(query, (digest, name))]
@@ -107,7 +112,7 @@ class PrivacyLedger:
 
     def snapshot(self, name: str, unit: str) -> BudgetSnapshot:
         """What `name` has spent at the given privacy unit; zero for a name that is new."""
-        with self._transaction() as database:
+        with self.transaction() as database:
             return self._snapshot(database, name, unit)
 
     def _snapshot(self, database: sqlite3.Connection, name: str, unit: str) -> BudgetSnapshot:
@@ -143,19 +148,19 @@ class PrivacyLedger:
         Raises:
             UsageError: more than the new cap has been spent already.
         """
-        with self._transaction() as database:
+        with self.transaction() as database:
             if not usage(self._spends(database, name, unit), cap).allowed:
                 raise UsageError(f"'{name}' has already spent more than that cap: choose a larger one.")
             database.execute("INSERT INTO caps VALUES (?, ?, ?, ?, ?)", (name, unit, cap.epsilon, cap.delta, _now()))
 
     def mark_shown(self, name: str) -> None:
         """Remember that clean values of a data set were on a screen: later choices are no longer independent of it."""
-        with self._transaction() as database:
+        with self.transaction() as database:
             database.execute("INSERT OR IGNORE INTO shown VALUES (?)", (name,))
 
     def was_shown(self, name: str) -> bool:
         """Whether clean values of a data set were ever on a screen."""
-        with self._transaction() as database:
+        with self.transaction() as database:
             return database.execute("SELECT 1 FROM shown WHERE name = ?", (name,)).fetchone() is not None
 
     def begin(self, name: str, unit: str, digest: str, mechanism: str, event: Composed, claimed: Claim) -> LedgerRun:
@@ -172,55 +177,74 @@ class PrivacyLedger:
             BudgetRefused: the run would exceed the data set's cap, or the data set was used at another privacy unit,
                 whose runs do not add up with this one's.
         """
+        with self.transaction() as database:
+            return self.admit(database, name, unit, digest, mechanism, event, claimed)
+
+    def admit(
+        self,
+        database: sqlite3.Connection,
+        name: str,
+        unit: str,
+        digest: str,
+        mechanism: str,
+        event: Composed,
+        claimed: Claim,
+    ) -> LedgerRun:
+        """`begin` inside a transaction that writes more than the run."""
         planned = Spend(claimed.epsilon, claimed.delta, dict(event))
-        with self._transaction() as database:
-            query = "SELECT DISTINCT unit FROM runs WHERE name = ? AND unit <> ?"
-            if other := database.execute(query, (name, unit)).fetchone():
-                raise BudgetRefused(
-                    f"'{name}' has runs that protect each {other[0]}, which do not add up with runs that protect "
-                    f"each {unit}. Keep the unit; a name of its own is right only for other people's data."
-                )
-            before = self._snapshot(database, name, unit)
-            after = usage([*self._spends(database, name, unit), planned], before.cap)
-            if not after.allowed:
-                raise BudgetRefused(_refusal(before, claimed, after))
-            if not database.execute("SELECT 1 FROM caps WHERE name = ? AND unit = ?", (name, unit)).fetchone():
-                cap = (name, unit, before.cap.epsilon, before.cap.delta, _now())
-                database.execute("INSERT INTO caps VALUES (?, ?, ?, ?, ?)", cap)
-            database.execute("INSERT OR IGNORE INTO contents VALUES (?, ?)", (name, digest))
-            cursor = database.execute(
-                "INSERT INTO runs (name, unit, started, mechanism, epsilon, delta, event, status) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, 'running')",
-                (name, unit, _now(), mechanism, claimed.epsilon, claimed.delta, json.dumps(event.to_json())),
+        query = "SELECT DISTINCT unit FROM runs WHERE name = ? AND unit <> ?"
+        if other := database.execute(query, (name, unit)).fetchone():
+            raise BudgetRefused(
+                f"'{name}' has runs that protect each {other[0]}, which do not add up with runs that protect "
+                f"each {unit}. Keep the unit; a name of its own is right only for other people's data."
             )
-            return LedgerRun(self, int(cursor.lastrowid or 0), before)
+        before = self._snapshot(database, name, unit)
+        after = usage([*self._spends(database, name, unit), planned], before.cap)
+        if not after.allowed:
+            raise BudgetRefused(_refusal(before, claimed, after))
+        if not database.execute("SELECT 1 FROM caps WHERE name = ? AND unit = ?", (name, unit)).fetchone():
+            cap = (name, unit, before.cap.epsilon, before.cap.delta, _now())
+            database.execute("INSERT INTO caps VALUES (?, ?, ?, ?, ?)", cap)
+        database.execute("INSERT OR IGNORE INTO contents VALUES (?, ?)", (name, digest))
+        cursor = database.execute(
+            "INSERT INTO runs (name, unit, started, mechanism, epsilon, delta, event, status) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, 'running')",
+            (name, unit, _now(), mechanism, claimed.epsilon, claimed.delta, json.dumps(event.to_json())),
+        )
+        return LedgerRun(self, int(cursor.lastrowid or 0), before)
+
+    def spend_all(self, database: sqlite3.Connection, run: LedgerRun, event: Composed) -> None:
+        """Charge a run whole and close it, inside a transaction that writes more than that."""
+        charges = [(run.number, name, _dump(name, events)) for name, events in event]
+        database.executemany("INSERT INTO charges VALUES (?, ?, ?)", charges)
+        database.execute("UPDATE runs SET status = 'finished' WHERE id = ?", (run.number,))
 
     def charge(self, run: int, list_name: str, events: tuple[PrivacyEvent, ...]) -> None:
         """Write a charge to disk; returns only when it is durable."""
-        with self._transaction() as database:
+        with self.transaction() as database:
             database.execute("INSERT INTO charges VALUES (?, ?, ?)", (run, list_name, _dump(list_name, events)))
 
     def finish(self, run: int) -> None:
         """Close a run: from here on it costs what was charged."""
-        with self._transaction() as database:
+        with self.transaction() as database:
             database.execute("UPDATE runs SET status = 'finished' WHERE id = ?", (run,))
 
     def names(self) -> list[tuple[str, str]]:
         """Every (data set, unit) that the ledger knows."""
-        with self._transaction() as database:
+        with self.transaction() as database:
             return list(database.execute("SELECT DISTINCT name, unit FROM caps ORDER BY name, unit"))
 
     def caps(self, name: str) -> list[dict[str, object]]:
         """Every cap that a data set has had, oldest first: a promise holds only if it was made before the runs."""
         columns = ("unit", "epsilon", "delta", "since")
-        with self._transaction() as database:
+        with self.transaction() as database:
             query = f"SELECT {', '.join(columns)} FROM caps WHERE name = ? ORDER BY rowid"
             return [dict(zip(columns, row, strict=True)) for row in database.execute(query, (name,))]
 
     def history(self, name: str) -> list[dict[str, object]]:
         """The runs on a data set, oldest first, as plain values for display and export."""
         columns = ("started", "unit", "mechanism", "epsilon", "delta", "status", "event")
-        with self._transaction() as database:
+        with self.transaction() as database:
             query = f"SELECT {', '.join(columns)} FROM runs WHERE name = ? ORDER BY id"
             rows = [dict(zip(columns, row, strict=True)) for row in database.execute(query, (name,))]
         return [row | {"event": json.loads(str(row["event"]))} for row in rows]

@@ -32,13 +32,28 @@ def epsilon(form: NormalForm, delta: float) -> Bounds:
     rho = _rho(form)
     if rho == 0:
         return Bounds(0.0, 0.0)
+    found = _converted(rho, delta)
+    return Bounds(found, found)
 
+
+def _converted(rho: float, delta: float) -> float:
     def at(log_excess: float) -> float:
         order = 1 + math.exp(log_excess)
         return rdp.to_epsilon(rho * order, order, delta)
 
     found = minimize_scalar(at, bounds=(math.log(1e-3), math.log(1e6)), method="bounded", options={"xatol": 1e-9})
-    return Bounds(float(found.fun), float(found.fun))
+    return float(found.fun)
+
+
+def largest_rho(epsilon: float, delta: float) -> float:
+    """The largest rho, within a relative 1e-9, whose epsilon at `delta` is at most the given one."""
+    low, high = 0.0, epsilon
+    while _converted(high, delta) <= epsilon:
+        low, high = high, 2 * high
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if _converted(middle, delta) <= epsilon else (low, middle)
+    return low
 
 
 def check(form: NormalForm, delta: float) -> float:

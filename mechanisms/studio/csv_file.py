@@ -5,17 +5,20 @@ from __future__ import annotations
 import codecs
 import io
 import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+import numpy as np
 import pandas as pd
 
 from mechanisms.errors import DataError
-from mechanisms.records import Dataset, Record
+from mechanisms.records import Columns, Dataset
 
 MAX_BYTES = 512 * 2**20
 _DELIMITERS = ",;\t|"
+_BLOCK = 2**20
 _AS_TEXT: dict[str, Any] = {"dtype": str, "keep_default_na": False, "index_col": False}
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _SPREADSHEET = b"PK\x03\x04"
@@ -47,50 +50,76 @@ def read_table(path: Path) -> Table:
         raise DataError(f"The file '{path.name}' cannot be opened: check its path and its permissions.") from error
     if size > MAX_BYTES:
         raise DataError(f"The file is larger than {MAX_BYTES // 2**20} MB: split it.")
-    text, remarks = _decode(path)
-    if not text.strip():
-        raise DataError("The file is empty: it needs a header line and one row for each record.")
-    frame = _parse(text)
+    try:
+        opened = _opener(path)
+        with opened() as file:
+            encoding, remarks = _encoding(file)
+        frame = _parse(opened, encoding)
+    except OSError as error:
+        raise DataError(f"The file '{path.name}' cannot be read: check its permissions.") from error
     if frame.empty:
         raise DataError("The file has a header line but no rows.")
     return Table(frame, remarks)
 
 
-def _decode(path: Path) -> tuple[str, tuple[str, ...]]:
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"The file '{path.name}' cannot be read: check its permissions.") from error
-    if raw.startswith(_SPREADSHEET):
+def _opener(path: Path) -> Callable[[], BinaryIO]:
+    """Opens the file at its start, as often as needed: it is read block by block, and never held beside its cells."""
+    if path.is_file():
+        return lambda: path.open("rb")
+    piped = path.read_bytes()
+    return lambda: io.BytesIO(piped)
+
+
+def _encoding(file: BinaryIO) -> tuple[str, tuple[str, ...]]:
+    """The encoding that the whole file is valid in, and remarks on it."""
+    start = file.read(4)
+    if start.startswith(_SPREADSHEET):
         raise DataError("This is a spreadsheet or an archive: export the sheet as CSV (UTF-8) and try again.")
-    if raw.startswith(_UTF16):
-        try:
-            return raw.decode("utf-16"), ("Read as UTF-16.",)
-        except UnicodeDecodeError as error:
-            raise DataError(_UNREADABLE) from error
-    if b"\x00" in raw:
+    if start.startswith(_UTF16):
+        if not _decodes(file, "utf-16"):
+            raise DataError(_UNREADABLE)
+        return "utf-16", ("Read as UTF-16.",)
+    if any(b"\x00" in block for block in _blocks(file)):
         raise DataError(_UNREADABLE)
+    if _decodes(file, "utf-8"):
+        return "utf-8", ()
+    if _decodes(file, "cp1252"):
+        return "cp1252", ("Not UTF-8: read as Windows-1252. Check accented letters below.",)
+    raise DataError(_UNREADABLE)
+
+
+def _blocks(file: BinaryIO) -> Iterator[bytes]:
+    file.seek(0)
+    return iter(lambda: file.read(_BLOCK), b"")
+
+
+def _decodes(file: BinaryIO, encoding: str) -> bool:
     try:
-        return raw.decode("utf-8-sig"), ()
+        for _ in codecs.iterdecode(_blocks(file), encoding):
+            pass
     except UnicodeDecodeError:
-        try:
-            return raw.decode("cp1252"), ("Not UTF-8: read as Windows-1252. Check accented letters below.",)
-        except UnicodeDecodeError as error:
-            raise DataError(_UNREADABLE) from error
+        return False
+    return True
 
 
-def _delimiter(header: str) -> str:
+def _delimiter(opened: Callable[[], BinaryIO], encoding: str) -> str:
+    # pandas reads plain UTF-8 fastest, and drops a BOM itself; here the codec does.
+    with io.TextIOWrapper(opened(), "utf-8-sig" if encoding == "utf-8" else encoding, newline="") as text:
+        start = next((block for block in iter(lambda: text.read(_BLOCK), "") if block.strip()), "")
+    header = next((line for line in start.splitlines() if line.strip()), None)
+    if header is None:
+        raise DataError("The file is empty: it needs a header line and one row for each record.")
     return max(_DELIMITERS, key=lambda mark: (header.count(mark), -_DELIMITERS.index(mark)))
 
 
-def _parse(text: str) -> pd.DataFrame:
-    delimiter = _delimiter(next(line for line in text.splitlines() if line.strip()))
+def _parse(opened: Callable[[], BinaryIO], encoding: str) -> pd.DataFrame:
+    delimiter = _delimiter(opened, encoding)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), opened() as first, opened() as whole:
             # pandas only warns where a first row is longer than the header, and cuts it off.
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            header = pd.read_csv(io.StringIO(text), header=None, nrows=1, **_AS_TEXT, sep=delimiter)
-            frame = pd.read_csv(io.StringIO(text), **_AS_TEXT, sep=delimiter)
+            header = pd.read_csv(first, header=None, nrows=1, **_AS_TEXT, sep=delimiter, encoding=encoding)
+            frame = pd.read_csv(whole, **_AS_TEXT, sep=delimiter, encoding=encoding)
     except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError, ValueError) as error:
         raise DataError(
             "Some row does not fit the header: check for unbalanced quotes, or cells with unquoted separators."
@@ -147,12 +176,13 @@ def _mapped(table: Table, mapping: Mapping) -> pd.DataFrame:
     frame = pd.DataFrame({"text": table.frame[mapping.text], "label": table.frame[mapping.label].str.strip()})
     # With a user column a row repeats another only if it is the same user's: otherwise removing one user would bring
     # back rows of others.
-    frame["unit"] = table.frame[mapping.unit].str.strip() if mapping.unit else ""
+    frame["unit"] = table.frame[mapping.unit].str.strip() if mapping.unit else None
     return frame
 
 
 def _usable(frame: pd.DataFrame, mapping: Mapping) -> pd.DataFrame:
-    keep = (frame["text"].str.strip() != "") & (frame["label"] != "")
+    blank = np.array([not text or text.isspace() for text in frame["text"]], dtype=np.bool_)
+    keep = ~blank & (frame["label"] != "")
     if mapping.unit:
         keep &= frame["unit"] != ""
     frame = frame[keep]
@@ -190,15 +220,14 @@ def inspect(table: Table, mapping: Mapping) -> Inspection:
     return Inspection(counts, tuple(problems), fatal, duplicates)
 
 
-def to_records(table: Table, mapping: Mapping) -> tuple[Record, ...]:
+def to_records(table: Table, mapping: Mapping) -> Columns:
     """The usable rows of a mapped file.
 
     Raises:
         DataError: a column is missing or chosen twice.
     """
     usable = _usable(_mapped(table, mapping), mapping)
-    columns = zip(usable["text"], usable["label"], usable["unit"], strict=True)
-    return tuple(Record(text, label, unit or None) for text, label, unit in columns)
+    return Columns(*(usable[name].to_numpy(dtype=object) for name in ("text", "label", "unit")))
 
 
 def to_dataset(table: Table, mapping: Mapping, name: str, labels: tuple[str, ...]) -> Dataset:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import random
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from mechanisms.errors import DataError
+from mechanisms.home import keyed_digest
+from mechanisms.records import Dataset, Record
+from mechanisms.studio.content import content_digest
 from mechanisms.studio.csv_file import Mapping, guess_columns, inspect, read_table, to_dataset
 from mechanisms.studio.examples import EXAMPLES
 
@@ -70,6 +75,24 @@ def test_a_missing_file_gets_one_line(tmp_path):
         read_table(tmp_path / "nowhere.csv")
 
 
+def test_a_pipe_can_be_read(tmp_path):
+    path = tmp_path / "data.csv"
+    os.mkfifo(path)
+    with ThreadPoolExecutor() as pool:
+        writing = pool.submit(path.write_bytes, content().encode())
+        assert len(read_table(path).frame) == len(ROWS)
+        writing.result()
+
+
+def test_what_stands_behind_the_first_block_counts(tmp_path):
+    padding = "x" * 3_000_000
+    table = read_table(written(tmp_path, f"{chr(10) * 2_000_000}text;label\n{padding};a\né;b\n".encode("cp1252")))
+    assert table.columns == ["text", "label"]
+    assert list(table.frame["text"]) == [padding, "é"]
+    with pytest.raises(DataError, match="not a text file"):
+        read_table(written(tmp_path, f"text,label\n{padding},a\n\x00,b\n".encode()))
+
+
 def test_problems_are_collected_and_shown(tmp_path):
     raw = b"text,label,who\nx,a,1\nx,a,2\n,b,3\ny,,4\nz,b,\n"
     table = read_table(written(tmp_path, raw))
@@ -99,6 +122,39 @@ def test_units_group_records_of_one_label(tmp_path):
     assert dataset.by_user
     assert dataset.counted_sizes() == {"a": 2, "b": 1}
     assert to_dataset(table, Mapping("text", "label"), "d", ("a", "c")).counted_sizes() == {"a": 3, "c": 0}
+
+
+@pytest.mark.parametrize("by_user", [False, True])
+def test_a_table_and_its_rows_one_by_one_are_the_same_data_set(tmp_path, by_user):
+    generator = random.Random(5)
+    lines = (f"t{i % 40},{generator.choice('abc')},u{generator.randrange(9)}\n" for i in range(200))
+    table = read_table(written(tmp_path, ("text,label,who\n" + "".join(lines)).encode()))
+    columns = to_dataset(table, Mapping("text", "label", "who" if by_user else None), "d", ("b", "a"))
+    rows = Dataset("d", ("b", "a"), tuple(columns.records), by_user)
+    assert list(columns.content()) == list(rows.content())
+    for label in ("a", "b"):
+        grouped: dict[object, list[Record]] = {}
+        for i, record in enumerate(rows.records):
+            if record.label == label:
+                grouped.setdefault(record.unit if by_user else i, []).append(record)
+        expected = [tuple(records) for records in grouped.values()]
+        for units in (columns.units[label], rows.units[label]):
+            assert list(units) == expected == [units[i] for i in range(len(units))]
+
+
+def test_no_rows_at_all_are_a_data_set():
+    for by_user in (False, True):
+        assert Dataset("d", ("a", "b"), (), by_user).counted_sizes() == {"a": 0, "b": 0}
+
+
+def test_the_digest_is_that_of_the_rows_under_the_present_key(tmp_path, monkeypatch):
+    records = (Record("x", "a"), Record("y", "b", "u"))
+    dataset = Dataset("d", ("a", "b"), records)
+    digest = content_digest(dataset)
+    assert digest == content_digest(dataset) == content_digest(Dataset("other", ("a", "b"), records))
+    assert digest == keyed_digest(["x", "a", "", "y", "b", "u"])
+    monkeypatch.setenv("DPICL_HOME", str(tmp_path / "another"))
+    assert content_digest(dataset) != digest
 
 
 def test_dropping_repetitions_never_ties_one_user_to_another(tmp_path):
