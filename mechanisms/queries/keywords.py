@@ -1,0 +1,139 @@
+"""Keyword space aggregation with propose-test-release (Wu et al. 2024; Koskela et al. 2025, appendices C.2 and D)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import expit
+from scipy.stats import norm
+
+from mechanisms.errors import UsageError
+from mechanisms.noise import Integers, Randomness
+from mechanisms.parameters import parameter, validate
+from mechanisms.queries.mechanism import GRID, QueryMechanism, QueryRelease, drowned
+
+_GAP_SENSITIVITY = 2
+"""One shard's answer moves every count by at most one, so each order statistic, so a gap of two of them by two."""
+
+
+@dataclass(frozen=True)
+class Keywords(QueryMechanism):
+    """Release the set of the k tokens that occur in most shards' answers, if a noisy test finds a wide gap after them.
+
+    k itself is drawn first, in favour of wide gaps. The order inside it would leak: the set is released.
+
+    Attributes:
+        failure: probability that a test passes which should not.
+    """
+
+    name: ClassVar[str] = "keywords"
+    title: ClassVar[str] = "Keywords on which shards agree"
+    citation: ClassVar[str] = "Wu et al. 2024; Koskela et al. 2025, algorithms 2 and 3"
+    open_answers: ClassVar[bool] = True
+    may_fail: ClassVar[bool] = True
+
+    noise: float = parameter(
+        1.0,
+        label="Noise of the test",
+        help="Half the standard deviation of the noise on the gap, in shards.",
+        low=1e-3,
+        high=1e9,
+        citation="Koskela et al. 2025, algorithm 2 (sigma)",
+    )
+    fewest_keywords: int = parameter(
+        15,
+        label="Fewest keywords",
+        help="Smallest size of the released set.",
+        low=1,
+        high=1000,
+        citation="Koskela et al. 2025, appendix D (k_min)",
+    )
+    most_keywords: int = parameter(
+        30,
+        label="Most keywords",
+        help="Largest size of the released set; equal to the smallest, nothing is paid for choosing it.",
+        low=1,
+        high=1000,
+        citation="Koskela et al. 2025, appendix D (k_max)",
+    )
+    selection_share: float = parameter(
+        0.2,
+        label="Share for the size",
+        help="Part of an answer's cost that pays for choosing the size of the set.",
+        low=0.01,
+        high=0.9,
+        citation="our choice",
+    )
+    failure: float = 1e-7
+
+    def __post_init__(self) -> None:
+        validate(self)
+        if self.fewest_keywords > self.most_keywords:
+            raise UsageError("--fewest-keywords must not be larger than --most-keywords.")
+        if not 0 < self.failure < 1:
+            raise UsageError("The failure probability of the test must lie strictly between 0 and 1.")
+
+    @property
+    def selection_epsilon(self) -> float:
+        """Epsilon of the draw of k, which is epsilon-bounded-range; 0 where there is nothing to choose."""
+        if self.fewest_keywords == self.most_keywords:
+            return 0.0
+        return 2 * math.sqrt(self.selection_share / (1 - self.selection_share)) / self.noise
+
+    @property
+    def rho(self) -> float:
+        """See `QueryMechanism.rho`: `epsilon^2 / 8` of the draw of k (Cesar and Rogers 2021), `1 / (2 noise^2)` of the
+        test."""
+        return self.selection_epsilon**2 / 8 + 1 / (2 * self.noise**2)
+
+    @property
+    def delta(self) -> float:
+        """See `QueryMechanism.delta`: a test passes although another data set would release another set."""
+        return self.failure
+
+    @property
+    def deviation(self) -> float:
+        """See `QueryMechanism.deviation`: that of the test."""
+        return _GAP_SENSITIVITY * self.noise
+
+    @property
+    def dominating_noise(self) -> float:
+        """See `QueryMechanism.dominating_noise`; the draw of k is epsilon-DP, so that a Gaussian with mean
+        `2 Phi^-1(e^epsilon / (1 + e^epsilon))` dominates it (Dong, Roth, Su 2019), and the test is one with mean
+        `1 / noise`."""
+        mean = 2 * float(norm.isf(expit(-self.selection_epsilon)))
+        return 1 / math.sqrt(mean**2 + self.noise**-2)
+
+    def caution(self, shards: int) -> str | None:
+        """See `QueryMechanism.caution`: a gap as wide as the test's threshold passes half of the time."""
+        return drowned(_GAP_SENSITIVITY + self.deviation * float(norm.isf(self.failure)), shards)
+
+    def calibrate(self, rho: float, delta: float) -> Keywords:
+        """See `QueryMechanism.calibrate`."""
+        share = 0.0 if self.fewest_keywords == self.most_keywords else self.selection_share
+        return replace(self, noise=1 / math.sqrt(2 * (1 - share) * rho), failure=delta)
+
+    def release(self, histogram: Integers, randomness: Randomness) -> QueryRelease:
+        """See `QueryMechanism.release`; the histogram needs more categories than `most_keywords`."""
+        order = np.argsort(-histogram, kind="stable")
+        ranked = histogram[order[: self.most_keywords + 1]]
+        gaps = ranked[self.fewest_keywords - 1 : -1] - ranked[self.fewest_keywords :]
+        best = randomness.gumbel_argmax(gaps, 4 / self.selection_epsilon) if len(gaps) > 1 else 0
+        if not self._test(int(gaps[best]), randomness):
+            return QueryRelease(None, None)
+        return QueryRelease(tuple(sorted(order[: self.fewest_keywords + best].tolist())), None)
+
+    def _test(self, gap: int, randomness: Randomness) -> bool:
+        """Whether a noisy gap is so much above 2 that the true one is at most 2 with probability `failure` only."""
+        scale = self.deviation * GRID
+        # The discrete Gaussian's tail from m on is at most the continuous one's from m - 1 on (Canonne, Kamath,
+        # Steinke 2020, proposition 25), hence one lattice point more.
+        margin = math.ceil(scale * float(norm.isf(self.failure))) + 1
+        [noisy] = randomness.gaussian(np.array([max(_GAP_SENSITIVITY, gap) * GRID]), scale)
+        return int(noisy) > _GAP_SENSITIVITY * GRID + margin
+
+
+MECHANISM = Keywords

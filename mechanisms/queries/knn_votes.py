@@ -1,0 +1,71 @@
+"""Noisy votes of shards (Koskela et al. 2025, section 2 and appendix C.1; after Papernot et al. 2018)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from mechanisms.noise import Integers, Randomness
+from mechanisms.parameters import parameter, validate
+from mechanisms.queries.mechanism import GRID, QueryMechanism, QueryRelease, drowned
+
+SENSITIVITY = math.sqrt(2)
+"""One shard turns one vote into another: two entries of the histogram change by one."""
+
+
+@dataclass(frozen=True)
+class KnnVotes(QueryMechanism):
+    """Every shard casts one vote for a label; `h + N(0, noise^2)` is released whole, and its largest entry answers."""
+
+    name: ClassVar[str] = "knn-votes"
+    title: ClassVar[str] = "Noisy votes of shards"
+    citation: ClassVar[str] = "Koskela et al. 2025, appendix C.1"
+
+    noise: float = parameter(
+        4.0,
+        label="Noise",
+        help="Standard deviation of the noise on each label's votes.",
+        low=1e-3,
+        high=1e9,
+        citation="Koskela et al. 2025 (sigma)",
+    )
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+    @property
+    def rho(self) -> float:
+        """See `QueryMechanism.rho`: `sensitivity^2 / (2 noise^2) = 1 / noise^2` (Bun and Steinke 2016)."""
+        return SENSITIVITY**2 / (2 * self.noise**2)
+
+    @property
+    def delta(self) -> float:
+        """See `QueryMechanism.delta`: none."""
+        return 0.0
+
+    @property
+    def deviation(self) -> float:
+        """See `QueryMechanism.deviation`."""
+        return self.noise
+
+    @property
+    def dominating_noise(self) -> float:
+        """See `QueryMechanism.dominating_noise`: it is one."""
+        return self.noise / SENSITIVITY
+
+    def caution(self, shards: int) -> str | None:
+        """See `QueryMechanism.caution`: two labels' votes should differ by more than the noise on their difference."""
+        return drowned(math.sqrt(2) * self.noise, shards)
+
+    def calibrate(self, rho: float, delta: float) -> KnnVotes:
+        """See `QueryMechanism.calibrate`."""
+        return replace(self, noise=SENSITIVITY / math.sqrt(2 * rho))
+
+    def release(self, histogram: Integers, randomness: Randomness) -> QueryRelease:
+        """See `QueryMechanism.release`; `scores` are the noisy votes."""
+        scores = randomness.gaussian(histogram * GRID, self.noise * GRID) / GRID
+        return QueryRelease((int(scores.argmax()),), scores)
+
+
+MECHANISM = KnnVotes

@@ -1,0 +1,108 @@
+"""What a session of private questions tells the outside world.
+
+Everything here is releasable, except `AnswerDiagnostics`, which is a type of its own so that it can reach no export.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mechanisms.accounting import BudgetSnapshot
+
+
+@dataclass(frozen=True)
+class AnswersOpened:
+    """A session may ask: its cost is in the ledger, once for all its questions.
+
+    Attributes:
+        name, unit: the data set's name in the ledger, and its privacy unit.
+        epsilon, delta, rho: what the whole reservation costs each unit at most; rho is None for Poisson samples, whose
+            epsilon is not computed from it.
+        queries: answers that every unit can take part in (with Poisson samples: answers in all).
+        asked: answers given under this reservation before.
+        continued: an earlier reservation goes on, and nothing new was charged to the ledger.
+        noise: standard deviation of an answer's noise, in votes of shards.
+        private: False with a test seed.
+        notes: what the data owner should know, one line each.
+        budget: the data set's ledger, this reservation included.
+        curator_diagnostics_shown: clean values of the data set were on a screen, now or before: threshold, shards and
+            the like are then no longer independent of it.
+    """
+
+    name: str
+    unit: str
+    epsilon: float
+    delta: float
+    rho: float | None
+    queries: int
+    asked: int
+    continued: bool
+    noise: float
+    private: bool
+    notes: tuple[str, ...]
+    budget: BudgetSnapshot
+    curator_diagnostics_shown: bool = False
+
+    @property
+    def sure_left(self) -> int:
+        """See `AnswerReleased.sure_left`."""
+        return max(0, self.queries - self.asked)
+
+
+@dataclass(frozen=True)
+class AnswerReleased:
+    """One question has been answered.
+
+    Attributes:
+        query: the question, public.
+        answer: the label or the text that answers it.
+        zero_shot: what the model says without any data; empty where no model was asked.
+        labels: the public label set, in the order of `votes`; empty for open answers.
+        votes: the noisy histogram, in votes of shards; None for open answers.
+        keywords: released tokens as text, in order of token id; empty for labels, and where nothing was released.
+        abstained: why `answer` is `zero_shot`, in one line; None where the data answered.
+        threshold: similarity from which on units paid; None for Poisson samples.
+        rho, delta: what the answer cost each unit that took part; rho is None for Poisson samples.
+        asked, queries: answers so far under this reservation, and how many every unit can pay for.
+    """
+
+    query: str
+    answer: str
+    zero_shot: str
+    labels: tuple[str, ...]
+    votes: tuple[float, ...] | None
+    keywords: tuple[str, ...]
+    abstained: str | None
+    threshold: float | None
+    rho: float | None
+    delta: float
+    asked: int
+    queries: int
+
+    @property
+    def sure_left(self) -> int:
+        """Further answers that every unit can pay for, whatever it has paid so far; public.
+
+        With a threshold more may be asked: units that were near many questions fall silent one by one, and how many
+        have is private.
+        """
+        return max(0, self.queries - self.asked)
+
+
+@dataclass(frozen=True)
+class AnswerDiagnostics:
+    """For the curator's screen only: what is behind the last answer.
+
+    Attributes:
+        votes: shards that voted for each label, without noise; None for open answers.
+        counts: in how many shards the most frequent tokens occur, without noise; None for labels.
+        near: units at or above the threshold (Poisson: units drawn).
+        payers: those of them that could still pay.
+        empty_shards: shards without any example, which gave the public answer.
+    """
+
+    votes: tuple[int, ...] | None
+    counts: tuple[int, ...] | None
+    near: int
+    payers: int
+    empty_shards: int

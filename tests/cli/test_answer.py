@@ -1,0 +1,115 @@
+"""`answer` on small files and the real models: JSON, costs in words, exit codes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.test_cli import BANK, run
+
+BASE = f"answer {BANK} --label-column topic --delta 1e-5"
+VOTES = f"{BASE} --labels Cards,Fraud"
+ASKED_OPEN = BASE.replace("--label-column", "card? --label-column")
+ASKED = VOTES.replace("--label-column", "card? --label-column")
+DUMMY = (
+    "--text-column question --label-column who --labels u0,u1 --retrieval labels-only --queries 2 --delta 1e-5 --json"
+)
+
+
+@pytest.fixture
+def small(tmp_path):
+    path = tmp_path / "small.csv"
+    rows = [f"What colour is thing {i}?,Thing {i} stands in the garden.,u{i % 5},green" for i in range(20)]
+    path.write_text("\n".join(["question,context,who,answer", *rows]))
+    return path
+
+
+def test_a_question_is_answered_and_the_reservation_goes_on(capsys, small):
+    line = f"answer {small} colour? {DUMMY}"
+    code, out, err = run(capsys, f"{line} --epsilon 4")
+    answer = json.loads(out)
+    assert code == 0, err
+    assert answer["answer"] in ("u0", "u1")
+    assert set(answer["votes"]) == {"u0", "u1"}
+    assert 3.9 < answer["epsilon"] <= 4
+    assert (answer["reservation"], answer["answers_given"], answer["answers_left"]) == ("new", 1, 1)
+    assert "once for all questions" in err
+
+    code, out, err = run(capsys, f"{line} --epsilon 4")
+    answer = json.loads(out)
+    assert (answer["reservation"], answer["answers_given"], answer["answers_left"]) == ("continued", 2, 0)
+    assert "nothing new is charged" in err
+
+    code, out, _ = run(capsys, "ledger show small --json")
+    [spent] = json.loads(out)["data_sets"]
+    assert (spent["runs"], spent["epsilon"]) == (1, pytest.approx(answer["epsilon"]))
+
+    code, _, err = run(capsys, f"{line} --epsilon 3")
+    assert code == 2
+    assert "reserve anew" in err
+    code, _, _ = run(capsys, f"{line} --epsilon 3 --new-reservation")
+    assert code == 0
+
+
+def test_the_model_votes_on_a_test_file(capsys):
+    line = f"{VOTES} --queries 2 --epsilon 8 --shards 3 --neighbours 1 --max-record-tokens 16 --json"
+    code, out, err = run(capsys, f"{line} --test {BANK} --limit 2")
+    report = json.loads(out)
+    assert code == 0, err
+    assert report["rows"] == 2
+    for arm in ("private_answers", "zero_shot"):
+        low, high = report[arm]["interval"]
+        assert 0 <= low <= report[arm]["accuracy"] <= high <= 1
+
+
+def test_open_answers_from_several_columns_for_users(capsys, small):
+    line = f"answer {small} --text-column question,context --label-column answer --unit-column who --delta 1e-5 --json"
+    rest = f"--mechanism keywords --queries 1 --epsilon 8 --shards 2 --neighbours 1 --answer-tokens 3 --test {small}"
+    code, out, err = run(capsys, f"{line} {rest} --limit 1 --max-record-tokens 12")
+    report = json.loads(out)
+    assert code == 0, err
+    assert report["unit"] == "user"
+    assert 0 <= report["private_answers"]["rouge_1"] <= 1
+    assert report["abstained"] in (0, 1)
+
+
+def test_a_test_seed_marks_the_answer(capsys, small):
+    code, out, _ = run(capsys, f"answer {small} colour? {DUMMY} --epsilon 4 --test-seed 3")
+    assert code == 0
+    assert json.loads(out)["private"] is False
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "message"),
+    [
+        (f"{VOTES} --queries 2 --epsilon 1", 2, "Give a question"),
+        (f"{VOTES} --queries 2 --epsilon 1 --test {BANK} --limit 0", 2, "--limit"),
+        (f"{ASKED} --queries 0 --epsilon 1", 2, "queries"),
+        (f"{ASKED} --queries 2 --epsilon 1 --threshold 3", 2, "cosine"),
+        (f"{ASKED} --queries 2 --epsilon 1 --most-keywords 3", 2, "--most-keywords"),
+        (f"{ASKED} --queries 2 --epsilon 1 --retrieval poisson", 2, "rate"),
+        (f"{ASKED} --queries 2 --epsilon 1 --size 50", 2, "rate"),
+        (f"{ASKED} --queries 2 --epsilon 1 --retrieval poisson --size 0", 2, "--size"),
+        (f"{VOTES} --queries 2 --epsilon 1 --retrieval poisson --size 400 --test {BANK}", 2, "--queries"),
+        (f"{ASKED} --queries 2 --epsilon 1 --test-seed -1", 2, "--test-seed"),
+        (f"{ASKED} --queries 2 --epsilon 1 --text-column text,body", 2, "body"),
+        (f"{ASKED_OPEN} --queries 2 --epsilon 1", 2, "label"),
+        (f"{ASKED_OPEN} --mechanism keywords --labels A,B --queries 2 --epsilon 1", 2, "open answers"),
+        (f"{ASKED} --queries 2 --epsilon 1 --model no/such-folder/here", 4, "not available"),
+        (f"{ASKED} --queries 2 --epsilon 50 --retrieval labels-only", 3, "allows epsilon"),
+    ],
+)
+def test_bad_usage_gets_one_line_and_its_exit_code(capsys, line, code, message):
+    found, out, err = run(capsys, line)
+    last = err.strip().splitlines()[-1]
+    assert (found, out) == (code, "")
+    assert message in last
+    assert "Traceback" not in err
+
+
+def test_it_has_help(capsys):
+    code, out, _ = run(capsys, "answer --help")
+    assert code == 0
+    assert "--new-reservation" in out
+    assert "--noise" not in out  # it follows from epsilon

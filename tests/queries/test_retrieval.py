@@ -1,0 +1,120 @@
+"""One unit more or less changes what at most one shard retrieves: the sensitivity that every release rests on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mechanisms.accounting import PrivacyTarget
+from mechanisms.queries import nearest_by_shard, query_mechanism_class
+from mechanisms.records import Dataset, PromptTemplate, Record
+from mechanisms.studio.answer_request import AnswerRequest
+from mechanisms.studio.answer_units import SearchableUnits
+from tests.toy_embedder import ToyEmbedder
+
+SHARDS, NEIGHBOURS = 10, 4
+BOUNDED = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def units_of(records, embedder, by_user=False) -> SearchableUnits:
+    request = AnswerRequest(
+        PromptTemplate("", "T", "L"), query_mechanism_class("keywords")(), PrivacyTarget(1.0, 1e-5), 1, by_user=by_user
+    )
+    return SearchableUnits(Dataset("d", (), tuple(records), by_user), request, embedder)
+
+
+def retrieved(records, embedder, query: str, threshold: float, by_user=False) -> list[list[Record]]:
+    """What each shard gets, by the code that answers questions."""
+    units = units_of(records, embedder, by_user)
+    similarities = units.similarities(embedder.embed([query])[0])
+    payers = np.nonzero(similarities.by_unit >= threshold)[0]
+    rows = nearest_by_shard(similarities.by_unit, units.shard, payers, SHARDS, NEIGHBOURS)
+    return [units.examples(row, similarities) for row in rows]
+
+
+def by_rank(records, embedder, query: str) -> list[list[Record]]:
+    """The published partition (Koskela et al. 2025, section 2.1): the nearest of all, cut into batches by rank."""
+    similarity = embedder.embed([record.text for record in records]) @ embedder.embed([query])[0]
+    order = np.argsort(-similarity, kind="stable")[: SHARDS * NEIGHBOURS]
+    return [[records[i] for i in order[start::SHARDS]] for start in range(SHARDS)]
+
+
+def changed(one: list[list[Record]], other: list[list[Record]]) -> int:
+    return sum(a != b for a, b in zip(one, other, strict=True))
+
+
+@given(question=st.integers(0, 59), rank=st.integers(0, 60), threshold=st.sampled_from([0.0, 0.2, 0.3, 0.4]))
+@BOUNDED
+def test_a_removed_row_of_trec_changes_one_shard_at_most(trec, question, rank, threshold):
+    rows, questions, embedder = trec
+    query = questions[question]
+    similarity = embedder.embed([row.text for row in rows]) @ embedder.embed([query])[0]
+    removed = int(np.argsort(-similarity, kind="stable")[rank])
+    without = rows[:removed] + rows[removed + 1 :]
+    before, after = (retrieved(each, embedder, query, threshold) for each in (rows, without))
+    seen = any(rows[removed] is record for shard in before for record in shard)
+    assert changed(before, after) <= 1
+    if seen and rows.count(rows[removed]) == 1:
+        assert changed(before, after) == 1  # the row did take part: the test would notice if it did not
+
+
+def test_the_published_partition_by_rank_changes_many_batches(trec):
+    rows, questions, embedder = trec
+    worst = 0
+    for query in questions[:10]:
+        similarity = embedder.embed([row.text for row in rows]) @ embedder.embed([query])[0]
+        nearest = int(similarity.argmax())
+        without = rows[:nearest] + rows[nearest + 1 :]
+        worst = max(worst, changed(by_rank(rows, embedder, query), by_rank(without, embedder, query)))
+    assert worst == SHARDS
+
+
+WORDS = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=4).map(" ".join)
+
+
+@given(texts=st.lists(WORDS, min_size=1, max_size=60), query=WORDS, place=st.integers(0, 59))
+@BOUNDED
+def test_rows_in_any_order_and_equal_rows(texts, query, place):
+    records = [Record(text, "a") for text in texts]
+    place %= len(records)
+    without = records[:place] + records[place + 1 :]
+    embedder = ToyEmbedder()
+    whole = retrieved(records, embedder, query, 0.0)
+    assert changed(whole, retrieved(without, embedder, query, 0.0)) <= 1
+    assert whole == retrieved(records[::-1], embedder, query, 0.0)
+
+
+def test_equal_rows_are_units_of_their_own():
+    records = [Record("the same", "a")] * 50
+    units = units_of(records, ToyEmbedder())
+    assert len(set(units.digests)) == 50
+    assert len(set(units.shard.tolist())) > 1
+    assert set(units_of(records[:-1], ToyEmbedder()).digests) < set(units.digests)
+
+
+@given(
+    owners=st.lists(st.sampled_from("uvwxyz"), min_size=1, max_size=30),
+    texts=st.lists(WORDS, min_size=30, max_size=30),
+    query=WORDS,
+)
+@settings(BOUNDED, max_examples=60)
+def test_all_rows_of_a_user_change_one_shard_at_most(owners, texts, query):
+    records = [Record(text, "a", owner) for text, owner in zip(texts, owners, strict=False)]
+    without = [record for record in records if record.unit != owners[0]]
+    embedder = ToyEmbedder()
+    whole = retrieved(records, embedder, query, 0.0, by_user=True)
+    assert changed(whole, retrieved(without, embedder, query, 0.0, by_user=True)) <= 1
+    best = {record.unit for shard in whole for record in shard}
+    assert len(best) == sum(len(shard) for shard in whole)  # a user sits in one shard, with one row
+
+
+def test_a_user_is_as_near_as_the_nearest_row():
+    embedder = ToyEmbedder()
+    records = [Record("a b", "x", "u"), Record("c d", "y", "u"), Record("e f", "z", "v")]
+    units = units_of(records, embedder, by_user=True)
+    similarities = units.similarities(embedder.embed(["c d"])[0])
+    best = int(similarities.by_unit.argmax())
+    assert similarities.by_unit[best] == pytest.approx(1, abs=0.01)
+    assert units.examples([best], similarities) == [records[1]]

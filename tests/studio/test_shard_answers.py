@@ -1,0 +1,54 @@
+"""What shards answer, from their own examples alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mechanisms.accounting import PrivacyTarget
+from mechanisms.queries import query_mechanism_class
+from mechanisms.records import PromptTemplate, Record
+from mechanisms.studio.answer_request import AnswerRequest
+from mechanisms.studio.shard_answers import LabelRespondent
+from tests.toy_model import ToyModel
+
+LABELS = ("apple", "beta")  # " apple" and " beta" differ in their second token
+EXAMPLES = [[Record(f"text {shard} {i}", LABELS[(shard + i) % 2]) for i in range(2)] for shard in range(30)]
+EXAMPLES[7] = []
+
+
+class Biased(ToyModel):
+    """Says one token far too often, whatever it is asked."""
+
+    def open(self, prefix, rows, length, room):
+        session = super().open(prefix, rows, length, room)
+        plain = session._row
+        session._row = lambda tokens: plain(tokens) + 30.0 * (np.arange(128) == ord("b"))
+        return session
+
+
+def votes(model, examples, query="which one?"):
+    request = AnswerRequest(
+        PromptTemplate("Classify.", "T", "L"),
+        query_mechanism_class("knn-votes")(),
+        PrivacyTarget(1.0, 1e-5),
+        5,
+        labels=LABELS,
+        max_record_tokens=12,
+        max_query_tokens=20,
+    )
+    return [vote for (vote,) in LabelRespondent(model, request).answer(examples, query).answers]
+
+
+def test_a_constant_preference_of_the_model_does_not_decide():
+    assert set(votes(Biased(0.5), EXAMPLES)) == {0, 1}
+
+
+def test_a_shards_vote_is_its_own_and_the_shape_is_public():
+    model = ToyModel()
+    before = votes(model, EXAMPLES)
+    shapes = list(model.opened)
+    changed = [*EXAMPLES]
+    changed[3] = [Record("another", LABELS[0])]
+    after = votes(model, changed)
+    assert [i for i in range(30) if before[i] != after[i]] in ([], [3])
+    assert model.opened == shapes * 2
