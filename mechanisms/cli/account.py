@@ -16,10 +16,10 @@ from mechanisms.cli.plan_options import (
     sampling_plan,
 )
 from mechanisms.errors import UsageError
+from mechanisms.parameters import parameters
 from mechanisms.privacy_events import Composed
 from mechanisms.sampling import Adjacency, SamplingPlan
 from mechanisms.steps import TokenMechanism
-from mechanisms.steps.parameters import parameters
 from mechanisms.studio.demo_set import loads, recompute
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.cli.output import add_json, progress, show
 from mechanisms.errors import UsageError
+from mechanisms.parameters import parameters
 from mechanisms.steps import TokenMechanism, mechanism_class, mechanism_names
-from mechanisms.steps.parameters import parameters
 from mechanisms.studio.planner import Option, Task, options, ranked
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from mechanisms.cli.parameter_options import add_parameter_options, described, given
 from mechanisms.errors import UsageError
+from mechanisms.parameters import Parameter, parameters
 from mechanisms.privacy_events import Composed
 from mechanisms.sampling import Compose, EventOfSteps, SamplingPlan, Scheme
 from mechanisms.steps import (
@@ -16,7 +18,6 @@ from mechanisms.steps import (
     transform_class,
     transform_names,
 )
-from mechanisms.steps.parameters import Parameter, parameters
 
 
 def add_plan_options(parser: argparse.ArgumentParser, delta_required: bool = True) -> None:
@@ -36,31 +37,14 @@ def add_plan_options(parser: argparse.ArgumentParser, delta_required: bool = Tru
     group.add_argument("--tokens", type=int, default=plan.tokens, metavar="T", help="tokens of a demonstration")
     group.add_argument("--shots-per-label", "--shots", type=int, default=plan.shots, metavar="S")
     group = parser.add_argument_group("parameters of mechanisms and transforms")
-    for flag, users in _described().items():
-        [each, *_] = users.values()
-        kind: dict[str, Any] = {"type": float}
-        if isinstance(each.default, bool):
-            kind = {"action": argparse.BooleanOptionalAction}
-        elif isinstance(each.default, int):
-            kind = {"type": int}
-        words = f"{', '.join(users)}: {each.help} ({each.citation})".replace("%", "%%")
-        group.add_argument(f"--{flag}", dest=_destination(flag), default=None, help=words, **kind)
+    add_parameter_options(group, _described())
 
 
 def _described() -> dict[str, dict[str, Parameter]]:
-    """Flag by flag, who uses it and what it means there."""
-    flags: dict[str, dict[str, Parameter]] = {}
     users = [mechanism_class(name) for name in mechanism_names()] + [
         transform_class(name) for name in transform_names()
     ]
-    for user in users:
-        for each in parameters(user):
-            flags.setdefault(each.flag, {})[user.name] = each
-    return flags
-
-
-def _destination(flag: str) -> str:
-    return "parameter_" + flag.replace("-", "_")
+    return described(users)
 
 
 def add_rate_options(parser: argparse.ArgumentParser) -> None:
@@ -98,13 +82,13 @@ def mechanism(options: argparse.Namespace, plan: SamplingPlan, required: bool = 
             sound accounting under the plan.
     """
     chosen = mechanism_class(options.mechanism)
-    own, given = list(parameters(chosen)), _given(options)
-    _refuse_foreign(options, given)
+    own, values = list(parameters(chosen)), given(options, _described())
+    _refuse_foreign(options, values)
     # The parameter that calibration solves for comes first; the others have defaults worth keeping.
-    if own and required != (own[0].flag in given):
+    if own and required != (own[0].flag in values):
         wanted = "needs" if required else "is calibrated: leave out"
         raise UsageError(f"'{options.mechanism}' {wanted} --{own[0].flag}.")
-    return chosen(**{each.name: given[each.flag] for each in own if each.flag in given}).for_plan(plan)
+    return chosen(**{each.name: values[each.flag] for each in own if each.flag in values}).for_plan(plan)
 
 
 def transform(options: argparse.Namespace) -> Transform:
@@ -113,8 +97,8 @@ def transform(options: argparse.Namespace) -> Transform:
     Raises:
         UsageError: a parameter is out of range.
     """
-    chosen, given = transform_class(options.transform), _given(options)
-    return chosen(**{each.name: given[each.flag] for each in parameters(chosen) if each.flag in given})
+    chosen, values = transform_class(options.transform), given(options, _described())
+    return chosen(**{each.name: values[each.flag] for each in parameters(chosen) if each.flag in values})
 
 
 def check_transform(options: argparse.Namespace) -> None:
@@ -130,13 +114,8 @@ def check_transform(options: argparse.Namespace) -> None:
         raise UsageError(f"There is nothing to account: '{options.mechanism}' is {chosen.not_private}.")
 
 
-def _given(options: argparse.Namespace) -> dict[str, Any]:
-    values = {flag: getattr(options, _destination(flag)) for flag in _described()}
-    return {flag: value for flag, value in values.items() if value is not None}
-
-
-def _refuse_foreign(options: argparse.Namespace, given: dict[str, Any]) -> None:
-    for flag in given:
+def _refuse_foreign(options: argparse.Namespace, values: dict[str, Any]) -> None:
+    for flag in values:
         if not {options.mechanism, options.transform} & _described()[flag].keys():
             raise UsageError(f"--{flag} is no parameter of '{options.mechanism}' with transform '{options.transform}'.")
 

@@ -10,7 +10,8 @@ from mechanisms.accounting import PrivacyLedger, PrivacyTarget
 from mechanisms.cli.output import add_json, check_writable, progress, show, write
 from mechanisms.cli.plan_options import add_plan_options, mechanism, sampling_plan, transform
 from mechanisms.errors import UsageError
-from mechanisms.inference.catalogue import EMBEDDED, load_model
+from mechanisms.inference.catalogue import EMBEDDED
+from mechanisms.inference.engines import ENGINES, LOCAL, opened
 from mechanisms.inference.language_model import LanguageModel
 from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset, PromptTemplate, default_template
@@ -44,6 +45,7 @@ def add_commands(commands: Any) -> None:
     parser.add_argument("--max-unit-records", type=int, default=3)
     parser.add_argument("--drop-duplicates", action="store_true")
     parser.add_argument("--model", default=EMBEDDED)
+    parser.add_argument("--engine", choices=ENGINES, default=LOCAL, help="ray: rows over the workers of a cluster")
     parser.add_argument("--out", metavar="FILE", help="where the demo set goes (default: standard output)")
     parser.add_argument("--test-seed", type=int, help="reproducible and NOT PRIVATE: for tests only")
     add_plan_options(parser)
@@ -71,11 +73,12 @@ def _synthesize(options: argparse.Namespace) -> None:
     if seeded and options.test_seed < 0:
         raise UsageError("--test-seed must not be negative.")
     randomness: Randomness = SeededRandomness(options.test_seed) if seeded else SecureRandomness()
-    request, model = _request(options, dataset), load_model(options.model)
-    request = _with_sizes(request, options, dataset, ledger, randomness).calibrated()
-    claimed = request.claim()
-    progress(f"epsilon {claimed.epsilon:.4g} (check {claimed.check:.4g}) at delta {claimed.delta:g}")
-    demo_set = _run(dataset, request, ledger, randomness, model)
+    request = _request(options, dataset)
+    with opened(options.model, options.engine) as model:
+        request = _with_sizes(request, options, dataset, ledger, randomness).calibrated()
+        claimed = request.claim()
+        progress(f"epsilon {claimed.epsilon:.4g} (check {claimed.check:.4g}) at delta {claimed.delta:g}")
+        demo_set = _run(dataset, request, ledger, randomness, model)
     if options.out:
         write(options.out, demo_set.dumps())
     if options.json or not options.out:

@@ -86,8 +86,9 @@ class DemoSet:
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
     def with_demonstrations(self, demonstrations: tuple[Demonstration, ...]) -> DemoSet:
-        """The same set with other demonstrations."""
-        return replace(self, demonstrations=demonstrations)
+        """The same set with other demonstrations, in the order of the labels."""
+        ordered = sorted(demonstrations, key=lambda demonstration: self.labels.index(demonstration.label))
+        return replace(self, demonstrations=tuple(ordered))
 
     def to_json(self) -> dict[str, Any]:
         """The whole document."""

@@ -59,8 +59,10 @@ class TokenReleased:
 
 @dataclass(frozen=True)
 class PrivateDiagnostics:
-    """For the curator's screen only: the clean sum behind the last released token, in rows."""
+    """For the curator's screen only: the clean sum behind a demonstration's last released token, in rows."""
 
+    label: str
+    number: int
     step: int
     clean: tuple[float, ...]
 

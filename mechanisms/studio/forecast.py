@@ -30,12 +30,12 @@ def measure_speed(model: LanguageModel) -> ModelSpeed:
     many = model.open([], [words] * _ROWS, _LENGTH, _STEPS)
     prefilled = time.perf_counter()
     for _ in range(_STEPS):
-        many.advance(words[0])
+        many.advance([words[0]] * _ROWS)
     decoded = time.perf_counter()
     one = model.open([], [words], _LENGTH, _STEPS)
     begun = time.perf_counter()
     for _ in range(_STEPS):
-        one.advance(words[0])
+        one.advance([words[0]])
     step = (time.perf_counter() - begun) / _STEPS
     row = max(1e-5, (decoded - prefilled) / _STEPS - step) / _ROWS
     return ModelSpeed((prefilled - started) / (_ROWS * _LENGTH), row, step)

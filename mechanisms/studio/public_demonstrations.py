@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.inference import LanguageModel
@@ -11,8 +11,9 @@ from mechanisms.records import Demonstration
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
 from mechanisms.studio.demo_set import DemoSet
+from mechanisms.studio.lockstep import groups, write_together
 from mechanisms.studio.request import SynthesisRequest
-from mechanisms.studio.synthesize import DemonstrationWriter
+from mechanisms.studio.writer import DemonstrationWriter
 
 
 def public_demonstrations(demo_set: DemoSet, model: LanguageModel) -> tuple[Demonstration, ...]:
@@ -27,8 +28,11 @@ def public_demonstrations(demo_set: DemoSet, model: LanguageModel) -> tuple[Demo
         target=PrivacyTarget(1.0, 1e-5),
         sizes=dict.fromkeys(demo_set.labels, 1),
     )
-    return tuple(
-        DemonstrationWriter((), request, model, SecureRandomness(), label, number).whole()
+    writers = [
+        DemonstrationWriter((), request, model, SecureRandomness(), label, number)
         for label in demo_set.labels
         for number in range(1, per_label[label] + 1)
-    )
+    ]
+    for group in groups(writers, request, model):
+        deque(write_together(group, request, model), maxlen=0)
+    return tuple(writer.demonstration for writer in writers)

@@ -9,11 +9,11 @@ from typing import Any
 
 from mechanisms.accounting import Claim, PrivacyTarget, claim
 from mechanisms.errors import UsageError
+from mechanisms.parameters import parameters
 from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent, Pure
 from mechanisms.records import PromptTemplate
 from mechanisms.sampling import EventOfSteps, SamplingPlan, Scheme
 from mechanisms.steps import NoTransform, TokenMechanism, Transform
-from mechanisms.steps.parameters import parameters
 from mechanisms.studio.counts import MeasuredSizes
 from mechanisms.studio.demo_set import MEASURED_SIZES
 

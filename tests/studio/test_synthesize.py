@@ -186,7 +186,7 @@ def test_a_finished_run_has_charged_what_it_planned(scheme, by_user):
         pass
     cap = ledger.snapshot("d", "user" if by_user else "record").cap
     planned = usage([Spend(1e6, 1e-5, dict(chosen.event))], cap)
-    with ledger._transaction() as database:
+    with ledger.transaction() as database:
         [charged] = ledger._spends(database, "d", "user" if by_user else "record")
     finished = usage([Spend(1e6, 1e-5, charged.lists)], cap)
     assert finished.epsilon == pytest.approx(planned.epsilon, rel=1e-6)

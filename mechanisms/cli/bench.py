@@ -1,0 +1,65 @@
+"""`bench`: the engine beside plain loops and the machine's ceiling."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from mechanisms.cli.output import add_json, progress, show
+from mechanisms.errors import DataError
+from mechanisms.inference.catalogue import EMBEDDED, load_model
+from mechanisms.studio.bench import Measured, bench
+from mechanisms.studio.csv_file import Mapping, guess_columns, read_table, to_records
+from mechanisms.studio.examples import EXAMPLES
+
+
+def add_commands(commands: Any) -> None:
+    """Register the command."""
+    parser = commands.add_parser("bench", help="time the engine beside plain loops and the machine's ceiling")
+    parser.add_argument("--quick", action="store_true", help="under two minutes on two cores; all of it takes fifteen")
+    parser.add_argument("--texts", metavar="CSV", help="public texts to measure on (default: the bundled messages)")
+    parser.add_argument("--model", default=EMBEDDED)
+    add_json(parser)
+    parser.set_defaults(run=_bench)
+
+
+def _bench(options: argparse.Namespace) -> None:
+    model, texts = load_model(options.model), _texts(options)
+    found = []
+    for measured in bench(model, texts, options.quick):
+        found.append(measured)
+        progress(_line(measured))
+    document = {
+        "model": model.name,
+        "measured": [_plain(each) for each in found],
+        "missed": [f"{each.setting}: {each.what}" for each in found if not each.holds],
+    }
+    if options.json:
+        show(options, document)
+    else:
+        missed = document["missed"]
+        progress("\nEverything asked for holds." if not missed else "\nMissed: " + "; ".join(map(str, missed)))
+
+
+def _texts(options: argparse.Namespace) -> list[str]:
+    path = Path(options.texts) if options.texts else EXAMPLES[0].path
+    table = read_table(path)
+    texts = [record.text for record in to_records(table, Mapping(*guess_columns(table)))]
+    if not texts:
+        raise DataError(f"'{path.name}' has no rows with text: give a CSV file with a text and a label column.")
+    return texts
+
+
+def _line(measured: Measured) -> str:
+    asked = ""
+    if measured.at_least is not None:
+        asked = f"  (at least {measured.at_least:g}{'' if measured.holds else ': MISSED'})"
+    if measured.at_most is not None:
+        asked = f"  (at most {measured.at_most:g}{'' if measured.holds else ': MISSED'})"
+    return f"{measured.setting}: {measured.what}: {measured.value:.4g} {measured.unit}{asked}"
+
+
+def _plain(measured: Measured) -> dict[str, Any]:
+    return {name: value for name, value in asdict(measured).items() if value is not None} | {"holds": measured.holds}
