@@ -200,6 +200,7 @@ class DataStep:
             self.labels: gr.CheckboxGroup(choices=labels, value=labels),
             self.facts: label_counts(inspection, labels),
             self.drop: gr.Checkbox(visible=offer, value=mapping.drop_duplicates),
+            self._nav: steps_value(session),
         }
 
     def _choose(self, labels: list[str], request: gr.Request) -> dict[Any, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpicl_ui.run_view import RunView
+from dpicl_ui.run_view import Draft, RunView
 from mechanisms.studio.events import TokenReleased
 
 MOST_BARS = 20
@@ -16,29 +16,37 @@ def live(view: RunView) -> dict[str, Any]:
 
     Returns:
         phase, where (which demonstration), count (which token), progress (0 to 1), text (without the last token), fresh
-        (the last token's text), hint (shown instead of an empty text) and chart (None before the first token).
+        (the last token's text), hint (shown instead of an empty text), chart (None before the first token) and others
+        (title and text of the demonstrations that are written beside it).
     """
-    before = view.before if view.text.startswith(view.before) else ""
+    draft = view.shown
+    token, text, before = (draft.token, draft.text, draft.before) if draft else (None, "", "")
+    before = before if text.startswith(before) else ""
     return {
         "phase": view.phase,
         "where": _where(view),
-        "count": f"token {view.token.step} of at most {view.tokens}" if view.token else "",
+        "count": f"token {token.step} of at most {view.tokens}" if token else "",
         "progress": round(view.progress, 3),
         "text": before,
-        "fresh": view.text[len(before) :] if view.token else "",
+        "fresh": text[len(before) :],
         "hint": _hint(view),
-        "chart": chart(view) if view.token else None,
+        "chart": chart(view, draft, token) if draft and token else None,
+        "others": [{"title": _title(view, each), "text": each.text} for each in view.drafts[1:]],
     }
+
+
+def _title(view: RunView, draft: Draft) -> str:
+    which = f", number {draft.number} of {view.shots}" if view.shots > 1 else ""
+    return f"{draft.label}{which}"
 
 
 def _where(view: RunView) -> str:
     if view.phase == "waiting":
         return "Waiting for the model …"
-    if view.phase in ("idle", "failed") or not view.number:
+    if view.phase in ("idle", "failed") or not view.shown:
         return "Nothing is running" if view.phase != "running" else "Starting …"
-    which = f", number {view.number} of {view.shots}" if view.shots > 1 else ""
-    verb = "Writing" if view.writing and view.phase == "running" else "Last written"
-    return f"{verb}: {view.label}{which}"
+    verb = "Writing" if view.drafts and view.phase == "running" else "Last written"
+    return f"{verb}: {_title(view, view.shown)}"
 
 
 def _hint(view: RunView) -> str:
@@ -54,21 +62,19 @@ def visible(token: str) -> str:
     return token.replace("\n", "⏎").replace("\t", "⇥").replace(" ", "·")
 
 
-def chart(view: RunView) -> dict[str, Any]:
-    """The bars of the last token: at most `MOST_BARS` candidates, by the value that decided, the chosen one included.
+def chart(view: RunView, draft: Draft, token: TokenReleased) -> dict[str, Any]:
+    """The bars of a draft's last token: at most `MOST_BARS` candidates, the chosen one included.
 
-    Values are in rows, one decimal. Where the mechanism releases the token alone, the bars are the public expectation.
-    `noise` is the noise's standard deviation where the certificate's parameters give it.
+    Ordered by the value that decided; values are in rows, one decimal. Where the mechanism releases the token alone,
+    the bars are the public expectation. `noise` is its standard deviation where the certificate's parameters give it.
     """
-    token = view.token
-    assert token is not None
     values = token.scores if token.scores is not None else token.public
     order = sorted(range(len(values)), key=lambda i: -values[i])
     shown = order[:MOST_BARS]
     if token.chosen not in shown:
         shown[-1] = token.chosen
     noise = _noise(view) if token.scores is not None else None
-    bars = _bars(token, view.clean, values, shown)
+    bars = _bars(token, draft.clean, values, shown)
     ends = [0.0, noise or 0.0, -(noise or 0.0)]
     ends += [bar[name] for bar in bars for name in ("value", "public", "clean") if bar[name] is not None]
     low, high = min(ends), max(ends)
@@ -79,7 +85,7 @@ def chart(view: RunView) -> dict[str, Any]:
         "noise": noise,
         "rows": view.rows,
         "hidden": len(values) - len(shown),
-        "clean": view.clean is not None,
+        "clean": draft.clean is not None,
     }
 
 

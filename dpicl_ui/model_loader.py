@@ -56,6 +56,10 @@ class ModelLoader:
         """Loading has ended, well or badly."""
         return self._done.is_set()
 
+    def wait(self) -> None:
+        """Return when loading has ended, well or badly."""
+        self._done.wait()
+
     @property
     def title(self) -> str:
         """The model's name once it is loaded, before that the name it was asked for by."""

@@ -1,4 +1,4 @@
-"""The page: header, the five steps, and what passes between them."""
+"""The page: header, the five steps with the place beside them, and what passes between them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import gradio as gr
 
+from dpicl_ui.ask_step import AskStep
 from dpicl_ui.data_step import PRIVATE, DataStep
 from dpicl_ui.evaluation_step import EvaluationStep
 from dpicl_ui.export_step import ExportStep
@@ -49,6 +50,7 @@ def build(ledger: PrivacyLedger, loader: ModelLoader) -> gr.Blocks:
         generate = GenerateStep(sessions, ledger, loader, nav, privacy)
         test = EvaluationStep(sessions, loader, nav)
         export = ExportStep(sessions)
+        AskStep(sessions, ledger, loader, nav, data)
         panel(
             el(
                 "div.footing",

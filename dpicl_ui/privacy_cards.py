@@ -6,7 +6,7 @@ from typing import Any
 
 from dpicl_ui.tree import Tree, el, notice
 from mechanisms.accounting import BudgetSnapshot
-from mechanisms.steps.parameters import parameters
+from mechanisms.parameters import parameters
 from mechanisms.studio.counts import MeasuredSizes
 from mechanisms.studio.preview import Preview
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.errors import UsageError
+from mechanisms.parameters import Parameter, parameters
 from mechanisms.records import Dataset, PromptTemplate
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import (
@@ -19,7 +20,6 @@ from mechanisms.steps import (
     transform_class,
     transform_names,
 )
-from mechanisms.steps.parameters import Parameter, parameters
 from mechanisms.studio.counts import MeasuredSizes
 from mechanisms.studio.request import DECLARED_COUNTS, LABEL_SET, SynthesisRequest
 
@@ -79,22 +79,22 @@ class PrivacyForm:
         epsilon, delta, mechanism, scheme, unit_rows, subsets, per_subset, tokens, shots, *rest = values
         candidates, length, instruction, text_name, label_name, transform, *own = rest
         return cls(
-            _number("Epsilon", epsilon),
-            _number("Delta", delta),
+            number("Epsilon", epsilon),
+            number("Delta", delta),
             str(mechanism),
             str(scheme),
             bool(unit_rows),
-            _whole("M", subsets),
-            _whole("N", per_subset),
-            _whole("The number of tokens", tokens),
-            _whole("The number of demonstrations", shots),
-            _whole("The number of candidates", candidates),
-            _whole("The cap on a record's tokens", length),
+            whole("M", subsets),
+            whole("N", per_subset),
+            whole("The number of tokens", tokens),
+            whole("The number of demonstrations", shots),
+            whole("The number of candidates", candidates),
+            whole("The cap on a record's tokens", length),
             str(instruction or "").strip(),
             str(text_name or ""),
             str(label_name or ""),
             str(transform),
-            tuple(_number(parameter.label, value) for (_, parameter), value in zip(described(), own, strict=True)),
+            tuple(number(parameter.label, value) for (_, parameter), value in zip(described(), own, strict=True)),
         )
 
     def chosen_mechanism(self) -> TokenMechanism:
@@ -150,18 +150,28 @@ class PrivacyForm:
         return request.with_measured_sizes(measured) if measured else request
 
 
-def _number(name: str, value: Any) -> float:
+def number(name: str, value: Any) -> float:
+    """A component's value as a number.
+
+    Raises:
+        UsageError: it is none.
+    """
     try:
-        number = float(value)
+        given = float(value)
     except (TypeError, ValueError):
-        number = math.nan
-    if not math.isfinite(number):
+        given = math.nan
+    if not math.isfinite(given):
         raise UsageError(f"{name} needs a number.")
-    return number
+    return given
 
 
-def _whole(name: str, value: Any) -> int:
-    number = _number(name, value)
-    if number != int(number):
+def whole(name: str, value: Any) -> int:
+    """A component's value as a whole number.
+
+    Raises:
+        UsageError: it is none.
+    """
+    given = number(name, value)
+    if given != int(given):
         raise UsageError(f"{name} must be a whole number.")
-    return int(number)
+    return int(given)

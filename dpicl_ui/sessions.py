@@ -9,7 +9,11 @@ from dataclasses import dataclass, field
 import gradio as gr
 
 from dpicl_ui.privacy_form import PrivacyForm
+from dpicl_ui.row_vectors import RowVectors
 from mechanisms.records import Dataset, Demonstration
+from mechanisms.studio.answer import AnswerSession
+from mechanisms.studio.answer_events import AnswerReleased, AnswersOpened
+from mechanisms.studio.answer_request import AnswerRequest
 from mechanisms.studio.counts import MeasuredSizes
 from mechanisms.studio.csv_file import Inspection, Mapping, Table
 from mechanisms.studio.demo_set import DemoSet
@@ -19,9 +23,22 @@ from mechanisms.studio.planner import Option
 from mechanisms.studio.preview import Preview
 
 
+@dataclass(frozen=True, repr=False)
+class Prepared:
+    """A reservation that is about to be made: its rows are embedded. Private, but for the request.
+
+    Attributes:
+        anew: pay again, although the data set has a reservation.
+    """
+
+    dataset: Dataset
+    request: AnswerRequest
+    anew: bool
+
+
 @dataclass(repr=False)
 class Session:
-    """One tab. Private: table, inspection, dataset, test table. Everything else is public or releasable."""
+    """One tab. Private: table, inspection, dataset, test table, vectors, asking. The rest is public or releasable."""
 
     table: Table | None = None
     mapping: Mapping | None = None
@@ -53,6 +70,18 @@ class Session:
     test_table: Table | None = None
     stop_test: threading.Event = field(default_factory=threading.Event)
     scorecards: list[Scorecard] = field(default_factory=list)
+
+    vectors: RowVectors | None = None
+    """The rows' embeddings, as private as the rows."""
+    prepared: Prepared | None = None
+    asking: AnswerSession | None = None
+    """The reservation that questions are paid from."""
+    terms: str = ""
+    """Its terms: these are paid for."""
+    answers: list[tuple[AnswersOpened, AnswerReleased]] = field(default_factory=list)
+    """What was asked in this tab, oldest first."""
+    stop_ask: threading.Event = field(default_factory=threading.Event)
+
     moves: int = 0
     """How often the server has moved this tab to another step."""
     downloads: int = 0
@@ -72,6 +101,7 @@ class Session:
     def forget_data(self) -> None:
         """Drop the confirmed data set and all that was planned on it; what was released stays."""
         self.dataset, self.measured, self.form, self.preview, self.plans = None, None, None, None, ()
+        self.vectors, self.prepared, self.asking, self.terms = None, None, None, ""
 
 
 class Sessions:
@@ -93,3 +123,4 @@ class Sessions:
         if session:
             session.stop.set()
             session.stop_test.set()
+            session.stop_ask.set()

@@ -1,4 +1,4 @@
-"""The five steps: which are open, why not, and the panels that hold them."""
+"""The five steps and the place beside them: which are open, why not, and the panels that hold them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import gradio as gr
 from dpicl_ui.assets import asset
 from dpicl_ui.sessions import Session
 
-TITLES = ("Data", "Privacy", "Generate", "Test", "Export")
+TITLES = ("Data", "Privacy", "Generate", "Test", "Export", "Ask privately")
+ASK = 6
+"""The place beside the steps: it needs the data of step 1 and nothing else."""
 
 
 @contextmanager
 def step_panel(number: int) -> Iterator[None]:
-    """A step's panel: its components, or the reason why it is closed. The browser shows one of them at a time."""
+    """A panel: its components, or the reason why it is closed. The browser shows one of them at a time."""
     with gr.Column(elem_id=f"step-{number}", elem_classes=["step", "current"] if number == 1 else ["step"]):
         gr.HTML(
             html_template=f'<h2>{TITLES[number - 1]}</h2><p class="gate-why"></p>',
@@ -29,7 +31,7 @@ def step_panel(number: int) -> Iterator[None]:
 
 
 def steps_bar() -> gr.HTML:
-    """The bar of the five steps."""
+    """The bar of the five steps and the place beside them; it fires `expand` when that place is opened."""
     return gr.HTML(
         value=steps_value(Session()),
         html_template="<div></div>",
@@ -55,11 +57,20 @@ def steps_value(session: Session, go: int | None = None) -> dict[str, Any]:
         if made
         else "There is nothing to export yet: write demonstrations in step 3. To look at a file that was "
         "exported before, load it in step 4.",
+        ""
+        if session.mapping
+        else "Bring a file in step 1 first, and say what its columns mean. Nothing has to be generated.",
     )
-    done = (session.dataset is not None, session.preview is not None, made, bool(session.scorecards), False)
+    done = (session.dataset is not None, session.preview is not None, made, bool(session.scorecards), False, False)
     steps = [
-        {"title": title, "note": _note(why, finished), "done": finished and not why, "why": why}
-        for title, why, finished in zip(TITLES, whys, done, strict=True)
+        {
+            "title": title,
+            "note": _note(why, finished),
+            "done": finished and not why,
+            "why": why,
+            "beside": number == ASK,
+        }
+        for number, (title, why, finished) in enumerate(zip(TITLES, whys, done, strict=True), start=1)
     ]
     return {"go": [session.moves, go or 1], "steps": steps}
 

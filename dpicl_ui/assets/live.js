@@ -22,6 +22,7 @@ const plot = make("div", "live-plot", element);
 const band = make("div", "live-band", plot);
 const zero = make("div", "live-zero", plot);
 const axis = make("div", "live-axis", element);
+const others = make("div", "live-others", element);
 const rows = new Map();
 
 function row(key) {
@@ -80,6 +81,15 @@ function chartOf(chart) {
   if (chart.clean) entry("key-clean", "clean average: for your eyes only");
   axis.textContent = `in rows, out of about ${chart.rows}; ${chart.hidden} more candidates are not shown`;
 }
+function beside(drafts) {
+  others.replaceChildren();
+  if (drafts.length) make("div", "live-legend", others).textContent = "Being written beside it";
+  for (const each of drafts) {
+    const line = make("p", "live-other", others);
+    make("b", "", line).textContent = each.title;
+    line.append(" " + each.text);
+  }
+}
 function draw() {
   const view = props.value;
   element.dataset.phase = view.phase;
@@ -91,6 +101,7 @@ function draw() {
   text.classList.toggle("empty", !view.text && !view.fresh);
   if (!view.text && !view.fresh) settled.textContent = view.hint;
   chartOf(view.chart);
+  beside(view.others);
 }
 watch("value", draw);
 draw();

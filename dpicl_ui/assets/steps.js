@@ -1,5 +1,5 @@
-// The five steps: moves between panels in the browser alone, and says why a step is closed.
-// `props.value` is {go: [ticket, step], steps: [{title, note, done, why}]}; a new ticket moves to its step.
+// The five steps and the place beside them: moves between panels in the browser alone, and says why one is closed.
+// `props.value` is {go: [ticket, step], steps: [{title, note, done, why, beside}]}; a new ticket moves to its step.
 let ticket = null;
 let current = 1;
 const bar = document.createElement("nav");
@@ -26,18 +26,23 @@ function show(step, scroll) {
 function button(step, i) {
   const made = document.createElement("button");
   made.type = "button";
-  made.className = "stepper" + (i + 1 === current ? " current" : "") + (step.done ? " done" : "") + (step.why ? " shut" : "");
+  made.className = "stepper" + (i + 1 === current ? " current" : "") + (step.done ? " done" : "") + (step.why ? " shut" : "")
+    + (step.beside ? " beside" : "");
   if (i + 1 === current) made.setAttribute("aria-current", "step");
-  const parts = [["number", step.done && i + 1 !== current ? "✓" : String(i + 1)], ["title", step.title], ["note", step.note]];
+  const sign = step.beside ? "?" : step.done && i + 1 !== current ? "✓" : String(i + 1);
+  const parts = [["number", sign], ["title", step.title], ["note", step.note]];
   for (const [name, text] of parts) {
     const part = document.createElement("span");
     part.className = name;
     part.textContent = text;
     made.append(part);
   }
-  made.setAttribute("aria-label", `Step ${i + 1}: ${step.title}`);
+  made.setAttribute("aria-label", step.beside ? step.title : `Step ${i + 1}: ${step.title}`);
   if (step.why) made.title = step.why;
-  made.addEventListener("click", () => show(i + 1, true));
+  made.addEventListener("click", () => {
+    show(i + 1, true);
+    if (step.beside && !step.why) trigger("expand");
+  });
   return made;
 }
 function draw() {

@@ -63,4 +63,4 @@ def recording() -> list[SynthesisEvent]:
     ]
 
 
-CLEAN = PrivateDiagnostics(1, (6.0, 1.0, 1.0))
+CLEAN = PrivateDiagnostics("News", 1, 1, (6.0, 1.0, 1.0))

@@ -86,13 +86,14 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def serve(folder: Path, port: int) -> subprocess.Popen[bytes]:
+def serve(folder: Path, port: int, **settings: str) -> subprocess.Popen[bytes]:
     environment = os.environ | {
         "DPICL_HOME": str(folder / "home"),
         "TMPDIR": str(folder / "temp"),
         "GRADIO_TEMP_DIR": str(folder / "temp" / "gradio"),
         "PORT": str(port),
         "HOST": "127.0.0.1",
+        **settings,
     }
     (folder / "temp").mkdir()
     with (folder / "log").open("wb") as log:

@@ -91,7 +91,7 @@ def test_closing_a_guarded_generator_closes_what_it_runs():
 
 def test_closed_steps_say_why_and_testing_is_always_open():
     steps = steps_value(Session())["steps"]
-    assert [bool(step["why"]) for step in steps] == [False, True, True, False, True]
+    assert [bool(step["why"]) for step in steps] == [False, True, True, False, True, True]
 
 
 def test_a_set_opens_the_export():

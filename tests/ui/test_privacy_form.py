@@ -8,10 +8,10 @@ import pytest
 
 from dpicl_ui.privacy_form import PrivacyForm, described, private_mechanisms
 from mechanisms.errors import UsageError
+from mechanisms.parameters import parameters
 from mechanisms.records import Dataset, Record
 from mechanisms.sampling import Scheme
 from mechanisms.steps import mechanism_names
-from mechanisms.steps.parameters import parameters
 from mechanisms.studio.request import DECLARED_COUNTS
 
 DATASET = Dataset("d", ("a", "b"), tuple(Record("t", label) for label in "ab" for _ in range(30)))
