@@ -67,6 +67,7 @@ class LanguageModel(Protocol):
             length: public length of a row; longer rows are refused.
             room: how many tokens may be appended by `advance`, or scored, after the rows.
 
-        The result for a row does not depend, to the bit, on the other rows, on its place, or on the padding.
+        The result for a row does not depend, to the bit, on the other rows, on its place, or on the padding; it may
+        on how many rows there are, which is public.
         """
         ...

@@ -33,12 +33,12 @@ class OutputHead:
             mine, own = self._matrix(output.last_hidden_state), self._model(**inputs).logits
         return mine.shape == own.shape and torch.allclose(mine.float(), own.float(), rtol=0.02, atol=0.02)
 
-    def features(self, keep: int, **inputs: Any) -> torch.Tensor:
-        """What logits are made of, at the last `keep` positions: (rows, keep, width), or all logits."""
+    def features(self, **inputs: Any) -> torch.Tensor:
+        """What logits of the last position are made of: (rows, 1, width), or those logits themselves."""
         if self.separable:
-            hidden: torch.Tensor = self._model.base_model(**inputs).last_hidden_state[:, -keep:]
+            hidden: torch.Tensor = self._model.base_model(**inputs).last_hidden_state[:, -1:]
             return hidden
-        logits: torch.Tensor = self._model(**inputs, logits_to_keep=keep).logits[:, -keep:]
+        logits: torch.Tensor = self._model(**inputs, logits_to_keep=1).logits[:, -1:]
         return logits
 
     def logits(self, features: torch.Tensor, columns: torch.Tensor | None = None) -> torch.Tensor:

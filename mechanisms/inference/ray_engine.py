@@ -1,7 +1,7 @@
 """A language model whose rows are spread over workers of a Ray cluster; docs/scale_out.md says how and why.
 
 This process holds the model too, and computes small batches itself. Of a larger one every worker computes whole chunks.
-On a CPU the numbers are those of a single process to the bit, because a row's do not depend on the size of its chunk.
+The numbers are those of a single process with chunks of the same size to the bit, on the same processor and threads.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from mechanisms.inference.ray_cluster import connected
 from mechanisms.inference.ray_pool import WorkerPool
 from mechanisms.inference.ray_share import Share
 from mechanisms.inference.ray_worker import LARGEST, NO_TOKEN, Facts, Worker, messages, pack
-from mechanisms.inference.transformers_model import TransformersModel, layout
+from mechanisms.inference.slots import layout
+from mechanisms.inference.transformers_model import TransformersModel
 from mechanisms.noise import Floats, Integers
 
 _FLOAT = 8

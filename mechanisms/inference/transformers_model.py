@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -17,8 +16,9 @@ from mechanisms.inference.allocator import keep_freed_memory
 from mechanisms.inference.cache import GrowingCache
 from mechanisms.inference.chunk import Chunk
 from mechanisms.inference.device_room import DeviceRoom
+from mechanisms.inference.forward import ForwardPass
 from mechanisms.inference.language_model import Tokens
-from mechanisms.inference.output_head import OutputHead
+from mechanisms.inference.slots import Slots
 from mechanisms.noise import Floats, Integers
 
 _PREFIXES_KEPT = 8
@@ -57,11 +57,11 @@ class TransformersModel:
         self.model: Any = model.eval()
         self.tokenizer: Any = tokenizer
         text_config = model.config.get_text_config()
-        self.layers: int = text_config.num_hidden_layers
         self.context: int = getattr(text_config, "max_position_embeddings", None) or _UNKNOWN_CONTEXT
         self.stop_tokens = self._stop_tokens()
         self.turn = self._turn() if chat and tokenizer.chat_template else ([], [])
-        self.head = OutputHead(model)
+        self.forward = ForwardPass(model)
+        self.slots = Slots(self.forward)
         self.room = DeviceRoom.of(model)
         self._prefixes: dict[tuple[int, ...], GrowingCache] = {}
 
@@ -87,12 +87,12 @@ class TransformersModel:
         stops |= {i for piece, i in vocabulary.items() if "\n" in piece or "Ċ" in piece or piece == "<0x0A>"}
         return frozenset(int(i) for i in stops if i is not None)
 
-    def prefix_cache(self, prefix: tuple[int, ...], compute: Callable[[tuple[int, ...]], GrowingCache]) -> GrowingCache:
+    def prefix_cache(self, prefix: tuple[int, ...]) -> GrowingCache:
         """Keys and values of a public prefix, computed on first use; the last few are kept."""
         if prefix not in self._prefixes:
             if len(self._prefixes) >= _PREFIXES_KEPT:
                 self._prefixes.pop(next(iter(self._prefixes)))
-            self._prefixes[prefix] = compute(prefix)
+            self._prefixes[prefix] = self.forward.prefix(prefix)
         return self._prefixes[prefix]
 
     def encode(self, text: str) -> list[int]:
@@ -135,53 +135,45 @@ class TransformersSession:
                 "of a record, the records of a row, or the tokens to write."
             )
         owner.room.check(len(rows), held)
-        self._device, self._layers, self._head, self._room = owner.model.device, owner.layers, owner.head, owner.room
-        self._count, self._limit = len(rows), owner.room.chunk(length, held)
-        chunks, per_chunk = layout(len(rows), self._limit, owner.room.in_a_pass(length))
+        self._forward, self._slots, self._room, self._head = owner.forward, owner.slots, owner.room, owner.forward.head
+        self._count, self._limit, self._held = len(rows), owner.room.chunk(length, held), held
+        chunks, per_chunk = self._slots.layout(self._room, len(rows), self._limit, length, held)
         # Empty rows fill the last chunk, so that every chunk runs the same kernels.
         padded = [*rows, *([()] * (chunks * per_chunk - len(rows)))]
         with torch.inference_mode():
-            shared = owner.prefix_cache(tuple(prefix), self._compute_prefix)
+            shared = owner.prefix_cache(tuple(prefix))
             self._chunks = [
                 Chunk.of(shared.expanded(per_chunk, held), padded[i : i + per_chunk], len(prefix), length)
                 for i in range(0, len(padded), per_chunk)
             ]
             self._features = self._step()
 
-    def _compute_prefix(self, prefix: tuple[int, ...]) -> GrowingCache:
-        # Without a prefix, any token tells the shapes of keys and values, and is forgotten.
-        tokens = torch.tensor([prefix or (0,)])
-        cache = GrowingCache(self._layers, tokens.shape[1])
-        self._pass(Chunk(cache, tokens, torch.ones_like(tokens)), keep=1)
-        cache.fill(len(prefix))
-        return cache
-
     def _step(self) -> torch.Tensor:
-        return torch.cat([self._forward(chunk) for chunk in self._chunks])
+        return torch.cat([self._computed(chunk) for chunk in self._chunks])
 
-    def _forward(self, chunk: Chunk, keep: int = 1) -> torch.Tensor:
+    def _computed(self, chunk: Chunk) -> torch.Tensor:
         size = self._room.slices(chunk.rows, chunk.tokens.shape[1])
-        parts = [self._pass(chunk.part(slice(i, i + size)), keep) for i in range(0, chunk.rows, size)]
+        parts = [self._forward(chunk.part(slice(i, i + size))) for i in range(0, chunk.rows, size)]
         chunk.cache.fill(chunk.mask.shape[1])
         return torch.cat(parts)
-
-    def _pass(self, chunk: Chunk, keep: int) -> torch.Tensor:
-        positions = (chunk.mask.cumsum(-1) - 1).clamp(min=0)[:, -chunk.tokens.shape[1] :]
-        return self._head.features(
-            keep,
-            input_ids=chunk.tokens.to(self._device),
-            attention_mask=chunk.mask.to(self._device),
-            position_ids=positions.to(self._device),
-            past_key_values=chunk.cache,
-            use_cache=True,
-        )
 
     def logits(self, columns: Integers | None = None, rows: slice = slice(None)) -> Floats:
         """See `Session.logits`."""
         with torch.inference_mode():
-            chosen = None if columns is None else torch.from_numpy(columns).to(self._device)
-            logits = self._head.logits(self._features[: self._count][rows], chosen)[:, -1]
-            return np.asarray(logits.double().cpu().numpy())
+            if columns is None:
+                logits = self._vocabulary(rows)
+            else:
+                chosen = torch.from_numpy(columns).to(self._forward.device)
+                logits = self._head.logits(self._features[: self._count][rows], chosen)
+            return np.asarray(logits[:, -1].double().cpu().numpy())
+
+    def _vocabulary(self, rows: slice) -> torch.Tensor:
+        # By whole chunks, whose number of rows is known to treat every slot alike.
+        size = self._chunks[0].rows
+        start, stop, _ = rows.indices(self._count)
+        first = start // size * size
+        parts = [self._head.logits(self._features[i : i + size]) for i in range(first, stop, size)]
+        return torch.cat(parts)[start - first : stop - first]
 
     def advance(self, tokens: Tokens) -> None:
         """See `Session.advance`."""
@@ -195,7 +187,7 @@ class TransformersSession:
     def keep(self, rows: Sequence[int]) -> None:
         """See `Session.keep`."""
         with torch.inference_mode():
-            chunks, per_chunk = layout(len(rows), self._limit)
+            chunks, per_chunk = self._slots.layout(self._room, len(rows), self._limit, 1, self._held)
             # Repetitions of the first row fill the last chunk.
             padded = [*rows, *([rows[0]] * (chunks * per_chunk - len(rows)))]
             self._features = self._features[padded]
@@ -212,29 +204,14 @@ class TransformersSession:
             ]
         return np.concatenate(parts)[: self._count]
 
-    def _score(self, chunk: Chunk, first: torch.Tensor, continuation: Tokens) -> Floats:
-        features = first
-        if len(continuation) > 1:
-            length, tokens, mask = chunk.cache.get_seq_length(), chunk.tokens, chunk.mask
-            chunk.append(torch.tensor([list(continuation[:-1])]).expand(chunk.rows, -1))
-            features = torch.cat([features, self._forward(chunk, keep=len(continuation) - 1)], dim=1)
-            chunk.cache.fill(length)
-            chunk.tokens, chunk.mask = tokens, mask
-        logs = torch.log_softmax(self._head.logits(features).double(), dim=-1)
-        targets = torch.tensor(list(continuation), device=logs.device).expand(logs.shape[0], -1)
-        return np.asarray(logs.gather(2, targets[..., None]).sum((1, 2)).cpu().numpy())
-
-
-def layout(rows: int, limit: int, in_a_pass: int | None = None) -> tuple[int, int]:
-    """Number of chunks, and rows of each, all of one shape, which splits into passes of one shape.
-
-    Args:
-        rows: to be computed; the chunks have room for a few more.
-        limit: rows of a chunk at most.
-        in_a_pass: rows of a forward pass at most; None where a chunk is one pass.
-    """
-    chunks = math.ceil(rows / limit)
-    per_chunk = math.ceil(rows / chunks)
-    if in_a_pass is None or per_chunk <= in_a_pass:
-        return chunks, per_chunk
-    return chunks, min(math.ceil(per_chunk / size) * size for size in range(in_a_pass, in_a_pass // 2, -1))
+    def _score(self, chunk: Chunk, features: torch.Tensor, continuation: Tokens) -> Floats:
+        length, tokens, mask = chunk.cache.get_seq_length(), chunk.tokens, chunk.mask
+        total = torch.zeros(chunk.rows, dtype=torch.float64, device=features.device)
+        for i, token in enumerate(continuation):
+            if i:
+                chunk.append(torch.full((chunk.rows, 1), continuation[i - 1]))
+                features = self._computed(chunk)
+            total += torch.log_softmax(self._head.logits(features)[:, -1].double(), dim=-1)[:, token]
+        chunk.cache.fill(length)
+        chunk.tokens, chunk.mask = tokens, mask
+        return np.asarray(total.cpu().numpy())

@@ -13,7 +13,7 @@ from mechanisms.inference.embedded import converted, gguf_in_wheel
 from mechanisms.inference.transformers_model import TransformersModel
 
 CAP = 20
-ROWS = 6
+ROWS = 7
 COLUMNS = np.array([9, 300, 17, 4_000, 28])
 
 tokens = st.integers(200, 40_000)
