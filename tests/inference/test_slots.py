@@ -65,7 +65,9 @@ def test_a_device_without_safe_numbers_is_refused(embedded_model):
 @given(rows=st.integers(1, 3000), limit=st.integers(1, 300), in_a_pass=st.integers(1, 400), multiple=st.integers(1, 96))
 def test_chunks_hold_all_rows_in_the_multiple_asked_for(rows, limit, in_a_pass, multiple):
     chunks, per_chunk = layout(rows, limit, in_a_pass, multiple)
-    assert chunks * per_chunk >= rows and per_chunk % multiple == 0
+    assert chunks * per_chunk >= rows
+    assert per_chunk % multiple == 0
     plain, bare = layout(rows, limit, None, multiple)
-    assert plain == chunks and (bare <= limit or bare == multiple)
+    assert plain == chunks
+    assert bare <= limit or bare == multiple
     assert (chunks - 1) * max(multiple, limit // multiple * multiple) < rows
