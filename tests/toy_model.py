@@ -50,6 +50,7 @@ class ToyModel:
         self.sharpness, self.busy = sharpness, busy
         self.opened: list[tuple[int, int, int]] = []
         """(rows, length, room) of every session: what must be public."""
+        self.checked: list[tuple[int, int, int]] = []
 
     def rows_at_once(self, computed: int, held: int) -> int:
         return max(1, self.busy // computed)
@@ -59,6 +60,9 @@ class ToyModel:
 
     def decode(self, tokens) -> str:
         return bytes(t for t in tokens).decode("ascii", "replace")
+
+    def check(self, prefix, rows, length, room) -> None:
+        self.checked.append((rows, length, room))
 
     def open(self, prefix, rows, length, room) -> ToySession:
         assert all(len(row) <= length for row in rows)

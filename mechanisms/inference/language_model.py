@@ -58,6 +58,15 @@ class LanguageModel(Protocol):
         """Text of a sequence of tokens."""
         ...
 
+    def check(self, prefix: Tokens, rows: int, length: int, room: int) -> None:
+        """Refuse what `open` would refuse, before anybody has paid; `rows` is how many.
+
+        Raises:
+            UsageError: the rows are too long for the model, or too many for the device's memory.
+            ModelUnavailable: on this device the rows would touch each other.
+        """
+        ...
+
     def open(self, prefix: Tokens, rows: Sequence[Tokens], length: int, room: int) -> Session:
         """Start a session.
 

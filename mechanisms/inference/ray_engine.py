@@ -6,6 +6,7 @@ The numbers are those of a single process with chunks of the same size to the bi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -64,10 +65,18 @@ class RayModel:
         """See `LanguageModel.decode`."""
         return self._local.decode(tokens)
 
+    def check(self, prefix: Tokens, rows: int, length: int, room: int) -> None:
+        """See `LanguageModel.check`; for the largest share of the rows."""
+        chunks, per_chunk = layout(rows, self._limit(prefix, length, room))
+        self._local.check(prefix, math.ceil(chunks / min(chunks, len(self._pool))) * per_chunk, length, room)
+
+    def _limit(self, prefix: Tokens, length: int, room: int) -> int:
+        held = len(self._local.started(prefix)) + length + room
+        return min(_MOST_ROWS, self._local.room.chunk(length, held))
+
     def open(self, prefix: Tokens, rows: Sequence[Tokens], length: int, room: int) -> Session:
         """See `LanguageModel.open`."""
-        whole = self._local.started(prefix)
-        limit = min(_MOST_ROWS, self._local.room.chunk(length, len(whole) + length + room))
+        whole, limit = self._local.started(prefix), self._limit(prefix, length, room)
         if len(rows) <= limit:
             return self._local.open(whole, rows, length, room)
         return RaySession(self._pool, whole, rows, length, room, limit, self._vocabulary)

@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 
 import torch
+from transformers import PreTrainedModel
 
 from mechanisms.errors import ModelUnavailable
 from mechanisms.inference.chunk import Chunk
 from mechanisms.inference.device_room import DeviceRoom
-from mechanisms.inference.forward import ForwardPass
+from mechanisms.inference.forward import first_layers
 
 _MULTIPLES = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
 
@@ -22,8 +23,9 @@ _MULTIPLES = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
 class Slots:
     """Chooses the shape of chunks for one model on one device; what it has found out, it remembers."""
 
-    def __init__(self, forward: ForwardPass) -> None:
-        self._forward = forward
+    def __init__(self, model: PreTrainedModel) -> None:
+        # Two layers, because the numbers of a position that the second one keeps have been through the whole first one.
+        self._layers = first_layers(model, 2)
         self._known: dict[tuple[int, int, int], bool] = {}
 
     def layout(self, room: DeviceRoom, rows: int, limit: int, length: int, held: int) -> tuple[int, int]:
@@ -58,12 +60,16 @@ class Slots:
         return rows == 1 or self._known[key]
 
     def _compared(self, rows: int, positions: int, before: int) -> bool:
-        words = torch.arange(1, before + positions + 1)
-        cache = self._forward.prefix(words[:before].tolist()).expanded(rows, len(words))
+        words, forward = torch.arange(before + positions) % 97 + 1, self._layers
+        cache = forward.prefix(words[:before].tolist()).expanded(rows, len(words))
         tokens = words[before:].expand(rows, -1)
-        features = self._forward(Chunk(cache, tokens, torch.ones((rows, len(words)), dtype=torch.long)))
-        head = self._forward.head
-        seen = (features, head.logits(features), head.logits(features, torch.arange(2, device=self._forward.device)))
+        features = forward(Chunk(cache, tokens, torch.ones((rows, len(words)), dtype=torch.long)))
+        seen = [features, cache.layers[-1].keys, cache.layers[-1].values]
+        if positions == 1:
+            seen += [
+                forward.head.logits(features),
+                forward.head.logits(features, torch.arange(2, device=forward.device)),
+            ]
         return all(bool((each == each[:1]).all()) for each in seen)
 
 

@@ -61,7 +61,7 @@ class TransformersModel:
         self.stop_tokens = self._stop_tokens()
         self.turn = self._turn() if chat and tokenizer.chat_template else ([], [])
         self.forward = ForwardPass(model)
-        self.slots = Slots(self.forward)
+        self.slots = Slots(model)
         self.room = DeviceRoom.of(model)
         self._prefixes: dict[tuple[int, ...], GrowingCache] = {}
 
@@ -108,6 +108,21 @@ class TransformersModel:
         """See `LanguageModel.open`."""
         return TransformersSession(self, self.started(prefix), rows, length, room)
 
+    def check(self, prefix: Tokens, rows: int, length: int, room: int) -> None:
+        """See `LanguageModel.check`."""
+        self.shape(len(self.started(prefix)), rows, length, room)
+
+    def shape(self, prefix: int, rows: int, length: int, room: int) -> tuple[int, int]:
+        """Chunks of a session, and rows of each; the arguments and errors are those of `check`."""
+        held = prefix + length + room
+        if held > self.context:
+            raise UsageError(
+                f"A prompt of {held} tokens does not fit in the model's context of {self.context}: lower the tokens "
+                "of a record, the records of a row, or the tokens to write."
+            )
+        self.room.check(rows, held)
+        return self.slots.layout(self.room, rows, self.room.chunk(length, held), length, held)
+
     def started(self, prefix: Tokens) -> list[int]:
         """The prefix behind the tokens that start every text of the model; unchanged where it has them already."""
         start = self._start if not prefix or list(prefix[: len(self._start)]) != self._start else []
@@ -128,16 +143,10 @@ class TransformersSession:
     ) -> None:
         if any(len(row) > length for row in rows) or length < 1:
             raise ValueError("every row must fit in the session's public length")
+        chunks, per_chunk = owner.shape(len(prefix), len(rows), length, room)
         held = len(prefix) + length + room
-        if held > owner.context:
-            raise UsageError(
-                f"A prompt of {held} tokens does not fit in the model's context of {owner.context}: lower the tokens "
-                "of a record, the records of a row, or the tokens to write."
-            )
-        owner.room.check(len(rows), held)
         self._forward, self._slots, self._room, self._head = owner.forward, owner.slots, owner.room, owner.forward.head
         self._count, self._limit, self._held = len(rows), owner.room.chunk(length, held), held
-        chunks, per_chunk = self._slots.layout(self._room, len(rows), self._limit, length, held)
         # Empty rows fill the last chunk, so that every chunk runs the same kernels.
         padded = [*rows, *([()] * (chunks * per_chunk - len(rows)))]
         with torch.inference_mode():

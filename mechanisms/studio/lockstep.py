@@ -29,8 +29,20 @@ def groups(
 def _fitting(writer: DemonstrationWriter, request: SynthesisRequest, model: LanguageModel) -> int:
     held = len(writer.prompt.prefix) + writer.prompt.length + request.plan.tokens
     computed = held if request.plan.scheme is Scheme.PER_TOKEN else 1
-    rows = request.capacity(writer.label) if request.mechanism.uses_private_rows else 1
-    return max(1, model.rows_at_once(computed, held) // rows)
+    return max(1, model.rows_at_once(computed, held) // _rows(writer, request))
+
+
+def _rows(writer: DemonstrationWriter, request: SynthesisRequest) -> int:
+    return request.capacity(writer.label) if request.mechanism.uses_private_rows else 1
+
+
+def check_fit(writers: Sequence[DemonstrationWriter], request: SynthesisRequest, model: LanguageModel) -> None:
+    """Have the model refuse what it cannot write, before anybody has paid; see `LanguageModel.check`."""
+    for writer in writers:
+        length, room = writer.prompt.length, request.plan.tokens
+        if request.plan.scheme is Scheme.PER_TOKEN:
+            length, room = length + room - 1, 0
+        model.check(writer.prompt.prefix, _rows(writer, request), length, room)
 
 
 def write_together(

@@ -1,7 +1,8 @@
 """What the shards answer: each from its own examples alone, in batches whose shape is public.
 
-An empty shard gives the public answer, which is made apart from the private rows. A shard whose result is not finite
-does too, so that nothing a record does can stop or alter more than its own shard's answer.
+An empty shard gives the public answer, which is made apart from the private rows. Where a shard's numbers are not
+finite it votes for the public label, or writes on with the tokens whose numbers are: nothing that a record does can
+stop or alter more than its own shard's answer.
 """
 
 from __future__ import annotations
@@ -14,12 +15,16 @@ from typing import Protocol
 import numpy as np
 
 from mechanisms.inference import LanguageModel
+from mechanisms.inference.prompts import first_tokens
 from mechanisms.inference.shard_prompt import ShardPrompt
 from mechanisms.noise import Integers
 from mechanisms.records import Record
 from mechanisms.studio.answer_request import AnswerRequest
 from mechanisms.studio.classify import CONTENT_FREE
 from mechanisms.studio.greedy import greedy
+
+_KEYWORD_TOKENS = 256
+"""Cap on the released keywords in the prompt for the answer."""
 
 Examples = Sequence[Sequence[Record]]
 """Each shard's examples, nearest first; one entry for every shard."""
@@ -58,9 +63,10 @@ class LabelRespondent:
     def __init__(self, model: LanguageModel, request: AnswerRequest) -> None:
         self._model, self._request = model, request
         tokens = max(len(model.encode(" " + label)) for label in request.labels)
-        self._prompt = _prompt(model, request, tokens)
-        self._labels = [self._prompt.label(label) for label in request.labels]
-        _check_fit(model, self._prompt, tokens)
+        self._prompt = prompt = _prompt(model, request, tokens)
+        self._labels = [prompt.label(label) for label in request.labels]
+        # Before anybody has paid. A shard has two rows.
+        model.check(prompt.prefix, 2 * request.shards, prompt.length, max(len(label) for label in self._labels))
 
     def answer(self, examples: Examples, query: str) -> ShardAnswers:
         """See `Respondent.answer`."""
@@ -106,8 +112,11 @@ class TextRespondent:
 
     def __init__(self, model: LanguageModel, request: AnswerRequest) -> None:
         self._model, self._request = model, request
-        self._prompt = _prompt(model, request, request.answer_tokens)
-        _check_fit(model, self._prompt, request.answer_tokens)
+        self._prompt = prompt = _prompt(model, request, request.answer_tokens)
+        # Before anybody has paid.
+        model.check(prompt.prefix, request.shards, prompt.length, request.answer_tokens)
+        longest = len(self._given(())) + _KEYWORD_TOKENS + prompt.public_length
+        model.check(prompt.prefix, 1, longest, request.answer_tokens)
 
     def answer(self, examples: Examples, query: str) -> ShardAnswers:
         """See `Respondent.answer`."""
@@ -120,10 +129,14 @@ class TextRespondent:
         answers = tuple(tuple(text if shard else public) for text, shard in zip(written, examples, strict=True))
         return ShardAnswers(answers, categories, self._model.decode(public).strip())
 
+    def _given(self, keywords: Sequence[str]) -> list[int]:
+        before, after = "Using the following keywords, answer the question concisely:", ".\n\n"
+        words = first_tokens(self._model, ", ".join(keywords), _KEYWORD_TOKENS)
+        return [*self._model.encode(before), *words, *self._model.encode(after)]
+
     def final(self, keywords: Sequence[str], query: str) -> str:
         """The answer from released keywords and the question alone: post-processing."""
-        given = f"Using the following keywords, answer the question concisely: {', '.join(keywords)}.\n\n"
-        row = [*self._model.encode(given), *self._prompt.row((), query)]
+        row = [*self._given(keywords), *self._prompt.row((), query)]
         tokens = self._request.answer_tokens
         [text] = greedy(self._model, self._model.open(self._prompt.prefix, [row], len(row), tokens), tokens)
         return self._model.decode(text).strip()
@@ -149,8 +162,3 @@ def _prompt(model: LanguageModel, request: AnswerRequest, label_tokens: int) -> 
         label_tokens,
         request.max_query_tokens,
     )
-
-
-def _check_fit(model: LanguageModel, prompt: ShardPrompt, room: int) -> None:
-    """Have the model refuse prompts that are too long for it now, before anybody has paid."""
-    model.open(prompt.prefix, [prompt.row((), "")], prompt.length, room)

@@ -12,7 +12,7 @@ from mechanisms.records import Dataset
 from mechanisms.studio.content import content_digest
 from mechanisms.studio.demo_set import Certificate, DemoSet
 from mechanisms.studio.events import CuratorEvent, DemoStarted, RunCompleted, RunStarted
-from mechanisms.studio.lockstep import groups, write_together
+from mechanisms.studio.lockstep import check_fit, groups, write_together
 from mechanisms.studio.request import SynthesisRequest
 from mechanisms.studio.writer import DemonstrationWriter
 
@@ -43,10 +43,18 @@ def synthesize(
 
     Raises:
         BudgetRefused: the data set's cap does not allow the run.
+        UsageError: the model or the device is too small for the run.
         DataError: a label has more units than declared.
     """
     randomness = randomness or SecureRandomness()
     _check(dataset, request)
+    plan = request.plan
+    writers = [
+        DemonstrationWriter(dataset.units[label], request, model, randomness, label, number, curator)
+        for label in request.labels
+        for number in range(1, plan.shots + 1)
+    ]
+    check_fit(writers, request, model)
     claimed, event = request.release_claim(), request.event
     run: LedgerRun | None = None
     reason = request.mechanism.not_private or (None if randomness.private else TEST_SEED)
@@ -74,13 +82,7 @@ def synthesize(
     )
     demo_set = DemoSet((), request.labels, request.template, certificate, model.name, model.sha256)
     try:
-        plan = request.plan
         yield RunStarted(demo_set, plan.shots, plan.tokens, plan.subsets, before)
-        writers = [
-            DemonstrationWriter(dataset.units[label], request, model, randomness, label, number, curator)
-            for label in request.labels
-            for number in range(1, plan.shots + 1)
-        ]
         for group in groups(writers, request, model):
             for writer in group:
                 yield DemoStarted(writer.label, writer.number, _charge(run, request, writer.label, writer.number))

@@ -170,6 +170,17 @@ def test_shapes_given_to_the_model_are_public(mechanism):
     assert shapes[0] == shapes[1] == shapes[2]
 
 
+@pytest.mark.parametrize("mechanism", ["knn-votes", Keywords(noise=0.01, fewest_keywords=2, most_keywords=4)])
+def test_what_the_model_may_refuse_is_asked_before_anything_is_reserved(mechanism):
+    asked, model = request(mechanism, threshold=-1.0), Agreeing()
+    opened = session([Record("p q", "a")] * 30, asked, model)
+    assert model.checked
+    assert not model.opened
+    opened.ask("p q")
+    for rows, length, room in model.opened:
+        assert any(rows <= r and length <= n and length + room <= n + m for r, n, m in model.checked)
+
+
 @given(records=RECORDS, query=WORDS, place=st.integers(0, 24))
 @BOUNDED
 def test_one_unit_changes_one_shard_answer_of_the_model(records, query, place):

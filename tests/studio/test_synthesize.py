@@ -108,6 +108,25 @@ def test_a_full_ledger_refuses_before_the_model_is_asked():
     assert model.opened == []
 
 
+@pytest.mark.parametrize("scheme", list(Scheme))
+def test_what_the_model_refuses_is_refused_before_anything_is_reserved(scheme):
+    class Small(ToyModel):
+        def check(self, prefix, rows, length, room):
+            super().check(prefix, rows, length, room)
+            raise UsageError("too long")
+
+    asked, ledger, small = request(plan=SamplingPlan(scheme, subsets=6, tokens=5)), PrivacyLedger(), Small()
+    with pytest.raises(UsageError, match="too long"):
+        next(synthesize(dataset(), asked, small, ledger, SeededRandomness(1)))
+    assert ledger.snapshot("d", "record").epsilon == 0
+    assert not small.opened
+
+    model = ToyModel()
+    list(synthesize(dataset(), asked, model, ledger, SeededRandomness(1)))
+    longest = max(length + room for rows, length, room in model.opened if rows == asked.capacity("a"))
+    assert longest == max(length + room for rows, length, room in model.checked if rows == asked.capacity("a"))
+
+
 def test_more_units_than_declared_are_refused():
     with pytest.raises(DataError, match="declared"):
         events(sizes={"a": 29, "b": 30})
