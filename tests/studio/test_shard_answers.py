@@ -8,6 +8,7 @@ from mechanisms.accounting import PrivacyTarget
 from mechanisms.queries import query_mechanism_class
 from mechanisms.records import PromptTemplate, Record
 from mechanisms.studio.answer_request import AnswerRequest
+from mechanisms.studio.greedy import greedy
 from mechanisms.studio.shard_answers import LabelRespondent
 from tests.toy_model import ToyModel
 
@@ -52,3 +53,18 @@ def test_a_shards_vote_is_its_own_and_the_shape_is_public():
     after = votes(model, changed)
     assert [i for i in range(30) if before[i] != after[i]] in ([], [3])
     assert model.opened == shapes * 2
+
+
+def test_an_answer_is_never_empty_and_ends_at_the_first_stop():
+    class Quiet(ToyModel):
+        """Wants to stop at once, and again after the second token."""
+
+        def open(self, prefix, rows, length, room):
+            opened = super().open(prefix, rows, length, room)
+            start = len(opened.rows[0])
+            opened._row = lambda tokens: np.eye(128)[10] * 3 + np.eye(128)[65] * (2 + 2 * (len(tokens) == start + 1))
+            return opened
+
+    quiet = Quiet()
+    assert greedy(quiet, quiet.open([1], [[2], [3]], 1, 5), 5) == [[65, 65]] * 2
+    assert greedy(quiet, quiet.open([1], [[2]], 1, 1), 1) == [[65]]
