@@ -21,10 +21,10 @@ from dpicl_ui.sessions import Prepared, Session, Sessions
 from dpicl_ui.steps import ASK, step_panel, steps_value
 from dpicl_ui.tree import Tree, el, panel
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.errors import DataError, StudioError, UsageError
+from mechanisms.errors import DataError, ReservedOtherwise, StudioError, UsageError
 from mechanisms.queries import Retrieval
 from mechanisms.records import Dataset
-from mechanisms.studio.answer import open_session
+from mechanisms.studio.answer import check_terms, open_session
 from mechanisms.studio.answer_request import AnswerRequest
 from mechanisms.studio.csv_file import to_dataset
 from mechanisms.studio.examples import EXAMPLES
@@ -224,6 +224,12 @@ class AskStep:
             read = AskForm.read(*form)
             wanted = self._request(session, labels, read)
             dataset = _dataset(session, name, wanted, public)
+            if not anew:
+                try:
+                    check_terms(dataset, wanted, self._ledger)
+                except ReservedOtherwise:
+                    yield {self.anew: gr.Button(visible=True)}
+                    raise
             yield self._busy([el("p.spinner", "Waiting for the embedding model …", role="status")])
             if session.vectors is None:
                 session.vectors = RowVectors(self._embedder.embedder())
@@ -256,11 +262,7 @@ class AskStep:
         yield self._busy([el("p.spinner", "Reserving …", role="status")])
         if session.vectors is not vectors:
             raise UsageError("The data of step 1 has changed. Nothing was charged: reserve again.")
-        try:
-            asking = open_session(prepared.dataset, prepared.request, vectors, model, self._ledger, anew=prepared.anew)
-        except UsageError:
-            yield {self.anew: gr.Button(visible=True)}
-            raise
+        asking = open_session(prepared.dataset, prepared.request, vectors, model, self._ledger, anew=prepared.anew)
         if session.vectors is not vectors:
             raise UsageError("The data of step 1 has changed: what was reserved goes on when the old file is back.")
         session.asking, session.terms, opened = asking, prepared.request.terms(), asking.opened

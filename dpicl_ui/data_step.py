@@ -218,8 +218,6 @@ class DataStep:
 
     def _renamed(self, request: gr.Request) -> dict[Any, Any]:
         session = self._sessions.of(request)
-        if session.dataset is None:
-            return {self.problem: []}
         session.forget_data()
         return {self.problem: [], self._nav: steps_value(session)}
 

@@ -17,6 +17,10 @@ class DataError(UsageError):
     """A CSV file or a data set cannot be used as given."""
 
 
+class ReservedOtherwise(UsageError):
+    """The data set has a reservation for another file or other terms; a new one has to be asked for."""
+
+
 class BudgetRefused(StudioError):
     """The ledger's cap for the data set does not allow the release."""
 

@@ -3,7 +3,7 @@
 from mechanisms.accounting.calibration import calibrate_noise
 from mechanisms.accounting.claims import Claim, PrivacyTarget, claim
 from mechanisms.accounting.filter import Cap
-from mechanisms.accounting.individual_filter import IndividualFilter, Reservation, reserve
+from mechanisms.accounting.individual_filter import IndividualFilter, Reservation, check_reservation, reserve
 from mechanisms.accounting.ledger import BudgetSnapshot, LedgerRun, PrivacyLedger
 from mechanisms.accounting.normal_form import amplified
 
@@ -18,6 +18,7 @@ __all__ = [
     "Reservation",
     "amplified",
     "calibrate_noise",
+    "check_reservation",
     "claim",
     "reserve",
 ]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from mechanisms.accounting.claims import Claim
 from mechanisms.accounting.ledger import PrivacyLedger
-from mechanisms.errors import BudgetRefused, UsageError
+from mechanisms.errors import BudgetRefused, ReservedOtherwise
 from mechanisms.privacy_events import Composed
 
 _PAY = """
@@ -103,17 +103,13 @@ def reserve(ledger: PrivacyLedger, wanted: Reservation, anew: bool = False) -> I
         anew: make a new reservation although the data set has one.
 
     Raises:
-        UsageError: the data set's reservation is for another file or other terms, and `anew` is not set.
+        ReservedOtherwise: the data set's reservation is for another file or other terms, and `anew` is not set.
         BudgetRefused: the data set's cap does not allow a new one.
     """
     with ledger.transaction() as database:
-        query = "SELECT run, digest, terms FROM reservations JOIN runs ON id = run WHERE name = ? AND unit = ?"
-        known = database.execute(f"{query} ORDER BY run DESC", (wanted.name, wanted.unit)).fetchall()
-        same = [run for run, digest, terms in known if (digest, terms) == (wanted.digest, wanted.terms)]
-        if same and not anew:
-            return IndividualFilter(ledger, same[0], wanted.queries, continued=True)
-        if known and not anew:
-            raise UsageError(_explanation(wanted, any(digest == wanted.digest for _, digest, _ in known)))
+        same = None if anew else _continued(database, wanted)
+        if same is not None:
+            return IndividualFilter(ledger, same, wanted.queries, continued=True)
         run = ledger.admit(
             database, wanted.name, wanted.unit, wanted.digest, wanted.mechanism, wanted.event, wanted.claim
         )
@@ -121,6 +117,26 @@ def reserve(ledger: PrivacyLedger, wanted: Reservation, anew: bool = False) -> I
         row = (run.number, wanted.digest, wanted.terms, wanted.queries, 0)
         database.execute("INSERT INTO reservations VALUES (?, ?, ?, ?, ?)", row)
     return IndividualFilter(ledger, run.number, wanted.queries, continued=False)
+
+
+def check_reservation(ledger: PrivacyLedger, wanted: Reservation) -> None:
+    """Refuse what `reserve` would refuse unless it makes a new reservation; reserves nothing.
+
+    Raises:
+        ReservedOtherwise: the data set's reservation is for another file or other terms.
+    """
+    with ledger.transaction() as database:
+        _continued(database, wanted)
+
+
+def _continued(database: sqlite3.Connection, wanted: Reservation) -> int | None:
+    """The run of the reservation to go on with; None where the data set has none at all."""
+    query = "SELECT run, digest, terms FROM reservations JOIN runs ON id = run WHERE name = ? AND unit = ?"
+    known = database.execute(f"{query} ORDER BY run DESC", (wanted.name, wanted.unit)).fetchall()
+    same = [run for run, digest, terms in known if (digest, terms) == (wanted.digest, wanted.terms)]
+    if known and not same:
+        raise ReservedOtherwise(_explanation(wanted, any(digest == wanted.digest for _, digest, _ in known)))
+    return int(same[0]) if same else None
 
 
 def _explanation(wanted: Reservation, same_file: bool) -> str:

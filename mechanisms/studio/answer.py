@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechanisms.accounting import IndividualFilter, PrivacyLedger, Reservation, reserve
+from mechanisms.accounting import IndividualFilter, PrivacyLedger, Reservation, check_reservation, reserve
 from mechanisms.errors import UsageError
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Integers, Randomness, SecureRandomness
@@ -60,26 +60,16 @@ def open_session(
 
     Raises:
         BudgetRefused: the data set's cap does not allow the reservation.
-        UsageError: the data set's reservation is for another file or other terms; the message says what to do.
+        ReservedOtherwise: the data set's reservation is for another file or other terms, and `anew` is not set.
+        UsageError: the model or the device is too small for the questions.
     """
     if dataset.by_user != request.by_user or (request.labels and dataset.labels != request.labels):
         raise UsageError("The data set and the request must agree on the labels and on the privacy unit.")
     randomness = randomness or SecureRandomness()
     respondent = _respondent(model, request)
-    marked = "" if randomness.private else " with a test seed"
-    digest = content_digest(dataset)
+    wanted = _reservation(dataset, request, randomness)
     caution = request.mechanism.caution(request.shards)
-    notes = (*ledger.recognise(dataset.name, digest), *([caution] if caution else []))
-    wanted = Reservation(
-        name=dataset.name,
-        unit=dataset.unit,
-        digest=digest,
-        mechanism=f"answers by {request.mechanism.name}{marked}",
-        event=request.event,
-        claim=request.claim(),
-        terms=request.terms() + marked,
-        queries=request.queries,
-    )
+    notes = (*ledger.recognise(dataset.name, wanted.digest), *([caution] if caution else []))
     paid = reserve(ledger, wanted, anew)
     # Embedding a large file takes minutes: a refusal comes before it, and a reservation outlives an interruption.
     units = SearchableUnits(dataset, request, embedder)
@@ -102,6 +92,29 @@ def open_session(
         curator_diagnostics_shown=shown,
     )
     return AnswerSession(opened, request, units, embedder, respondent, model, paid, randomness, curator)
+
+
+def check_terms(dataset: Dataset, request: AnswerRequest, ledger: PrivacyLedger) -> None:
+    """Say early that `open_session` would ask for a new reservation.
+
+    Raises:
+        ReservedOtherwise: the data set's reservation is for another file or other terms.
+    """
+    check_reservation(ledger, _reservation(dataset, request, SecureRandomness()))
+
+
+def _reservation(dataset: Dataset, request: AnswerRequest, randomness: Randomness) -> Reservation:
+    marked = "" if randomness.private else " with a test seed"
+    return Reservation(
+        name=dataset.name,
+        unit=dataset.unit,
+        digest=content_digest(dataset),
+        mechanism=f"answers by {request.mechanism.name}{marked}",
+        event=request.event,
+        claim=request.claim(),
+        terms=request.terms() + marked,
+        queries=request.queries,
+    )
 
 
 def _respondent(model: LanguageModel | None, request: AnswerRequest) -> Respondent:

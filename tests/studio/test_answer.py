@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget
-from mechanisms.errors import BudgetRefused, UsageError
+from mechanisms.errors import BudgetRefused, ReservedOtherwise, UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.queries import Retrieval, query_mechanism_class
 from mechanisms.queries.keywords import Keywords
@@ -238,7 +238,7 @@ def test_an_edited_file_is_reserved_anew_only_when_asked():
     records = [Record("p q", "a"), Record("r s", "b")]
     session(records, name="edited").ask("p")
     changed = [records[0], Record("r t", "b")]
-    with pytest.raises(UsageError, match="edited row"):
+    with pytest.raises(ReservedOtherwise, match="edited row"):
         session(changed, name="edited")
     assert not session(changed, name="edited", anew=True).opened.continued
 

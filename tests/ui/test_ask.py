@@ -20,7 +20,7 @@ from dpicl_ui.sessions import Session, Sessions
 from dpicl_ui.steps import ASK, steps_bar, steps_value
 from dpicl_ui.tree import text_of
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.errors import BudgetRefused, DataError, ModelUnavailable, UsageError
+from mechanisms.errors import BudgetRefused, DataError, ModelUnavailable, ReservedOtherwise, UsageError
 from mechanisms.queries import Retrieval
 from mechanisms.studio.csv_file import Mapping, read_table
 from tests.toy_embedder import ToyEmbedder
@@ -136,6 +136,8 @@ def test_asking_needs_a_file_and_no_confirmed_labels():
 class Place:
     """The handlers of the place, with a toy embedder and no model, in one tab with a small file."""
 
+    data: DataStep
+
     def __init__(self, folder: Path) -> None:
         self.ledger, self.sessions = PrivacyLedger(folder), Sessions()
         self.step = asyncio.run(self.built())
@@ -148,8 +150,8 @@ class Place:
         # Blocks made outside an event loop open one of their own and never close it.
         with gr.Blocks():
             nav = steps_bar()
-            data = DataStep(self.sessions, self.ledger, nav)
-            return AskStep(self.sessions, self.ledger, ModelLoader("none"), nav, data)
+            self.data = DataStep(self.sessions, self.ledger, nav)
+            return AskStep(self.sessions, self.ledger, ModelLoader("none"), nav, self.data)
 
     def write(self, path: Path, rows: int) -> None:
         words = ("invoice refund", "parcel late")
@@ -224,6 +226,26 @@ def test_other_terms_are_refused_and_may_be_paid_again(place: Place):
     place.reserve(anew=True, epsilon=2.0)
     assert place.runs == 2
     assert len(place.session.answers) == 2
+
+
+def test_other_terms_are_refused_before_rows_are_read_and_no_other_refusal_offers_to_pay_again(place: Place):
+    place.reserve()
+    place.session.vectors = None
+    preparing = place.step._preparing(False)(place.request, "letters", LABELS, True, 0.3, *values(epsilon=2.0))
+    assert next(preparing)[place.step.anew].visible
+    with pytest.raises(ReservedOtherwise):
+        next(preparing)
+    assert place.session.vectors is None
+    refused = place.step._preparing(False)(place.request, "letters", LABELS, False, 0.3, *values())
+    with pytest.raises(DataError):
+        next(refused)
+
+
+def test_another_name_closes_the_reservation_of_the_old_one(place: Place):
+    place.reserve()
+    place.data._renamed(place.request)
+    with pytest.raises(UsageError, match="reserve its price first"):
+        place.ask("parcel late")
 
 
 def test_a_changed_file_needs_a_new_reservation(place: Place, tmp_path: Path):
