@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
+from dpicl_ui.plot_style import AXIS, LAYOUT
 from mechanisms.studio.evaluate import Scorecard
 
-_GREY = "#7c8592"  # `studio.css` repaints the text in the colours of the light and of the dark page
 _SCALE = [[0.0, "rgba(26,143,133,0.05)"], [1.0, "rgba(26,143,133,0.6)"]]
 _LONGEST = 18
 _NUMBERED = 12
 """Labels up to which every cell shows its count."""
-_AXIS = {"type": "category", "fixedrange": True, "showgrid": False, "zeroline": False, "ticks": "", "showline": False}
+_AXIS = AXIS | {"type": "category", "showgrid": False}
 
 
 def _short(label: str) -> str:
@@ -39,10 +39,7 @@ def confusion_figure(card: Scorecard, labels: Sequence[str]) -> go.Figure:
         )
     )
     figure.update_layout(
-        template="none",
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"family": "system-ui, sans-serif", "color": _GREY, "size": 13},
+        **LAYOUT,
         margin={"l": 10, "r": 10, "t": 10, "b": 44},
         height=min(640, 110 + 44 * len(labels)),
         xaxis=_AXIS | {"title": {"text": "predicted", "standoff": 8}},

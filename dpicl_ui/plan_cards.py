@@ -7,25 +7,20 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from dpicl_ui.plot_style import AXIS, GREY, LAYOUT
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.studio.planner import Option
 
-_GREY = "#7c8592"  # `studio.css` repaints the text in the colours of the light and of the dark page
-_GRID = "rgba(124,133,146,0.22)"
-_COLOURS = {Scheme.PER_DEMONSTRATION: "#4f83cc", Scheme.PER_TOKEN: "#b56fc4", Scheme.DISJOINT: _GREY}
+_COLOURS = {Scheme.PER_DEMONSTRATION: "#4f83cc", Scheme.PER_TOKEN: "#b56fc4", Scheme.DISJOINT: GREY}
 _WORDS = {
     Scheme.PER_DEMONSTRATION: "one sample a demonstration",
     Scheme.PER_TOKEN: "a new sample every token",
     Scheme.DISJOINT: "batches without overlap",
 }
 _HOVER = "%{text}<br>signal-to-noise %{y:.3g}<br>%{x:.3s} prompt tokens<extra></extra>"
-_AXIS = {
+_AXIS = AXIS | {
     "type": "log",
-    "fixedrange": True,
-    "gridcolor": _GRID,
-    "zeroline": False,
-    "showline": False,
-    "ticks": "",
+    "gridcolor": "rgba(124,133,146,0.22)",
     "automargin": True,
     "dtick": "D2",
     "exponentformat": "SI",
@@ -53,7 +48,7 @@ def plan_figure(found: Sequence[Option], now: tuple[float, float] | None) -> go.
     """
     figure = go.Figure()
     curve = sorted((each for each in found if each.efficient), key=lambda each: each.cost)
-    line = {"color": _GREY, "width": 1.5}
+    line = {"color": GREY, "width": 1.5}
     _add(figure, _places(curve), "most signal for its cost", mode="lines", line=line, hoverinfo="skip")
     for scheme in (Scheme.PER_DEMONSTRATION, Scheme.PER_TOKEN):
         for unit_rows in (True, False):
@@ -73,13 +68,10 @@ def plan_figure(found: Sequence[Option], now: tuple[float, float] | None) -> go.
                     hovertemplate=_HOVER,
                 )
     if now is not None:
-        marker = {"color": _GREY, "symbol": "x", "size": 11}
+        marker = {"color": GREY, "symbol": "x", "size": 11}
         _add(figure, [now], "the settings now", mode="markers", marker=marker, text=["now"], hovertemplate=_HOVER)
     figure.update_layout(
-        template="none",
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        font={"family": "system-ui, sans-serif", "color": _GREY, "size": 13},
+        **LAYOUT,
         margin={"l": 10, "r": 10, "t": 10, "b": 10},
         height=400,
         legend={"orientation": "h", "y": -0.25, "x": 0, "yanchor": "top"},

@@ -7,22 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from mechanisms.cli.main import main
 from mechanisms.studio.demo_set import loads
 from mechanisms.studio.examples import EXAMPLES
+from tests.cli.command import BANK, check_refusal, run
 
-BANK = EXAMPLES[1].path
 SMALL = "--labels Cards,Fraud --delta 1e-5 --sizes counted --subsets 6 --tokens 4 --candidates 10"
 COLUMNS = "--text-column text --label-column topic"
-
-
-def run(capsys, line: str, *extra: str) -> tuple[int, str, str]:
-    try:
-        code = main([*line.split(), *extra])
-    except SystemExit as stop:  # argparse
-        code = int(stop.code or 0)
-    out, err = capsys.readouterr()
-    return code, out, err
 
 
 def test_from_csv_to_answers(capsys, tmp_path):
@@ -112,11 +102,7 @@ def test_a_test_seed_marks_the_export(capsys):
     ],
 )
 def test_bad_usage_gets_one_line_and_its_exit_code(capsys, line, code, message):
-    found, out, err = run(capsys, line)
-    last = err.strip().splitlines()[-1]
-    assert (found, out) == (code, "")
-    assert message in last
-    assert "Traceback" not in err
+    check_refusal(capsys, line, code, message)
 
 
 def test_a_refused_budget_is_exit_code_three(capsys):

@@ -2,41 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.studio.csv_file import read_table
 from mechanisms.studio.examples import EXAMPLES
-from tests.ui.test_browser import HOSTILE, SLOW, Journey, browser, free_port, serve, step, watch
+from tests.ui.visit import HOSTILE, SLOW, Journey, step, visiting
 
 EXAMPLE = EXAMPLES[0]
 QUESTION = f"The rash on my arm itches. {HOSTILE}"
 
 
 @pytest.fixture(scope="module")
-def visit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journey]:
+def visit(tmp_path_factory: pytest.TempPathFactory) -> Journey:
     folder = tmp_path_factory.mktemp("visit")
     seen = Journey(folder, canary="")
     # Short texts are embedded one by one: two threads that spin would wait for each other on a busy machine.
-    server = serve(folder, port := free_port(), OMP_NUM_THREADS="1")
-    try:
-        with sync_playwright() as playwright:
-            context = browser(playwright, folder)
-            page = context.pages[0]
-            watch(page, seen, port)
-            page.goto(f"http://127.0.0.1:{port}/")
-            reserve(page, seen)
-            ask(page)
-            look(page, seen)
-            context.close()
-        yield seen
-    finally:
-        server.terminate()
-        server.wait(20)
+    with visiting(seen, OMP_NUM_THREADS="1") as page:
+        reserve(page, seen)
+        ask(page)
+        look(page, seen)
+    return seen
 
 
 def reserve(page: Page, seen: Journey) -> None:

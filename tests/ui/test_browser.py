@@ -8,65 +8,17 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import socket
-import subprocess
-import sys
-import time
 import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
-from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Playwright, sync_playwright
+from playwright.sync_api import Page
 
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.studio.demo_set import DemoSet, loads
+from tests.ui.visit import HOSTILE, SLOW, Journey, step, visiting
 
-ROOT = Path(__file__).parents[2]
-CHROMIUM = Path("/usr/bin/chromium")
-ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 LABELS = ("Billing", "Delivery")
 NAME = "browser test"
-HOSTILE = "<img src=x onerror='window.hacked=1'> ${window.hacked=2} {{window.hacked}} `+(window.hacked=3)+`"
-SLOW = 240_000
-"""Milliseconds for what the model does, on a machine that others use too."""
-
-
-@dataclass
-class Journey:
-    """What the journey saw and left."""
-
-    folder: Path
-    canary: str
-    export: str = ""
-    console: list[str] = field(default_factory=list)
-    foreign: list[str] = field(default_factory=list)
-    tokens_seen: list[str] = field(default_factory=list)
-    shown: dict[str, str] = field(default_factory=dict)
-    spent: list[float] = field(default_factory=list)
-    storage: str = ""
-    overflow: dict[int, int] = field(default_factory=dict)
-    hacked: object = None
-
-    def files(self, *names: str) -> Iterator[Path]:
-        for name in names:
-            yield from (path for path in (self.folder / name).rglob("*") if path.is_file())
-
-    @property
-    def demo_set(self) -> DemoSet:
-        return loads(self.export)
 
 
 def write_csv(path: Path, rows: list[tuple[str, str]]) -> Path:
@@ -80,73 +32,13 @@ def messages(count: int) -> list[tuple[str, str]]:
     return [(words[label].format(i), label) for i in range(count) for label in LABELS]
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def serve(folder: Path, port: int, **settings: str) -> subprocess.Popen[bytes]:
-    environment = os.environ | {
-        "DPICL_HOME": str(folder / "home"),
-        "TMPDIR": str(folder / "temp"),
-        "GRADIO_TEMP_DIR": str(folder / "temp" / "gradio"),
-        "PORT": str(port),
-        "HOST": "127.0.0.1",
-        **settings,
-    }
-    (folder / "temp").mkdir()
-    with (folder / "log").open("wb") as log:
-        server = subprocess.Popen([sys.executable, "app.py"], cwd=ROOT, env=environment, stdout=log, stderr=log)
-    for _ in range(120):
-        if server.poll() is not None:
-            raise RuntimeError((folder / "log").read_text())
-        try:
-            with urlopen(f"http://127.0.0.1:{port}/", timeout=5):
-                return server
-        except OSError:
-            time.sleep(0.25)
-    raise RuntimeError("the app does not answer")
-
-
-def browser(playwright: Playwright, folder: Path) -> BrowserContext:
-    return playwright.chromium.launch_persistent_context(
-        folder / "profile",
-        executable_path=CHROMIUM if CHROMIUM.exists() else None,
-        args=ARGUMENTS,
-        viewport={"width": 1280, "height": 900},
-    )
-
-
 @pytest.fixture(scope="module")
-def journey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journey]:
+def journey(tmp_path_factory: pytest.TempPathFactory) -> Journey:
     folder = tmp_path_factory.mktemp("journey")
     seen = Journey(folder, f"canary {uuid.uuid4().hex}")
-    server = serve(folder, port := free_port())
-    try:
-        with sync_playwright() as playwright:
-            context = browser(playwright, folder)
-            page = context.pages[0]
-            watch(page, seen, port)
-            page.goto(f"http://127.0.0.1:{port}/")
-            travel(page, seen)
-            context.close()
-        yield seen
-    finally:
-        server.terminate()
-        server.wait(20)
-
-
-def watch(page: Page, seen: Journey, port: int) -> None:
-    def heard(message: ConsoleMessage) -> None:
-        if message.type == "error":
-            seen.console.append(message.text)
-
-    page.set_default_timeout(30_000)
-    page.on("console", heard)
-    page.on("pageerror", lambda error: seen.console.append(str(error)))
-    home = (f"http://127.0.0.1:{port}/", "data:", "blob:")
-    page.on("request", lambda request: None if request.url.startswith(home) else seen.foreign.append(request.url))
+    with visiting(seen) as page:
+        travel(page, seen)
+    return seen
 
 
 def travel(page: Page, seen: Journey) -> None:
@@ -161,11 +53,6 @@ def travel(page: Page, seen: Journey) -> None:
     measure(page, seen)
     narrow(page, seen)
     seen.storage = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
-
-
-def step(page: Page, number: int) -> None:
-    page.click(f"#steps .stepper:nth-child({number})")
-    page.wait_for_selector(f"#step-{number}.current")
 
 
 def fill(page: Page, name: str, value: float) -> None:

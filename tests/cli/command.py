@@ -1,0 +1,26 @@
+"""The command line, called in this process."""
+
+from __future__ import annotations
+
+from mechanisms.cli.main import main
+from mechanisms.studio.examples import EXAMPLES
+
+BANK = EXAMPLES[1].path
+
+
+def run(capsys, line: str, *extra: str) -> tuple[int, str, str]:
+    try:
+        code = main([*line.split(), *extra])
+    except SystemExit as stop:  # argparse
+        code = int(stop.code or 0)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def check_refusal(capsys, line: str, code: int, message: str) -> None:
+    """One line on stderr that says what is wrong, nothing on stdout, and the exit code."""
+    found, out, err = run(capsys, line)
+    last = err.strip().splitlines()[-1]
+    assert (found, out) == (code, "")
+    assert message in last
+    assert "Traceback" not in err

@@ -1,0 +1,131 @@
+"""The real app in a real browser, and what was seen and left there."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.request import urlopen
+
+from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Playwright, sync_playwright
+
+from mechanisms.studio.demo_set import DemoSet, loads
+
+ROOT = Path(__file__).parents[2]
+CHROMIUM = Path("/usr/bin/chromium")
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+HOSTILE = "<img src=x onerror='window.hacked=1'> ${window.hacked=2} {{window.hacked}} `+(window.hacked=3)+`"
+SLOW = 240_000
+"""Milliseconds for what the model does, on a machine that others use too."""
+
+
+@dataclass
+class Journey:
+    """What the journey saw and left."""
+
+    folder: Path
+    canary: str
+    export: str = ""
+    console: list[str] = field(default_factory=list)
+    foreign: list[str] = field(default_factory=list)
+    tokens_seen: list[str] = field(default_factory=list)
+    shown: dict[str, str] = field(default_factory=dict)
+    spent: list[float] = field(default_factory=list)
+    storage: str = ""
+    overflow: dict[int, int] = field(default_factory=dict)
+    hacked: object = None
+
+    def files(self, *names: str) -> Iterator[Path]:
+        for name in names:
+            yield from (path for path in (self.folder / name).rglob("*") if path.is_file())
+
+    @property
+    def demo_set(self) -> DemoSet:
+        return loads(self.export)
+
+
+@contextmanager
+def visiting(seen: Journey, **settings: str) -> Iterator[Page]:
+    """The app's first page, served from `seen.folder`; the app ends with the visit."""
+    server = serve(seen.folder, port := free_port(), **settings)
+    try:
+        with sync_playwright() as playwright:
+            context = browser(playwright, seen.folder)
+            page = context.pages[0]
+            watch(page, seen, port)
+            page.goto(f"http://127.0.0.1:{port}/")
+            yield page
+            context.close()
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def serve(folder: Path, port: int, **settings: str) -> subprocess.Popen[bytes]:
+    environment = os.environ | {
+        "DPICL_HOME": str(folder / "home"),
+        "TMPDIR": str(folder / "temp"),
+        "GRADIO_TEMP_DIR": str(folder / "temp" / "gradio"),
+        "PORT": str(port),
+        "HOST": "127.0.0.1",
+        **settings,
+    }
+    (folder / "temp").mkdir()
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen([sys.executable, "app.py"], cwd=ROOT, env=environment, stdout=log, stderr=log)
+    for _ in range(120):
+        if server.poll() is not None:
+            raise RuntimeError((folder / "log").read_text())
+        try:
+            with urlopen(f"http://127.0.0.1:{port}/", timeout=5):
+                return server
+        except OSError:
+            time.sleep(0.25)
+    raise RuntimeError("the app does not answer")
+
+
+def browser(playwright: Playwright, folder: Path) -> BrowserContext:
+    return playwright.chromium.launch_persistent_context(
+        folder / "profile",
+        executable_path=CHROMIUM if CHROMIUM.exists() else None,
+        args=ARGUMENTS,
+        viewport={"width": 1280, "height": 900},
+    )
+
+
+def watch(page: Page, seen: Journey, port: int) -> None:
+    def heard(message: ConsoleMessage) -> None:
+        if message.type == "error":
+            seen.console.append(message.text)
+
+    page.set_default_timeout(30_000)
+    page.on("console", heard)
+    page.on("pageerror", lambda error: seen.console.append(str(error)))
+    home = (f"http://127.0.0.1:{port}/", "data:", "blob:")
+    page.on("request", lambda request: None if request.url.startswith(home) else seen.foreign.append(request.url))
+
+
+def step(page: Page, number: int) -> None:
+    page.click(f"#steps .stepper:nth-child({number})")
+    page.wait_for_selector(f"#step-{number}.current")
