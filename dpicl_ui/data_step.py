@@ -48,7 +48,10 @@ _COUNT_DELTA = 1e-6
 
 
 class DataStep:
-    """Components and handlers of step 1. `confirmed` fires after the data set was accepted or refused."""
+    """Components and handlers of step 1.
+
+    `confirmed` fires after the data set was accepted or refused, `renamed` after another name closed what was open.
+    """
 
     def __init__(self, sessions: Sessions, ledger: PrivacyLedger, nav: gr.HTML) -> None:
         self._sessions, self._ledger, self._nav = sessions, ledger, nav
@@ -136,7 +139,7 @@ class DataStep:
             **PRIVATE,
         )
         self.count_epsilon.input(lambda *chosen: gr.Button(_button(*chosen)), choice, self.confirm, **PRIVATE)
-        self.name.input(guarded(self.problem)(self._renamed), None, [self.problem, self._nav], **PRIVATE)
+        self.renamed = self.name.input(guarded(self.problem)(self._renamed), None, [self.problem, self._nav], **PRIVATE)
 
     def _upload(self, upload: str | None, request: gr.Request) -> dict[Any, Any]:
         if upload is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 
 import torch
@@ -22,9 +21,9 @@ class ForwardPass:
         head: makes logits of what a pass returns.
     """
 
-    def __init__(self, model: PreTrainedModel, layers: int | None = None) -> None:
+    def __init__(self, model: PreTrainedModel) -> None:
         self.device: torch.device = model.device
-        self.layers: int = layers or model.config.get_text_config().num_hidden_layers
+        self.layers: int = model.config.get_text_config().num_hidden_layers
         self.head = OutputHead(model)
 
     def __call__(self, chunk: Chunk) -> torch.Tensor:
@@ -46,22 +45,3 @@ class ForwardPass:
         self(Chunk(cache, fed, torch.ones_like(fed)))
         cache.fill(len(tokens))
         return cache
-
-
-def first_layers(model: PreTrainedModel, count: int) -> ForwardPass:
-    """Passes through the first few layers alone, which share their weights with the model's.
-
-    All layers where the model does not keep them in a list.
-    """
-    whole = ForwardPass(model)
-    base = model.base_model
-    for name, child in base.named_children():
-        if isinstance(child, torch.nn.ModuleList) and len(child) == whole.layers > count:
-            return ForwardPass(_with(model, model.base_model_prefix, _with(base, name, child[:count])), count)
-    return whole
-
-
-def _with(module: torch.nn.Module, name: str, child: torch.nn.Module) -> torch.nn.Module:
-    copied = copy.copy(module)
-    copied._modules = {**module._modules, name: child}
-    return copied

@@ -63,7 +63,6 @@ class LanguageModel(Protocol):
 
         Raises:
             UsageError: the rows are too long for the model, or too many for the device's memory.
-            ModelUnavailable: on this device the rows would touch each other.
         """
         ...
 

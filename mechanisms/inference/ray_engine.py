@@ -7,8 +7,9 @@ The numbers are those of a single process with chunks of the same size to the bi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 import ray
@@ -18,7 +19,6 @@ from mechanisms.inference.ray_cluster import connected
 from mechanisms.inference.ray_pool import WorkerPool
 from mechanisms.inference.ray_share import Share
 from mechanisms.inference.ray_worker import LARGEST, NO_TOKEN, Facts, Worker, messages, pack
-from mechanisms.inference.slots import layout
 from mechanisms.inference.transformers_model import TransformersModel
 from mechanisms.noise import Floats, Integers
 
@@ -67,8 +67,8 @@ class RayModel:
 
     def check(self, prefix: Tokens, rows: int, length: int, room: int) -> None:
         """See `LanguageModel.check`; for the largest share of the rows."""
-        chunks, per_chunk = layout(rows, self._limit(prefix, length, room))
-        self._local.check(prefix, math.ceil(chunks / min(chunks, len(self._pool))) * per_chunk, length, room)
+        share = math.ceil(rows / len(self._pool)) + self._limit(prefix, length, room)
+        self._local.check(prefix, min(rows, share), length, room)
 
     def _limit(self, prefix: Tokens, length: int, room: int) -> int:
         held = len(self._local.started(prefix)) + length + room
@@ -76,29 +76,42 @@ class RayModel:
 
     def open(self, prefix: Tokens, rows: Sequence[Tokens], length: int, room: int) -> Session:
         """See `LanguageModel.open`."""
-        whole, limit = self._local.started(prefix), self._limit(prefix, length, room)
+        limit, local = self._limit(prefix, length, room), self._local
         if len(rows) <= limit:
-            return self._local.open(whole, rows, length, room)
-        return RaySession(self._pool, whole, rows, length, room, limit, self._vocabulary)
+            return local.open(prefix, rows, length, room)
+        shapes = Shapes(
+            first=local.slots.layout(local.room, len(rows), limit, length),
+            kept=lambda count: local.slots.layout(local.room, count, limit, 1),
+            vocabulary=self._vocabulary,
+        )
+        return RaySession(self._pool, local.started(prefix), rows, length, room, shapes)
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """Shapes of a session, which are the same on every worker.
+
+    Attributes:
+        first: number of chunks, and rows of each.
+        kept: the same of so many rows that are kept.
+        vocabulary: logits of a row.
+    """
+
+    first: tuple[int, int]
+    kept: Callable[[int], tuple[int, int]]
+    vocabulary: int
 
 
 class RaySession:
     """See `Session`. Each share of the rows is a session of whole chunks on one worker."""
 
     def __init__(
-        self,
-        pool: WorkerPool,
-        prefix: Tokens,
-        rows: Sequence[Tokens],
-        length: int,
-        room: int,
-        limit: int,
-        vocabulary: int,
+        self, pool: WorkerPool, prefix: Tokens, rows: Sequence[Tokens], length: int, room: int, shapes: Shapes
     ) -> None:
         if any(len(row) > length for row in rows):
             raise ValueError("every row must fit in the session's public length")
-        self._limit, self._vocabulary = limit, vocabulary
-        chunks, per_chunk = layout(len(rows), limit)
+        self._shapes = shapes
+        chunks, per_chunk = shapes.first
         block = np.full((chunks * per_chunk, length), NO_TOKEN, dtype=np.int32)
         for i, row in enumerate(rows):
             block[i, length - len(row) :] = row
@@ -108,7 +121,7 @@ class RaySession:
             share = Share(pool, len(part) * per_chunk)
             for message in messages(part.tobytes()):
                 share.tell("receive", *message)
-            share.tell("open", pack(prefix), length, room)
+            share.tell("open", pack(prefix), length, room, per_chunk)
             self._places += [(share, row) for row in range(share.rows)]
         del self._places[len(rows) :]
 
@@ -122,7 +135,7 @@ class RaySession:
 
     def keep(self, rows: Sequence[int]) -> None:
         """See `Session.keep`. Rows stay with their worker, in chunks of the shape that they would have here."""
-        _, per_chunk = layout(len(rows), self._limit)
+        _, per_chunk = self._shapes.kept(len(rows))
         kept: dict[Share, list[int]] = {}
         places = []
         for share, row in (self._places[row] for row in rows):
@@ -131,13 +144,13 @@ class RaySession:
             own.append(row)
         for share, own in kept.items():
             filled = own + own[:1] * (-len(own) % per_chunk)
-            share.tell("keep", pack(filled))
+            share.tell("keep", pack(filled), per_chunk)
             share.rows = len(filled)
         self._places = places
 
     def logits(self, columns: Integers | None = None, rows: slice = slice(None)) -> Floats:
         """See `Session.logits`."""
-        width = self._vocabulary if columns is None else len(columns)
+        width = self._shapes.vocabulary if columns is None else len(columns)
         chosen = None if columns is None else pack(columns.tolist())
         at_once = max(1, LARGEST // (width * _FLOAT))
         asked = []

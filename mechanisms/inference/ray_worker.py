@@ -19,7 +19,7 @@ from mechanisms.errors import ModelUnavailable, StudioError
 from mechanisms.inference.catalogue import load_model
 from mechanisms.inference.device_room import DeviceRoom
 from mechanisms.inference.language_model import Session
-from mechanisms.inference.transformers_model import TransformersModel
+from mechanisms.inference.transformers_model import TransformersModel, TransformersSession
 from mechanisms.noise import Floats
 
 _PIECE = 64 * 2**10
@@ -59,7 +59,7 @@ class _Held:
 
     calls: int = 0
     rows: bytearray = field(default_factory=bytearray)
-    session: Session | None = None
+    session: TransformersSession | None = None
     error: StudioError | None = None
 
 
@@ -105,14 +105,14 @@ class Worker:
         """Take in pieces of a session's rows: a block of int32, (rows, length), `NO_TOKEN` where there is no token."""
         self._change(key, lambda held: held.rows.extend(b"".join(rows)))
 
-    def open(self, key: int, prefix: bytes, length: int, room: int) -> None:
-        """Start a session with the rows received."""
+    def open(self, key: int, prefix: bytes, length: int, room: int, per_chunk: int) -> None:
+        """Start a session with the rows received, in chunks of so many."""
 
         def opened(held: _Held) -> None:
             assert isinstance(self._model, TransformersModel)
             block = np.frombuffer(bytes(held.rows), dtype=np.int32).reshape(-1, length)
             tokens = [row[row != NO_TOKEN].tolist() for row in block]
-            held.session = self._model.open(_unpacked(prefix), tokens, length, room)
+            held.session = TransformersSession(self._model, _unpacked(prefix), tokens, length, room, per_chunk)
             held.rows.clear()
 
         self._change(key, opened)
@@ -121,9 +121,9 @@ class Worker:
         """See `Session.advance`."""
         self._change(key, lambda held: _session(held).advance(_unpacked(tokens)))
 
-    def keep(self, key: int, rows: bytes) -> None:
+    def keep(self, key: int, rows: bytes, per_chunk: int) -> None:
         """See `Session.keep`; rows may repeat."""
-        self._change(key, lambda held: _session(held).keep(_unpacked(rows)))
+        self._change(key, lambda held: _session(held).keep(_unpacked(rows), per_chunk))
 
     def _change(self, key: int, change: Callable[[_Held], None]) -> None:
         held = self._held.setdefault(key, _Held())
@@ -165,7 +165,7 @@ def _loaded(name: str, room: DeviceRoom, threads: int) -> TransformersModel:
     return model
 
 
-def _session(held: _Held) -> Session:
+def _session(held: _Held) -> TransformersSession:
     assert held.session is not None
     return held.session
 

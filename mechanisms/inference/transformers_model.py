@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -61,13 +62,13 @@ class TransformersModel:
         self.stop_tokens = self._stop_tokens()
         self.turn = self._turn() if chat and tokenizer.chat_template else ([], [])
         self.forward = ForwardPass(model)
-        self.slots = Slots(model)
+        self.slots = Slots(self.forward)
         self.room = DeviceRoom.of(model)
         self._prefixes: dict[tuple[int, ...], GrowingCache] = {}
 
     def rows_at_once(self, computed: int, held: int) -> int:
         """See `LanguageModel.rows_at_once`."""
-        return self.room.rows_at_once(computed, held)
+        return self.room.rows_at_once(computed, held + len(self._start))
 
     def _turn(self) -> tuple[list[int], list[int]]:
         mark = "<<message>>"
@@ -110,18 +111,13 @@ class TransformersModel:
 
     def check(self, prefix: Tokens, rows: int, length: int, room: int) -> None:
         """See `LanguageModel.check`."""
-        self.shape(len(self.started(prefix)), rows, length, room)
-
-    def shape(self, prefix: int, rows: int, length: int, room: int) -> tuple[int, int]:
-        """Chunks of a session, and rows of each; the arguments and errors are those of `check`."""
-        held = prefix + length + room
+        held = len(self.started(prefix)) + length + room
         if held > self.context:
             raise UsageError(
                 f"A prompt of {held} tokens does not fit in the model's context of {self.context}: lower the tokens "
                 "of a record, the records of a row, or the tokens to write."
             )
         self.room.check(rows, held)
-        return self.slots.layout(self.room, rows, self.room.chunk(length, held), length, held)
 
     def started(self, prefix: Tokens) -> list[int]:
         """The prefix behind the tokens that start every text of the model; unchanged where it has them already."""
@@ -136,17 +132,30 @@ class TransformersModel:
 
 
 class TransformersSession:
-    """See `Session`. Rows are computed in chunks of one shape, each with its own cache."""
+    """See `Session`. Rows are computed in chunks of one shape, each with its own cache.
+
+    Args:
+        owner: the model.
+        prefix, rows, length, room: see `LanguageModel.open`; the prefix as it is.
+        per_chunk: rows of a chunk; as the device likes it unless given.
+    """
 
     def __init__(
-        self, owner: TransformersModel, prefix: Tokens, rows: Sequence[Tokens], length: int, room: int
+        self,
+        owner: TransformersModel,
+        prefix: Tokens,
+        rows: Sequence[Tokens],
+        length: int,
+        room: int,
+        per_chunk: int | None = None,
     ) -> None:
         if any(len(row) > length for row in rows) or length < 1:
             raise ValueError("every row must fit in the session's public length")
-        chunks, per_chunk = owner.shape(len(prefix), len(rows), length, room)
+        owner.check(prefix, len(rows), length, room)
         held = len(prefix) + length + room
         self._forward, self._slots, self._room, self._head = owner.forward, owner.slots, owner.room, owner.forward.head
-        self._count, self._limit, self._held = len(rows), owner.room.chunk(length, held), held
+        self._count, self._limit = len(rows), owner.room.chunk(length, held)
+        chunks, per_chunk = self._layout(len(rows), length, per_chunk)
         # Empty rows fill the last chunk, so that every chunk runs the same kernels.
         padded = [*rows, *([()] * (chunks * per_chunk - len(rows)))]
         with torch.inference_mode():
@@ -193,10 +202,15 @@ class TransformersSession:
                 chunk.append(column[:, None])
             self._features = self._step()
 
-    def keep(self, rows: Sequence[int]) -> None:
-        """See `Session.keep`."""
+    def _layout(self, rows: int, length: int, per_chunk: int | None) -> tuple[int, int]:
+        if per_chunk is None:
+            return self._slots.layout(self._room, rows, self._limit, length)
+        return math.ceil(rows / per_chunk), per_chunk
+
+    def keep(self, rows: Sequence[int], per_chunk: int | None = None) -> None:
+        """See `Session.keep`; `per_chunk` as when it was opened."""
         with torch.inference_mode():
-            chunks, per_chunk = self._slots.layout(self._room, len(rows), self._limit, 1, self._held)
+            chunks, per_chunk = self._layout(len(rows), 1, per_chunk)
             # Repetitions of the first row fill the last chunk.
             padded = [*rows, *([rows[0]] * (chunks * per_chunk - len(rows)))]
             self._features = self._features[padded]

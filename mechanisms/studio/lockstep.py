@@ -5,6 +5,7 @@ Which of them are still being written follows from released tokens, so the shape
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 
@@ -16,33 +17,42 @@ from mechanisms.studio.events import CuratorEvent, DemoCompleted
 from mechanisms.studio.request import SynthesisRequest
 from mechanisms.studio.writer import DemonstrationWriter, PrivateRows
 
+_LENGTHS = 8
+"""What the public length of a row that grows with every token is a multiple of."""
+
 
 def groups(
     writers: Sequence[DemonstrationWriter], request: SynthesisRequest, model: LanguageModel
 ) -> Iterator[Sequence[DemonstrationWriter]]:
-    """Demonstrations that are worth writing together: as many as a batch of the model has room for."""
-    size = min(_fitting(writer, request, model) for writer in writers)
+    """Demonstrations that are worth writing together: as many as a batch of the model has room for.
+
+    Raises:
+        UsageError: not even one of them fits; see `LanguageModel.check`.
+    """
+    prefix, (length, room) = writers[0].prompt.prefix, _shape(writers, request)
+    held = len(prefix) + length + room
+    most = max(_rows(writer, request) for writer in writers)
+    size = max(1, model.rows_at_once(held if room == 0 else 1, held) // most)
+    model.check(prefix, min(size, len(writers)) * most, length, room)
     for start in range(0, len(writers), size):
         yield writers[start : start + size]
-
-
-def _fitting(writer: DemonstrationWriter, request: SynthesisRequest, model: LanguageModel) -> int:
-    held = len(writer.prompt.prefix) + writer.prompt.length + request.plan.tokens
-    computed = held if request.plan.scheme is Scheme.PER_TOKEN else 1
-    return max(1, model.rows_at_once(computed, held) // _rows(writer, request))
 
 
 def _rows(writer: DemonstrationWriter, request: SynthesisRequest) -> int:
     return request.capacity(writer.label) if request.mechanism.uses_private_rows else 1
 
 
-def check_fit(writers: Sequence[DemonstrationWriter], request: SynthesisRequest, model: LanguageModel) -> None:
-    """Have the model refuse what it cannot write, before anybody has paid; see `LanguageModel.check`."""
-    for writer in writers:
-        length, room = writer.prompt.length, request.plan.tokens
-        if request.plan.scheme is Scheme.PER_TOKEN:
-            length, room = length + room - 1, 0
-        model.check(writer.prompt.prefix, _rows(writer, request), length, room)
+def _shape(writers: Sequence[DemonstrationWriter], request: SynthesisRequest) -> tuple[int, int]:
+    """Positions of a row at the last token, and tokens that are appended to it: none where every token starts anew."""
+    length, tokens = max(writer.prompt.length for writer in writers), request.plan.tokens
+    if request.plan.scheme is Scheme.PER_TOKEN:
+        return _rounded(length + tokens - 1), 0
+    return length, tokens
+
+
+def _rounded(length: int) -> int:
+    # A device prepares its kernels, and the engine compares their slots, once for every length.
+    return math.ceil(length / _LENGTHS) * _LENGTHS
 
 
 def write_together(
@@ -92,14 +102,16 @@ class _Batch:
         self._drawn = [writer.join() for writer in self.writers]
         length = max(writer.prompt.length for writer in self.writers) + len(self.writers[0].written)
         rows = [row for drawn in self._drawn for row in drawn.prompts]
-        return self._model.open(self._prefix, rows, length, 0 if per_token else self._request.plan.tokens)
+        if per_token:
+            return self._model.open(self._prefix, rows, _rounded(length), 0)
+        return self._model.open(self._prefix, rows, length, self._request.plan.tokens)
 
     def release(self) -> Iterator[CuratorEvent]:
         """One token of each demonstration."""
-        slices = self._slices
+        slices, everything = self._slices, self._public.logits()
         for i, writer in enumerate(self.writers):
             row = slice(i, i + 1)
-            columns = writer.candidates(self._public.logits(rows=row)[0])
+            columns = writer.candidates(everything[i])
             drawn = self._drawn[i] if self._private else None
             rows = self._private.logits(columns, slices[i]) if self._private else np.empty((0, len(columns)))
             base = self._base.logits(columns, row)[0] if self._base else None

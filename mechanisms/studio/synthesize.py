@@ -12,7 +12,7 @@ from mechanisms.records import Dataset
 from mechanisms.studio.content import content_digest
 from mechanisms.studio.demo_set import Certificate, DemoSet
 from mechanisms.studio.events import CuratorEvent, DemoStarted, RunCompleted, RunStarted
-from mechanisms.studio.lockstep import check_fit, groups, write_together
+from mechanisms.studio.lockstep import groups, write_together
 from mechanisms.studio.request import SynthesisRequest
 from mechanisms.studio.writer import DemonstrationWriter
 
@@ -54,7 +54,7 @@ def synthesize(
         for label in request.labels
         for number in range(1, plan.shots + 1)
     ]
-    check_fit(writers, request, model)
+    planned = list(groups(writers, request, model))  # before anybody has paid
     claimed, event = request.release_claim(), request.event
     run: LedgerRun | None = None
     reason = request.mechanism.not_private or (None if randomness.private else TEST_SEED)
@@ -83,7 +83,7 @@ def synthesize(
     demo_set = DemoSet((), request.labels, request.template, certificate, model.name, model.sha256)
     try:
         yield RunStarted(demo_set, plan.shots, plan.tokens, plan.subsets, before)
-        for group in groups(writers, request, model):
+        for group in planned:
             for writer in group:
                 yield DemoStarted(writer.label, writer.number, _charge(run, request, writer.label, writer.number))
             yield from write_together(group, request, model)

@@ -39,6 +39,7 @@ from mechanisms.inference.ray_engine import RaySession, spread  # noqa: E402
 from mechanisms.inference.ray_pool import WorkerPool  # noqa: E402
 from mechanisms.inference.ray_share import Share  # noqa: E402
 from mechanisms.inference.ray_worker import Facts, Missing, Worker, pack  # noqa: E402
+from mechanisms.inference.transformers_model import TransformersSession  # noqa: E402
 
 CANARY = "quetzalcoatlus beside a zinfandel"
 LABELS = ("a", "b")
@@ -152,6 +153,23 @@ def written(model, scheme, folder, disturb=lambda: None):
 def test_a_session_is_the_single_process_to_the_bit(model, local):
     for here, there in zip(walk(local), walk(model), strict=True):
         assert np.array_equal(here, there)
+
+
+def test_shares_of_any_size_are_computed_in_chunks_of_one_shape(embedded_model, monkeypatch):
+    """Otherwise a row's bits would tell who computed it, on processors that round by the rows of a pass."""
+    shapes = set()
+
+    def recorded(chunk):
+        shapes.add(chunk.rows)
+        return embedded_model.forward(chunk)
+
+    for rows, kept in ((4, 4), (12, 8)):
+        session = TransformersSession(embedded_model, [7], [[5]] * rows, 3, 2, per_chunk=4)
+        monkeypatch.setattr(session, "_forward", recorded)
+        session.advance([8] * rows)
+        session.keep(list(range(kept)), per_chunk=4)
+        session.advance([8] * kept)
+    assert shapes == {4}
 
 
 def test_what_fills_one_chunk_is_computed_here(model):
@@ -276,7 +294,7 @@ def test_a_worker_answers_errors_without_what_it_was_sent(local):
     worker = Worker.__new__(Worker)
     worker._model, worker._held = local, {}
     worker.receive(1, np.array([[5, 6]], dtype=np.int32).tobytes())
-    worker.open(1, b"", 2, local.context)
+    worker.open(1, b"", 2, local.context, 1)
     [error, *padding] = worker.score(1, 2, 3, pack([7]))
     assert isinstance(error, UsageError)
     assert error.__traceback__ is error.__cause__ is None
