@@ -98,14 +98,16 @@ TASKS = {
     ),
     "squad": Task(
         30,
-        PromptTemplate("Answer each question in a few words from the text behind it.", "Question", "Answer"),
+        PromptTemplate(
+            "Read each text and answer the question at its end with words from the text.", "Text and question", "Answer"
+        ),
         query_mechanism_class("keywords")(fewest_keywords=1, most_keywords=8),
-        columns=("question", "context"),
+        columns=("context", "question"),
         label="answer",
         shards=30,
         neighbours=1,
-        max_record_tokens=96,
-        max_query_tokens=192,
+        max_record_tokens=256,
+        max_query_tokens=256,
         answer_tokens=12,
     ),
 }
