@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.nn.functional import pad
 from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface, eager_mask, remap_positions_for_packed_sequence
 
@@ -52,16 +53,22 @@ def row_independent_attention(
 
 
 def mask_by_position(
-    mask_function: Callable[..., torch.Tensor], attention_mask: torch.Tensor | None = None, **kwargs: Any
+    mask_function: Callable[..., torch.Tensor],
+    kv_length: int,
+    attention_mask: torch.Tensor | None = None,
+    **kwargs: Any,
 ) -> torch.Tensor:
     """The additive mask in the form that transformers calls, with distances between tokens instead of between slots.
 
     A sliding window would otherwise count the padding between a public prefix and a short row.
     """
     if attention_mask is not None:
+        attention_mask = pad(attention_mask, (0, kv_length - attention_mask.shape[1]))
         positions = attention_mask.long().cumsum(-1) - 1
         mask_function = remap_positions_for_packed_sequence(mask_function, positions)
-    mask: torch.Tensor = eager_mask(mask_function=mask_function, attention_mask=attention_mask, **kwargs)
+    mask: torch.Tensor = eager_mask(
+        mask_function=mask_function, kv_length=kv_length, attention_mask=attention_mask, **kwargs
+    )
     return mask
 
 

@@ -1,4 +1,4 @@
-"""A key-value cache of fixed capacity: appends in place, hands out only what is filled, and can step back."""
+"""A key-value cache of fixed size: appends in place, and can step back; what is not filled is finite, and masked."""
 
 from __future__ import annotations
 
@@ -34,14 +34,17 @@ class _Layer(CacheLayerMixin):  # type: ignore[misc]
     ) -> tuple[torch.Tensor, torch.Tensor]:
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
-        end = self.filled + key_states.shape[-2]
-        self.keys[:, :, self.filled : end] = key_states
-        self.values[:, :, self.filled : end] = value_states
+        start, end = self.filled, self.filled + key_states.shape[-2]
+        self.keys[:, :, start:end] = key_states
+        self.values[:, :, start:end] = value_states
+        seen, _ = self.get_mask_sizes(end - start)
         self.filled = end
-        return self.keys[:, :, :end], self.values[:, :, :end]
+        return self.keys[:, :, :seen], self.values[:, :, :seen]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        return self.filled + query_length, 0
+        # A single token sees the whole buffer, its end masked: a part of it would be copied for every matrix product,
+        # and be of another shape at every step.
+        return (self.capacity if query_length == 1 else self.filled + query_length), 0
 
     def get_seq_length(self) -> int:
         return self.filled

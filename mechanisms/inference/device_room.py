@@ -15,7 +15,7 @@ _BUSY_ACCELERATOR = 4096
 """Positions of a step that keep a device busy: more rows than that no longer come nearly free (docs/engine.md)."""
 _CHUNK = {"cpu": 256}
 _CHUNK_ACCELERATOR = 1024
-_PASS = {"cpu": 1536}
+_PASS = {"cpu": 2048}
 _PASS_ACCELERATOR = 2**16
 """Positions of one forward pass. On a CPU more of them fall out of its caches, and each costs half as much again."""
 _SHARE_OF_A_CHUNK = 8
