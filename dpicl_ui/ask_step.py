@@ -111,8 +111,12 @@ class AskStep:
         self.threshold.release(guarded(self.outcome)(self._recalculate), outputs=shown, **recalculation)
         # Step 1's own box is the same promise; the bar changes whenever the file or its columns do.
         data.labels_public.change(lambda public: public, data.labels_public, settings.labels_public, **PRIVATE)
-        for changed in (self._nav.change, data.facts.change, data.name.change, data.renamed.then):
-            changed(guarded(self.outcome)(self._follow), outputs=[*shown, *places], **recalculation)
+        gr.on(
+            [self._nav.change, data.facts.change, data.name.change],
+            guarded(self.outcome)(self._follow),
+            outputs=[*shown, *places],
+            **recalculation,
+        )
         self._nav.expand(
             guarded(self.effect)(self._opened),
             inputs,

@@ -48,10 +48,7 @@ _COUNT_DELTA = 1e-6
 
 
 class DataStep:
-    """Components and handlers of step 1.
-
-    `confirmed` fires after the data set was accepted or refused, `renamed` after another name closed what was open.
-    """
+    """Components and handlers of step 1. `confirmed` fires after the data set was accepted or refused."""
 
     def __init__(self, sessions: Sessions, ledger: PrivacyLedger, nav: gr.HTML) -> None:
         self._sessions, self._ledger, self._nav = sessions, ledger, nav
@@ -139,7 +136,7 @@ class DataStep:
             **PRIVATE,
         )
         self.count_epsilon.input(lambda *chosen: gr.Button(_button(*chosen)), choice, self.confirm, **PRIVATE)
-        self.renamed = self.name.input(guarded(self.problem)(self._renamed), None, [self.problem, self._nav], **PRIVATE)
+        self.name.input(guarded(self.problem)(self._renamed), None, [self.problem, self._nav], **PRIVATE)
 
     def _upload(self, upload: str | None, request: gr.Request) -> dict[Any, Any]:
         if upload is None:
@@ -221,6 +218,8 @@ class DataStep:
 
     def _renamed(self, request: gr.Request) -> dict[Any, Any]:
         session = self._sessions.of(request)
+        if session.dataset is None:
+            return {self.problem: []}
         session.forget_data()
         return {self.problem: [], self._nav: steps_value(session)}
 

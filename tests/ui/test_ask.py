@@ -136,8 +136,6 @@ def test_asking_needs_a_file_and_no_confirmed_labels():
 class Place:
     """The handlers of the place, with a toy embedder and no model, in one tab with a small file."""
 
-    data: DataStep
-
     def __init__(self, folder: Path) -> None:
         self.ledger, self.sessions = PrivacyLedger(folder), Sessions()
         self.step = asyncio.run(self.built())
@@ -150,8 +148,8 @@ class Place:
         # Blocks made outside an event loop open one of their own and never close it.
         with gr.Blocks():
             nav = steps_bar()
-            self.data = DataStep(self.sessions, self.ledger, nav)
-            return AskStep(self.sessions, self.ledger, ModelLoader("none"), nav, self.data)
+            data = DataStep(self.sessions, self.ledger, nav)
+            return AskStep(self.sessions, self.ledger, ModelLoader("none"), nav, data)
 
     def write(self, path: Path, rows: int) -> None:
         words = ("invoice refund", "parcel late")
@@ -239,13 +237,6 @@ def test_other_terms_are_refused_before_rows_are_read_and_no_other_refusal_offer
     refused = place.step._preparing(False)(place.request, "letters", LABELS, False, 0.3, *values())
     with pytest.raises(DataError):
         next(refused)
-
-
-def test_another_name_closes_the_reservation_of_the_old_one(place: Place):
-    place.reserve()
-    place.data._renamed(place.request)
-    with pytest.raises(UsageError, match="reserve its price first"):
-        place.ask("parcel late")
 
 
 def test_a_changed_file_needs_a_new_reservation(place: Place, tmp_path: Path):
