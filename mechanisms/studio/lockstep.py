@@ -29,7 +29,7 @@ def groups(
     Raises:
         UsageError: not even one of them fits; see `LanguageModel.check`.
     """
-    prefix, (length, room) = writers[0].prompt.prefix, _shape(writers, request)
+    prefix, (length, room) = writers[0].prompt.prefix, _shape(writers, request, request.plan.tokens - 1)
     held = len(prefix) + length + room
     most = max(_rows(writer, request) for writer in writers)
     size = max(1, model.rows_at_once(held if room == 0 else 1, held) // most)
@@ -42,17 +42,13 @@ def _rows(writer: DemonstrationWriter, request: SynthesisRequest) -> int:
     return request.capacity(writer.label) if request.mechanism.uses_private_rows else 1
 
 
-def _shape(writers: Sequence[DemonstrationWriter], request: SynthesisRequest) -> tuple[int, int]:
-    """Positions of a row at the last token, and tokens that are appended to it: none where every token starts anew."""
-    length, tokens = max(writer.prompt.length for writer in writers), request.plan.tokens
-    if request.plan.scheme is Scheme.PER_TOKEN:
-        return _rounded(length + tokens - 1), 0
-    return length, tokens
-
-
-def _rounded(length: int) -> int:
+def _shape(writers: Sequence[DemonstrationWriter], request: SynthesisRequest, written: int) -> tuple[int, int]:
+    """Positions of a private row, and tokens that are appended to it: none where every token starts anew."""
+    length = max(writer.prompt.length for writer in writers)
+    if request.plan.scheme is not Scheme.PER_TOKEN:
+        return length, request.plan.tokens
     # A device prepares its kernels, and the engine compares their slots, once for every length.
-    return math.ceil(length / _LENGTHS) * _LENGTHS
+    return math.ceil((length + written) / _LENGTHS) * _LENGTHS, 0
 
 
 def write_together(
@@ -98,13 +94,10 @@ class _Batch:
     def _join(self) -> Session | None:
         if not self._request.mechanism.uses_private_rows:
             return None
-        per_token = self._request.plan.scheme is Scheme.PER_TOKEN
         self._drawn = [writer.join() for writer in self.writers]
-        length = max(writer.prompt.length for writer in self.writers) + len(self.writers[0].written)
         rows = [row for drawn in self._drawn for row in drawn.prompts]
-        if per_token:
-            return self._model.open(self._prefix, rows, _rounded(length), 0)
-        return self._model.open(self._prefix, rows, length, self._request.plan.tokens)
+        length, room = _shape(self.writers, self._request, len(self.writers[0].written))
+        return self._model.open(self._prefix, rows, length, room)
 
     def release(self) -> Iterator[CuratorEvent]:
         """One token of each demonstration."""

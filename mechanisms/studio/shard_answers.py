@@ -65,8 +65,9 @@ class LabelRespondent:
         tokens = max(len(model.encode(" " + label)) for label in request.labels)
         self._prompt = prompt = _prompt(model, request, tokens)
         self._labels = [prompt.label(label) for label in request.labels]
+        self._room = max(len(label) for label in self._labels)
         # Before anybody has paid. A shard has two rows.
-        model.check(prompt.prefix, 2 * request.shards, prompt.length, max(len(label) for label in self._labels))
+        model.check(prompt.prefix, 2 * request.shards, prompt.length, self._room)
 
     def answer(self, examples: Examples, query: str) -> ShardAnswers:
         """See `Respondent.answer`."""
@@ -77,9 +78,9 @@ class LabelRespondent:
         return ShardAnswers(chosen, len(labels), labels[public])
 
     def _votes(self, examples: Examples, query: str, length: int, otherwise: int) -> list[int]:
-        prompt, room = self._prompt, max(len(label) for label in self._labels)
+        prompt = self._prompt
         rows = [prompt.row(shard[::-1], asked) for asked in (query, CONTENT_FREE[0]) for shard in examples]
-        session = self._model.open(prompt.prefix, rows, length, room)
+        session = self._model.open(prompt.prefix, rows, length, self._room)
         scores = np.stack([session.score(label) for label in self._labels], axis=1)
         with np.errstate(invalid="ignore"):
             gained = scores[: len(examples)] - scores[len(examples) :]
