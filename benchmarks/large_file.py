@@ -57,7 +57,7 @@ def first_token(path: str, started: float) -> None:
     for owner, name in (
         (synthesize, "read_table"),
         (synthesize, "to_dataset"),
-        (synthesize, "content_digest"),
+        (synthesize, "fingerprint"),
         (SynthesisRequest, "calibrated"),
         (TransformersModel, "open"),
     ):
@@ -77,7 +77,7 @@ def shown(name, work):
 
 def phases(path: str, started: float) -> None:
     """The data path alone, as the app walks it."""
-    from mechanisms.studio.content import content_digest
+    from mechanisms.accounting import fingerprint
     from mechanisms.studio.csv_file import Mapping, inspect, read_table, to_dataset
 
     table = timed("read_table", lambda: read_table(Path(path)))
@@ -86,7 +86,7 @@ def phases(path: str, started: float) -> None:
         timed(f"inspect, unit is the {name}", lambda m=mapping: inspect(table, m))
         dataset = timed("  to_dataset", lambda m=mapping: to_dataset(table, m, "large", LABELS))
         timed("  counted_sizes", dataset.counted_sizes)
-        timed("  content_digest", lambda d=dataset: content_digest(d))
+        timed("  fingerprint", lambda d=dataset: fingerprint(d))
     print(f"all phases: {time.time() - started:.1f} s; {peak()}")
 
 

@@ -21,7 +21,7 @@ from itertools import islice, pairwise
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from mechanisms.accounting import PrivacyLedger, PrivacyTarget
+from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.inference import GenerationPrompt
 from mechanisms.inference.transformers_model import TransformersModel
 from mechanisms.records import Dataset, PromptTemplate, Record
@@ -106,6 +106,7 @@ def operations(model: TransformersModel, step: int) -> float:
 
 def steps(name: str, records: tuple[Record, ...], model: TransformersModel, count: int) -> list[float]:
     """Seconds of the first `count` steps behind the first one of a demonstration."""
+    dataset = Dataset(name, ("World",), records)
     plan = SamplingPlan(Scheme.PER_TOKEN, subsets=SUBSETS, per_subset=PER_SUBSET, unit_rows=False, tokens=TOKENS)
     request = SynthesisRequest(
         labels=("World",),
@@ -114,8 +115,9 @@ def steps(name: str, records: tuple[Record, ...], model: TransformersModel, coun
         mechanism=mechanism_class(name)(),
         target=PrivacyTarget(8.0, 1 / ROWS),
         sizes={"World": ROWS},
+        content=fingerprint(dataset).content,
     ).calibrated()
-    run = synthesize(Dataset(name, ("World",), records), request, model, PrivacyLedger())
+    run = synthesize(dataset, request, model, PrivacyLedger())
     released = (time.perf_counter() for event in run if isinstance(event, TokenReleased))
     times = list(islice(released, count + 1))
     run.close()

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dpicl_ui.privacy_cards import fact
 from dpicl_ui.tree import Tree, el, notice
 from mechanisms.queries import Retrieval
+from mechanisms.records import person
 from mechanisms.studio.answer_events import AnswerReleased, AnswersOpened
 from mechanisms.studio.answer_request import AnswerRequest
 from mechanisms.studio.answer_words import answer_in_words, reservation_in_words
 from mechanisms.studio.threshold import ThresholdEffect
 
-_UNITS = {"record": "row", "user": "person"}
 _ONCE = (
     "Charged once, before the first question. If this file already has a reservation under the same terms, that one "
     "goes on and nothing new is charged."
@@ -45,7 +45,7 @@ def promise(request: AnswerRequest, effect: ThresholdEffect | None) -> list[Tree
         request: calibrated.
         effect: what the chosen threshold does to the example, once that is known.
     """
-    unit = "person" if request.by_user else "row"
+    unit = "user" if request.by_user else "row"
     cost = request.claim()
     caution = request.mechanism.caution(request.shards)
     return [
@@ -144,7 +144,7 @@ def reserved(opened: AnswersOpened, asked: Sequence[AnswerReleased]) -> list[Tre
     """The open reservation, and how many questions it still buys."""
     given = asked[-1].asked if asked else opened.asked
     left = max(0, opened.queries - given)
-    unit = _UNITS[opened.unit]
+    unit = person(opened.unit)
     words = (
         f"question{'' if left == 1 else 's'} left that every {unit} can pay for; more, for those not always near."
         if left

@@ -23,7 +23,7 @@ from dpicl_ui.tree import Tree, el, panel
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import DataError, ReservedOtherwise, StudioError, UsageError
 from mechanisms.queries import Retrieval
-from mechanisms.records import Dataset
+from mechanisms.records import Dataset, privacy_unit
 from mechanisms.studio.answer import check_terms, open_session
 from mechanisms.studio.answer_request import AnswerRequest
 from mechanisms.studio.csv_file import to_dataset
@@ -177,7 +177,7 @@ class AskStep:
     def _budget(self, session: Session, name: str, planned: float | None) -> list[Tree]:
         if session.mapping is None or not name.strip():
             return []
-        return budget(self._ledger.snapshot(name.strip(), "user" if session.mapping.unit else "record"), planned)
+        return budget(self._ledger.snapshot(name.strip(), privacy_unit(session.mapping.unit)), planned)
 
     def _effect(self, threshold: float, form: tuple[Any, ...]) -> list[Tree]:
         if not self._effects:

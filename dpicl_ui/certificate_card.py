@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpicl_ui.privacy_cards import fact
 from dpicl_ui.tree import Tree, el, notice
-from mechanisms.records import PromptTemplate
+from mechanisms.records import RECORD, PromptTemplate, unit_in_words
 from mechanisms.steps import mechanism_class, mechanism_names
 from mechanisms.studio.demo_set import DemoSet
 from mechanisms.studio.preview import guarantee
@@ -15,23 +15,22 @@ def certificate(demo_set: DemoSet) -> list[Tree]:
     held = demo_set.certificate
     claim = held.claim
     before_epsilon, before_delta = held.spent_before
-    unit = "all rows of one user" if held.unit == "user" else "one row"
     spent = f"epsilon {before_epsilon:.3g}, delta {before_delta:.2g}" if before_epsilon else "nothing"
-    shown = "yes: later choices may depend on the data" if held.curator_diagnostics_shown else "no"
+    shown = f"yes ({'; '.join(held.shown)}): later choices may depend on the data" if held.shown else "no"
     private = [] if held.private else notice(f"Not private: {held.reason}.", "bad")
     return [
         *private,
-        el("p.guarantee", guarantee(claim, held.unit)),
+        el("p.guarantee", guarantee(claim, held.unit != RECORD)),
         el(
             "dl.facts.two",
             fact("Epsilon", f"{claim.epsilon:.4g}", f"claimed by {claim.accountant}"),
             fact("Checked", f"{claim.check:.4g}", f"second accountant, {claim.check_accountant}"),
             fact("Delta", f"{claim.delta:.2g}"),
-            fact("Protected unit", unit, "neighbouring data sets differ by adding or removing it"),
+            fact("Protected unit", unit_in_words(held.unit), "neighbouring data sets differ by adding or removing it"),
             fact("Mechanism", _mechanism(held.mechanism)),
             fact("Sampling", held.scheme, "" if held.transform == "none" else f"transform: {held.transform}"),
             fact("Taken as public", ", ".join(held.public_inputs), "besides the parameters and the prompt"),
-            fact("Clean averages shown to the curator", shown),
+            fact("Clean values known to the curator", shown),
             fact("Spent before on the same data set", spent),
             fact("Model", demo_set.model_id, f"sha256 {demo_set.model_sha256[:16]}…"),
         ),

@@ -33,13 +33,15 @@ def preview_table(table: Table) -> list[Tree]:
     ]
 
 
-def label_counts(inspection: Inspection, labels: list[str]) -> list[Tree]:
-    """Rows of each chosen label as bars, and the file's problems."""
+def label_counts(inspection: Inspection, labels: list[str], by_user: bool = False) -> list[Tree]:
+    """Units of each chosen label as bars, and the file's problems."""
+    units = "users" if by_user else "rows"
+    title = f"Labels and how many {units} have them"
     largest = max(inspection.counts.values(), default=1)
     lines = []
     for label in labels:
         count = inspection.counts.get(label, 0)
-        remark = el("span.few", "few rows: much noise for each") if count < _FEW else None
+        remark = el("span.few", f"few {units}: much noise for each") if count < _FEW else None
         lines.append(
             el(
                 "div.count-row",
@@ -51,7 +53,11 @@ def label_counts(inspection: Inspection, labels: list[str]) -> list[Tree]:
         )
     kind = "bad" if inspection.fatal else "warn"
     return [
-        el("div.card-head", el("h3", "Labels and their counts"), private_tag("Private until you confirm below")),
+        el(
+            "div.card-head",
+            el("h3", title),
+            private_tag("Private until you confirm below"),
+        ),
         el("div.counts", *lines),
         *(el(f"p.notice.{kind}", problem) for problem in inspection.problems),
     ]

@@ -13,10 +13,9 @@ from dpicl_ui.sessions import Session, Sessions
 from dpicl_ui.steps import step_panel, steps_value
 from dpicl_ui.tree import el, notice, panel
 from dpicl_ui.uploads import taken
-from mechanisms.accounting import PrivacyLedger
+from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.errors import DataError, UsageError
 from mechanisms.records import Dataset
-from mechanisms.studio.content import content_digest
 from mechanisms.studio.counts import MeasuredSizes, measure_sizes
 from mechanisms.studio.csv_file import Mapping, Table, guess_columns, inspect, read_table, to_dataset
 from mechanisms.studio.examples import EXAMPLES
@@ -35,10 +34,15 @@ _SOURCE = [
     ),
 ]
 _LABELS_PUBLIC = "The label names above become public. They will stand in the prompts and in the export."
-_COUNTS_PUBLIC = (
-    "I declare the label counts public. The noise is computed from them, so they are not protected: do not confirm if "
-    "the number of rows of a label is itself a secret."
-)
+
+
+def counts_public(by_user: bool) -> str:
+    """What the curator confirms: the numbers that the noise is computed from, and that a certificate gives away."""
+    units = "users" if by_user else "rows"
+    return (
+        f"I declare the number of {units} of each label public, as shown above. The noise is computed from these "
+        "numbers, so they are not protected: do not confirm if one of them is itself a secret."
+    )
 
 
 _DECLARE, _MEASURE = "declare", "measure"
@@ -95,7 +99,7 @@ class DataStep:
             with gr.Column(elem_classes="card public"):
                 panel(el("div.card-head", el("h3", "What becomes public"), el("span.tag.public", "Releasable")))
                 self.labels_public = gr.Checkbox(label=_LABELS_PUBLIC, elem_id="labels-public")
-                self.sizes = gr.Radio(_SIZES, value=_DECLARE, label="How many rows a label has", elem_id="sizes")
+                self.sizes = gr.Radio(_SIZES, value=_DECLARE, label="How many have a label", elem_id="sizes")
                 self.count_epsilon = gr.Number(
                     0.1,
                     label="Epsilon for counting",
@@ -103,7 +107,7 @@ class DataStep:
                     visible=False,
                     elem_id="count-epsilon",
                 )
-                self.counts_public = gr.Checkbox(label=_COUNTS_PUBLIC, elem_id="counts-public")
+                self.counts_public = gr.Checkbox(label=counts_public(False), elem_id="counts-public")
                 self.problem = panel(elem_id="data-problem")
                 self.confirm = gr.Button("Use this data set", variant="primary", elem_id="confirm-data")
 
@@ -198,7 +202,8 @@ class DataStep:
         offer = inspection.duplicates > 0
         return closed | {
             self.labels: gr.CheckboxGroup(choices=labels, value=labels),
-            self.facts: label_counts(inspection, labels),
+            self.facts: label_counts(inspection, labels, session.by_user),
+            self.counts_public: gr.Checkbox(value=False, label=counts_public(session.by_user)),
             self.drop: gr.Checkbox(visible=offer, value=mapping.drop_duplicates),
             self._nav: steps_value(session),
         }
@@ -209,7 +214,7 @@ class DataStep:
             raise UsageError("The file is no longer in memory: upload it again.")
         session.forget_data()
         return {
-            self.facts: label_counts(session.inspection, labels),
+            self.facts: label_counts(session.inspection, labels, session.by_user),
             self.labels_public: False,
             self.counts_public: False,
             self.problem: [],
@@ -258,7 +263,7 @@ class DataStep:
         if not labels_public:
             raise DataError("Confirm that the label names become public.")
         dataset = to_dataset(session.table, session.mapping, name.strip(), tuple(sorted(labels)))
-        warnings = tuple(self._ledger.recognise(dataset.name, content_digest(dataset)))
+        warnings = tuple(self._ledger.rows.recognise(fingerprint(dataset)))
         session.measured = None if sizes == _DECLARE else measured_once(session, dataset, count_epsilon, self._ledger)
         session.dataset, session.ledger_warnings = dataset, warnings
         return {self.problem: [], self._nav: steps_value(session, 2)}
@@ -277,7 +282,7 @@ def measured_once(session: Session, dataset: Dataset, epsilon: float | None, led
         UsageError: epsilon is not a positive number.
         BudgetRefused: the data set's cap does not allow it.
     """
-    key = (dataset.name, dataset.unit, dataset.labels, content_digest(dataset))
+    key = (dataset.name, dataset.unit, dataset.labels, fingerprint(dataset).content)
     if key not in session.measurements:
         session.measurements[key] = measure_sizes(dataset, float(epsilon or 0), _COUNT_DELTA, ledger)
     return session.measurements[key]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dpicl_ui.data_cards import private_tag
 from dpicl_ui.result_cards import demonstration
 from dpicl_ui.tree import Tree, el
 from mechanisms.studio.classify import Prediction
@@ -69,13 +70,15 @@ def _answer(labels: Sequence[str], name: str, prediction: Prediction) -> Tree:
     )
 
 
-def accuracies(cards: Sequence[Scorecard]) -> list[Tree]:
-    """Accuracy of each arm with its 95% interval."""
+def accuracies(cards: Sequence[Scorecard], owners: Sequence[str] = ()) -> list[Tree]:
+    """Accuracy of each arm with its 95% interval; tagged where the rows belong to private data sets, `owners`."""
     if not cards:
         return []
     total = cards[0].raw.total
+    names = ", ".join(f"'{name}'" for name in owners)
     return [
         el("div.card-head", el("h3", "Accuracy"), el("span.muted", f"{total} test rows, bars with 95% intervals")),
+        *([private_tag(f"Only on your screen: without noise, on rows of {names}")] if owners else []),
         el("div.scores", *(_scores(card) for card in cards)),
         el(
             "p.muted",

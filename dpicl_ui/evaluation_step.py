@@ -17,7 +17,7 @@ from dpicl_ui.sessions import Session, Sessions
 from dpicl_ui.steps import step_panel, steps_value
 from dpicl_ui.tree import el, notice, panel
 from dpicl_ui.uploads import taken
-from mechanisms.accounting import Claim
+from mechanisms.accounting import Claim, PrivacyLedger, fingerprint
 from mechanisms.errors import DataError, UsageError
 from mechanisms.records import Demonstration, Record
 from mechanisms.studio.classify import Classifier, Prediction
@@ -25,17 +25,25 @@ from mechanisms.studio.csv_file import Mapping, guess_columns, read_table, to_re
 from mechanisms.studio.demo_set import DemoSet, loads, recompute
 from mechanisms.studio.evaluate import PRIVATE as OWN
 from mechanisms.studio.evaluate import PUBLIC_ONLY, ZERO_SHOT, Progress, Scorecard, evaluate
+from mechanisms.studio.marks import mark_scored, owners_of
 from mechanisms.studio.public_demonstrations import public_demonstrations
 
 _MODEL: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
 _LARGEST_DEMO_SET = 16 * 2**20
 
 
+_SHARED = (
+    "This file shares rows with {names}. An accuracy has no noise, so on those rows it would be a clean value of "
+    "private data. Bring rows that took no part, or tick the box below."
+)
+_OWN_ROWS = "Show me the figures of private rows. They are for me alone, and every later certificate says so"
+
+
 class EvaluationStep:
     """Components and handlers of step 4."""
 
-    def __init__(self, sessions: Sessions, loader: ModelLoader, nav: gr.HTML) -> None:
-        self._sessions, self._loader, self._nav = sessions, loader, nav
+    def __init__(self, sessions: Sessions, ledger: PrivacyLedger, loader: ModelLoader, nav: gr.HTML) -> None:
+        self._sessions, self._ledger, self._loader, self._nav = sessions, ledger, loader, nav
         with step_panel(4):
             with gr.Row(elem_classes="split"):
                 with gr.Column(scale=6, min_width=300, elem_classes="card public"):
@@ -80,6 +88,7 @@ class EvaluationStep:
                     10, 1000, 100, step=10, label="At most so many rows, spread evenly over the file", elem_id="limit"
                 )
         self.test_notice = panel(elem_id="test-notice")
+        self.own_rows = gr.Checkbox(label=_OWN_ROWS, visible=False, elem_id="own-rows")
         with gr.Row(elem_classes="actions"):
             self.measure = gr.Button("Measure", variant="primary", elem_id="measure")
             self.cancel = gr.Button("Stop", variant="stop", interactive=False, elem_id="cancel-test")
@@ -116,9 +125,10 @@ class EvaluationStep:
         )
         self.measure.click(
             guarded(self.test_notice, self._measured_buttons)(self._measure),
-            [self.text, self.label, self.limit],
+            [self.text, self.label, self.limit, self.own_rows],
             [
                 self.test_notice,
+                self.own_rows,
                 self.progress,
                 self.scores,
                 self.matrix,
@@ -208,7 +218,9 @@ class EvaluationStep:
         self._sessions.of(request).stop_test.set()
         return gr.Button("Stopping …", interactive=False)
 
-    def _measure(self, text: str, label: str, limit: float, request: gr.Request) -> Iterator[dict[Any, Any]]:
+    def _measure(
+        self, text: str, label: str, limit: float, own_rows: bool, request: gr.Request
+    ) -> Iterator[dict[Any, Any]]:
         session = self._sessions.of(request)
         if session.test_table is None:
             raise UsageError("Upload a labelled test file first.")
@@ -216,7 +228,13 @@ class EvaluationStep:
             raise UsageError("There is nothing to test: write demonstrations in step 3, or load an exported set.")
         rows = to_records(session.test_table, Mapping(text, label))
         known = [row for row in rows if row.label in session.tested.labels]
-        unknown = len(rows) - len(known)
+        unknown, chosen = len(rows) - len(known), spread(known, int(limit))
+        owners = self._owners(session, chosen)
+        if owners and not own_rows:
+            yield {self.own_rows: gr.Checkbox(visible=True)}
+            raise UsageError(_SHARED.format(names=", ".join(f"'{name}'" for name in owners)))
+        mark_scored(chosen, self._ledger)
+        session.scored_owners = tuple(owners)
         session.stop_test.clear()
         session.scorecards = []
         yield {
@@ -229,8 +247,13 @@ class EvaluationStep:
             self.measure: gr.Button(interactive=False),
             self.cancel: gr.Button("Stop", interactive=True),
         }
-        yield from self._measured(session, spread(known, int(limit)))
+        yield from self._measured(session, chosen)
         yield {self._nav: steps_value(session)}
+
+    def _owners(self, session: Session, rows: list[Record]) -> list[str]:
+        """The private data sets that the test rows belong to: the ledger's, and the one of this tab."""
+        own = fingerprint(session.dataset) if session.dataset else None
+        return owners_of(rows, self._ledger, own)
 
     def _measured_buttons(self) -> dict[Any, Any]:
         return {
@@ -248,7 +271,7 @@ class EvaluationStep:
                     yield {self.progress: progress(done, total, f"{done} of {total} answers")}
                 case Scorecard():
                     session.scorecards.append(result)
-                    yield {self.scores: accuracies(session.scorecards)}
+                    yield {self.scores: accuracies(session.scorecards, session.scored_owners)}
             if session.stop_test.is_set():
                 yield {self.test_notice: notice("Stopped. What was measured so far is shown.", "warn")}
                 return

@@ -11,11 +11,12 @@ from dpicl_ui.certificate_card import certificate, task
 from dpicl_ui.data_step import PRIVATE
 from dpicl_ui.guard import guarded
 from dpicl_ui.result_cards import demonstration
-from dpicl_ui.sessions import Sessions
+from dpicl_ui.sessions import Session, Sessions
 from dpicl_ui.steps import step_panel
 from dpicl_ui.tree import el, notice, panel
+from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import UsageError
-from mechanisms.studio.demo_set import FORMAT
+from mechanisms.studio.demo_set import FORMAT, DemoSet
 
 FILE_NAME = "demonstrations.dpicl.json"
 
@@ -23,8 +24,8 @@ FILE_NAME = "demonstrations.dpicl.json"
 class ExportStep:
     """Components and handlers of step 5."""
 
-    def __init__(self, sessions: Sessions) -> None:
-        self._sessions = sessions
+    def __init__(self, sessions: Sessions, ledger: PrivacyLedger) -> None:
+        self._sessions, self._ledger = sessions, ledger
         with step_panel(5), gr.Row(elem_classes="split"):
             with gr.Column(scale=7, min_width=300, elem_classes="card public"):
                 panel(
@@ -49,14 +50,20 @@ class ExportStep:
                     panel(el("p.muted", "Anyone can load this file in step 4 and test it, without your data."))
                 with gr.Column(elem_classes="card"):
                     self.content = panel(elem_id="export-content")
-        self.save.click(guarded(self.notice)(self._save), None, [self.sink, self.notice], **PRIVATE)
+        self.save.click(guarded(self.notice)(self._save), None, [self.sink, self.notice, self.certificate], **PRIVATE)
 
     def follow(self, ended: gr.events.Dependency) -> None:
         """Show a run's certificate when it has ended."""
         ended.then(self._show, None, [self.certificate, self.content, self.notice], **PRIVATE)
 
+    def _marked(self, session: Session) -> DemoSet | None:
+        """The set as it may be exported now: what became known since it was written is on it."""
+        if session.made is None or session.made_of is None:
+            return None
+        return session.made.with_marks(self._ledger.rows.marks(session.made_of))
+
     def _show(self, request: gr.Request) -> Any:
-        made = self._sessions.of(request).made
+        made = self._marked(self._sessions.of(request))
         if made is None:
             return [], [], []
         shown = [
@@ -68,11 +75,13 @@ class ExportStep:
 
     def _save(self, request: gr.Request) -> dict[Any, Any]:
         session = self._sessions.of(request)
-        if session.made is None:
+        made = self._marked(session)
+        if made is None:
             raise UsageError("There is nothing to export yet: write demonstrations in step 3.")
         session.downloads += 1
-        document = {"ticket": session.downloads, "name": FILE_NAME, "text": session.made.dumps()}
+        document = {"ticket": session.downloads, "name": FILE_NAME, "text": made.dumps()}
         return {
             self.sink: document,
+            self.certificate: certificate(made),
             self.notice: notice("Saved by your browser. Nothing is left on the server.", "good"),
         }

@@ -23,7 +23,7 @@ from dpicl_ui.run_view import RunView, reduce, replay, up_to_token
 from dpicl_ui.sessions import Session, Sessions
 from dpicl_ui.steps import step_panel, steps_value
 from dpicl_ui.tree import notice, panel
-from mechanisms.accounting import PrivacyLedger
+from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.studio.events import (
     CuratorEvent,
@@ -165,17 +165,19 @@ class GenerateStep:
     def _events(self, session: Session, form: PrivacyForm, curator: bool) -> Generator[CuratorEvent]:
         """The run's events; a stop is one of them. Closing this iterator closes the run and settles the ledger."""
         calibrate(session, form, self._loader)
-        if session.dataset is None or session.preview is None:
+        dataset, planned = session.dataset, session.preview
+        if dataset is None or planned is None:
             raise UsageError("Choose a data set in step 1 and its privacy in step 2 first.")
         model = self._loader.model()
         session.loaded, session.scorecards = None, []
         view = RunView()
-        run = synthesize(session.dataset, session.preview.request, model, self._ledger, curator=curator)
+        of = fingerprint(dataset)
+        run = synthesize(dataset, planned.request, model, self._ledger, curator=curator)
         try:
             for event in run:
                 view = reduce(view, event)
                 if view.demo_set and isinstance(event, DemoCompleted):
-                    session.made = view.demo_set.with_demonstrations(view.finished)
+                    session.made, session.made_of = view.demo_set.with_demonstrations(view.finished), of
                 yield event
                 if session.stop.is_set() and view.demo_set and view.phase == "running":
                     yield RunStopped(view.demo_set.with_demonstrations(view.finished))

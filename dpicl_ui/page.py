@@ -48,8 +48,8 @@ def build(ledger: PrivacyLedger, loader: ModelLoader) -> gr.Blocks:
         data = DataStep(sessions, ledger, nav)
         privacy = PrivacyStep(sessions, ledger, loader, nav)
         generate = GenerateStep(sessions, ledger, loader, nav, privacy)
-        test = EvaluationStep(sessions, loader, nav)
-        export = ExportStep(sessions)
+        test = EvaluationStep(sessions, ledger, loader, nav)
+        export = ExportStep(sessions, ledger)
         AskStep(sessions, ledger, loader, nav, data)
         panel(
             el(

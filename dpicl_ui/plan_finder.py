@@ -175,6 +175,7 @@ class PlanFinder:
             raise UsageError("No plan fits: allow more time, a larger epsilon or fewer tokens.")
         if session.dataset is not dataset:  # another one was chosen meanwhile
             return
+        session.plans_of = dataset
         session.plans = tuple(each for each in ranked(found) if each.efficient)[:_MOST]
         times = (duration(looked.seconds(each, dataset, speed)) for each in session.plans)
         lines = [option_in_words(each, time) for each, time in zip(session.plans, times, strict=True)]
@@ -196,7 +197,8 @@ class PlanFinder:
         raise ModelUnavailable("The model's speed is not known yet: wait until it is loaded (top of the page).")
 
     def _use(self, number: int | None, request: gr.Request) -> dict[Any, Any]:
-        plans = self._sessions.of(request).plans
+        session = self._sessions.of(request)
+        plans = session.plans if session.plans_of is session.dataset else ()
         if number is None or not 0 <= number < len(plans):
             raise UsageError("Find a plan first.")
         plan = plans[number].plan

@@ -7,6 +7,7 @@ from typing import Any
 from dpicl_ui.tree import Tree, el, notice
 from mechanisms.accounting import BudgetSnapshot
 from mechanisms.parameters import parameters
+from mechanisms.records import unit_in_words
 from mechanisms.studio.counts import MeasuredSizes
 from mechanisms.studio.preview import Preview
 
@@ -19,6 +20,7 @@ CALIBRATING: list[Tree] = [
 ]
 
 
+_KNOWN = "More is known of this data set than what is counted here: {marks}. Every later certificate says so."
 _TOO_MUCH = "This run needs more than what is left of the cap, so the ledger may refuse it."
 
 
@@ -116,8 +118,9 @@ def budget(snapshot: BudgetSnapshot, planned: float | None = None, warnings: tup
                 el("span", el("strong", f"{planned:.3g}"), " this run") if planned else None,
                 el("span", el("strong", f"{snapshot.remaining:.3g}"), f" of {cap:g} left"),
             ),
-            el("p.muted", f"Epsilon, {runs}, counted for each {snapshot.unit} by {snapshot.bound}."),
+            el("p.muted", f"Epsilon, {runs}, counted for {unit_in_words(snapshot.unit)} by {snapshot.bound}."),
             *notice(_TOO_MUCH if planned and planned > snapshot.remaining else "", "warn"),
+            *notice(_KNOWN.format(marks="; ".join(snapshot.marks)) if snapshot.marks else "", "warn"),
             *(tree for warning in warnings for tree in notice(warning, "warn")),
         )
     ]

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from mechanisms.accounting import PrivacyTarget
+from mechanisms.accounting import PrivacyTarget, fingerprint
 from mechanisms.errors import UsageError
 from mechanisms.parameters import Parameter, parameters
 from mechanisms.records import Dataset, PromptTemplate
@@ -21,7 +21,7 @@ from mechanisms.steps import (
     transform_names,
 )
 from mechanisms.studio.counts import MeasuredSizes
-from mechanisms.studio.request import DECLARED_COUNTS, LABEL_SET, SynthesisRequest
+from mechanisms.studio.request import LABEL_SET, SynthesisRequest, declared_counts
 
 
 def private_mechanisms() -> list[type[TokenMechanism]]:
@@ -142,10 +142,11 @@ class PrivacyForm:
             transform=self.chosen_transform(),
             target=PrivacyTarget(self.epsilon, self.delta),
             sizes=measured.sizes if measured else dataset.counted_sizes(),
+            content=fingerprint(dataset).content,
             by_user=dataset.by_user,
             candidates=self.candidates,
             max_record_tokens=self.max_record_tokens,
-            public_inputs=(LABEL_SET, DECLARED_COUNTS),
+            public_inputs=(LABEL_SET, declared_counts(dataset.by_user)),
         )
         return request.with_measured_sizes(measured) if measured else request
 

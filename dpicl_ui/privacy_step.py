@@ -198,12 +198,14 @@ def calibrate(session: Session, form: PrivacyForm, loader: ModelLoader) -> None:
     Raises:
         StudioError: the settings cannot be used; the session is then without a preview.
     """
-    if session.dataset is None:
+    dataset, measured = session.dataset, session.measured
+    if dataset is None:
         return
     if session.preview is None or session.form != form:
         session.form, session.preview = form, None
-        made = preview(form.request(session.dataset, session.measured), loader.speed)
-        if session.form == form:  # not overtaken by later settings meanwhile
+        made = preview(form.request(dataset, measured), loader.speed)
+        # Not overtaken meanwhile by later settings, or by another data set; `synthesize` checks the latter once more.
+        if session.form == form and session.dataset is dataset:
             session.preview = made
     else:
         timed(session, loader)

@@ -18,11 +18,11 @@ def finished(view: RunView) -> list[Tree]:
     if not view.finished:
         return [head, el("p.muted", "Whole demonstrations are collected here. They are synthetic and may be shared.")]
     counted = f"{len(view.finished)} of {view.planned}"
-    marked = view.demo_set is not None and view.demo_set.certificate.curator_diagnostics_shown
+    marked = view.demo_set is not None and bool(view.demo_set.certificate.shown)
     return [
         head,
         el("p.muted", counted),
-        el("p.notice.warn", "Marked: clean averages were shown during this run.") if marked else "",
+        el("p.notice.warn", "Marked: clean values of this data set are known.") if marked else "",
         *(demonstration(each) for each in view.finished),
     ]
 

@@ -10,6 +10,7 @@ import gradio as gr
 
 from dpicl_ui.privacy_form import PrivacyForm
 from dpicl_ui.row_vectors import RowVectors
+from mechanisms.accounting import Fingerprint
 from mechanisms.records import Dataset, Demonstration
 from mechanisms.studio.answer import AnswerSession
 from mechanisms.studio.answer_events import AnswerReleased, AnswersOpened
@@ -56,12 +57,16 @@ class Session:
     preview: Preview | None = None
     plans: tuple[Option, ...] = ()
     """What the planner offers, the best first."""
+    plans_of: Dataset | None = None
+    """The data set that it was found for."""
 
     stop: threading.Event = field(default_factory=threading.Event)
     recording: list[SynthesisEvent] = field(default_factory=list)
     """The last run's events; `PrivateDiagnostics` is not among them by type."""
     made: DemoSet | None = None
     """The set written in this tab."""
+    made_of: Fingerprint | None = None
+    """The data set that it was written from; private."""
 
     loaded: DemoSet | None = None
     """A set read from an exported file."""
@@ -70,6 +75,8 @@ class Session:
     test_table: Table | None = None
     stop_test: threading.Event = field(default_factory=threading.Event)
     scorecards: list[Scorecard] = field(default_factory=list)
+    scored_owners: tuple[str, ...] = ()
+    """Private data sets that the scored rows belong to: the scorecards are then the curator's alone."""
 
     vectors: RowVectors | None = None
     """The rows' embeddings, as private as the rows."""
@@ -90,6 +97,11 @@ class Session:
     def tested(self) -> DemoSet | None:
         """The demo set that step 4 tests: a loaded one goes first."""
         return self.loaded or self.made
+
+    @property
+    def by_user(self) -> bool:
+        """Whether the chosen columns make all rows of one user the privacy unit."""
+        return self.mapping is not None and self.mapping.unit is not None
 
     @property
     def planned(self) -> float | None:

@@ -16,6 +16,33 @@ Cells = NDArray[np.object_]
 """One column: a string, or None, for each row."""
 
 
+RECORD = "record"
+"""The privacy unit where every row stands for itself."""
+_USER = "user:"
+
+
+def privacy_unit(user_column: str | None) -> str:
+    """The privacy unit's name: "record", or "user:COLUMN" for all rows with one value in a column.
+
+    The column is part of it: what protects all rows of a patient promises nothing for all rows of a doctor, and runs
+    of both kinds do not add up.
+    """
+    return RECORD if user_column is None else f"{_USER}{user_column}"
+
+
+def person(unit: str) -> str:
+    """What one unit is called: "row" or "user"."""
+    return "row" if unit == RECORD else "user"
+
+
+def unit_in_words(unit: str) -> str:
+    """What neighbouring data sets differ by, with the column that says whose row is whose."""
+    if unit == RECORD:
+        return "one row"
+    column = unit.removeprefix(_USER)
+    return f"all rows of one user (column '{column}')" if column != unit else "all rows of one user"
+
+
 @dataclass(frozen=True, repr=False)
 class Record:
     """One row: its text, its label, and the id of the person it belongs to where there is a unit column.
@@ -90,13 +117,13 @@ class Dataset:
         name: the curator's name for it: what the ledger keeps.
         labels: the public label set, in order.
         records: all rows.
-        by_user: the privacy unit is all records of one user, not one record.
+        user_column: what the file calls the user ids; the privacy unit is then all records of one user, not one record.
     """
 
     name: str
     labels: tuple[str, ...]
     records: Sequence[Record]
-    by_user: bool = False
+    user_column: str | None = None
 
     def __post_init__(self) -> None:
         if len(set(self.labels)) != len(self.labels) or not all(self.labels):
@@ -105,9 +132,14 @@ class Dataset:
             raise DataError("Every row needs a user id when the privacy unit is the user.")
 
     @property
+    def by_user(self) -> bool:
+        """Whether the privacy unit is all records of one user."""
+        return self.user_column is not None
+
+    @property
     def unit(self) -> str:
-        """The privacy unit's name: "user" or "record"."""
-        return "user" if self.by_user else "record"
+        """The privacy unit's name; see `privacy_unit`."""
+        return privacy_unit(self.user_column)
 
     @cached_property
     def _columns(self) -> Columns:

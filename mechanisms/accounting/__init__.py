@@ -3,6 +3,7 @@
 from mechanisms.accounting.calibration import calibrate_noise
 from mechanisms.accounting.claims import Claim, PrivacyTarget, claim
 from mechanisms.accounting.filter import Cap
+from mechanisms.accounting.fingerprint import Digests, Fingerprint, fingerprint, share_any, text_digests
 from mechanisms.accounting.individual_filter import IndividualFilter, Reservation, check_reservation, reserve
 from mechanisms.accounting.ledger import BudgetSnapshot, LedgerRun, PrivacyLedger
 from mechanisms.accounting.normal_form import amplified
@@ -11,6 +12,8 @@ __all__ = [
     "BudgetSnapshot",
     "Cap",
     "Claim",
+    "Digests",
+    "Fingerprint",
     "IndividualFilter",
     "LedgerRun",
     "PrivacyLedger",
@@ -20,5 +23,8 @@ __all__ = [
     "calibrate_noise",
     "check_reservation",
     "claim",
+    "fingerprint",
     "reserve",
+    "share_any",
+    "text_digests",
 ]

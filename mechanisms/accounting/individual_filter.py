@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.accounting.claims import Claim
+from mechanisms.accounting.fingerprint import Fingerprint
 from mechanisms.accounting.ledger import PrivacyLedger
 from mechanisms.errors import BudgetRefused, ReservedOtherwise
 from mechanisms.privacy_events import Composed
@@ -33,17 +34,14 @@ class Reservation:
     """What is reserved: everything that has to stay fixed while the reservation lasts.
 
     Attributes:
-        name, unit: the data set's name and privacy unit in the ledger.
-        digest: keyed digest of the file's content: an edited row would be a unit that has paid nothing.
+        data: the file: an edited row would be a unit that has paid nothing.
         mechanism: for the record.
         event, claim: what all answers together cost a unit at most.
         terms: the public parameters behind it, in a fixed form.
         queries: answers that a unit can pay for.
     """
 
-    name: str
-    unit: str
-    digest: str
+    data: Fingerprint
     mechanism: str
     event: Composed
     claim: Claim
@@ -110,11 +108,9 @@ def reserve(ledger: PrivacyLedger, wanted: Reservation, anew: bool = False) -> I
         same = None if anew else _continued(database, wanted)
         if same is not None:
             return IndividualFilter(ledger, same, wanted.queries, continued=True)
-        run = ledger.admit(
-            database, wanted.name, wanted.unit, wanted.digest, wanted.mechanism, wanted.event, wanted.claim
-        )
+        run = ledger.admit(database, wanted.data, wanted.mechanism, wanted.event, wanted.claim)
         ledger.spend_all(database, run, wanted.event)
-        row = (run.number, wanted.digest, wanted.terms, wanted.queries, 0)
+        row = (run.number, wanted.data.content, wanted.terms, wanted.queries, 0)
         database.execute("INSERT INTO reservations VALUES (?, ?, ?, ?, ?)", row)
     return IndividualFilter(ledger, run.number, wanted.queries, continued=False)
 
@@ -132,19 +128,20 @@ def check_reservation(ledger: PrivacyLedger, wanted: Reservation) -> None:
 def _continued(database: sqlite3.Connection, wanted: Reservation) -> int | None:
     """The run of the reservation to go on with; None where the data set has none at all."""
     query = "SELECT run, digest, terms FROM reservations JOIN runs ON id = run WHERE name = ? AND unit = ?"
-    known = database.execute(f"{query} ORDER BY run DESC", (wanted.name, wanted.unit)).fetchall()
-    same = [run for run, digest, terms in known if (digest, terms) == (wanted.digest, wanted.terms)]
+    known = database.execute(f"{query} ORDER BY run DESC", (wanted.data.name, wanted.data.unit)).fetchall()
+    same = [run for run, digest, terms in known if (digest, terms) == (wanted.data.content, wanted.terms)]
     if known and not same:
-        raise ReservedOtherwise(_explanation(wanted, any(digest == wanted.digest for _, digest, _ in known)))
+        raise ReservedOtherwise(_explanation(wanted, any(digest == wanted.data.content for _, digest, _ in known)))
     return int(same[0]) if same else None
 
 
 def _explanation(wanted: Reservation, same_file: bool) -> str:
+    name = wanted.data.name
     if same_file:
-        reason = f"'{wanted.name}' has a reservation with other terms (mechanism, shards, questions, epsilon or labels)"
+        reason = f"'{name}' has a reservation with other terms (mechanism, shards, questions, epsilon or labels)"
     else:
         reason = (
-            f"The file differs from the one that '{wanted.name}' has a reservation for, and an edited row would count "
+            f"The file differs from the one that '{name}' has a reservation for, and an edited row would count "
             "as one that has paid nothing"
         )
     return f"{reason}: reserve anew, which costs epsilon {wanted.claim.epsilon:.3g} more, or go back to what it was."

@@ -1,45 +1,37 @@
 """The persistent ledger: what every named data set has spent, charged before each release.
 
-It holds no private text or length: names chosen by the curator, keyed digests, public events and claims, and which
-keyed digests have paid for private answers, whose number stays on this machine.
+It holds no private text or length: names chosen by the curator, public events and claims, and keyed digests of rows and
+users, whose number stays on this machine: of those that took part, of those whose clean values were shown, and of those
+that have paid for private answers.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from mechanisms.accounting.claims import Claim, PrivacyTarget
+from mechanisms.accounting.database import Database, now
 from mechanisms.accounting.filter import Cap, Spend, Usage, usage
-from mechanisms.errors import BudgetRefused, StudioError, UsageError
+from mechanisms.accounting.fingerprint import Fingerprint
+from mechanisms.accounting.known_rows import KnownRows
+from mechanisms.errors import BudgetRefused, UsageError
 from mechanisms.home import data_folder
 from mechanisms.privacy_events import Composed, PrivacyEvent, from_json
+from mechanisms.records import unit_in_words
 
 DEFAULT_CAP = PrivacyTarget(epsilon=10.0, delta=1e-4)
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS caps (name TEXT, unit TEXT, epsilon REAL, delta REAL, since TEXT);
-CREATE TABLE IF NOT EXISTS shown (name TEXT PRIMARY KEY);
-CREATE TABLE IF NOT EXISTS contents (name TEXT, digest TEXT, PRIMARY KEY (name, digest));
-CREATE TABLE IF NOT EXISTS runs (
-    id INTEGER PRIMARY KEY, name TEXT, unit TEXT, started TEXT, mechanism TEXT,
-    epsilon REAL, delta REAL, event TEXT, status TEXT);
-CREATE TABLE IF NOT EXISTS charges (run INTEGER, list TEXT, event TEXT);
-CREATE TABLE IF NOT EXISTS reservations (
-    run INTEGER PRIMARY KEY, digest TEXT, terms TEXT, queries INTEGER, asked INTEGER);
-CREATE TABLE IF NOT EXISTS paid (run INTEGER, unit TEXT, answers INTEGER, PRIMARY KEY (run, unit)) WITHOUT ROWID;
-"""
 
 
 @dataclass(frozen=True)
 class BudgetSnapshot:
-    """What a data set has spent of its cap, by the smallest valid bound, and over how many runs."""
+    """What a data set has spent of its cap, by the smallest valid bound, and over how many runs.
+
+    Attributes:
+        marks: why there is more to know of this data set than what was spent, for example that clean values were shown.
+    """
 
     name: str
     unit: str
@@ -48,15 +40,12 @@ class BudgetSnapshot:
     bound: str
     cap: Cap
     runs: int
+    marks: tuple[str, ...] = ()
 
     @property
     def remaining(self) -> float:
         """Epsilon left under the cap."""
         return max(0.0, self.cap.epsilon - self.epsilon)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _dump(list_name: str, events: tuple[PrivacyEvent, ...]) -> str:
@@ -67,48 +56,9 @@ class PrivacyLedger:
     """The ledger in `folder` (default: the user's data folder), one SQLite file of mode 0600, safe to share."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._path = (folder or data_folder()) / "ledger.sqlite"
-        try:
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
-        except OSError as error:
-            raise UsageError(f"The ledger '{self._path}' cannot be written: check the folder's permissions.") from error
-        with self.transaction() as database:
-            database.executescript(_SCHEMA)
-
-    @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """The database, locked for writing: what is written is durable when the block ends, or undone if it raises."""
-        # One connection a transaction: the app's handlers run in many threads.
-        database = sqlite3.connect(self._path, timeout=30, isolation_level=None)
-        try:
-            database.execute("PRAGMA journal_mode=WAL")
-            database.execute("PRAGMA synchronous=FULL")
-            database.execute("BEGIN IMMEDIATE")
-            yield database
-            if database.in_transaction:
-                database.execute("COMMIT")
-        except (sqlite3.Error, UnicodeEncodeError) as error:
-            # SQLite rolls back when the connection closes.
-            raise StudioError(f"The ledger '{self._path}' cannot be used ({error}): nothing was released.") from error
-        finally:
-            database.close()
-
-    def recognise(self, name: str, digest: str) -> list[str]:
-        """Warnings about a data set's content: edited since the last run under this name, or known under another."""
-        with self.transaction() as database:
-            own = {row[0] for row in database.execute("SELECT digest FROM contents WHERE name = ?", (name,))}
-            query = "SELECT DISTINCT name FROM contents WHERE digest = ? AND name <> ?"
-            others = [row[0] for row in database.execute(query, (digest, name))]
-        warnings = []
-        if own and digest not in own:
-            warnings.append(
-                f"The file differs from the one used before under the name '{name}'. It keeps that name's ledger: "
-                "people who are in both files have already spent what it shows."
-            )
-        if others:
-            names = ", ".join(f"'{other}'" for other in others)
-            warnings.append(f"The same content was used before under {names}: its spend there does not show here.")
-        return warnings
+        database = Database((folder or data_folder()) / "ledger.sqlite")
+        self.transaction = database.transaction
+        self.rows = KnownRows(database)
 
     def snapshot(self, name: str, unit: str) -> BudgetSnapshot:
         """What `name` has spent at the given privacy unit; zero for a name that is new."""
@@ -118,7 +68,10 @@ class PrivacyLedger:
     def _snapshot(self, database: sqlite3.Connection, name: str, unit: str) -> BudgetSnapshot:
         cap, spends = self._cap(database, name, unit), self._spends(database, name, unit)
         used = usage(spends, cap)
-        return BudgetSnapshot(name, unit, used.epsilon, used.delta, used.bound, cap, len(spends))
+        marks = database.execute("SELECT DISTINCT reason FROM marks WHERE name = ? ORDER BY reason", (name,))
+        return BudgetSnapshot(
+            name, unit, used.epsilon, used.delta, used.bound, cap, len(spends), tuple(reason for (reason,) in marks)
+        )
 
     def _cap(self, database: sqlite3.Connection, name: str, unit: str) -> Cap:
         query = "SELECT epsilon, delta FROM caps WHERE name = ? AND unit = ? ORDER BY rowid DESC LIMIT 1"
@@ -151,25 +104,13 @@ class PrivacyLedger:
         with self.transaction() as database:
             if not usage(self._spends(database, name, unit), cap).allowed:
                 raise UsageError(f"'{name}' has already spent more than that cap: choose a larger one.")
-            database.execute("INSERT INTO caps VALUES (?, ?, ?, ?, ?)", (name, unit, cap.epsilon, cap.delta, _now()))
+            database.execute("INSERT INTO caps VALUES (?, ?, ?, ?, ?)", (name, unit, cap.epsilon, cap.delta, now()))
 
-    def mark_shown(self, name: str) -> None:
-        """Remember that clean values of a data set were on a screen: later choices are no longer independent of it."""
-        with self.transaction() as database:
-            database.execute("INSERT OR IGNORE INTO shown VALUES (?)", (name,))
-
-    def was_shown(self, name: str) -> bool:
-        """Whether clean values of a data set were ever on a screen."""
-        with self.transaction() as database:
-            return database.execute("SELECT 1 FROM shown WHERE name = ?", (name,)).fetchone() is not None
-
-    def begin(self, name: str, unit: str, digest: str, mechanism: str, event: Composed, claimed: Claim) -> LedgerRun:
+    def begin(self, data: Fingerprint, mechanism: str, event: Composed, claimed: Claim) -> LedgerRun:
         """Reserve a whole run, or refuse it.
 
         Args:
-            name: the curator's name for the data set.
-            unit: "record" or "user".
-            digest: keyed digest of the content, for `recognise`.
+            data: whose rows take part.
             mechanism: for the record.
             event, claimed: the planned run and its claim.
 
@@ -178,38 +119,32 @@ class PrivacyLedger:
                 whose runs do not add up with this one's.
         """
         with self.transaction() as database:
-            return self.admit(database, name, unit, digest, mechanism, event, claimed)
+            return self.admit(database, data, mechanism, event, claimed)
 
     def admit(
-        self,
-        database: sqlite3.Connection,
-        name: str,
-        unit: str,
-        digest: str,
-        mechanism: str,
-        event: Composed,
-        claimed: Claim,
+        self, database: sqlite3.Connection, data: Fingerprint, mechanism: str, event: Composed, claimed: Claim
     ) -> LedgerRun:
         """`begin` inside a transaction that writes more than the run."""
+        name, unit = data.name, data.unit
         planned = Spend(claimed.epsilon, claimed.delta, dict(event))
         query = "SELECT DISTINCT unit FROM runs WHERE name = ? AND unit <> ?"
         if other := database.execute(query, (name, unit)).fetchone():
             raise BudgetRefused(
-                f"'{name}' has runs that protect each {other[0]}, which do not add up with runs that protect "
-                f"each {unit}. Keep the unit; a name of its own is right only for other people's data."
+                f"'{name}' has runs that protect {unit_in_words(other[0])}, which do not add up with runs that protect "
+                f"{unit_in_words(unit)}. Keep the unit; a name of its own is right only for other people's data."
             )
         before = self._snapshot(database, name, unit)
         after = usage([*self._spends(database, name, unit), planned], before.cap)
         if not after.allowed:
             raise BudgetRefused(_refusal(before, claimed, after))
         if not database.execute("SELECT 1 FROM caps WHERE name = ? AND unit = ?", (name, unit)).fetchone():
-            cap = (name, unit, before.cap.epsilon, before.cap.delta, _now())
+            cap = (name, unit, before.cap.epsilon, before.cap.delta, now())
             database.execute("INSERT INTO caps VALUES (?, ?, ?, ?, ?)", cap)
-        database.execute("INSERT OR IGNORE INTO contents VALUES (?, ?)", (name, digest))
+        self.rows.record(database, data)
         cursor = database.execute(
             "INSERT INTO runs (name, unit, started, mechanism, epsilon, delta, event, status) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, 'running')",
-            (name, unit, _now(), mechanism, claimed.epsilon, claimed.delta, json.dumps(event.to_json())),
+            (name, unit, now(), mechanism, claimed.epsilon, claimed.delta, json.dumps(event.to_json())),
         )
         return LedgerRun(self, int(cursor.lastrowid or 0), before)
 

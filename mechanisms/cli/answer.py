@@ -9,7 +9,7 @@ from typing import Any
 
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.cli.answer_options import add_answer_options, answer_request
-from mechanisms.cli.output import add_json, progress, show
+from mechanisms.cli.output import add_json, curators_only, not_private, progress, show
 from mechanisms.errors import DataError, UsageError
 from mechanisms.inference.catalogue import load_model
 from mechanisms.inference.embeddings import load_embedder
@@ -22,6 +22,7 @@ from mechanisms.studio.answer_events import AnswerReleased, AnswersOpened
 from mechanisms.studio.answer_request import AnswerRequest
 from mechanisms.studio.answer_words import answer_in_words, reservation_in_words
 from mechanisms.studio.csv_file import Mapping, Table, read_table, to_dataset, to_records
+from mechanisms.studio.marks import mark_scored, owners_of
 
 
 def add_commands(commands: Any) -> None:
@@ -52,7 +53,12 @@ def _answer(options: argparse.Namespace) -> None:
     if request.rate is not None and len(test) > session.opened.sure_left:
         raise UsageError(f"{session.opened.sure_left} answers are left of this reservation: ask fewer with --limit.")
     if options.query is None:
-        show(options, _evaluated(session, test))
+        owners = owners_of(test, ledger := PrivacyLedger())
+        mark_scored(test, ledger)
+        if owners:
+            progress(curators_only(owners))
+        terms = _terms(session.opened)
+        show(options, _evaluated(session, test) | ({"session": terms} | not_private(owners) if owners else terms))
         return
     released = session.ask(options.query)
     progress(answer_in_words(session.opened, released))
@@ -118,7 +124,8 @@ def _terms(opened: AnswersOpened) -> dict[str, Any]:
         "queries": opened.queries,
         "noise": opened.noise,
         "private": opened.private,
-        "curator_diagnostics_shown": opened.curator_diagnostics_shown,
+        "curator_diagnostics_shown": bool(opened.shown),
+        "shown": list(opened.shown),
         "reservation": "continued" if opened.continued else "new",
     }
 
@@ -135,7 +142,7 @@ def _evaluated(session: AnswerSession, test: list[Record]) -> dict[str, Any]:
                 document["private_answers"] = _arm(event.private)
                 document["zero_shot"] = _arm(event.zero_shot) if event.zero_shot else None
                 document["abstained"] = event.abstained
-    return document | _terms(session.opened)
+    return document
 
 
 def _arm(scores: ArmScores) -> dict[str, Any]:

@@ -6,13 +6,15 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from mechanisms.cli.output import add_json, progress, read, show
+from mechanisms.accounting import PrivacyLedger
+from mechanisms.cli.output import add_json, curators_only, not_private, progress, read, show
 from mechanisms.errors import UsageError
 from mechanisms.inference.catalogue import EMBEDDED, load_model
 from mechanisms.studio.classify import Classifier
 from mechanisms.studio.csv_file import Mapping, read_table, to_records
 from mechanisms.studio.demo_set import DemoSet, loads
 from mechanisms.studio.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, Progress, Scorecard, evaluate
+from mechanisms.studio.marks import mark_scored, owners_of
 from mechanisms.studio.public_demonstrations import public_demonstrations
 
 
@@ -54,13 +56,17 @@ def _evaluate(options: argparse.Namespace) -> None:
         raise UsageError("--limit must be at least 1.")
     mapping = Mapping(options.text_column, options.label_column)
     rows = to_records(read_table(Path(options.test)), mapping)[: options.limit]
+    owners = owners_of(rows, ledger := PrivacyLedger())
+    mark_scored(rows, ledger)
+    if owners:
+        progress(curators_only(owners))
     model = load_model(options.model)
     arms = [
         (ZERO_SHOT, ()),
         (PUBLIC_ONLY, public_demonstrations(demo_set, model)),
         (PRIVATE, demo_set.demonstrations),
     ]
-    document: dict[str, Any] = {"rows": 0}
+    document: dict[str, Any] = {"rows": 0, **not_private(owners)}
     for result in evaluate(model, demo_set.template, demo_set.labels, arms, rows):
         match result:
             case Progress(done, total):

@@ -9,6 +9,7 @@ from typing import Any
 from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.cli.output import add_json, show
 from mechanisms.errors import UsageError
+from mechanisms.records import privacy_unit
 
 
 def add_commands(commands: Any) -> None:
@@ -21,7 +22,7 @@ def add_commands(commands: Any) -> None:
     cap.add_argument("name")
     cap.add_argument("--epsilon", type=float, required=True)
     cap.add_argument("--delta", type=float, required=True)
-    cap.add_argument("--unit", choices=("record", "user"), default="record")
+    cap.add_argument("--unit-column", metavar="COLUMN", help="of users: their cap, not that of single rows")
     export = verbs.add_parser("export", help="every run of every data set")
     for verb, run in ((shown, _show), (cap, _cap), (export, _export)):
         add_json(verb)
@@ -41,8 +42,9 @@ def _show(options: argparse.Namespace) -> None:
 
 def _cap(options: argparse.Namespace) -> None:
     ledger = PrivacyLedger()
-    ledger.set_cap(options.name, options.unit, Cap(options.epsilon, options.delta))
-    show(options, asdict(ledger.snapshot(options.name, options.unit)))
+    unit = privacy_unit(options.unit_column)
+    ledger.set_cap(options.name, unit, Cap(options.epsilon, options.delta))
+    show(options, asdict(ledger.snapshot(options.name, unit)))
 
 
 def _export(options: argparse.Namespace) -> None:

@@ -147,8 +147,8 @@ def composition(options: argparse.Namespace, plan: SamplingPlan) -> Compose:
         raise UsageError("Give the sampling rate: --rate Q, or --size n (with --expected-sample m).")
     if not 0 < rate <= 1:
         raise UsageError("--rate must lie in (0, 1].")
-    return lambda event: _one_label(plan, event, rate)
+    return lambda event: _one_label(plan, event, rate, options.delta)
 
 
-def _one_label(plan: SamplingPlan, event: EventOfSteps, rate: float) -> Composed:
-    return Composed("label", (("each label", plan.label_events(event, rate)),))
+def _one_label(plan: SamplingPlan, event: EventOfSteps, rate: float, delta: float) -> Composed:
+    return Composed("label", (("each label", plan.label_events(event, rate) + plan.overflow_allowed(rate, delta)),))

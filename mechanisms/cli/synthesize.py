@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting import PrivacyLedger, PrivacyTarget
+from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.cli.output import add_json, check_writable, progress, show, write
 from mechanisms.cli.plan_options import add_plan_options, mechanism, sampling_plan, transform
 from mechanisms.errors import UsageError
@@ -15,12 +15,11 @@ from mechanisms.inference.engines import ENGINES, LOCAL, opened
 from mechanisms.inference.language_model import LanguageModel
 from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset, PromptTemplate, default_template
-from mechanisms.studio.content import content_digest
 from mechanisms.studio.counts import measure_sizes
 from mechanisms.studio.csv_file import Mapping, read_table, to_dataset
 from mechanisms.studio.demo_set import DemoSet
 from mechanisms.studio.events import DemoCompleted, DemoStarted, RunCompleted, RunStarted
-from mechanisms.studio.request import DECLARED_COUNTS, DECLARED_SIZES, LABEL_SET, SynthesisRequest
+from mechanisms.studio.request import DECLARED_SIZES, LABEL_SET, SynthesisRequest, declared_counts
 from mechanisms.studio.synthesize import synthesize
 
 
@@ -34,7 +33,7 @@ def add_commands(commands: Any) -> None:
     parser.add_argument("--labels", required=True, metavar="A,B,...", help="the public label set")
     parser.add_argument("--epsilon", type=float, required=True)
     sizes = parser.add_mutually_exclusive_group()
-    sizes.add_argument("--sizes", metavar="counted|A=n,B=n", help="label sizes that you declare public")
+    sizes.add_argument("--sizes", metavar="counted|A=n,B=n", help="rows (or users) of each label, declared public")
     sizes.add_argument("--count-epsilon", type=float, metavar="E", help="measure them instead, for a share of epsilon")
     parser.add_argument("--name", help="the data set's name in the ledger (default: the file's name)")
     parser.add_argument("--instruction", help="what a prompt asks for")
@@ -57,8 +56,8 @@ def _synthesize(options: argparse.Namespace) -> None:
     labels = tuple(label.strip() for label in options.labels.split(","))
     if options.sizes is None and options.count_epsilon is None:
         raise UsageError(
-            "Say how large each label is: --sizes counted declares the file's counts public, --sizes A=n,B=n declares "
-            "others, --count-epsilon E measures them with noise."
+            "Say how large each label is: --sizes counted declares the file's counts public (those of users with "
+            "--unit-column), --sizes A=n,B=n declares others, --count-epsilon E measures them with noise."
         )
     if options.out:
         check_writable(options.out)
@@ -66,8 +65,7 @@ def _synthesize(options: argparse.Namespace) -> None:
     mapping = Mapping(options.text_column, options.label_column, options.unit_column, options.drop_duplicates)
     dataset = to_dataset(table, mapping, options.name or Path(options.csv).stem, labels)
     ledger = PrivacyLedger()
-    digest_warnings = ledger.recognise(dataset.name, content_digest(dataset))
-    for warning in (*table.remarks, *digest_warnings):
+    for warning in (*table.remarks, *ledger.rows.recognise(fingerprint(dataset))):
         progress(warning)
     seeded = options.test_seed is not None
     if seeded and options.test_seed < 0:
@@ -79,6 +77,8 @@ def _synthesize(options: argparse.Namespace) -> None:
         claimed = request.claim()
         progress(f"epsilon {claimed.epsilon:.4g} (check {claimed.check:.4g}) at delta {claimed.delta:g}")
         demo_set = _run(dataset, request, ledger, randomness, model)
+    if request.mechanism.uses_private_rows:  # what was shown while it ran counts too
+        demo_set = demo_set.with_marks(ledger.rows.marks(fingerprint(dataset)))
     if options.out:
         write(options.out, demo_set.dumps())
     if options.json or not options.out:
@@ -95,11 +95,12 @@ def _request(options: argparse.Namespace, dataset: Dataset) -> SynthesisRequest:
         transform=transform(options),
         target=PrivacyTarget(options.epsilon, options.delta),
         sizes=_sizes(options, dataset),
+        content=fingerprint(dataset).content,
         by_user=dataset.by_user,
         candidates=options.candidates,
         max_record_tokens=options.max_record_tokens,
         max_unit_records=options.max_unit_records,
-        public_inputs=(LABEL_SET, DECLARED_COUNTS if options.sizes == "counted" else DECLARED_SIZES),
+        public_inputs=(LABEL_SET, declared_counts(dataset.by_user) if options.sizes == "counted" else DECLARED_SIZES),
     )
 
 

@@ -109,6 +109,11 @@ class SamplingPlan:
         capacity = int(binom.isf(CAPACITY_SHARE * delta / self.draws_per_label, size, rate)) + 1
         return capacity, self.draws_per_label * float(binom.sf(capacity - 1, size, rate))
 
+    def overflow_allowed(self, rate: float, delta: float) -> tuple[PrivacyEvent, ...]:
+        """The failure event of a label whose rate is known and whose size is not: the most that `capacity` may use."""
+        spared = not self.unit_rows or (rate == 1.0 and self.scheme is not Scheme.DISJOINT)
+        return () if spared else (Approximate(CAPACITY_SHARE * delta),)
+
     def label_events(self, event: EventOfSteps, rate: float) -> tuple[PrivacyEvent, ...]:
         """The events that one unit of a label takes part in, at sampling rate `rate`."""
         if self.scheme is Scheme.DISJOINT:  # a unit is in one batch, and a batch in one demonstration

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechanisms.accounting import IndividualFilter, PrivacyLedger, Reservation, check_reservation, reserve
+from mechanisms.accounting import (
+    IndividualFilter,
+    PrivacyLedger,
+    Reservation,
+    check_reservation,
+    fingerprint,
+    reserve,
+)
 from mechanisms.errors import UsageError
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Integers, Randomness, SecureRandomness
@@ -14,7 +21,7 @@ from mechanisms.sampling import poisson_sample, seat_in_subsets
 from mechanisms.studio.answer_events import AnswerDiagnostics, AnswerReleased, AnswersOpened
 from mechanisms.studio.answer_request import AnswerRequest
 from mechanisms.studio.answer_units import SearchableUnits
-from mechanisms.studio.content import content_digest
+from mechanisms.studio.marks import CLEAN_VALUES, SEEDED
 from mechanisms.studio.shard_answers import (
     LabelRespondent,
     NeighbourLabels,
@@ -30,8 +37,8 @@ NO_AGREEMENT = (
     "without any data."
 )
 _SHOWN = (
-    "Clean values of this data set were on a screen before: what is chosen here (threshold, shards, questions a row) "
-    "counts as public only if it was not chosen in view of them."
+    "Something of these rows is known without noise ({reasons}): what is chosen here (threshold, shards, questions a "
+    "row) counts as public only if it was not chosen in view of it."
 )
 _COUNTS_SHOWN = 40
 
@@ -69,13 +76,14 @@ def open_session(
     respondent = _respondent(model, request)
     wanted = _reservation(dataset, request, randomness)
     caution = request.mechanism.caution(request.shards)
-    notes = (*ledger.recognise(dataset.name, wanted.digest), *([caution] if caution else []))
+    notes = (*ledger.rows.recognise(wanted.data), *([caution] if caution else []))
     paid = reserve(ledger, wanted, anew)
     # Embedding a large file takes minutes: a refusal comes before it, and a reservation outlives an interruption.
     units = SearchableUnits(dataset, request, embedder)
-    if curator:
-        ledger.mark_shown(dataset.name)
-    shown = ledger.was_shown(dataset.name)
+    for holds, mark in ((curator, CLEAN_VALUES), (not randomness.private, SEEDED)):
+        if holds:
+            ledger.rows.mark(wanted.data, mark)
+    shown = ledger.rows.marks(wanted.data)
     opened = AnswersOpened(
         name=dataset.name,
         unit=dataset.unit,
@@ -87,9 +95,9 @@ def open_session(
         continued=paid.continued,
         noise=request.mechanism.deviation,
         private=randomness.private,
-        notes=(*notes, *([_SHOWN] if shown else [])),
+        notes=(*notes, *([_SHOWN.format(reasons="; ".join(shown))] if shown else [])),
         budget=ledger.snapshot(dataset.name, dataset.unit),
-        curator_diagnostics_shown=shown,
+        shown=shown,
     )
     return AnswerSession(opened, request, units, embedder, respondent, model, paid, randomness, curator)
 
@@ -106,9 +114,7 @@ def check_terms(dataset: Dataset, request: AnswerRequest, ledger: PrivacyLedger)
 def _reservation(dataset: Dataset, request: AnswerRequest, randomness: Randomness) -> Reservation:
     marked = "" if randomness.private else " with a test seed"
     return Reservation(
-        name=dataset.name,
-        unit=dataset.unit,
-        digest=content_digest(dataset),
+        data=fingerprint(dataset),
         mechanism=f"answers by {request.mechanism.name}{marked}",
         event=request.event,
         claim=request.claim(),

@@ -25,8 +25,8 @@ class AnswersOpened:
         private: False with a test seed.
         notes: what the data owner should know, one line each.
         budget: the data set's ledger, this reservation included.
-        curator_diagnostics_shown: clean values of the data set were on a screen, now or before: threshold, shards and
-            the like are then no longer independent of it.
+        shown: why clean values of the data set count as known: threshold, shards and the like are then no longer
+            independent of it.
     """
 
     name: str
@@ -41,7 +41,7 @@ class AnswersOpened:
     private: bool
     notes: tuple[str, ...]
     budget: BudgetSnapshot
-    curator_diagnostics_shown: bool = False
+    shown: tuple[str, ...] = ()
 
     @property
     def sure_left(self) -> int:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from mechanisms.records import person
 from mechanisms.studio.answer_events import AnswerReleased, AnswersOpened
-
-_UNITS = {"record": "row", "user": "user"}
 
 
 def reservation_in_words(opened: AnswersOpened) -> str:
@@ -20,7 +19,7 @@ def reservation_in_words(opened: AnswersOpened) -> str:
 
 def answer_in_words(opened: AnswersOpened, released: AnswerReleased) -> str:
     """What an answer cost, and how many more the reservation buys."""
-    unit = _UNITS[opened.unit]
+    unit = person(opened.unit)
     if released.threshold is None:
         left = f"{released.sure_left} of {released.queries} answers are left; then a new reservation is needed."
         return f"Every {unit} paid for this answer, drawn or not. {left}"

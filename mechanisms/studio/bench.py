@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -12,12 +11,12 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from mechanisms.accounting import Claim, PrivacyLedger, PrivacyTarget
+from mechanisms.accounting import Claim, Fingerprint, PrivacyLedger, PrivacyTarget
 from mechanisms.inference import GenerationPrompt
 from mechanisms.inference.plain_loop import PlainLoop
 from mechanisms.inference.transformers_model import TransformersModel
 from mechanisms.noise import SecureRandomness
-from mechanisms.records import PromptTemplate, Record
+from mechanisms.records import RECORD, PromptTemplate, Record
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class
 from mechanisms.studio.events import TokenReleased
@@ -181,6 +180,7 @@ def _request(
         mechanism=_mechanism("gaussian"),
         target=PrivacyTarget(4.0, 1e-5),
         sizes={_LABEL: units},
+        content="",
     )
     if scheme is Scheme.PER_TOKEN:
         return request
@@ -206,8 +206,8 @@ def _written(model: TransformersModel, request: SynthesisRequest, texts: Sequenc
     with tempfile.TemporaryDirectory() as folder:
         claimed = Claim(1.0, request.target.delta, "none", 1.0, "none")
         ledger = PrivacyLedger(Path(folder))
-        ledger.set_cap("bench", "record", PrivacyTarget(1e9, 0.5))
-        run = ledger.begin("bench", "record", os.urandom(8).hex(), "bench", request.event, claimed)
+        ledger.set_cap("bench", RECORD, PrivacyTarget(1e9, 0.5))
+        run = ledger.begin(Fingerprint("bench", RECORD, "none"), "bench", request.event, claimed)
         started = time.perf_counter()
         run.charge(*request.charge(_LABEL, 1))
         charged = time.perf_counter() - started

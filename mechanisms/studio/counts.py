@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechanisms.accounting import Claim, PrivacyLedger
+from mechanisms.accounting import Claim, PrivacyLedger, fingerprint
 from mechanisms.errors import UsageError
 from mechanisms.noise import Randomness, SecureRandomness
 from mechanisms.privacy_events import Composed, Pure
 from mechanisms.records import Dataset
-from mechanisms.studio.content import content_digest
+from mechanisms.studio.marks import SEEDED
 
 FAILURE_SHARE = 1e-3
 """The part of delta that pays for a measured size that is below the true one."""
@@ -26,11 +26,13 @@ class MeasuredSizes:
     Attributes:
         sizes: for each label an upper bound of its units, which fails with probability at most `failure` in all.
         epsilon: what the measurement cost.
+        content: keyed digest of the data set that was measured: no other may be run on these sizes.
     """
 
     sizes: dict[str, int]
     epsilon: float
     failure: float
+    content: str
 
 
 def measure_sizes(
@@ -61,7 +63,10 @@ def measure_sizes(
     lists = (("all", cost),) if dataset.by_user else tuple((label, cost) for label in labels)
     event = Composed("dataset" if dataset.by_user else "label", lists)
     claimed = Claim(epsilon, 0.0, "closed form", epsilon, "closed form")
-    run = ledger.begin(dataset.name, dataset.unit, content_digest(dataset), "label counts", event, claimed)
+    data = fingerprint(dataset)
+    run = ledger.begin(data, f"label counts{'' if randomness.private else ' with a test seed'}", event, claimed)
+    if not randomness.private:
+        ledger.rows.mark(data, SEEDED)
     try:
         for name, events in lists:
             run.charge(name, events)
@@ -69,6 +74,5 @@ def measure_sizes(
         noisy = randomness.laplace(np.array([counted[label] for label in labels], dtype=np.int64), scale)
     finally:
         run.finish()
-    return MeasuredSizes(
-        {label: max(1, int(count) + margin) for label, count in zip(labels, noisy, strict=True)}, epsilon, failure
-    )
+    sizes = {label: max(1, int(count) + margin) for label, count in zip(labels, noisy, strict=True)}
+    return MeasuredSizes(sizes, epsilon, failure, data.content)

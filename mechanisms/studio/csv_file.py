@@ -155,7 +155,8 @@ class Inspection:
     """What the curator should know about a mapped file before going on; private.
 
     Attributes:
-        counts: rows of each label, most frequent first.
+        counts: units of each label (rows, or users where there is a user column), most frequent first: what becomes
+            public where sizes are declared.
         problems: one line each; `fatal` says that one of them must be mended first.
         duplicates: rows whose text and label occurred before.
     """
@@ -199,7 +200,8 @@ def inspect(table: Table, mapping: Mapping) -> Inspection:
     filled = _usable(frame, replace(mapping, drop_duplicates=False))
     repeated = filled.duplicated()
     usable = filled[~repeated] if mapping.drop_duplicates else filled
-    counts = {str(label): int(count) for label, count in usable["label"].value_counts().items()}
+    units = usable.drop_duplicates(["label", "unit"]) if mapping.unit else usable
+    counts = {str(label): int(count) for label, count in units["label"].value_counts().items()}
     duplicates = int(repeated.sum())
     problems = []
     empty = len(frame) - len(filled)
@@ -238,4 +240,4 @@ def to_dataset(table: Table, mapping: Mapping, name: str, labels: tuple[str, ...
     Raises:
         DataError: a column is missing.
     """
-    return Dataset(name, labels, to_records(table, mapping), by_user=mapping.unit is not None)
+    return Dataset(name, labels, to_records(table, mapping), mapping.unit)

@@ -17,6 +17,7 @@ from mechanisms.accounting import Claim, claim
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed, Pure, from_json
 from mechanisms.records import Demonstration, PromptTemplate
+from mechanisms.studio.marks import CLEAN_VALUES
 
 FORMAT = "dpicl-demos/1"
 MEASURED_SIZES = "label sizes measured with noise"
@@ -34,7 +35,11 @@ def _infinite(epsilon: float | None) -> float:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What a demo set claims about privacy, and everything public that the claim rests on."""
+    """What a demo set claims about privacy, and everything public that the claim rests on.
+
+    Attributes:
+        shown: why clean values of the data count as known, so that choices made since may depend on them.
+    """
 
     private: bool
     reason: str | None
@@ -46,7 +51,7 @@ class Certificate:
     parameters: dict[str, Any]
     event: Composed
     public_inputs: tuple[str, ...]
-    curator_diagnostics_shown: bool = False
+    shown: tuple[str, ...] = ()
     spent_before: tuple[float, float] = (0.0, 0.0)
 
     def to_json(self) -> dict[str, Any]:
@@ -68,7 +73,8 @@ class Certificate:
                 "check": {"name": self.claim.check_accountant, "epsilon": _finite(self.claim.check)},
             },
             "public_inputs": list(self.public_inputs),
-            "curator_diagnostics_shown": self.curator_diagnostics_shown,
+            "curator_diagnostics_shown": bool(self.shown),
+            **({"shown": list(self.shown)} if self.shown else {}),
             "spent_before": {"epsilon": self.spent_before[0], "delta": self.spent_before[1]},
         }
 
@@ -89,6 +95,11 @@ class DemoSet:
         """The same set with other demonstrations, in the order of the labels."""
         ordered = sorted(demonstrations, key=lambda demonstration: self.labels.index(demonstration.label))
         return replace(self, demonstrations=tuple(ordered))
+
+    def with_marks(self, marks: tuple[str, ...]) -> DemoSet:
+        """The same set, marked also with what became known after it was written: which set is exported is a choice."""
+        shown = tuple(sorted({*self.certificate.shown, *marks}))
+        return replace(self, certificate=replace(self.certificate, shown=shown))
 
     def to_json(self) -> dict[str, Any]:
         """The whole document."""
@@ -150,7 +161,7 @@ def loads(text: str) -> DemoSet:
         parameters=privacy["parameters"],
         event=from_json(privacy["event"]),
         public_inputs=tuple(privacy["public_inputs"]),
-        curator_diagnostics_shown=privacy["curator_diagnostics_shown"],
+        shown=tuple(privacy.get("shown", [CLEAN_VALUES] if privacy["curator_diagnostics_shown"] else [])),
         spent_before=(privacy["spent_before"]["epsilon"], privacy["spent_before"]["delta"]),
     )
     return DemoSet(

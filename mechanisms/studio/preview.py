@@ -44,16 +44,16 @@ def preview(request: SynthesisRequest, speed: ModelSpeed | None = None) -> Previ
         claim=claim,
         signal_to_noise=calibrated.mechanism.signal_to_noise(calibrated.plan),
         seconds=predicted_seconds(calibrated, speed) if speed else None,
-        guarantee=guarantee(claim, "user" if request.by_user else "record"),
+        guarantee=guarantee(claim, request.by_user),
         warnings=tuple(_warnings(calibrated)),
     )
 
 
-def guarantee(claim: Claim, unit: str) -> str:
+def guarantee(claim: Claim, by_user: bool) -> str:
     """The promise of a claim in one plain sentence."""
     if math.isinf(claim.epsilon):
         return "No guarantee: what is written shows the private file's own text. It is for your screen only."
-    whose = "all rows of any one user" if unit == "user" else "any one row"
+    whose = "all rows of any one user" if by_user else "any one row"
     if claim.epsilon == 0:
         return "The private file is not looked at: nothing about it can show."
     factor = math.exp(claim.epsilon)

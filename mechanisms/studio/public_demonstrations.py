@@ -27,6 +27,7 @@ def public_demonstrations(demo_set: DemoSet, model: LanguageModel) -> tuple[Demo
         mechanism=mechanism_class("public")(),
         target=PrivacyTarget(1.0, 1e-5),
         sizes=dict.fromkeys(demo_set.labels, 1),
+        content="",
     )
     writers = [
         DemonstrationWriter((), request, model, SecureRandomness(), label, number)

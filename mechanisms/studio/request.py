@@ -18,8 +18,14 @@ from mechanisms.studio.counts import MeasuredSizes
 from mechanisms.studio.demo_set import MEASURED_SIZES
 
 DECLARED_COUNTS = "label counts declared public"
+DECLARED_USERS = "numbers of users of each label declared public"
 DECLARED_SIZES = "upper bounds of label sizes declared public"
 LABEL_SET = "label set"
+
+
+def declared_counts(by_user: bool) -> str:
+    """What a curator declares public whose file's own sizes are used: the rates, and with them the noise, show them."""
+    return DECLARED_USERS if by_user else DECLARED_COUNTS
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,7 @@ class SynthesisRequest:
         transform: what is done to each private row before the mechanism sees it.
         target: the (epsilon, delta) that the run may cost.
         sizes: declared upper bound of the units of each label.
+        content: keyed digest of the data set that the run was planned for: it is written on no other.
         by_user: the unit is all records of one user; labels then compose in sequence.
         candidates: K, how many tokens of the public distribution may be released at a step.
         max_record_tokens: public cap on a record's tokens.
@@ -48,6 +55,7 @@ class SynthesisRequest:
     mechanism: TokenMechanism
     target: PrivacyTarget
     sizes: Mapping[str, int]
+    content: str
     transform: Transform = field(default_factory=NoTransform)
     by_user: bool = False
     candidates: int = 50
@@ -73,6 +81,8 @@ class SynthesisRequest:
                 f"'{self.mechanism.name}' works on logits: the transform '{self.transform.name}' needs a mechanism "
                 "on probabilities, such as gaussian."
             )
+        if self.measured is not None and self.measured.content != self.content:
+            raise UsageError("The label sizes were measured on another file: measure those of this one.")
         object.__setattr__(self, "mechanism", self.mechanism.for_plan(self.plan))
 
     @property
@@ -133,7 +143,7 @@ class SynthesisRequest:
 
     def with_measured_sizes(self, measured: MeasuredSizes) -> SynthesisRequest:
         """The same request on sizes that were measured with noise."""
-        kept = (each for each in self.public_inputs if each not in (DECLARED_COUNTS, DECLARED_SIZES))
+        kept = (each for each in self.public_inputs if each not in (DECLARED_COUNTS, DECLARED_USERS, DECLARED_SIZES))
         return replace(self, sizes=measured.sizes, measured=measured, public_inputs=(*kept, MEASURED_SIZES))
 
     def capacity(self, label: str) -> int:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from mechanisms.accounting import BudgetSnapshot, LedgerRun, PrivacyLedger
+from mechanisms.accounting import BudgetSnapshot, LedgerRun, PrivacyLedger, fingerprint
 from mechanisms.errors import DataError, UsageError
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Randomness, SecureRandomness
-from mechanisms.records import Dataset
-from mechanisms.studio.content import content_digest
+from mechanisms.records import Dataset, person
 from mechanisms.studio.demo_set import Certificate, DemoSet
 from mechanisms.studio.events import CuratorEvent, DemoStarted, RunCompleted, RunStarted
 from mechanisms.studio.lockstep import groups, write_together
+from mechanisms.studio.marks import CLEAN_VALUES, NO_NOISE, SEEDED, WHETHER_SHOWN
 from mechanisms.studio.request import SynthesisRequest
 from mechanisms.studio.writer import DemonstrationWriter
 
@@ -43,7 +43,7 @@ def synthesize(
 
     Raises:
         BudgetRefused: the data set's cap does not allow the run.
-        UsageError: the model or the device is too small for the run.
+        UsageError: the model or the device is too small for the run, or it was planned for another data set.
         DataError: a label has more units than declared.
     """
     randomness = randomness or SecureRandomness()
@@ -59,12 +59,19 @@ def synthesize(
     run: LedgerRun | None = None
     reason = request.mechanism.not_private or (None if randomness.private else TEST_SEED)
     # What promises nothing has no cost that a ledger could add up: it stays on the curator's screen, marked.
-    if request.mechanism.uses_private_rows and not request.mechanism.not_private:
-        digest = content_digest(dataset)
+    reads = request.mechanism.uses_private_rows
+    data = fingerprint(dataset)
+    if reads and not request.mechanism.not_private:
         name = request.mechanism.name if randomness.private else f"{request.mechanism.name} with a test seed"
-        run = ledger.begin(dataset.name, dataset.unit, digest, name, event, claimed)
-    if request.mechanism.uses_private_rows and (curator or request.mechanism.not_private):
-        ledger.mark_shown(dataset.name)
+        run = ledger.begin(data, name, event, claimed)
+    if reads:
+        for holds, mark in (
+            (curator, CLEAN_VALUES),
+            (request.mechanism.not_private is not None, NO_NOISE),
+            (not randomness.private, SEEDED),
+        ):
+            if holds:
+                ledger.rows.mark(data, mark)
     before = run.before if run else None
     certificate = Certificate(
         private=reason is None,
@@ -76,8 +83,9 @@ def synthesize(
         scheme=request.plan.scheme.value,
         parameters=request.parameters(),
         event=request.certified_event(),
-        public_inputs=request.public_inputs,
-        curator_diagnostics_shown=ledger.was_shown(dataset.name),
+        public_inputs=(*request.public_inputs, *([WHETHER_SHOWN] if reads else [])),
+        # A set that no row was read for says nothing that follows from the rows.
+        shown=ledger.rows.marks(data) if reads else ledger.snapshot(dataset.name, dataset.unit).marks,
         spent_before=(before.epsilon, before.delta) if before else (0.0, 0.0),
     )
     demo_set = DemoSet((), request.labels, request.template, certificate, model.name, model.sha256)
@@ -97,11 +105,14 @@ def synthesize(
 def _check(dataset: Dataset, request: SynthesisRequest) -> None:
     if dataset.labels != request.labels or dataset.by_user != request.by_user:
         raise UsageError("The data set and the request must agree on the labels and on the privacy unit.")
+    if request.mechanism.uses_private_rows and fingerprint(dataset).content != request.content:
+        raise UsageError("The run was planned for another file: calibrate it for this one first.")
     if request.measured is not None or not request.mechanism.uses_private_rows:
         return  # a measured size that is too small is part of delta, and must not show
     for label, size in dataset.counted_sizes().items():
         if size > request.sizes[label]:
-            raise DataError(f"The file has more {dataset.unit}s labelled '{label}' than declared: correct its size.")
+            units = f"{person(dataset.unit)}s labelled '{label}'"
+            raise DataError(f"The file has more {units} than declared: correct its size.")
 
 
 def _charge(run: LedgerRun | None, request: SynthesisRequest, label: str, number: int) -> BudgetSnapshot | None:

@@ -118,7 +118,9 @@ class DemonstrationWriter:
     def _batch(self) -> Integers:
         """The units of this demonstration's disjoint batch."""
         batches = self._request.plan.batches(self._request.sizes[self.label])
-        members = [i for i in range(len(self._units)) if self._place(i, "batch", batches) == self.number - 1]
+        # Another number of batches, or of rows, is another division: what earlier ones showed says nothing of it.
+        purpose = f"batch of {batches} in {self._request.capacity(self.label)} rows"
+        members = [i for i in range(len(self._units)) if self._place(i, purpose, batches) == self.number - 1]
         return np.array(members, dtype=np.int64)
 
     def _hashed_rows(self, members: Integers) -> tuple[tuple[int, ...], ...]:

@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from mechanisms.accounting import Cap, PrivacyLedger, Reservation, claim, reserve
+from mechanisms.accounting import Cap, Fingerprint, PrivacyLedger, Reservation, claim, reserve
 from mechanisms.accounting.zcdp import largest_rho
 from mechanisms.errors import BudgetRefused, UsageError
 from mechanisms.privacy_events import ZCDP, Approximate, Composed
+from mechanisms.records import RECORD
 
 DELTA = 1e-5
 
@@ -23,7 +24,7 @@ DELTA = 1e-5
 def wanted(queries=3, rho=0.05, digest="file", terms="terms", name="clinic", failure=0.0) -> Reservation:
     events = (ZCDP(rho), *((Approximate(failure),) if failure else ()))
     event = Composed("dataset", (("all", events),))
-    return Reservation(name, "record", digest, "answers", event, claim(event, DELTA), terms, queries)
+    return Reservation(Fingerprint(name, RECORD, digest), "answers", event, claim(event, DELTA), terms, queries)
 
 
 STREAM = st.lists(st.sets(st.sampled_from("abcdefgh"), max_size=8), max_size=25)

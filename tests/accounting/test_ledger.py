@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 import stat
 import threading
 
 import pytest
 
-from mechanisms.accounting import Cap, PrivacyLedger, claim
+from mechanisms.accounting import Cap, Fingerprint, PrivacyLedger, claim, text_digests
+from mechanisms.accounting.database import _VERSIONS
 from mechanisms.accounting.filter import Spend, usage
 from mechanisms.errors import BudgetRefused, UsageError
 from mechanisms.privacy_events import ZCDP, Approximate, Composed, Gaussian, Poisson, Pure, Repeat
@@ -21,7 +23,7 @@ def run_event(multiplier: float = 4.0, shots: int = 1) -> Composed:
 
 def begin(ledger: PrivacyLedger, name="clinic", unit="record", digest="d1", event=None):
     event = event or run_event()
-    return ledger.begin(name, unit, digest, "gaussian", event, claim(event, DELTA))
+    return ledger.begin(Fingerprint(name, unit, digest), "gaussian", event, claim(event, DELTA))
 
 
 def test_a_run_costs_its_claim_once_it_has_charged():
@@ -93,21 +95,19 @@ def test_two_tabs_cannot_overspend_together():
     assert outcomes.count("reserved") == 1
 
 
-def test_one_data_set_has_one_unit():
+@pytest.mark.parametrize("other", ["record", "user:doctor", "user:Patient"])
+def test_one_data_set_has_one_unit(other):
+    """Of two user columns each bounds its own people's rows: their runs say nothing of each other's."""
     ledger = PrivacyLedger()
-    begin(ledger, unit="user").charge("a", (Gaussian(4.0),))
-    with pytest.raises(BudgetRefused, match="do not add up"):
-        begin(ledger, unit="record")
-    assert ledger.snapshot("clinic", "record").epsilon == 0
+    begin(ledger, unit="user:patient").charge("a", (Gaussian(4.0),))
+    with pytest.raises(BudgetRefused, match="column 'patient'.*do not add up"):
+        begin(ledger, unit=other)
+    assert ledger.snapshot("clinic", other).epsilon == 0
+    begin(ledger, unit="user:patient")
 
 
-def test_what_was_shown_and_every_cap_are_remembered():
+def test_every_cap_is_remembered():
     ledger = PrivacyLedger()
-    assert not ledger.was_shown("clinic")
-    ledger.mark_shown("clinic")
-    ledger.mark_shown("clinic")
-    assert PrivacyLedger().was_shown("clinic")
-    assert not ledger.was_shown("other")
     for epsilon in (3.0, 5.0):
         ledger.set_cap("clinic", "record", Cap(epsilon, 1e-4))
     assert [cap["epsilon"] for cap in ledger.caps("clinic")] == [3.0, 5.0]
@@ -116,10 +116,55 @@ def test_what_was_shown_and_every_cap_are_remembered():
 
 def test_edited_and_renamed_files_are_recognised():
     ledger = PrivacyLedger()
-    begin(ledger, digest="d1").finish()
-    assert ledger.recognise("clinic", "d1") == []
-    assert "differs" in ledger.recognise("clinic", "d2")[0]
-    assert "'clinic'" in ledger.recognise("other", "d1")[0]
+    rows = text_digests(["my knee hurts", "a rash"])
+    ledger.begin(
+        Fingerprint("clinic", "record", "d1", rows), "gaussian", run_event(), claim(run_event(), DELTA)
+    ).finish()
+    recognise = ledger.rows.recognise
+    assert recognise(Fingerprint("clinic", "record", "d1", rows)) == []
+    assert "differs" in recognise(Fingerprint("clinic", "record", "d2", rows))[0]
+    assert "'clinic'" in recognise(Fingerprint("other", "record", "d1", rows))[0]
+    cut = text_digests(["something else", "A  RASH "])
+    assert "'clinic'" in recognise(Fingerprint("other", "record", "d3", cut))[0]
+    assert recognise(Fingerprint("other", "record", "d3", text_digests(["something else"]))) == []
+
+
+def test_what_became_known_is_remembered_by_name_and_by_rows():
+    ledger = PrivacyLedger()
+    rows, others = text_digests(["my knee hurts", "a rash"]), text_digests(["something else"])
+    assert ledger.rows.marks(Fingerprint("clinic", "record", "d1", rows)) == ()
+    ledger.rows.mark(Fingerprint("clinic", "record", "d1", rows), "seen")
+    ledger.rows.mark(Fingerprint("clinic", "record", "d1", rows), "seen")
+    again = PrivacyLedger()
+    assert again.rows.marks(Fingerprint("another name", "record", "d2", text_digests(["A rash"]))) == ("seen",)
+    assert again.rows.marks(Fingerprint("clinic", "record", "d3", others)) == ("seen",)
+    assert again.rows.marks(Fingerprint("another name", "record", "d3", others)) == ()
+    assert again.snapshot("clinic", "record").marks == ("seen",)
+    ledger.rows.mark_rows(others, "scored")
+    assert ledger.rows.marks(Fingerprint("another name", "record", "d3", others)) == ("scored",)
+
+
+def test_a_ledger_of_the_first_version_goes_on(data_folder):
+    data_folder.mkdir(parents=True)
+    with sqlite3.connect(data_folder / "ledger.sqlite") as old:
+        for statement in _VERSIONS[0]:
+            old.execute(statement)
+        old.execute("INSERT INTO shown VALUES ('clinic')")
+        old.execute("INSERT INTO contents VALUES ('clinic', 'd1')")
+        old.execute("INSERT INTO caps VALUES ('clinic', 'record', 3.0, 1e-4, '')")
+    ledger = PrivacyLedger()
+    assert ledger.snapshot("clinic", "record").cap.epsilon == 3.0
+    assert ledger.rows.marks(Fingerprint("clinic", "record", "d1")) == ("clean values were on a screen",)
+    assert ledger.rows.recognise(Fingerprint("clinic", "record", "d1")) == []
+    begin(ledger).finish()
+
+
+def test_a_ledger_of_a_later_version_is_left_alone(data_folder):
+    PrivacyLedger()
+    with sqlite3.connect(data_folder / "ledger.sqlite") as database:
+        database.execute("PRAGMA user_version = 99")
+    with pytest.raises(UsageError, match="newer version"):
+        PrivacyLedger()
 
 
 def test_the_spend_does_not_depend_on_whether_two_files_are_equal():

@@ -61,6 +61,26 @@ def test_the_model_votes_on_a_test_file(capsys):
     for arm in ("private_answers", "zero_shot"):
         low, high = report[arm]["interval"]
         assert 0 <= low <= report[arm]["accuracy"] <= high <= 1
+    assert report["private"] is False
+    assert report["curator_only"] is True
+    assert "'bank_support'" in err
+
+
+def test_only_figures_of_strangers_stand_beside_a_claim(capsys, small, tmp_path):
+    strangers = tmp_path / "strangers.csv"
+    strangers.write_text("question,who\nWhat is near the garden?,u0\n")
+    line = f"answer {small} {DUMMY} --epsilon 4"
+    code, out, err = run(capsys, f"{line} --test {strangers}")
+    report = json.loads(out)
+    assert code == 0, err
+    assert (report["private"], report["rows"]) == (True, 1)
+    assert "curator_only" not in report
+    code, out, err = run(capsys, f"{line} --test {small} --limit 1")
+    report = json.loads(out)
+    assert (report["private"], report["curator_only"]) == (False, True)
+    assert "epsilon" not in report
+    assert report["session"]["epsilon"] <= 4
+    assert "'small'" in err
 
 
 def test_open_answers_from_several_columns_for_users(capsys, small):
@@ -69,7 +89,7 @@ def test_open_answers_from_several_columns_for_users(capsys, small):
     code, out, err = run(capsys, f"{line} {rest} --limit 1 --max-record-tokens 12")
     report = json.loads(out)
     assert code == 0, err
-    assert report["unit"] == "user"
+    assert report["session"]["unit"] == "user:who"
     assert 0 <= report["private_answers"]["rouge_1"] <= 1
     assert report["abstained"] in (0, 1)
 

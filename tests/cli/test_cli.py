@@ -34,12 +34,22 @@ def test_from_csv_to_answers(capsys, tmp_path):
     assert answer["label"] in demo_set.labels
     assert sum(answer["probabilities"].values()) == pytest.approx(1)
 
-    code, out, _ = run(capsys, f"evaluate {demos} --test {BANK} {COLUMNS} --limit 24 --json")
+    code, out, err = run(capsys, f"evaluate {demos} --test {BANK} {COLUMNS} --limit 24 --json")
     report = json.loads(out)
     assert code == 0
     for arm in ("zero-shot", "public-only", "private demonstrations"):
         low, high = report[arm]["calibrated"]["interval"]
         assert 0 <= low <= report[arm]["calibrated"]["accuracy"] <= high <= 1
+    # The rows are those that wrote the demonstrations: what is measured on them is not private.
+    assert report["private"] is False
+    assert report["curator_only"] is True
+    assert "'bank_support'" in err
+
+    strangers = tmp_path / "strangers.csv"
+    strangers.write_text("text,topic\nThe cash machine kept my card.,Cards\nI did not buy this.,Fraud\n")
+    code, out, _ = run(capsys, f"evaluate {demos} --test {strangers} {COLUMNS} --json")
+    assert code == 0
+    assert "curator_only" not in json.loads(out)
 
     code, out, _ = run(capsys, "ledger show bank_support --json")
     assert code == 0
@@ -53,8 +63,21 @@ def test_a_user_column_makes_users_the_unit(capsys, tmp_path):
     code, _, err = run(capsys, f"{line} {rest} --out {demos}")
     assert code == 0, err
     demo_set = loads(Path(demos).read_text())
-    assert demo_set.certificate.unit == "user"
+    assert demo_set.certificate.unit == "user:patient"
+    assert "numbers of users of each label declared public" in demo_set.certificate.public_inputs
     assert [name for name, _ in demo_set.certificate.event] == ["all"]
+
+
+@pytest.mark.parametrize("rate", ["--rate 0.1", "--size 1000 --expected-sample 100"])
+def test_a_rate_alone_pays_for_the_overflow_of_unit_rows_too(capsys, rate):
+    line = f"account --noise-multiplier 3 --delta 1e-5 --tokens 10 --subsets 100 {rate} --json"
+    code, out, err = run(capsys, line)
+    assert code == 0, err
+    [events] = json.loads(out)["event"]["lists"].values()
+    assert [each["delta"] for each in events if each["type"] == "approximate"] == [pytest.approx(1e-8)]
+    code, out, _ = run(capsys, f"{line} --per-subset 1")
+    [events] = json.loads(out)["event"]["lists"].values()
+    assert not [each for each in events if each["type"] == "approximate"]
 
 
 def test_a_test_seed_marks_the_export(capsys):

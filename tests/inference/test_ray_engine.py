@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from mechanisms.accounting import PrivacyLedger, PrivacyTarget
+from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.cli.main import main
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.home import cache_folder
@@ -111,7 +111,7 @@ def walk(model, disturb=lambda: None) -> list[np.ndarray]:
     return [*seen, session.logits(columns)]
 
 
-def request(scheme: Scheme) -> SynthesisRequest:
+def request(scheme: Scheme, dataset: Dataset) -> SynthesisRequest:
     plan = SamplingPlan(scheme, subsets=9, tokens=3, unit_rows=False)
     return SynthesisRequest(
         labels=LABELS,
@@ -120,6 +120,7 @@ def request(scheme: Scheme) -> SynthesisRequest:
         mechanism=GaussianMechanism(3.0),
         target=PrivacyTarget(1.0, 1e-5),
         sizes=dict.fromkeys(LABELS, 30),
+        content=fingerprint(dataset).content,
         candidates=8,
         max_record_tokens=12,
     )
@@ -142,7 +143,8 @@ def written(model, scheme, folder, disturb=lambda: None):
     records = tuple(Record(f"text {i} {CANARY}", label) for i in range(30) for label in LABELS)
     folder.mkdir()
     ledger, told = CountingLedger(folder), []
-    for event in synthesize(Dataset("d", LABELS, records), request(scheme), model, ledger, SeededRandomness(3)):
+    dataset = Dataset("d", LABELS, records)
+    for event in synthesize(dataset, request(scheme, dataset), model, ledger, SeededRandomness(3)):
         if isinstance(event, TokenReleased):
             told.append(event)
             if len(told) == 3:

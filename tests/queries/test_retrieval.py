@@ -22,7 +22,7 @@ def units_of(records, embedder, by_user=False) -> SearchableUnits:
     request = AnswerRequest(
         PromptTemplate("", "T", "L"), query_mechanism_class("keywords")(), PrivacyTarget(1.0, 1e-5), 1, by_user=by_user
     )
-    return SearchableUnits(Dataset("d", (), tuple(records), by_user), request, embedder)
+    return SearchableUnits(Dataset("d", (), tuple(records), "who" if by_user else None), request, embedder)
 
 
 def retrieved(records, embedder, query: str, threshold: float, by_user=False) -> list[list[Record]]:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mechanisms.accounting import PrivacyLedger, PrivacyTarget
+from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Gaussian
 from mechanisms.records import Dataset, PromptTemplate
@@ -61,6 +61,7 @@ def clean_sums(records, plan: SamplingPlan, model, sizes, by_user=False, max_rec
     """The clean vectors of every token step of a run."""
     labels = tuple(sizes)
     mechanism = Recorder()
+    dataset = Dataset("d", labels, tuple(records), "who" if by_user else None)
     request = SynthesisRequest(
         labels=labels,
         template=PromptTemplate("Classify.", "T", "L"),
@@ -68,12 +69,13 @@ def clean_sums(records, plan: SamplingPlan, model, sizes, by_user=False, max_rec
         mechanism=mechanism,
         target=PrivacyTarget(1.0, 1e-5),
         sizes=sizes,
+        content=fingerprint(dataset).content,
         by_user=by_user,
         candidates=12,
         max_record_tokens=max_record_tokens,
     )
     ledger = PrivacyLedger()
-    ledger.set_cap("d", "user" if by_user else "record", PrivacyTarget(1e6, 0.5))
-    for _ in synthesize(Dataset("d", labels, tuple(records), by_user), request, model, ledger, Coupled()):
+    ledger.set_cap("d", dataset.unit, PrivacyTarget(1e6, 0.5))
+    for _ in synthesize(dataset, request, model, ledger, Coupled()):
         pass
     return mechanism.sums

@@ -38,7 +38,7 @@ def request(mechanism="knn-votes", retrieval=Retrieval.THRESHOLD, queries=3, **c
 
 def session(records, asked=None, model=None, embedder=None, seed=0, name=None, by_user=False, **options):
     asked = asked or request(retrieval=Retrieval.LABELS_ONLY)
-    dataset = Dataset(name or next(NAMES), asked.labels, tuple(records), by_user)
+    dataset = Dataset(name or next(NAMES), asked.labels, tuple(records), "who" if by_user else None)
     ledger = PrivacyLedger()
     ledger.set_cap(dataset.name, dataset.unit, PrivacyTarget(1e9, 0.1))
     options = {"curator": True, "randomness": SeededRandomness(seed)} | options

@@ -41,7 +41,7 @@ def test_noise_is_discrete_laplace_of_the_scale_asked_for():
 
 def test_users_may_have_every_label_so_their_counts_are_noisier():
     records = tuple(Record("x", label, unit=f"u{i}") for i in range(20) for label in ("a", "b", "c"))
-    by_user = Dataset("users", ("a", "b", "c"), records, by_user=True)
+    by_user = Dataset("users", ("a", "b", "c"), records, "who")
     by_record = Dataset("records", ("a", "b", "c"), records)
     ledger = PrivacyLedger()
     wide, narrow = (measure_sizes(each, 1.0, 1e-5, ledger).sizes for each in (by_user, by_record))

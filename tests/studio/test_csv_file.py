@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from mechanisms.accounting import fingerprint
 from mechanisms.errors import DataError
 from mechanisms.home import keyed_digest
 from mechanisms.records import Dataset, Record
-from mechanisms.studio.content import content_digest
 from mechanisms.studio.csv_file import Mapping, guess_columns, inspect, read_table, to_dataset
 from mechanisms.studio.examples import EXAMPLES
 
@@ -130,7 +130,7 @@ def test_a_table_and_its_rows_one_by_one_are_the_same_data_set(tmp_path, by_user
     lines = (f"t{i % 40},{generator.choice('abc')},u{generator.randrange(9)}\n" for i in range(200))
     table = read_table(written(tmp_path, ("text,label,who\n" + "".join(lines)).encode()))
     columns = to_dataset(table, Mapping("text", "label", "who" if by_user else None), "d", ("b", "a"))
-    rows = Dataset("d", ("b", "a"), tuple(columns.records), by_user)
+    rows = Dataset("d", ("b", "a"), tuple(columns.records), "who" if by_user else None)
     assert list(columns.content()) == list(rows.content())
     for label in ("a", "b"):
         grouped: dict[object, list[Record]] = {}
@@ -143,18 +143,18 @@ def test_a_table_and_its_rows_one_by_one_are_the_same_data_set(tmp_path, by_user
 
 
 def test_no_rows_at_all_are_a_data_set():
-    for by_user in (False, True):
-        assert Dataset("d", ("a", "b"), (), by_user).counted_sizes() == {"a": 0, "b": 0}
+    for user_column in (None, "who"):
+        assert Dataset("d", ("a", "b"), (), user_column).counted_sizes() == {"a": 0, "b": 0}
 
 
 def test_the_digest_is_that_of_the_rows_under_the_present_key(tmp_path, monkeypatch):
     records = (Record("x", "a"), Record("y", "b", "u"))
     dataset = Dataset("d", ("a", "b"), records)
-    digest = content_digest(dataset)
-    assert digest == content_digest(dataset) == content_digest(Dataset("other", ("a", "b"), records))
+    digest = fingerprint(dataset).content
+    assert digest == fingerprint(dataset).content == fingerprint(Dataset("other", ("a", "b"), records)).content
     assert digest == keyed_digest(["x", "a", "", "y", "b", "u"])
     monkeypatch.setenv("DPICL_HOME", str(tmp_path / "another"))
-    assert content_digest(dataset) != digest
+    assert fingerprint(dataset).content != digest
 
 
 def test_dropping_repetitions_never_ties_one_user_to_another(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mechanisms.accounting import PrivacyLedger, PrivacyTarget
+from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Dataset, PromptTemplate, Record
 from mechanisms.sampling import SamplingPlan, Scheme
@@ -35,7 +35,7 @@ class Transformable(Recorder):
 
 def run(model, scheme=Scheme.PER_DEMONSTRATION, tokens=6, transform="none", unit_rows=True):
     records = tuple(Record(f"{label} text {i}", label) for label in LABELS for i in range(7))
-    mechanism = Transformable()
+    mechanism, dataset = Transformable(), Dataset("d", LABELS, records)
     request = SynthesisRequest(
         labels=LABELS,
         template=PromptTemplate("Classify.", "T", "L"),
@@ -45,12 +45,13 @@ def run(model, scheme=Scheme.PER_DEMONSTRATION, tokens=6, transform="none", unit
         transform=transform_class(transform)(),
         target=PrivacyTarget(1.0, 1e-5),
         sizes=dict.fromkeys(LABELS, 7),
+        content=fingerprint(dataset).content,
         candidates=12,
         max_record_tokens=12,
     )
     ledger = PrivacyLedger()
     ledger.set_cap("d", "record", PrivacyTarget(1e6, 0.5))
-    events = list(synthesize(Dataset("d", LABELS, records), request, model, ledger, SeededRandomness(3)))
+    events = list(synthesize(dataset, request, model, ledger, SeededRandomness(3)))
     return events, mechanism.sums, ledger.history("d")
 
 

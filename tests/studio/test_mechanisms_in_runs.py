@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from mechanisms.accounting import PrivacyLedger, PrivacyTarget
+from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.errors import UsageError
 from mechanisms.noise import SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset, Record, default_template
@@ -28,9 +28,13 @@ def ledger(tmp_path, monkeypatch):
     return PrivacyLedger(tmp_path)
 
 
+def colours():
+    return Dataset("colours", LABELS, tuple(Record(f"text {i}", LABELS[i % 2]) for i in range(40)))
+
+
 @pytest.fixture
 def dataset():
-    return Dataset("colours", LABELS, tuple(Record(f"text {i}", LABELS[i % 2]) for i in range(40)))
+    return colours()
 
 
 def a_request(name="gaussian", **changes):
@@ -41,6 +45,7 @@ def a_request(name="gaussian", **changes):
         "mechanism": mechanism_class(name)(),
         "target": PrivacyTarget(2.0, 1e-5),
         "sizes": dict.fromkeys(LABELS, 20),
+        "content": fingerprint(colours()).content,
         "candidates": 12,
         "max_record_tokens": 8,
     }

@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mechanisms.accounting import PrivacyLedger, PrivacyTarget
+from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.errors import BudgetRefused, DataError, UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Dataset, PromptTemplate, Record
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps.gaussian import GaussianMechanism
+from mechanisms.studio.counts import measure_sizes
 from mechanisms.studio.events import (
     DemoCompleted,
     DemoStarted,
@@ -41,6 +42,7 @@ def request(**changes) -> SynthesisRequest:
         mechanism=GaussianMechanism(20.0),
         target=PrivacyTarget(1.0, 1e-5),
         sizes=dict.fromkeys(LABELS, 30),
+        content=fingerprint(dataset()).content,
         candidates=8,
         max_record_tokens=8,
     )
@@ -132,6 +134,23 @@ def test_more_units_than_declared_are_refused():
         events(sizes={"a": 29, "b": 30})
 
 
+def test_a_run_that_was_planned_for_another_file_is_refused_before_anything_is_reserved():
+    ledger, model = PrivacyLedger(), ToyModel()
+    planned = request(sizes=dict.fromkeys(LABELS, 1000))
+    with pytest.raises(UsageError, match="planned for another file"):
+        next(synthesize(dataset(per_label=20), planned, model, ledger))
+    assert ledger.snapshot("d", "record").epsilon == 0
+    assert not model.opened
+
+
+def test_sizes_that_were_measured_on_another_file_fit_no_plan():
+    other = dataset(per_label=5)
+    measured = measure_sizes(other, 0.1, 1e-5, PrivacyLedger())
+    with pytest.raises(UsageError, match="measured on another file"):
+        request().with_measured_sizes(measured)
+    request(content=fingerprint(other).content).with_measured_sizes(measured)
+
+
 def test_label_sets_must_agree():
     with pytest.raises(UsageError):
         events(labels=("b", "a"))
@@ -160,7 +179,7 @@ def test_clean_values_are_told_only_to_the_curator_and_mark_the_export():
     clean = [event for event in told if isinstance(event, PrivateDiagnostics)]
     tokens = [event for event in told if isinstance(event, TokenReleased)]
     assert len(clean) == len(tokens)
-    assert told[-1].demo_set.certificate.curator_diagnostics_shown
+    assert told[-1].demo_set.certificate.shown
     exported = json.dumps(told[-1].demo_set.to_json())
     assert not any(repr(value) in exported for event in clean for value in event.clean if value % 1 > 0)
 
@@ -188,7 +207,7 @@ def test_once_clean_values_were_shown_every_later_certificate_says_so():
     flags = []
     for curator in (False, True, False):
         *_, last = synthesize(dataset(), request(), ToyModel(), ledger, curator=curator)
-        flags.append(last.demo_set.certificate.curator_diagnostics_shown)
+        flags.append(bool(last.demo_set.certificate.shown))
     assert flags == [False, True, True]
 
 
@@ -197,16 +216,18 @@ def test_once_clean_values_were_shown_every_later_certificate_says_so():
 def test_a_finished_run_has_charged_what_it_planned(scheme, by_user):
     from mechanisms.accounting.filter import Spend, usage
 
-    chosen = request(plan=SamplingPlan(scheme, subsets=6, tokens=2, shots=2), by_user=by_user)
     records = tuple(Record(f"text {i}", label, unit=f"u{i}") for i in range(30) for label in LABELS)
+    private = Dataset("d", LABELS, records, "who" if by_user else None)
+    plan = SamplingPlan(scheme, subsets=6, tokens=2, shots=2)
+    chosen = request(plan=plan, by_user=by_user, content=fingerprint(private).content)
     ledger = PrivacyLedger()
-    ledger.set_cap("d", "user" if by_user else "record", PrivacyTarget(1e3, 1e-3))
-    for _ in synthesize(Dataset("d", LABELS, records, by_user), chosen, ToyModel(), ledger):
+    ledger.set_cap("d", private.unit, PrivacyTarget(1e3, 1e-3))
+    for _ in synthesize(private, chosen, ToyModel(), ledger):
         pass
-    cap = ledger.snapshot("d", "user" if by_user else "record").cap
+    cap = ledger.snapshot("d", private.unit).cap
     planned = usage([Spend(1e6, 1e-5, dict(chosen.event))], cap)
     with ledger.transaction() as database:
-        [charged] = ledger._spends(database, "d", "user" if by_user else "record")
+        [charged] = ledger._spends(database, "d", private.unit)
     finished = usage([Spend(1e6, 1e-5, charged.lists)], cap)
     assert finished.epsilon == pytest.approx(planned.epsilon, rel=1e-6)
     failures = [sum(e.delta for e in events if hasattr(e, "delta")) for events in charged.lists.values()]

@@ -32,7 +32,7 @@ def demo_set(*demonstrations: Demonstration, curator: bool = False) -> DemoSet:
         parameters={"noise_multiplier": 2.0, "sensitivity": 1.0, "tokens": 3},
         event=Composed("label", tuple((label, (Gaussian(4.0),)) for label in LABELS)),
         public_inputs=("label set", "label counts declared public"),
-        curator_diagnostics_shown=curator,
+        shown=("clean values were on a screen",) if curator else (),
     )
     template = PromptTemplate("Classify.", "Text", "Topic")
     return DemoSet(demonstrations, LABELS, template, certificate, "toy", "0" * 64, "2026-01-01T00:00:00+00:00")

@@ -178,7 +178,7 @@ def test_tokens_appear_live(journey: Journey):
 def test_the_export_is_a_private_demo_set(journey: Journey):
     made = journey.demo_set
     assert made.certificate.private
-    assert not made.certificate.curator_diagnostics_shown
+    assert not made.certificate.shown
     assert [each.label for each in made.demonstrations] == list(LABELS)
     assert made.certificate.claim.epsilon <= 4
     assert made.certificate.parameters["tokens"] == 6

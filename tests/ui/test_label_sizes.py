@@ -13,7 +13,7 @@ from dpicl_ui.privacy_cards import outcome
 from dpicl_ui.privacy_form import PrivacyForm
 from dpicl_ui.sessions import Session
 from dpicl_ui.tree import text_of
-from mechanisms.accounting import PrivacyLedger
+from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.errors import UsageError
 from mechanisms.studio.counts import MeasuredSizes
 from mechanisms.studio.forecast import ModelSpeed
@@ -22,7 +22,10 @@ from mechanisms.studio.request import DECLARED_COUNTS
 from tests.ui.test_privacy_form import DATASET, VALUES
 
 FORM = PrivacyForm.read(*VALUES)
-MEASURED = MeasuredSizes({"a": 70, "b": 80}, 0.25, 1e-9)
+
+
+def measured() -> MeasuredSizes:
+    return MeasuredSizes({"a": 70, "b": 80}, 0.25, 1e-9, fingerprint(DATASET).content)
 
 
 def spent(ledger: PrivacyLedger) -> float:
@@ -54,9 +57,9 @@ def test_counting_wants_an_epsilon(tmp_path: Path, epsilon):
 
 
 def test_a_run_on_measured_sizes_claims_the_measurement_and_is_charged_without_it():
-    made = preview(FORM.request(DATASET, MEASURED))
-    session = Session(dataset=DATASET, measured=MEASURED, preview=made)
-    assert made.request.sizes == MEASURED.sizes
+    made = preview(FORM.request(DATASET, measured()))
+    session = Session(dataset=DATASET, measured=measured(), preview=made)
+    assert made.request.sizes == measured().sizes
     assert DECLARED_COUNTS not in made.request.public_inputs
     assert made.claim.epsilon <= FORM.epsilon
     assert session.planned == pytest.approx(made.request.release_claim().epsilon)
@@ -64,13 +67,13 @@ def test_a_run_on_measured_sizes_claims_the_measurement_and_is_charged_without_i
 
 
 def test_forgotten_data_takes_its_measurement_along():
-    session = Session(dataset=DATASET, measured=MEASURED)
+    session = Session(dataset=DATASET, measured=measured())
     session.forget_data()
     assert session.measured is None
 
 
 def test_the_planner_searches_with_what_counting_has_left():
     speed = ModelSpeed(position=1e-3, row=1e-3, step=1e-3)
-    looked = search(FORM, DATASET, speed, 60, MEASURED)
+    looked = search(FORM, DATASET, speed, 60, measured())
     assert looked.task.size == 70
     assert looked.target.epsilon == pytest.approx(0.75)

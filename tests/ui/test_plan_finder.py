@@ -26,9 +26,7 @@ from tests.ui.test_privacy_form import DATASET, VALUES
 
 FORM = PrivacyForm.read(*VALUES)
 SPEED = ModelSpeed(position=1e-3, row=1e-3, step=1e-3)
-BY_USER = Dataset(
-    "d", ("a", "b"), tuple(Record("t", label, f"u{i}") for label in "ab" for i in range(30)), by_user=True
-)
+BY_USER = Dataset("d", ("a", "b"), tuple(Record("t", label, f"u{i}") for label in "ab" for i in range(30)), "who")
 
 
 def option(subsets: int, cost: float, signal: float, scheme: Scheme = Scheme.PER_DEMONSTRATION) -> Option:

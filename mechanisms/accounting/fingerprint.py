@@ -1,0 +1,76 @@
+"""What the ledger knows a data set by: its name, its privacy unit, and keyed digests of what it says.
+
+Digests are comparable on this installation and meaningless elsewhere. They are private and reach no export.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.home import keyed_digest, secret_key
+from mechanisms.records import Dataset
+
+Digests = NDArray[np.uint64]
+"""Keyed digests of 64 bits, sorted, each once: two of a million by a million are equal by chance once in 2e7 times."""
+
+
+def _none() -> Digests:
+    return np.empty(0, dtype=np.uint64)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Fingerprint:
+    """A data set as the ledger sees it; private, but for its name and its unit.
+
+    Attributes:
+        name: the curator's name for it.
+        unit: its privacy unit, see `mechanisms.records.privacy_unit`.
+        content: keyed digest of everything it holds.
+        rows: keyed digests of its texts and, where there is a user column, of its users: what tells that two files
+            share somebody, whatever they are called and however they are cut.
+    """
+
+    name: str
+    unit: str
+    content: str
+    rows: Digests = field(default_factory=_none)
+
+
+_known: WeakKeyDictionary[Dataset, tuple[bytes, Fingerprint]] = WeakKeyDictionary()
+
+
+def fingerprint(dataset: Dataset) -> Fingerprint:
+    """The fingerprint of a data set under the present key.
+
+    Every run asks for it and a large file takes seconds: once a data set and key is enough.
+    """
+    key = secret_key()
+    if dataset not in _known or _known[dataset][0] != key:
+        texts = text_digests((record.text for record in dataset.records), key)
+        users = {record.unit or "" for record in dataset.records} if dataset.by_user else set()
+        rows = np.union1d(texts, _digests("user", users, key))
+        content = keyed_digest(dataset.content(), key)
+        _known[dataset] = key, Fingerprint(dataset.name, dataset.unit, content, rows)
+    return _known[dataset][1]
+
+
+def text_digests(texts: Iterable[str], key: bytes | None = None) -> Digests:
+    """Keyed digests of texts, without regard to case and spaces."""
+    return _digests("text", (" ".join(text.casefold().split()) for text in texts), key or secret_key())
+
+
+def _digests(kind: str, values: Iterable[str], key: bytes) -> Digests:
+    prefix = f"row\x1f{kind}\x1f".encode()
+    found = (hmac.digest(key, prefix + value.encode(), "sha256")[:8] for value in values)
+    return np.unique(np.frombuffer(b"".join(found), dtype=np.uint64))
+
+
+def share_any(one: Digests, other: Digests) -> bool:
+    """Whether two files have a text or a user in common."""
+    return bool(np.isin(one, other, assume_unique=True).any())
