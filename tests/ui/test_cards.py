@@ -59,7 +59,7 @@ def test_labels_with_few_rows_are_pointed_out():
 
 def test_the_certificate_says_what_is_claimed_and_on_what_it_rests():
     shown = text_of(certificate(demo_set(curator=True)))
-    for words in ("1e-05", "prv", "pld", "label counts declared public", "one row", "Gaussian", "yes: later choices"):
+    for words in ("1e-05", "prv", "pld", "label counts declared public", "one row", "Gaussian", "yes (clean values"):
         assert words in shown
 
 
