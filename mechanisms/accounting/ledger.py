@@ -64,11 +64,16 @@ def _dump(list_name: str, events: tuple[PrivacyEvent, ...]) -> str:
 
 
 class PrivacyLedger:
-    """The ledger in `folder` (default: the user's data folder), one SQLite file of mode 0600, safe to share."""
+    """The ledger in `folder` (default: the user's data folder), one SQLite file of mode 0600, safe to share.
+
+    The folder is made if it is missing, with mode 0700.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._path = (folder or data_folder()) / "ledger.sqlite"
+        folder = folder or data_folder()
+        self._path = folder / "ledger.sqlite"
         try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
         except OSError as error:
             raise UsageError(f"The ledger '{self._path}' cannot be written: check the folder's permissions.") from error
