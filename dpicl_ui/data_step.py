@@ -9,6 +9,7 @@ import gradio as gr
 
 from dpicl_ui.data_cards import label_counts, preview_table
 from dpicl_ui.guard import guarded
+from dpicl_ui.ledgers import Ledgers
 from dpicl_ui.sessions import Session, Sessions
 from dpicl_ui.steps import step_panel, steps_value
 from dpicl_ui.tree import el, notice, panel
@@ -50,8 +51,8 @@ _COUNT_DELTA = 1e-6
 class DataStep:
     """Components and handlers of step 1. `confirmed` fires after the data set was accepted or refused."""
 
-    def __init__(self, sessions: Sessions, ledger: PrivacyLedger, nav: gr.HTML) -> None:
-        self._sessions, self._ledger, self._nav = sessions, ledger, nav
+    def __init__(self, sessions: Sessions, ledgers: Ledgers, nav: gr.HTML) -> None:
+        self._sessions, self._ledgers, self._nav = sessions, ledgers, nav
         with step_panel(1):
             self._build()
         self._wire()
@@ -258,8 +259,9 @@ class DataStep:
         if not labels_public:
             raise DataError("Confirm that the label names become public.")
         dataset = to_dataset(session.table, session.mapping, name.strip(), tuple(sorted(labels)))
-        warnings = tuple(self._ledger.recognise(dataset.name, content_digest(dataset)))
-        session.measured = None if sizes == _DECLARE else measured_once(session, dataset, count_epsilon, self._ledger)
+        ledger = self._ledgers.of(request)
+        warnings = tuple(ledger.recognise(dataset.name, content_digest(dataset)))
+        session.measured = None if sizes == _DECLARE else measured_once(session, dataset, count_epsilon, ledger)
         session.dataset, session.ledger_warnings = dataset, warnings
         return {self.problem: [], self._nav: steps_value(session, 2)}
 
