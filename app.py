@@ -1,23 +1,31 @@
 """DP-ICL Studio: settings, build, launch."""
 
 import os
+import sys
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 from dpicl_ui.model_loader import ModelLoader
-from dpicl_ui.page import address, build
+from dpicl_ui.page import build
+from dpicl_ui.serving import serving
 from dpicl_ui.theme import look
-from mechanisms.accounting import PrivacyLedger
+from mechanisms.errors import StudioError
 from mechanisms.studio.csv_file import MAX_BYTES
 
 
-def main() -> None:
-    """Serve the app; the model loads meanwhile."""
+def main() -> int:
+    """Serve the app; the model loads meanwhile. Gives the exit code."""
+    os.umask(0o077)  # an upload is on the disk for a moment: for this account alone
+    try:
+        served = serving()
+    except StudioError as error:
+        sys.stderr.write(f"app: {error}\n")
+        return error.exit_code
     loader = ModelLoader(os.environ.get("DPICL_MODEL", "embedded"))
     loader.start()
-    build(PrivacyLedger(), loader).launch(
-        **address(),
+    build(served.ledgers, loader).launch(
+        **served.arguments,
         **look(),
         show_error=False,
         run_history=False,
@@ -26,7 +34,8 @@ def main() -> None:
         max_file_size=MAX_BYTES,
         quiet=True,
     )
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -14,13 +14,13 @@ from dpicl_ui.ask_settings import AskSettings
 from dpicl_ui.data_step import PRIVATE, DataStep
 from dpicl_ui.evaluation_cards import progress
 from dpicl_ui.guard import guarded
+from dpicl_ui.ledgers import Ledgers
 from dpicl_ui.model_loader import ModelLoader
 from dpicl_ui.privacy_cards import budget
 from dpicl_ui.row_vectors import EmbedderLoader, RowVectors
 from dpicl_ui.sessions import Prepared, Session, Sessions
 from dpicl_ui.steps import ASK, step_panel, steps_value
 from dpicl_ui.tree import Tree, el, panel
-from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import DataError, ReservedOtherwise, StudioError, UsageError
 from mechanisms.queries import Retrieval
 from mechanisms.records import Dataset, privacy_unit
@@ -40,10 +40,8 @@ _QUESTIONS_PUBLIC = "Questions are not protected, and count as public: do not pa
 class AskStep:
     """Components and handlers of "Ask privately"."""
 
-    def __init__(
-        self, sessions: Sessions, ledger: PrivacyLedger, loader: ModelLoader, nav: gr.HTML, data: DataStep
-    ) -> None:
-        self._sessions, self._ledger, self._loader, self._nav = sessions, ledger, loader, nav
+    def __init__(self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, nav: gr.HTML, data: DataStep) -> None:
+        self._sessions, self._ledgers, self._loader, self._nav = sessions, ledgers, loader, nav
         self._embedder = EmbedderLoader(loader)
         self._effects: tuple[ThresholdEffect, ...] = ()
         with step_panel(ASK), gr.Row(elem_classes="split"):
@@ -166,18 +164,18 @@ class AskStep:
             wanted = self._request(session, labels, AskForm.read(*form))
         except StudioError as error:
             closed = {self.outcome: refused(str(error)), self.reserve: gr.Button(interactive=False)}
-            return update | closed | {self.budget: self._budget(session, name, None)}
+            return update | closed | {self.budget: self._budget(session, request, name, None)}
         cost = wanted.claim().epsilon
         return update | {
             self.outcome: promise(wanted, effect),
-            self.budget: self._budget(session, name, None if wanted.terms() == session.terms else cost),
+            self.budget: self._budget(session, request, name, None if wanted.terms() == session.terms else cost),
             self.reserve: gr.Button(f"Reserve epsilon {cost:.3g} and start", interactive=True),
         }
 
-    def _budget(self, session: Session, name: str, planned: float | None) -> list[Tree]:
+    def _budget(self, session: Session, request: gr.Request, name: str, planned: float | None) -> list[Tree]:
         if session.mapping is None or not name.strip():
             return []
-        return budget(self._ledger.snapshot(name.strip(), privacy_unit(session.mapping.unit)), planned)
+        return budget(self._ledgers.of(request).snapshot(name.strip(), privacy_unit(session.mapping.unit)), planned)
 
     def _effect(self, threshold: float, form: tuple[Any, ...]) -> list[Tree]:
         if not self._effects:
@@ -226,7 +224,7 @@ class AskStep:
             dataset = _dataset(session, name, wanted, public)
             if not anew:
                 try:
-                    check_terms(dataset, wanted, self._ledger)
+                    check_terms(dataset, wanted, self._ledgers.of(request))
                 except ReservedOtherwise:
                     yield {self.anew: gr.Button(visible=True)}
                     raise
@@ -262,7 +260,8 @@ class AskStep:
         yield self._busy([el("p.spinner", "Reserving …", role="status")])
         if session.vectors is not vectors:
             raise UsageError("The data of step 1 has changed. Nothing was charged: reserve again.")
-        asking = open_session(prepared.dataset, prepared.request, vectors, model, self._ledger, anew=prepared.anew)
+        ledger = self._ledgers.of(request)
+        asking = open_session(prepared.dataset, prepared.request, vectors, model, ledger, anew=prepared.anew)
         if session.vectors is not vectors:
             raise UsageError("The data of step 1 has changed: what was reserved goes on when the old file is back.")
         session.asking, session.terms, opened = asking, prepared.request.terms(), asking.opened

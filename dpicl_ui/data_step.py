@@ -7,8 +7,10 @@ from typing import Any
 
 import gradio as gr
 
+from dpicl_ui.choices import PrivateCheckboxGroup, PrivateDropdown
 from dpicl_ui.data_cards import label_counts, preview_table
 from dpicl_ui.guard import guarded
+from dpicl_ui.ledgers import Ledgers
 from dpicl_ui.sessions import Session, Sessions
 from dpicl_ui.steps import step_panel, steps_value
 from dpicl_ui.tree import el, notice, panel
@@ -54,8 +56,8 @@ _COUNT_DELTA = 1e-6
 class DataStep:
     """Components and handlers of step 1. `confirmed` fires after the data set was accepted or refused."""
 
-    def __init__(self, sessions: Sessions, ledger: PrivacyLedger, nav: gr.HTML) -> None:
-        self._sessions, self._ledger, self._nav = sessions, ledger, nav
+    def __init__(self, sessions: Sessions, ledgers: Ledgers, nav: gr.HTML) -> None:
+        self._sessions, self._ledgers, self._nav = sessions, ledgers, nav
         with step_panel(1):
             self._build()
         self._wire()
@@ -77,9 +79,9 @@ class DataStep:
             with gr.Column(elem_classes="card"):
                 panel(el("h3", "What the columns mean"))
                 with gr.Row():
-                    self.text = gr.Dropdown(label="Text", elem_id="text-column")
-                    self.label = gr.Dropdown(label="Label", elem_id="label-column")
-                    self.unit = gr.Dropdown(
+                    self.text = PrivateDropdown(label="Text", elem_id="text-column")
+                    self.label = PrivateDropdown(label="Label", elem_id="label-column")
+                    self.unit = PrivateDropdown(
                         label="User (optional)",
                         elem_id="unit-column",
                         info="If one person can have several rows: protects all rows of a person together.",
@@ -95,7 +97,7 @@ class DataStep:
             with gr.Column(elem_classes="card private"):
                 self.facts = panel(elem_id="data-facts")
                 with gr.Accordion("Choose which labels take part", open=False):
-                    self.labels = gr.CheckboxGroup(label="Labels", show_label=False, elem_id="labels")
+                    self.labels = PrivateCheckboxGroup(label="Labels", show_label=False, elem_id="labels")
             with gr.Column(elem_classes="card public"):
                 panel(el("div.card-head", el("h3", "What becomes public"), el("span.tag.public", "Releasable")))
                 self.labels_public = gr.Checkbox(label=_LABELS_PUBLIC, elem_id="labels-public")
@@ -263,8 +265,9 @@ class DataStep:
         if not labels_public:
             raise DataError("Confirm that the label names become public.")
         dataset = to_dataset(session.table, session.mapping, name.strip(), tuple(sorted(labels)))
-        warnings = tuple(self._ledger.rows.recognise(fingerprint(dataset)))
-        session.measured = None if sizes == _DECLARE else measured_once(session, dataset, count_epsilon, self._ledger)
+        ledger = self._ledgers.of(request)
+        warnings = tuple(ledger.rows.recognise(fingerprint(dataset)))
+        session.measured = None if sizes == _DECLARE else measured_once(session, dataset, count_epsilon, ledger)
         session.dataset, session.ledger_warnings = dataset, warnings
         return {self.problem: [], self._nav: steps_value(session, 2)}
 

@@ -8,16 +8,18 @@ from typing import Any
 
 import gradio as gr
 
+from dpicl_ui.choices import PrivateDropdown
 from dpicl_ui.confusion import confusion_figure
 from dpicl_ui.data_step import PRIVATE
 from dpicl_ui.evaluation_cards import ARMS, accuracies, answers, progress, subject
 from dpicl_ui.guard import guarded
+from dpicl_ui.ledgers import Ledgers
 from dpicl_ui.model_loader import ModelLoader
 from dpicl_ui.sessions import Session, Sessions
 from dpicl_ui.steps import step_panel, steps_value
 from dpicl_ui.tree import el, notice, panel
 from dpicl_ui.uploads import taken
-from mechanisms.accounting import Claim, PrivacyLedger, fingerprint
+from mechanisms.accounting import Claim, fingerprint
 from mechanisms.errors import DataError, UsageError
 from mechanisms.records import Demonstration, Record
 from mechanisms.studio.classify import Classifier, Prediction
@@ -42,8 +44,8 @@ _OWN_ROWS = "Show me the figures of private rows. They are for me alone, and eve
 class EvaluationStep:
     """Components and handlers of step 4."""
 
-    def __init__(self, sessions: Sessions, ledger: PrivacyLedger, loader: ModelLoader, nav: gr.HTML) -> None:
-        self._sessions, self._ledger, self._loader, self._nav = sessions, ledger, loader, nav
+    def __init__(self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, nav: gr.HTML) -> None:
+        self._sessions, self._ledgers, self._loader, self._nav = sessions, ledgers, loader, nav
         with step_panel(4):
             with gr.Row(elem_classes="split"):
                 with gr.Column(scale=6, min_width=300, elem_classes="card public"):
@@ -82,8 +84,8 @@ class EvaluationStep:
             self.test_file = gr.File(show_label=False, height=140, elem_id="upload-test", elem_classes="drop")
             with gr.Column():
                 with gr.Row():
-                    self.text = gr.Dropdown(label="Text", elem_id="test-text")
-                    self.label = gr.Dropdown(label="Label", elem_id="test-label")
+                    self.text = PrivateDropdown(label="Text", elem_id="test-text")
+                    self.label = PrivateDropdown(label="Label", elem_id="test-label")
                 self.limit = gr.Slider(
                     10, 1000, 100, step=10, label="At most so many rows, spread evenly over the file", elem_id="limit"
                 )
@@ -229,11 +231,12 @@ class EvaluationStep:
         rows = to_records(session.test_table, Mapping(text, label))
         known = [row for row in rows if row.label in session.tested.labels]
         unknown, chosen = len(rows) - len(known), spread(known, int(limit))
-        owners = self._owners(session, chosen)
+        ledger = self._ledgers.of(request)
+        owners = owners_of(chosen, ledger, fingerprint(session.dataset) if session.dataset else None)
         if owners and not own_rows:
             yield {self.own_rows: gr.Checkbox(visible=True)}
             raise UsageError(_SHARED.format(names=", ".join(f"'{name}'" for name in owners)))
-        mark_scored(chosen, self._ledger)
+        mark_scored(chosen, ledger)
         session.scored_owners = tuple(owners)
         session.stop_test.clear()
         session.scorecards = []
@@ -249,11 +252,6 @@ class EvaluationStep:
         }
         yield from self._measured(session, chosen)
         yield {self._nav: steps_value(session)}
-
-    def _owners(self, session: Session, rows: list[Record]) -> list[str]:
-        """The private data sets that the test rows belong to: the ledger's, and the one of this tab."""
-        own = fingerprint(session.dataset) if session.dataset else None
-        return owners_of(rows, self._ledger, own)
 
     def _measured_buttons(self) -> dict[Any, Any]:
         return {

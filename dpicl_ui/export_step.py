@@ -10,6 +10,7 @@ from dpicl_ui.assets import asset
 from dpicl_ui.certificate_card import certificate, task
 from dpicl_ui.data_step import PRIVATE
 from dpicl_ui.guard import guarded
+from dpicl_ui.ledgers import Ledgers
 from dpicl_ui.result_cards import demonstration
 from dpicl_ui.sessions import Session, Sessions
 from dpicl_ui.steps import step_panel
@@ -24,8 +25,8 @@ FILE_NAME = "demonstrations.dpicl.json"
 class ExportStep:
     """Components and handlers of step 5."""
 
-    def __init__(self, sessions: Sessions, ledger: PrivacyLedger) -> None:
-        self._sessions, self._ledger = sessions, ledger
+    def __init__(self, sessions: Sessions, ledgers: Ledgers) -> None:
+        self._sessions, self._ledgers = sessions, ledgers
         with step_panel(5), gr.Row(elem_classes="split"):
             with gr.Column(scale=7, min_width=300, elem_classes="card public"):
                 panel(
@@ -56,14 +57,14 @@ class ExportStep:
         """Show a run's certificate when it has ended."""
         ended.then(self._show, None, [self.certificate, self.content, self.notice], **PRIVATE)
 
-    def _marked(self, session: Session) -> DemoSet | None:
+    def _marked(self, session: Session, ledger: PrivacyLedger) -> DemoSet | None:
         """The set as it may be exported now: what became known since it was written is on it."""
         if session.made is None or session.made_of is None:
             return None
-        return session.made.with_marks(self._ledger.rows.marks(session.made_of))
+        return session.made.with_marks(ledger.rows.marks(session.made_of))
 
     def _show(self, request: gr.Request) -> Any:
-        made = self._marked(self._sessions.of(request))
+        made = self._marked(self._sessions.of(request), self._ledgers.of(request))
         if made is None:
             return [], [], []
         shown = [
@@ -75,7 +76,7 @@ class ExportStep:
 
     def _save(self, request: gr.Request) -> dict[Any, Any]:
         session = self._sessions.of(request)
-        made = self._marked(session)
+        made = self._marked(session, self._ledgers.of(request))
         if made is None:
             raise UsageError("There is nothing to export yet: write demonstrations in step 3.")
         session.downloads += 1

@@ -13,6 +13,7 @@ import gradio as gr
 from dpicl_ui.assets import asset
 from dpicl_ui.data_step import PRIVATE
 from dpicl_ui.guard import guarded
+from dpicl_ui.ledgers import Ledgers
 from dpicl_ui.live_chart import live
 from dpicl_ui.model_loader import ModelLoader
 from dpicl_ui.privacy_cards import budget
@@ -50,9 +51,9 @@ class GenerateStep:
     """Components and handlers of step 3."""
 
     def __init__(
-        self, sessions: Sessions, ledger: PrivacyLedger, loader: ModelLoader, nav: gr.HTML, privacy: PrivacyStep
+        self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, nav: gr.HTML, privacy: PrivacyStep
     ) -> None:
-        self._sessions, self._ledger, self._loader, self._nav = sessions, ledger, loader, nav
+        self._sessions, self._ledgers, self._loader, self._nav = sessions, ledgers, loader, nav
         with step_panel(3), gr.Row(elem_classes="split"):
             with gr.Column(scale=7, min_width=300):
                 with gr.Column(elem_classes="card"):
@@ -119,7 +120,7 @@ class GenerateStep:
         session = self._sessions.of(request)
         if session.dataset is None:
             return []
-        return budget(self._ledger.snapshot(session.dataset.name, session.dataset.unit), session.planned)
+        return budget(self._ledgers.of(request).snapshot(session.dataset.name, session.dataset.unit), session.planned)
 
     def _stop(self, request: gr.Request) -> Any:
         self._sessions.of(request).stop.set()
@@ -132,7 +133,7 @@ class GenerateStep:
         return live(replay(up_to_token(recording, int(token))))
 
     def _run(self, request: gr.Request, curator: bool, *form: Any) -> Iterator[dict[Any, Any]]:
-        session = self._sessions.of(request)
+        session, ledger = self._sessions.of(request), self._ledgers.of(request)
         session.stop.clear()
         yield {
             self.screen: live(RunView(phase="waiting" if not self._loader.ready else "running")),
@@ -146,7 +147,7 @@ class GenerateStep:
         session.recording = recording
         try:
             shown = 0.0
-            with closing(self._events(session, PrivacyForm.read(*form), curator)) as events:
+            with closing(self._events(session, ledger, PrivacyForm.read(*form), curator)) as events:
                 for event in events:
                     if not isinstance(event, PrivateDiagnostics):
                         recording.append(event)
@@ -160,9 +161,11 @@ class GenerateStep:
                     yield self._shown(view, whole=not token)
         except StudioError as error:
             view = reduce(view, RunFailed(str(error)))
-        yield self._ended(session, view)
+        yield self._ended(session, ledger, view)
 
-    def _events(self, session: Session, form: PrivacyForm, curator: bool) -> Generator[CuratorEvent]:
+    def _events(
+        self, session: Session, ledger: PrivacyLedger, form: PrivacyForm, curator: bool
+    ) -> Generator[CuratorEvent]:
         """The run's events; a stop is one of them. Closing this iterator closes the run and settles the ledger."""
         calibrate(session, form, self._loader)
         dataset, planned = session.dataset, session.preview
@@ -172,7 +175,7 @@ class GenerateStep:
         session.loaded, session.scorecards = None, []
         view = RunView()
         of = fingerprint(dataset)
-        run = synthesize(dataset, planned.request, model, self._ledger, curator=curator)
+        run = synthesize(dataset, planned.request, model, ledger, curator=curator)
         try:
             for event in run:
                 view = reduce(view, event)
@@ -192,9 +195,9 @@ class GenerateStep:
             update[self.budget] = budget(view.budget) if view.budget else []
         return update
 
-    def _ended(self, session: Session, view: RunView) -> dict[Any, Any]:
+    def _ended(self, session: Session, ledger: PrivacyLedger, view: RunView) -> dict[Any, Any]:
         if session.dataset is not None:
-            snapshot = self._ledger.snapshot(session.dataset.name, session.dataset.unit)
+            snapshot = ledger.snapshot(session.dataset.name, session.dataset.unit)
             view = replace(view, budget=snapshot)
         some = bool(view.finished)
         message, kind = outcome_of_run(view)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import gradio as gr
@@ -12,19 +11,19 @@ from dpicl_ui.data_step import PRIVATE, DataStep
 from dpicl_ui.evaluation_step import EvaluationStep
 from dpicl_ui.export_step import ExportStep
 from dpicl_ui.generate_step import GenerateStep
+from dpicl_ui.ledgers import Ledgers
 from dpicl_ui.model_loader import ModelLoader
 from dpicl_ui.privacy_step import PrivacyStep, timed
 from dpicl_ui.sessions import Sessions
 from dpicl_ui.steps import steps_bar, steps_value
-from dpicl_ui.tree import Tree, el, panel
-from mechanisms.accounting import PrivacyLedger
+from dpicl_ui.tree import Tree, el, notice, panel
 
 TITLE = "DP-ICL Studio"
 _CACHE_AGE = 600
 """Seconds after which Gradio's temporary folder is emptied of anything that a handler could not remove."""
 
 
-def build(ledger: PrivacyLedger, loader: ModelLoader) -> gr.Blocks:
+def build(ledgers: Ledgers, loader: ModelLoader) -> gr.Blocks:
     """The whole app; `loader` may still be at work."""
     sessions = Sessions()
 
@@ -44,13 +43,15 @@ def build(ledger: PrivacyLedger, loader: ModelLoader) -> gr.Blocks:
                 ),
             )
             status = panel(*model_status(loader), elem_id="model-status")
+        if ledgers.warning:
+            panel(*notice(ledgers.warning, "warn"), elem_id="whose-ledger")
         nav = steps_bar()
-        data = DataStep(sessions, ledger, nav)
-        privacy = PrivacyStep(sessions, ledger, loader, nav)
-        generate = GenerateStep(sessions, ledger, loader, nav, privacy)
-        test = EvaluationStep(sessions, ledger, loader, nav)
-        export = ExportStep(sessions, ledger)
-        AskStep(sessions, ledger, loader, nav, data)
+        data = DataStep(sessions, ledgers, nav)
+        privacy = PrivacyStep(sessions, ledgers, loader, nav)
+        generate = GenerateStep(sessions, ledgers, loader, nav, privacy)
+        test = EvaluationStep(sessions, ledgers, loader, nav)
+        export = ExportStep(sessions, ledgers)
+        AskStep(sessions, ledgers, loader, nav, data)
         panel(
             el(
                 "div.footing",
@@ -58,8 +59,12 @@ def build(ledger: PrivacyLedger, loader: ModelLoader) -> gr.Blocks:
                 el("span", "is private and goes nowhere else."),
                 el("span.tag.public", "Releasable"),
                 el("span", "may be shown to anyone."),
-            )
+                el("span.whose", ledgers.footing),
+            ),
+            elem_id="footing",
         )
+        if ledgers.signed_in:
+            gr.Button("Sign out", link="/logout", link_target="_self", size="sm", elem_id="sign-out")
         privacy.follow(data.confirmed)
         test.follow(generate.ended)
         export.follow(generate.ended)
@@ -67,6 +72,7 @@ def build(ledger: PrivacyLedger, loader: ModelLoader) -> gr.Blocks:
         clock.tick(tick, None, [status, clock, privacy.outcome], queue=False, **PRIVATE)
         data.load_instead.click(to_test, None, nav, **PRIVATE)
         page.unload(sessions.drop)
+        page.unload(ledgers.drop)
     page.queue(api_open=False, max_size=32)
     return page
 
@@ -78,11 +84,3 @@ def model_status(loader: ModelLoader) -> list[Tree]:
     if loader.ready:
         return [el("p.status.good", "Model ready", el("span", loader.title), role="status")]
     return [el("p.status.busy", "Model loading …", role="status")]
-
-
-def address() -> dict[str, Any]:
-    """Where the server listens: HOST and PORT."""
-    return {
-        "server_name": os.environ.get("HOST", "127.0.0.1"),
-        "server_port": int(os.environ.get("PORT", "7860")),
-    }

@@ -12,6 +12,7 @@ from dpicl_ui.data_step import PRIVATE
 from dpicl_ui.epsilon_slider import epsilon_slider
 from dpicl_ui.expert_settings import ExpertSettings
 from dpicl_ui.guard import guarded
+from dpicl_ui.ledgers import Ledgers
 from dpicl_ui.model_loader import ModelLoader
 from dpicl_ui.plan_finder import PlanFinder
 from dpicl_ui.privacy_cards import CALIBRATING, budget, outcome, refused
@@ -19,7 +20,7 @@ from dpicl_ui.privacy_form import PrivacyForm
 from dpicl_ui.sessions import Session, Sessions
 from dpicl_ui.steps import step_panel, steps_value
 from dpicl_ui.tree import el, notice, panel
-from mechanisms.accounting import Cap, PrivacyLedger
+from mechanisms.accounting import Cap
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.records import default_template
 from mechanisms.studio.forecast import predicted_seconds
@@ -29,8 +30,8 @@ from mechanisms.studio.preview import preview, suggested_delta
 class PrivacyStep:
     """Components and handlers of step 2. `form` are the inputs that `PrivacyForm.read` reads, in its order."""
 
-    def __init__(self, sessions: Sessions, ledger: PrivacyLedger, loader: ModelLoader, nav: gr.HTML) -> None:
-        self._sessions, self._ledger, self._loader, self._nav = sessions, ledger, loader, nav
+    def __init__(self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, nav: gr.HTML) -> None:
+        self._sessions, self._ledgers, self._loader, self._nav = sessions, ledgers, loader, nav
         with step_panel(2), gr.Row(elem_classes="split"):
             with gr.Column(scale=6, min_width=300):
                 self._build_settings()
@@ -141,7 +142,7 @@ class PrivacyStep:
         # Declared public in step 1, or measured there.
         sizes = session.measured.sizes if session.measured else dataset.counted_sizes()
         template = default_template(dataset.labels, *session.field_names)
-        cap = self._ledger.snapshot(dataset.name, dataset.unit).cap
+        cap = self._ledgers.of(request).snapshot(dataset.name, dataset.unit).cap
         return {
             self.expert.delta: suggested_delta(sum(sizes.values())),
             self.subsets: max(4, min(100, *sizes.values())),
@@ -166,24 +167,25 @@ class PrivacyStep:
         except StudioError as error:
             session.preview = None
             shown = refused(str(error))
-            yield {self.outcome: shown, self.budget: self._budget(session), self._nav: steps_value(session)}
+            yield {self.outcome: shown, self.budget: self._budget(session, request), self._nav: steps_value(session)}
             return
         if session.preview is not None:
             shown = outcome(session.preview)
-            yield {self.outcome: shown, self.budget: self._budget(session), self._nav: steps_value(session)}
+            yield {self.outcome: shown, self.budget: self._budget(session, request), self._nav: steps_value(session)}
 
-    def _budget(self, session: Session) -> Any:
+    def _budget(self, session: Session, request: gr.Request) -> Any:
         if session.dataset is None:
             return []
-        snapshot = self._ledger.snapshot(session.dataset.name, session.dataset.unit)
+        snapshot = self._ledgers.of(request).snapshot(session.dataset.name, session.dataset.unit)
         return budget(snapshot, session.planned, session.ledger_warnings)
 
     def _set_cap(self, epsilon: float, delta: float, request: gr.Request) -> dict[Any, Any]:
         session = self._sessions.of(request)
         if session.dataset is None:
             raise UsageError("Choose a data set in step 1 first.")
-        self._ledger.set_cap(session.dataset.name, session.dataset.unit, Cap(float(epsilon or 0), float(delta or 0)))
-        return {self.cap_notice: notice("The cap is set.", "good"), self.budget: self._budget(session)}
+        cap = Cap(float(epsilon or 0), float(delta or 0))
+        self._ledgers.of(request).set_cap(session.dataset.name, session.dataset.unit, cap)
+        return {self.cap_notice: notice("The cap is set.", "good"), self.budget: self._budget(session, request)}
 
     def _accept(self, request: gr.Request) -> dict[Any, Any]:
         session = self._sessions.of(request)

@@ -117,22 +117,26 @@ class Session:
 
 
 class Sessions:
-    """All open tabs, by Gradio's session hash."""
+    """All open tabs, by Gradio's session hash and by who signed in: a hash that leaks opens nothing to others."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[tuple[str, str], Session] = {}
 
     def of(self, request: gr.Request) -> Session:
         """The session of a request, made on first use."""
         with self._lock:
-            return self._sessions.setdefault(request.session_hash or "", Session())
+            return self._sessions.setdefault(_tab(request), Session())
 
     def drop(self, request: gr.Request) -> None:
         """The tab is closed: stop what runs there and forget its data."""
         with self._lock:
-            session = self._sessions.pop(request.session_hash or "", None)
+            session = self._sessions.pop(_tab(request), None)
         if session:
             session.stop.set()
             session.stop_test.set()
             session.stop_ask.set()
+
+
+def _tab(request: gr.Request) -> tuple[str, str]:
+    return request.username or "", request.session_hash or ""

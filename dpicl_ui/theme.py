@@ -20,8 +20,15 @@ HEAD = f"""
 """
 
 
+SIGN_IN = f"""
+<style>{asset("colours.css")}</style>
+DP-ICL Studio. After several wrong passwords a name has to wait, up to a minute.
+"""
+"""Above Gradio's form for signing in, which knows the theme and none of the page's styles."""
+
+
 def theme() -> gr.themes.Base:
-    """Calm neutrals over the custom properties of `studio.css`, which know light and dark; system fonts only."""
+    """Calm neutrals over the custom properties of `colours.css`, which know light and dark; system fonts only."""
     made = gr.themes.Base(
         primary_hue=gr.themes.colors.stone,
         neutral_hue=gr.themes.colors.stone,
@@ -90,4 +97,4 @@ def _both(colours: dict[str, str]) -> dict[str, Any]:
 
 def look() -> dict[str, Any]:
     """The arguments of `launch()` that make the page look and behave as it does."""
-    return {"theme": theme(), "css": asset("studio.css"), "head": HEAD, "footer_links": []}
+    return {"theme": theme(), "css": asset("colours.css") + asset("studio.css"), "head": HEAD, "footer_links": []}

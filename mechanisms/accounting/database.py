@@ -36,7 +36,7 @@ _VERSIONS: tuple[tuple[str, ...], ...] = (
 
 
 class Database:
-    """The file at `path`, made on first use.
+    """The file at `path`, made on first use with its folder (mode 0700).
 
     Raises:
         UsageError: it cannot be written, or is of a newer version of this program.
@@ -45,6 +45,7 @@ class Database:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
         except OSError as error:
             raise UsageError(f"The ledger '{self._path}' cannot be written: check the folder's permissions.") from error

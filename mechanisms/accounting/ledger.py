@@ -53,7 +53,10 @@ def _dump(list_name: str, events: tuple[PrivacyEvent, ...]) -> str:
 
 
 class PrivacyLedger:
-    """The ledger in `folder` (default: the user's data folder), one SQLite file of mode 0600, safe to share."""
+    """The ledger in `folder` (default: the user's data folder), one SQLite file of mode 0600, safe to share.
+
+    The folder is made if it is missing, with mode 0700.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
         database = Database((folder or data_folder()) / "ledger.sqlite")

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from mechanisms import __version__
-from mechanisms.cli import account, answer, audit, bench, classify, ledger, models, plan, synthesize
+from mechanisms.cli import account, answer, audit, bench, classify, ledger, models, plan, synthesize, users
 from mechanisms.errors import StudioError
 
 
@@ -16,7 +16,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m mechanisms", description="Differentially private demonstrations.")
     top.add_argument("--version", action="version", version=__version__)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for module in (account, plan, synthesize, classify, answer, audit, bench, ledger, models):
+    for module in (account, plan, synthesize, classify, answer, audit, bench, ledger, models, users):
         module.add_commands(commands)
     return top
 

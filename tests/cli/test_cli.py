@@ -135,7 +135,9 @@ def test_a_refused_budget_is_exit_code_three(capsys):
     assert "allows epsilon 0.5" in err
 
 
-@pytest.mark.parametrize("command", ["", "calibrate", "account", "synthesize", "query", "evaluate", "ledger", "models"])
+@pytest.mark.parametrize(
+    "command", ["", "calibrate", "account", "synthesize", "query", "evaluate", "ledger", "models", "users"]
+)
 def test_every_command_has_help(capsys, command):
     code, out, _ = run(capsys, f"{command} --help")
     assert code == 0

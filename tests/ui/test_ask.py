@@ -14,6 +14,7 @@ import pytest
 from dpicl_ui.ask_form import AskForm, described
 from dpicl_ui.ask_step import AskStep
 from dpicl_ui.data_step import DataStep
+from dpicl_ui.ledgers import CuratorLedger
 from dpicl_ui.model_loader import ModelLoader
 from dpicl_ui.row_vectors import EmbedderLoader, RowVectors
 from dpicl_ui.sessions import Session, Sessions
@@ -140,7 +141,7 @@ class Place:
         self.ledger, self.sessions = PrivacyLedger(folder), Sessions()
         self.step = asyncio.run(self.built())
         self.step._embedder = SimpleNamespace(embedder=ToyEmbedder)
-        self.request: Any = SimpleNamespace(session_hash="tab")
+        self.request: Any = SimpleNamespace(session_hash="tab", username=None)
         self.session = self.sessions.of(self.request)
         self.write(folder / "letters.csv", 60)
 
@@ -148,8 +149,9 @@ class Place:
         # Blocks made outside an event loop open one of their own and never close it.
         with gr.Blocks():
             nav = steps_bar()
-            data = DataStep(self.sessions, self.ledger, nav)
-            return AskStep(self.sessions, self.ledger, ModelLoader("none"), nav, data)
+            ledgers = CuratorLedger(self.ledger)
+            data = DataStep(self.sessions, ledgers, nav)
+            return AskStep(self.sessions, ledgers, ModelLoader("none"), nav, data)
 
     def write(self, path: Path, rows: int) -> None:
         words = ("invoice refund", "parcel late")

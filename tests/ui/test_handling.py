@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dpicl_ui.choices import PrivateCheckboxGroup, PrivateDropdown
 from dpicl_ui.evaluation_step import spread, verified
 from dpicl_ui.guard import guarded
 from dpicl_ui.sessions import Session
@@ -120,3 +121,14 @@ def test_a_loaded_set_is_accounted_anew(share, kind):
     line, shown = verified(replace(made, certificate=certificate))
     assert shown == kind
     assert "\n" not in line
+
+
+@pytest.mark.parametrize("made", [PrivateDropdown, PrivateCheckboxGroup])
+def test_a_choice_that_came_late_is_dropped_without_a_word_of_what_there_is(made, caplog):
+    group = made is PrivateCheckboxGroup
+    choice = made(choices=["News", SECRET], value=[] if group else "News")
+    late = choice.preprocess(["Cardiology", "News"] if group else "Cardiology")
+    assert late == (["News"] if group else None)
+    assert choice.preprocess([SECRET] if group else SECRET) == ([SECRET] if group else SECRET)
+    assert choice.get_block_name() == ("checkboxgroup" if group else "dropdown")
+    assert SECRET not in caplog.text

@@ -16,6 +16,7 @@ from dpicl_ui.data_step import counts_public
 from dpicl_ui.evaluation_cards import accuracies
 from dpicl_ui.evaluation_step import EvaluationStep
 from dpicl_ui.export_step import ExportStep
+from dpicl_ui.ledgers import CuratorLedger
 from dpicl_ui.model_loader import ModelLoader
 from dpicl_ui.privacy_form import PrivacyForm
 from dpicl_ui.privacy_step import calibrate
@@ -35,7 +36,7 @@ from tests.ui.test_privacy_form import DATASET, VALUES
 
 FORM = PrivacyForm.read(*VALUES)
 OTHER = Dataset("other", ("a", "b"), tuple(Record(f"o {i}", "ab"[i % 2]) for i in range(90)))
-TAB: Any = SimpleNamespace(session_hash="tab")
+TAB: Any = SimpleNamespace(username=None, session_hash="tab")
 
 
 def test_a_preview_that_was_overtaken_by_another_data_set_is_dropped(monkeypatch: pytest.MonkeyPatch):
@@ -68,8 +69,8 @@ def test_what_is_declared_are_the_users_where_they_are_the_unit(tmp_path: Path):
 def steps(ledger: PrivacyLedger, sessions: Sessions) -> tuple[EvaluationStep, ExportStep]:
     async def built() -> tuple[EvaluationStep, ExportStep]:
         with gr.Blocks():
-            loader = ModelLoader("none")
-            return EvaluationStep(sessions, ledger, loader, steps_bar()), ExportStep(sessions, ledger)
+            loader, ledgers = ModelLoader("none"), CuratorLedger(ledger)
+            return EvaluationStep(sessions, ledgers, loader, steps_bar()), ExportStep(sessions, ledgers)
 
     return asyncio.run(built())
 

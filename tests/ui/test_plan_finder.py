@@ -96,7 +96,7 @@ def finder() -> Any:
 
 
 def tab() -> Any:
-    return SimpleNamespace(session_hash="tab")
+    return SimpleNamespace(session_hash="tab", username=None)
 
 
 def test_a_search_tells_its_progress_and_offers_the_efficient_options(finder, monkeypatch):

@@ -1,0 +1,56 @@
+"""`users`: who may sign in to the app."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import sys
+from typing import Any
+
+from mechanisms.accounts import Accounts, normalised
+from mechanisms.cli.output import add_json, progress, show
+from mechanisms.errors import UsageError
+
+
+def add_commands(commands: Any) -> None:
+    """Register the command and its three verbs."""
+    parser = commands.add_parser("users", help="who may sign in to the app; each person has a ledger of their own")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    add = verbs.add_parser("add", help="add a person; asks for a password")
+    add.add_argument("name")
+    add.add_argument("--password-stdin", action="store_true", help="read the password from standard input")
+    remove = verbs.add_parser("remove", help="remove a person; the ledger stays")
+    remove.add_argument("name")
+    for verb, run in ((add, _add), (remove, _remove), (verbs.add_parser("list", help="everybody"), _list)):
+        add_json(verb)
+        verb.set_defaults(run=run)
+
+
+def _password(options: argparse.Namespace) -> str:
+    if options.password_stdin:
+        return sys.stdin.readline().rstrip("\r\n")
+    password = getpass.getpass("Password: ")
+    if getpass.getpass("Once more: ") != password:
+        raise UsageError("The two passwords differ: nothing was changed.")
+    return password
+
+
+def _add(options: argparse.Namespace) -> None:
+    accounts, name = Accounts(), normalised(options.name)
+    first = not accounts.names()
+    accounts.add(name, _password(options))
+    if first:
+        progress("The app asks for a name and a password from its next start.")
+    show(options, {"added": name})
+
+
+def _remove(options: argparse.Namespace) -> None:
+    accounts, name = Accounts(), normalised(options.name)
+    accounts.remove(name)
+    if not accounts.names():
+        progress("Nobody is left: from its next start the app asks for no password.")
+    show(options, {"removed": name})
+
+
+def _list(options: argparse.Namespace) -> None:
+    show(options, {"users": Accounts().names()})
