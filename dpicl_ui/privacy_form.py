@@ -21,7 +21,7 @@ from mechanisms.steps import (
     transform_names,
 )
 from mechanisms.studio.counts import MeasuredSizes
-from mechanisms.studio.request import DECLARED_COUNTS, LABEL_SET, SynthesisRequest
+from mechanisms.studio.request import DECLARED_COUNTS, FILE_FORMAT, LABEL_SET, SynthesisRequest
 
 
 def private_mechanisms() -> list[type[TokenMechanism]]:
@@ -145,7 +145,7 @@ class PrivacyForm:
             by_user=dataset.by_user,
             candidates=self.candidates,
             max_record_tokens=self.max_record_tokens,
-            public_inputs=(LABEL_SET, DECLARED_COUNTS),
+            public_inputs=(LABEL_SET, FILE_FORMAT, DECLARED_COUNTS),
         )
         return request.with_measured_sizes(measured) if measured else request
 
