@@ -10,8 +10,6 @@ from typing import Any
 
 import gradio as gr
 
-from gradio.events import Dependency
-
 class PrivateDropdown(gr.Dropdown):
     """A dropdown whose unknown value is no value."""
 
@@ -25,7 +23,6 @@ class PrivateDropdown(gr.Dropdown):
     if TYPE_CHECKING:
         from gradio.components import Timer
         from gradio.components.base import Component
-
 
 class PrivateCheckboxGroup(gr.CheckboxGroup):
     """Checkboxes whose unknown values are left out."""

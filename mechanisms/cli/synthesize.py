@@ -19,7 +19,7 @@ from mechanisms.studio.counts import measure_sizes
 from mechanisms.studio.csv_file import Mapping, read_table, to_dataset
 from mechanisms.studio.demo_set import DemoSet
 from mechanisms.studio.events import DemoCompleted, DemoStarted, RunCompleted, RunStarted
-from mechanisms.studio.request import DECLARED_SIZES, LABEL_SET, SynthesisRequest, declared_counts
+from mechanisms.studio.request import DECLARED_SIZES, FILE_FORMAT, LABEL_SET, SynthesisRequest, declared_counts
 from mechanisms.studio.synthesize import synthesize
 
 
@@ -100,7 +100,11 @@ def _request(options: argparse.Namespace, dataset: Dataset) -> SynthesisRequest:
         candidates=options.candidates,
         max_record_tokens=options.max_record_tokens,
         max_unit_records=options.max_unit_records,
-        public_inputs=(LABEL_SET, declared_counts(dataset.by_user) if options.sizes == "counted" else DECLARED_SIZES),
+        public_inputs=(
+            LABEL_SET,
+            FILE_FORMAT,
+            declared_counts(dataset.by_user) if options.sizes == "counted" else DECLARED_SIZES,
+        ),
     )
 
 

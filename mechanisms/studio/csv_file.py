@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import codecs
 import io
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import pandas as pd
 
 from mechanisms.errors import DataError
 from mechanisms.records import Columns, Dataset
+from mechanisms.studio.csv_rows import Rows
 
 MAX_BYTES = 512 * 2**20
-_DELIMITERS = ",;\t|"
-_BLOCK = 2**20
-_AS_TEXT: dict[str, Any] = {"dtype": str, "keep_default_na": False, "index_col": False}
-_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_SPREADSHEET = b"PK\x03\x04"
-_UNREADABLE = "This is not a text file: save the table as CSV (UTF-8) and try again."
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,85 +44,40 @@ def read_table(path: Path) -> Table:
     if size > MAX_BYTES:
         raise DataError(f"The file is larger than {MAX_BYTES // 2**20} MB: split it.")
     try:
-        opened = _opener(path)
-        with opened() as file:
-            encoding, remarks = _encoding(file)
-        frame = _parse(opened, encoding)
+        rows = Rows(_opener(path))
+        return Table(_frame(rows), tuple(_remarks(rows)))
     except OSError as error:
         raise DataError(f"The file '{path.name}' cannot be read: check its permissions.") from error
-    if frame.empty:
-        raise DataError("The file has a header line but no rows.")
-    return Table(frame, remarks)
 
 
 def _opener(path: Path) -> Callable[[], BinaryIO]:
-    """Opens the file at its start, as often as needed: it is read block by block, and never held beside its cells."""
+    """Opens the file at its start, as often as needed: it is read line by line, and never held beside its cells."""
     if path.is_file():
         return lambda: path.open("rb")
     piped = path.read_bytes()
     return lambda: io.BytesIO(piped)
 
 
-def _encoding(file: BinaryIO) -> tuple[str, tuple[str, ...]]:
-    """The encoding that the whole file is valid in, and remarks on it."""
-    start = file.read(4)
-    if start.startswith(_SPREADSHEET):
-        raise DataError("This is a spreadsheet or an archive: export the sheet as CSV (UTF-8) and try again.")
-    if start.startswith(_UTF16):
-        if not _decodes(file, "utf-16"):
-            raise DataError(_UNREADABLE)
-        return "utf-16", ("Read as UTF-16.",)
-    if any(b"\x00" in block for block in _blocks(file)):
-        raise DataError(_UNREADABLE)
-    if _decodes(file, "utf-8"):
-        return "utf-8", ()
-    if _decodes(file, "cp1252"):
-        return "cp1252", ("Not UTF-8: read as Windows-1252. Check accented letters below.",)
-    raise DataError(_UNREADABLE)
-
-
-def _blocks(file: BinaryIO) -> Iterator[bytes]:
-    file.seek(0)
-    return iter(lambda: file.read(_BLOCK), b"")
-
-
-def _decodes(file: BinaryIO, encoding: str) -> bool:
-    try:
-        for _ in codecs.iterdecode(_blocks(file), encoding):
-            pass
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _delimiter(opened: Callable[[], BinaryIO], encoding: str) -> str:
-    # pandas reads plain UTF-8 fastest, and drops a BOM itself; here the codec does.
-    with io.TextIOWrapper(opened(), "utf-8-sig" if encoding == "utf-8" else encoding, newline="") as text:
-        start = next((block for block in iter(lambda: text.read(_BLOCK), "") if block.strip()), "")
-    header = next((line for line in start.splitlines() if line.strip()), None)
-    if header is None:
-        raise DataError("The file is empty: it needs a header line and one row for each record.")
-    return max(_DELIMITERS, key=lambda mark: (header.count(mark), -_DELIMITERS.index(mark)))
-
-
-def _parse(opened: Callable[[], BinaryIO], encoding: str) -> pd.DataFrame:
-    delimiter = _delimiter(opened, encoding)
-    try:
-        with warnings.catch_warnings(), opened() as first, opened() as whole:
-            # pandas only warns where a first row is longer than the header, and cuts it off.
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            header = pd.read_csv(first, header=None, nrows=1, **_AS_TEXT, sep=delimiter, encoding=encoding)
-            frame = pd.read_csv(whole, **_AS_TEXT, sep=delimiter, encoding=encoding)
-    except (pd.errors.ParserError, pd.errors.ParserWarning, pd.errors.EmptyDataError, ValueError) as error:
-        raise DataError(
-            "Some row does not fit the header: check for unbalanced quotes, or cells with unquoted separators."
-        ) from error
-    # pandas renames columns without a name, or with one that occurs twice: the header itself says so.
-    names = [" ".join(str(name).split()) for name in header.iloc[0]]
+def _frame(rows: Rows) -> pd.DataFrame:
+    names = [" ".join(name.split()) for name in rows.header]
     if not all(names) or len(set(names)) != len(names):
         raise DataError("The first line must name every column, each name once.")
-    frame.columns = pd.Index(names)
-    return frame.fillna("")
+    columns: list[list[str]] = [[] for _ in names]
+    for row in rows:  # no row outlives its turn: a million lists would keep the garbage collector busy
+        for column, cell in zip(columns, row, strict=True):
+            column.append(cell)
+    if not columns[0]:
+        raise DataError("The file has a header line but no rows.")
+    return pd.DataFrame(dict(zip(names, columns, strict=True)), dtype=str)
+
+
+def _remarks(rows: Rows) -> Iterator[str]:
+    if rows.utf16:
+        yield "Read as UTF-16."
+    if rows.windows_1252:
+        yield "Not UTF-8: read as Windows-1252. Check accented letters below."
+    if rows.as_they_stand:
+        yield f"Rows whose quotes do not pair up, each read as it stands, as one line: {rows.as_they_stand}."
 
 
 def guess_columns(table: Table) -> tuple[str, str]:

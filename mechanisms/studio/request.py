@@ -21,6 +21,7 @@ DECLARED_COUNTS = "label counts declared public"
 DECLARED_USERS = "numbers of users of each label declared public"
 DECLARED_SIZES = "upper bounds of label sizes declared public"
 LABEL_SET = "label set"
+FILE_FORMAT = "how the file divides into rows (encoding mark, line ends, separator, quotes)"
 
 
 def declared_counts(by_user: bool) -> str:
@@ -62,7 +63,7 @@ class SynthesisRequest:
     max_record_tokens: int = 64
     max_unit_records: int = 3
     measured: MeasuredSizes | None = None
-    public_inputs: tuple[str, ...] = (LABEL_SET, DECLARED_SIZES)
+    public_inputs: tuple[str, ...] = (LABEL_SET, FILE_FORMAT, DECLARED_SIZES)
 
     def __post_init__(self) -> None:
         if not self.labels or set(self.sizes) != set(self.labels):

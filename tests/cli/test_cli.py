@@ -9,6 +9,7 @@ import pytest
 
 from mechanisms.studio.demo_set import loads
 from mechanisms.studio.examples import EXAMPLES
+from mechanisms.studio.request import FILE_FORMAT
 from tests.cli.command import BANK, check_refusal, run
 
 SMALL = "--labels Cards,Fraud --delta 1e-5 --sizes counted --subsets 6 --tokens 4 --candidates 10"
@@ -23,6 +24,7 @@ def test_from_csv_to_answers(capsys, tmp_path):
     assert [d.label for d in demo_set.demonstrations] == ["Cards", "Fraud"]
     assert demo_set.certificate.private
     assert demo_set.certificate.unit == "record"
+    assert FILE_FORMAT in demo_set.certificate.public_inputs
 
     code, out, _ = run(capsys, f"account --json --from {demos}")
     assert code == 0

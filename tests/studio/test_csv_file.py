@@ -53,9 +53,9 @@ def test_encodings_delimiters_quotes_and_multi_line_cells(tmp_path, delimiter, e
         (b"text,text\na,b\n", "name every column"),
         (b"text,\na,b\n", "name every column"),
         (b"text,label\na,b,c\nd,e\n", "does not fit"),
-        (b'text,label\n"open,b\nc,d\n', "does not fit"),
+        (b'text,label\n"open,b,c\nc,d\n', "Line 2 does not fit"),
         (b"\xff\xfeabc", "not a text file"),
-        (b'"' + b"x" * 200_000, "does not fit"),
+        (b'"' + b"x" * 200_000, "header line do not pair up"),
     ],
 )
 def test_bad_files_get_one_line(tmp_path, raw, message):

@@ -12,7 +12,7 @@ from mechanisms.parameters import parameters
 from mechanisms.records import Dataset, Record
 from mechanisms.sampling import Scheme
 from mechanisms.steps import mechanism_names
-from mechanisms.studio.request import DECLARED_COUNTS
+from mechanisms.studio.request import DECLARED_COUNTS, FILE_FORMAT
 
 DATASET = Dataset("d", ("a", "b"), tuple(Record("t", label) for label in "ab" for _ in range(30)))
 OWN = [parameter.default for _, parameter in described()]
@@ -41,7 +41,7 @@ def test_the_form_becomes_a_request():
     assert request.plan.subsets == 8
     assert request.plan.per_subset == 1
     assert request.sizes == {"a": 30, "b": 30}
-    assert DECLARED_COUNTS in request.public_inputs
+    assert {DECLARED_COUNTS, FILE_FORMAT} <= set(request.public_inputs)
     assert request.template.label == "Topic"
 
 

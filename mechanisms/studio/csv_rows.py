@@ -1,0 +1,210 @@
+"""The rows of a CSV file, each read by itself: none decides how another is decoded, or where the format tells, divided.
+
+What holds for the whole file is read off its start alone: byte-order mark, line end, separator, number of columns.
+Python's csv reader has a process-wide limit of a cell's size, ends lines at carriage returns within cells, and does not
+give back the lines that a stray quote took; so quotes are read here (RFC 4180), and csv is what the tests compare with.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
+
+from mechanisms.errors import DataError
+
+MAX_FURTHER_BYTES = 2**20
+"""A quoted cell goes on for at most so many bytes behind its first line; a quote that is open for longer is stray."""
+
+_DELIMITERS = (b",", b";", b"\t", b"|")
+_BLOCK = 2**20
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_SPREADSHEET = b"PK\x03\x04"
+_ENDS = b"\r\n"
+
+
+class Rows:
+    """The rows below a header, as lists of as many cells as the header has.
+
+    An 8-bit record is UTF-8, or else Windows-1252 with undefined bytes replaced. A record whose quotes do not pair up
+    is its first line as it stands; the lines behind it are records of their own.
+
+    Attributes:
+        header: the header's cells.
+        utf16: the file is UTF-16.
+        windows_1252: records so far, with the header, that are not UTF-8.
+        as_they_stand: records so far whose quotes do not pair up.
+
+    Raises:
+        DataError: binary, empty, a header with unpaired quotes; while iterating, a row longer than the header.
+    """
+
+    def __init__(self, opened: Callable[[], BinaryIO]) -> None:
+        self.windows_1252 = self.as_they_stand = 0
+        with opened() as file:
+            mark = _mark(file)
+        self.utf16 = mark in _UTF16
+        self._lines = _Lines(_physical_lines(opened, mark))
+        first = next((line for line in self._lines if not line.isspace()), None)
+        if first is None:
+            raise DataError("The file is empty: it needs a header line and one row for each record.")
+        self._delimiter = max(_DELIMITERS, key=first.count)
+        cells = _record(first, self._lines, self._delimiter, sys.maxsize)
+        if cells is None:
+            raise DataError("The quotes of the header line do not pair up: mend it and try again.")
+        self._width = len(cells)
+        self.header = self._decoded(cells)
+
+    def __iter__(self) -> Iterator[list[str]]:
+        for line in self._lines:
+            if line.isspace() and self._delimiter not in line:
+                continue
+            cells = _record(line, self._lines, self._delimiter, self._width) if b'"' in line else None
+            if cells is None:
+                cells = self._as_it_stands(line)
+            row = self._decoded(cells)
+            yield row if len(row) == self._width else row + [""] * (self._width - len(row))
+
+    def _as_it_stands(self, line: bytes) -> list[bytes]:
+        cells = line.rstrip(_ENDS).split(self._delimiter)
+        if len(cells) > self._width:
+            raise DataError(
+                f"Line {self._lines.number} does not fit the header: check for unbalanced quotes, or cells with "
+                "unquoted separators."
+            )
+        self.as_they_stand += b'"' in line
+        return cells
+
+    def _decoded(self, cells: list[bytes]) -> list[str]:
+        try:
+            return [cell.decode() for cell in cells]
+        except UnicodeDecodeError:
+            self.windows_1252 += 1
+            return [cell.decode("cp1252", "replace") for cell in cells]
+
+
+class _Lines:
+    """Physical lines with their ends, counted; a record that needs further lines can give them back."""
+
+    def __init__(self, source: Iterator[bytes]) -> None:
+        self.number = 0
+        self._source = source
+        self._waiting: deque[bytes] = deque()
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        line = self._waiting.popleft() if self._waiting else next(self._source)
+        self.number += 1
+        return line
+
+    def give_back(self, lines: list[bytes]) -> None:
+        """Have the lines, which were the last ones taken, come again."""
+        self._waiting.extendleft(reversed(lines))
+        self.number -= len(lines)
+
+
+def _mark(file: BinaryIO) -> bytes:
+    """The byte-order mark that a text file begins with, if any."""
+    start = file.read(4)
+    if start.startswith(_SPREADSHEET):
+        raise DataError("This is a spreadsheet or an archive: export the sheet as CSV (UTF-8) and try again.")
+    mark = next((each for each in (*_UTF16, codecs.BOM_UTF8) if start.startswith(each)), b"")
+    if mark not in _UTF16:
+        file.seek(0)
+        if any(b"\x00" in block for block in iter(lambda: file.read(_BLOCK), b"")):
+            raise DataError("This is not a text file: save the table as CSV (UTF-8) and try again.")
+    return mark
+
+
+def _physical_lines(opened: Callable[[], BinaryIO], mark: bytes) -> Iterator[bytes]:
+    """The lines of a file, with their ends: as UTF-8 where it is UTF-16, and else byte for byte."""
+    utf16 = mark in _UTF16
+    encoding, again = ("utf-16", "utf-8") if utf16 else ("latin-1", "latin-1")
+    end = _line_end(opened, encoding)
+    with opened() as file:
+        file.seek(0 if utf16 else len(mark))
+        if not utf16 and end == "\n":
+            yield from file
+            return
+        number = 0
+        try:
+            with io.TextIOWrapper(file, encoding, newline=end) as text:
+                for line in text:
+                    yield line.encode(again)
+                    number += 1
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"This is not a text file: it stops being UTF-16 after line {number}. Save the table as CSV (UTF-8) "
+                "and try again."
+            ) from error
+
+
+def _line_end(opened: Callable[[], BinaryIO], encoding: str) -> str:
+    """A lone carriage return ends lines only where the header line ends so; elsewhere it belongs to its cell."""
+    with io.TextIOWrapper(opened(), encoding, "replace", newline="") as text:
+        header = next((line for line in text if line.strip()), "")
+    return "\r" if header.endswith("\r") else "\n"
+
+
+def _record(line: bytes, lines: _Lines, delimiter: bytes, most: int) -> list[bytes] | None:
+    """The cells of the record that begins with a line; None, and no further line taken, where that is no record.
+
+    It is none if a closing quote is followed by anything but the separator or the line's end, if a quote stays open, or
+    if there are more than `most` cells. No line is read ahead more than `most` times: a line that leaves a quote open
+    ends, where it is read ahead, the cell that is open, or the reading.
+    """
+    taken: list[bytes] = []
+    cells: list[bytes] = []
+    at = 0
+    while len(cells) < most:
+        if line.startswith(b'"', at):
+            found = _quoted_cell(line, at + 1, lines, taken)
+            if found is None:
+                break
+            cell, line, at = found
+        else:
+            end = line.find(delimiter, at)
+            end = end if end >= 0 else len(line.rstrip(_ENDS))
+            cell, at = line[at:end], end
+        cells.append(cell)
+        if not line.startswith(delimiter, at):
+            if line[at:].strip(_ENDS):
+                break
+            return cells
+        at += 1
+    lines.give_back(taken)
+    return None
+
+
+def _quoted_cell(line: bytes, at: int, lines: _Lines, taken: list[bytes]) -> tuple[bytes, bytes, int] | None:
+    """What follows an opening quote up to the closing one, and the line and place behind that; None if it stays open.
+
+    Lines taken on the way are added to `taken`.
+    """
+    parts: list[bytes] = []
+    room = MAX_FURTHER_BYTES
+    while (end := _closing_quote(line, at)) < 0:
+        parts.append(line[at:])
+        more = next(lines, None)
+        if more is None:
+            return None
+        taken.append(more)
+        room -= len(more)
+        if room < 0:
+            return None
+        line, at = more, 0
+    parts.append(line[at:end])
+    return b"".join(parts).replace(b'""', b'"'), line, end + 1
+
+
+def _closing_quote(line: bytes, at: int) -> int:
+    """The place of the first quote that is not one of a doubled pair; -1 if there is none."""
+    at = line.find(b'"', at)
+    while at >= 0 and line.startswith(b'""', at):
+        at = line.find(b'"', at + 2)
+    return at
