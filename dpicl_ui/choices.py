@@ -2,6 +2,8 @@
 
 Gradio answers a value that is no longer among the choices with an exception that quotes it beside all of them, and logs
 it: labels and column names, before anybody declared them public. Values that a page sends late are left out instead.
+
+(Gradio writes a stub beside every module that defines a component: `*.pyi` is in .gitignore.)
 """
 
 from __future__ import annotations
