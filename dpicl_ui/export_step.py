@@ -15,7 +15,8 @@ from dpicl_ui.sessions import Sessions
 from dpicl_ui.steps import step_panel
 from dpicl_ui.tree import el, notice, panel
 from mechanisms.errors import UsageError
-from mechanisms.studio.demo_set import FORMAT
+from mechanisms.studio.demo_set import FORMAT, to_text
+from mechanisms.studio.signature import signed
 
 FILE_NAME = "demonstrations.dpicl.json"
 
@@ -71,7 +72,7 @@ class ExportStep:
         if session.made is None:
             raise UsageError("There is nothing to export yet: write demonstrations in step 3.")
         session.downloads += 1
-        document = {"ticket": session.downloads, "name": FILE_NAME, "text": session.made.dumps()}
+        document = {"ticket": session.downloads, "name": FILE_NAME, "text": to_text(signed(session.made))}
         return {
             self.sink: document,
             self.notice: notice("Saved by your browser. Nothing is left on the server.", "good"),

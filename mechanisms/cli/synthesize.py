@@ -18,9 +18,10 @@ from mechanisms.records import Dataset, PromptTemplate, default_template
 from mechanisms.studio.content import content_digest
 from mechanisms.studio.counts import measure_sizes
 from mechanisms.studio.csv_file import Mapping, read_table, to_dataset
-from mechanisms.studio.demo_set import DemoSet
+from mechanisms.studio.demo_set import DemoSet, to_text
 from mechanisms.studio.events import DemoCompleted, DemoStarted, RunCompleted, RunStarted
 from mechanisms.studio.request import DECLARED_COUNTS, DECLARED_SIZES, LABEL_SET, SynthesisRequest
+from mechanisms.studio.signature import signed
 from mechanisms.studio.synthesize import synthesize
 
 
@@ -79,10 +80,11 @@ def _synthesize(options: argparse.Namespace) -> None:
         claimed = request.claim()
         progress(f"epsilon {claimed.epsilon:.4g} (check {claimed.check:.4g}) at delta {claimed.delta:g}")
         demo_set = _run(dataset, request, ledger, randomness, model)
+    document = signed(demo_set)
     if options.out:
-        write(options.out, demo_set.dumps())
+        write(options.out, to_text(document))
     if options.json or not options.out:
-        show(options, demo_set.to_json())
+        show(options, document)
 
 
 def _request(options: argparse.Namespace, dataset: Dataset) -> SynthesisRequest:

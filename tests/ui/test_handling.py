@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from dpicl_ui.evaluation_step import spread, verified
+from dpicl_ui.evaluation_step import origin, spread, verified
+from dpicl_ui.export_step import ExportStep
 from dpicl_ui.guard import guarded
 from dpicl_ui.sessions import Session
 from dpicl_ui.steps import steps_value
@@ -17,7 +19,8 @@ from dpicl_ui.tree import text_of
 from dpicl_ui.uploads import taken
 from mechanisms.errors import DataError
 from mechanisms.records import Demonstration, Record
-from mechanisms.studio.demo_set import recompute
+from mechanisms.studio.demo_set import loads, to_text
+from mechanisms.studio.signature import Signature, check_signature, signed
 from tests.ui.recording import demo_set
 
 SECRET = "the patient is Canary Q. Person"
@@ -112,11 +115,39 @@ def test_test_rows_are_spread_over_a_sorted_file():
     assert len(spread(rows, 500)) == 100
 
 
-@pytest.mark.parametrize(("share", "kind"), [(1.0, "good"), (0.1, "bad")])
+@pytest.mark.parametrize(("share", "kind"), [(1.0, "good"), (0.999, "bad")])
 def test_a_loaded_set_is_accounted_anew(share, kind):
     made = demo_set(Demonstration("a", "News"))
-    true = recompute(made)
+    true = made.certificate.claim
     certificate = replace(made.certificate, claim=replace(true, epsilon=true.epsilon * share))
     line, shown = verified(replace(made, certificate=certificate))
     assert shown == kind
     assert "\n" not in line
+    assert ("privacy/epsilon" in line) == (kind == "bad")
+
+
+def test_a_set_that_does_not_fit_its_parameters_is_not_called_private_or_not():
+    made = demo_set(Demonstration("a", "News"))
+    certificate = replace(made.certificate, private=False, reason="a test", parameters={})
+    line, shown = verified(replace(made, certificate=certificate))
+    assert shown == "bad"
+    assert "privacy/parameters" in line
+
+
+def test_a_loaded_file_says_where_it_was_written(tmp_path: Path, monkeypatch):
+    made = demo_set(Demonstration("a", "News"))
+    text = to_text(signed(made))
+    assert origin(text) == ("Written by this installation and unchanged.", "good")
+    assert origin(text.replace("Classify.", "Classify!")) == ("Changed since this installation wrote it.", "bad")
+    assert origin(made.dumps()) == ("Without a signature.", "info")
+    monkeypatch.setenv("DPICL_HOME", str(tmp_path / "elsewhere"))
+    assert origin(text)[0].startswith("Written elsewhere")
+
+
+def test_the_download_is_signed():
+    session = Session(made=demo_set(Demonstration("a", "News")))
+    step: Any = ExportStep.__new__(ExportStep)  # a handler alone: no page is built
+    step._sessions, step.sink, step.notice = SimpleNamespace(of=lambda request: session), "sink", "notice"
+    saved = step._save(None)["sink"]["text"]
+    assert check_signature(saved) is Signature.VALID
+    assert loads(saved) == session.made
