@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpicl_ui.privacy_cards import fact
 from dpicl_ui.tree import Tree, el, notice
-from mechanisms.records import RECORD, PromptTemplate, unit_in_words
+from mechanisms.records import PromptTemplate, unit_in_words
 from mechanisms.steps import mechanism_class, mechanism_names
 from mechanisms.studio.demo_set import DemoSet
 from mechanisms.studio.preview import guarantee
@@ -20,7 +20,7 @@ def certificate(demo_set: DemoSet) -> list[Tree]:
     private = [] if held.private else notice(f"Not private: {held.reason}.", "bad")
     return [
         *private,
-        el("p.guarantee", guarantee(claim, held.unit != RECORD)),
+        el("p.guarantee", guarantee(claim, held.by_user)),
         el(
             "dl.facts.two",
             fact("Epsilon", f"{claim.epsilon:.4g}", f"claimed by {claim.accountant}"),

@@ -19,19 +19,27 @@ from dpicl_ui.sessions import Session, Sessions
 from dpicl_ui.steps import step_panel, steps_value
 from dpicl_ui.tree import el, notice, panel
 from dpicl_ui.uploads import taken
-from mechanisms.accounting import Claim, fingerprint
+from mechanisms.accounting import fingerprint
 from mechanisms.errors import DataError, UsageError
 from mechanisms.records import Demonstration, Record
 from mechanisms.studio.classify import Classifier, Prediction
 from mechanisms.studio.csv_file import Mapping, guess_columns, read_table, to_records
-from mechanisms.studio.demo_set import DemoSet, loads, recompute
+from mechanisms.studio.demo_set import DemoSet, loads
 from mechanisms.studio.evaluate import PRIVATE as OWN
 from mechanisms.studio.evaluate import PUBLIC_ONLY, ZERO_SHOT, Progress, Scorecard, evaluate
 from mechanisms.studio.marks import mark_scored, owners_of
 from mechanisms.studio.public_demonstrations import public_demonstrations
+from mechanisms.studio.signature import Signature, check_signature
+from mechanisms.studio.verification import verify
 
 _MODEL: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
 _LARGEST_DEMO_SET = 16 * 2**20
+_SIGNATURES = {
+    Signature.VALID: ("Written by this installation and unchanged.", "good"),
+    Signature.CHANGED: ("Changed since this installation wrote it.", "bad"),
+    Signature.FOREIGN: ("Written elsewhere: its signature cannot be checked here.", "info"),
+    Signature.ABSENT: ("Without a signature.", "info"),
+}
 
 
 _SHARED = (
@@ -161,11 +169,11 @@ class EvaluationStep:
             text = _text(path)
         yield {self.load: None, self.load_notice: [el("p.spinner", "Accounting its claim anew …", role="status")]}
         demo_set = loads(text)
-        message, kind = verified(demo_set)
+        said = [*notice(*verified(demo_set)), *notice(*origin(text))]
         session = self._sessions.of(request)
         session.loaded, session.scorecards = demo_set, []
         yield {
-            self.load_notice: notice(message, kind),
+            self.load_notice: said,
             self.subject: subject(demo_set, loaded=True),
             self.answer: [],
             self.scores: [],
@@ -292,21 +300,20 @@ def spread(rows: list[Record], limit: int) -> list[Record]:
 
 
 def verified(demo_set: DemoSet) -> tuple[str, str]:
-    """What to say of a loaded set: whether its event, accounted anew, supports its claim."""
-    certificate = demo_set.certificate
+    """What to say of a loaded set: whether its certificate, built anew from its parameters, fits."""
+    certificate, found = demo_set.certificate, verify(demo_set)
+    if found.problems:
+        return f"Loaded, but its certificate is wrong: {found.problems[0]}", "bad"
     if not certificate.private:
         return f"Loaded. This set is not private: {certificate.reason or 'it says so itself'}.", "warn"
-    claimed: Claim = certificate.claim
-    anew = recompute(demo_set)
-    if anew.epsilon > claimed.epsilon * 1.01 + 1e-6:
-        return (
-            f"Loaded, but its claim of epsilon {claimed.epsilon:.3g} is wrong: its event costs {anew.epsilon:.3g}.",
-            "bad",
-        )
-    return (
-        f"Loaded. Its claim was accounted anew and holds: epsilon {anew.epsilon:.3g} at delta {claimed.delta:g}.",
-        "good",
-    )
+    claim = certificate.claim
+    holds = f"Loaded. Its claim was accounted anew and holds: epsilon {claim.epsilon:.3g} at delta {claim.delta:g}."
+    return f"{holds} {found.remark or ''}".strip(), "good"
+
+
+def origin(text: str) -> tuple[str, str]:
+    """What to say of a loaded file's signature."""
+    return _SIGNATURES[check_signature(text)]
 
 
 def _text(path: Path) -> str:

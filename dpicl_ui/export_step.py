@@ -17,7 +17,8 @@ from dpicl_ui.steps import step_panel
 from dpicl_ui.tree import el, notice, panel
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import UsageError
-from mechanisms.studio.demo_set import FORMAT, DemoSet
+from mechanisms.studio.demo_set import FORMAT, DemoSet, to_text
+from mechanisms.studio.signature import signed
 
 FILE_NAME = "demonstrations.dpicl.json"
 
@@ -80,7 +81,7 @@ class ExportStep:
         if made is None:
             raise UsageError("There is nothing to export yet: write demonstrations in step 3.")
         session.downloads += 1
-        document = {"ticket": session.downloads, "name": FILE_NAME, "text": made.dumps()}
+        document = {"ticket": session.downloads, "name": FILE_NAME, "text": to_text(signed(made))}
         return {
             self.sink: document,
             self.certificate: certificate(made),

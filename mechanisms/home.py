@@ -1,4 +1,4 @@
-"""The user's data folder: the ledger and the key of its digests live here, readable by the user alone."""
+"""The user's data folder: the ledger and the key of digests and signatures live here, readable by the user alone."""
 
 from __future__ import annotations
 
@@ -51,6 +51,11 @@ def secret_key() -> bytes:
     if len(key) != _KEY_BYTES:
         raise StudioError(f"The key file '{path}' is damaged: restore it, or start with an empty data folder.")
     return key
+
+
+def derived_key(purpose: str) -> bytes:
+    """A 32-byte key for one purpose, from the installation's: what becomes known of it tells nothing of the others."""
+    return hmac.digest(secret_key(), purpose.encode(), "sha256")
 
 
 def _create(path: Path, content: bytes) -> None:

@@ -1,7 +1,7 @@
 """Privacy events: small frozen values that an accountant needs nothing else for.
 
 Every noise scale is relative to the sensitivity (a noise multiplier), so that an event can be read without knowing
-the mechanism that made it. `to_json` and `from_json` follow the `dpicl-demos/1` format.
+the mechanism that made it. `to_json` and `from_json` follow the `dpicl-demos` format.
 """
 
 from __future__ import annotations
@@ -169,4 +169,4 @@ def from_json(document: Any) -> Composed:
         lists = tuple((str(k), tuple(_parse(e) for e in v)) for k, v in document["lists"].items())
         return Composed(str(document["per"]), lists)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UsageError("The privacy event is not complete: see the schema of dpicl-demos/1.") from error
+        raise UsageError("The privacy event is not complete: see the schema of dpicl-demos.") from error

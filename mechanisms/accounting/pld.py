@@ -13,9 +13,12 @@ from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution,
 
 from mechanisms.accounting.normal_form import NormalForm, Primitive, SampledGaussian, SampledPure
 from mechanisms.accounting.randomised_response import Direction, DiscretePair, dominating_pair
+from mechanisms.errors import AccountingError
 
 NAME = "pld"
 _INTERVAL = 1e-4
+_MOST_POINTS = 4e6
+"""Between the least and the largest loss of one primitive: losses of hundreds, which no claim comes near."""
 
 
 def supports(primitive: Primitive) -> bool:
@@ -41,6 +44,8 @@ def _pure(primitive: SampledPure, interval: float) -> PrivacyLossDistribution:
 def _connect_dots(pair: DiscretePair, interval: float) -> PLDPmf:
     # Delta is linear in e^epsilon between two losses, so that the grid points beside each loss carry all of it.
     scaled = pair.losses / interval
+    if np.ptp(scaled) > _MOST_POINTS:
+        raise AccountingError("The noise is too small for an accountant to bound epsilon: lower a step's epsilon.")
     grid = np.unique(np.concatenate([np.floor(scaled), np.ceil(scaled)]).astype(np.int64))
     return create_pmf_pessimistic_connect_dots(
         interval, grid, pair.hockey_stick(np.asarray(grid * interval, dtype=np.float64))

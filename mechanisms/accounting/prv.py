@@ -31,8 +31,13 @@ NAME = "prv"
 _COARSE, _FINEST = 0.1, 1e-4
 _HOPELESS = 300.0
 """No numerical accountant is asked where even Renyi's bound on epsilon is above this."""
+_MOST_POINTS, _GRIDS = 1e7, 5
+"""Points of a grid (a gigabyte), and so many such grids (a minute): more than any run needs."""
+_LEAST_DELTA = 1e-300
+"""Parts of a smaller one are below the smallest number."""
 _ORDERS = (1.1, 1.5, 2.0, 4.0, 8.0, 16.0)
 _TOO_LITTLE_NOISE = "The noise is too small for an accountant to bound epsilon: raise the noise or lower the rate."
+_BEYOND = "This is beyond the numerical accountants: lower the number of releases, or raise delta."
 
 
 class _Discrete(PrivacyRandomVariable):
@@ -72,6 +77,9 @@ class _Accountant(PRVAccountant):
         self.prvs, self.max_self_compositions = prvs, counts
         size = compute_safe_domain_size(prvs, counts, eps_error=eps_error, delta_error=delta_error)
         mesh = eps_error / np.sqrt(sum(counts) / 2 * np.log(12 / delta_error))
+        points = 2 * size / mesh
+        if not max(points, points * len(prvs) / _GRIDS) <= _MOST_POINTS:
+            raise AccountingError(_BEYOND)
         domain = Domain.create_aligned(-size, size, mesh)
         truncated = [_Truncated(prv, domain.t_min(), domain.t_max()) for prv in prvs]
         self.composer = Heterogeneous([CellCentred().discretise(each, domain) for each in truncated])
@@ -127,8 +135,11 @@ def epsilon(form: NormalForm, delta: float) -> Bounds:
     """Bounds on epsilon at `delta`, at most min(.005, epsilon / 100) wide to either side (1e-4 under epsilon .01).
 
     Raises:
-        AccountingError: the noise is too small for a numerical answer (epsilon in the hundreds).
+        AccountingError: the noise is too small for a numerical answer (epsilon in the hundreds), or there
+            are too many releases.
     """
+    if delta < _LEAST_DELTA:
+        raise AccountingError(_BEYOND)
     if min(rdp.to_epsilon(rdp.renyi(form, order), order, delta) for order in _ORDERS) > _HOPELESS:
         raise AccountingError(_TOO_LITTLE_NOISE)
     error = _COARSE

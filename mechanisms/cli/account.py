@@ -1,4 +1,8 @@
-"""`calibrate` and `account`: noise for a target, and the cost of given noise."""
+"""`calibrate` and `account`: noise for a target, and the cost of given noise.
+
+`account --from FILE` checks a demo set's certificate. It exits with 0 where everything that the certificate states
+fits, and with 3, after it has printed what does not, where anything does not.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +19,14 @@ from mechanisms.cli.plan_options import (
     mechanism,
     sampling_plan,
 )
-from mechanisms.errors import UsageError
+from mechanisms.errors import AccountingError, UsageError
 from mechanisms.parameters import parameters
 from mechanisms.privacy_events import Composed
 from mechanisms.sampling import Adjacency, SamplingPlan
 from mechanisms.steps import TokenMechanism
-from mechanisms.studio.demo_set import loads, recompute
+from mechanisms.studio.demo_set import finite, loads
+from mechanisms.studio.signature import check_signature
+from mechanisms.studio.verification import verify
 
 
 def add_commands(commands: Any) -> None:
@@ -28,7 +34,7 @@ def add_commands(commands: Any) -> None:
     calibrate = commands.add_parser("calibrate", help="noise for a privacy target")
     calibrate.add_argument("--epsilon", type=float, required=True)
     account = commands.add_parser("account", help="epsilon of given noise, or of a demo set")
-    account.add_argument("--from", dest="source", metavar="FILE", help="recompute a demo set's claim")
+    account.add_argument("--from", dest="source", metavar="FILE", help="check a demo set's certificate")
     for parser, run in ((calibrate, _calibrate), (account, _account)):
         add_plan_options(parser, delta_required=parser is calibrate)  # a demo set carries its own delta
         add_rate_options(parser)
@@ -47,7 +53,7 @@ def _calibrate(options: argparse.Namespace) -> None:
 
 def _account(options: argparse.Namespace) -> None:
     if options.source:
-        _recompute(options)
+        _check(options)
         return
     if options.delta is None:
         raise UsageError("Give --delta, or a demo set with --from FILE.")
@@ -58,21 +64,26 @@ def _account(options: argparse.Namespace) -> None:
     show(options, _result(given, plan, event, claim(event, PrivacyTarget(1.0, options.delta).delta)))
 
 
-def _recompute(options: argparse.Namespace) -> None:
-    demo_set = loads(read(options.source))
-    stated = demo_set.certificate.claim
-    found = recompute(demo_set)
+def _check(options: argparse.Namespace) -> None:
+    text = read(options.source)
+    demo_set = loads(text)
+    certificate, found = demo_set.certificate, verify(demo_set)
     document = {
-        "epsilon": found.epsilon,
-        "epsilon_check": found.check,
-        "delta": found.delta,
-        "stated_epsilon": stated.epsilon,
-        "agrees": found.epsilon <= stated.epsilon * 1.02,
-        "private": demo_set.certificate.private,
+        "epsilon": found.claim and finite(found.claim.epsilon),
+        "epsilon_check": found.claim and finite(found.claim.check),
+        "delta": certificate.claim.delta,
+        "stated_epsilon": finite(certificate.claim.epsilon),
+        "agrees": not found.problems,
+        "problems": list(found.problems),
+        **({"remark": found.remark} if found.remark else {}),
+        "signature": check_signature(text).value,
+        "private": certificate.private,
         "adjacency": Adjacency.ADD_OR_REMOVE.value,
-        "event": demo_set.certificate.event.to_json(),
+        "event": certificate.event.to_json(),
     }
     show(options, document)
+    if found.problems:
+        raise AccountingError(f"The certificate is refused. {found.problems[0]}")
 
 
 def _result(used: TokenMechanism, plan: SamplingPlan, event: Composed, claimed: Claim) -> dict[str, Any]:

@@ -17,9 +17,10 @@ from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset, PromptTemplate, default_template
 from mechanisms.studio.counts import measure_sizes
 from mechanisms.studio.csv_file import Mapping, read_table, to_dataset
-from mechanisms.studio.demo_set import DemoSet
+from mechanisms.studio.demo_set import DemoSet, to_text
 from mechanisms.studio.events import DemoCompleted, DemoStarted, RunCompleted, RunStarted
 from mechanisms.studio.request import DECLARED_SIZES, FILE_FORMAT, LABEL_SET, SynthesisRequest, declared_counts
+from mechanisms.studio.signature import signed
 from mechanisms.studio.synthesize import synthesize
 
 
@@ -79,10 +80,11 @@ def _synthesize(options: argparse.Namespace) -> None:
         demo_set = _run(dataset, request, ledger, randomness, model)
     if request.mechanism.uses_private_rows:  # what was shown while it ran counts too
         demo_set = demo_set.with_marks(ledger.rows.marks(fingerprint(dataset)))
+    document = signed(demo_set)
     if options.out:
-        write(options.out, demo_set.dumps())
+        write(options.out, to_text(document))
     if options.json or not options.out:
-        show(options, demo_set.to_json())
+        show(options, document)
 
 
 def _request(options: argparse.Namespace, dataset: Dataset) -> SynthesisRequest:

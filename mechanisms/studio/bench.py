@@ -21,7 +21,7 @@ from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class
 from mechanisms.studio.events import TokenReleased
 from mechanisms.studio.lockstep import write_together
-from mechanisms.studio.request import SynthesisRequest
+from mechanisms.studio.request import NO_FILE, SynthesisRequest
 from mechanisms.studio.stopwatch import TimedModel
 from mechanisms.studio.writer import DemonstrationWriter
 
@@ -180,7 +180,7 @@ def _request(
         mechanism=_mechanism("gaussian"),
         target=PrivacyTarget(4.0, 1e-5),
         sizes={_LABEL: units},
-        content="",
+        content=NO_FILE,
     )
     if scheme is Scheme.PER_TOKEN:
         return request

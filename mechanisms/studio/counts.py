@@ -34,6 +34,11 @@ class MeasuredSizes:
     failure: float
     content: str
 
+    @property
+    def cost(self) -> dict[str, float]:
+        """What a certificate says of the measurement, beside the sizes."""
+        return {"epsilon": self.epsilon, "failure": self.failure}
+
 
 def measure_sizes(
     dataset: Dataset, epsilon: float, delta: float, ledger: PrivacyLedger, randomness: Randomness | None = None

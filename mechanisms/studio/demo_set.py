@@ -1,4 +1,4 @@
-"""The demo set: synthetic demonstrations with their privacy certificate, format `dpicl-demos/1`."""
+"""The demo set: synthetic demonstrations with their privacy certificate, format `dpicl-demos/2`; version 1 is read."""
 
 from __future__ import annotations
 
@@ -13,19 +13,25 @@ from typing import Any
 import jsonschema
 
 from mechanisms import __version__
-from mechanisms.accounting import Claim, claim
+from mechanisms.accounting import Claim
 from mechanisms.errors import UsageError
-from mechanisms.privacy_events import Composed, Pure, from_json
+from mechanisms.privacy_events import Composed, from_json
 from mechanisms.records import Demonstration, PromptTemplate
 from mechanisms.studio.marks import CLEAN_VALUES
 
-FORMAT = "dpicl-demos/1"
+VERSION = 2
+"""Of the format: what is written from now on."""
+FORMAT = f"dpicl-demos/{VERSION}"
 MEASURED_SIZES = "label sizes measured with noise"
-SCHEMA = Path(__file__).parents[2] / "assets" / "dpicl-demos-1.schema.json"
+_READABLE = {f"dpicl-demos/{version}": version for version in (1, VERSION)}
+_LARGEST_NUMBER = 2**53
+"""Whole numbers beyond it are not the same to every reader of JSON (RFC 8259)."""
+
+Json = dict[str, Any]
 
 
-def _finite(epsilon: float) -> float | None:
-    # JSON has no infinity: null stands for it, where nothing is promised.
+def finite(epsilon: float) -> float | None:
+    """Epsilon as JSON has it: null stands for infinity, where nothing is promised."""
     return epsilon if math.isfinite(epsilon) else None
 
 
@@ -54,12 +60,17 @@ class Certificate:
     shown: tuple[str, ...] = ()
     spent_before: tuple[float, float] = (0.0, 0.0)
 
-    def to_json(self) -> dict[str, Any]:
+    @property
+    def by_user(self) -> bool:
+        """The unit is all records of a user: "user:COLUMN", or "user" in version 1."""
+        return self.unit != "record"
+
+    def to_json(self) -> Json:
         """The `privacy` object of the format."""
         return {
             "private": self.private,
             **({"reason": self.reason} if self.reason else {}),
-            "epsilon": _finite(self.claim.epsilon),
+            "epsilon": finite(self.claim.epsilon),
             "delta": self.claim.delta,
             "unit": self.unit,
             "adjacency": "add-or-remove",
@@ -69,8 +80,8 @@ class Certificate:
             "parameters": self.parameters,
             "event": self.event.to_json(),
             "accountants": {
-                "claimed": {"name": self.claim.accountant, "epsilon": _finite(self.claim.epsilon)},
-                "check": {"name": self.claim.check_accountant, "epsilon": _finite(self.claim.check)},
+                "claimed": {"name": self.claim.accountant, "epsilon": finite(self.claim.epsilon)},
+                "check": {"name": self.claim.check_accountant, "epsilon": finite(self.claim.check)},
             },
             "public_inputs": list(self.public_inputs),
             "curator_diagnostics_shown": bool(self.shown),
@@ -81,7 +92,10 @@ class Certificate:
 
 @dataclass(frozen=True)
 class DemoSet:
-    """Demonstrations, the task they are for, and their certificate; no private text, length, index or seed."""
+    """Demonstrations, the task they are for, and their certificate; no private text, length, index or seed.
+
+    `version` is that of the file it was read from: a set is never written in a version whose fields it lacks.
+    """
 
     demonstrations: tuple[Demonstration, ...]
     labels: tuple[str, ...]
@@ -90,6 +104,7 @@ class DemoSet:
     model_id: str
     model_sha256: str
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    version: int = VERSION
 
     def with_demonstrations(self, demonstrations: tuple[Demonstration, ...]) -> DemoSet:
         """The same set with other demonstrations, in the order of the labels."""
@@ -101,10 +116,10 @@ class DemoSet:
         shown = tuple(sorted({*self.certificate.shown, *marks}))
         return replace(self, certificate=replace(self.certificate, shown=shown))
 
-    def to_json(self) -> dict[str, Any]:
-        """The whole document."""
+    def to_json(self) -> Json:
+        """The whole document, without a signature."""
         return {
-            "format": FORMAT,
+            "format": f"dpicl-demos/{self.version}",
             "demonstrations": [{"text": d.text, "label": d.label} for d in self.demonstrations],
             "task": {
                 "labels": list(self.labels),
@@ -118,33 +133,73 @@ class DemoSet:
         }
 
     def dumps(self) -> str:
-        """The document as text."""
-        return json.dumps(self.to_json(), indent=2, ensure_ascii=False) + "\n"
+        """The document as text, without a signature."""
+        return to_text(self.to_json())
+
+
+def to_text(document: Json) -> str:
+    """A document as the text of a file."""
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 @functools.cache
-def _validator() -> jsonschema.Draft202012Validator:
-    return jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
+def schema(version: int) -> Json:
+    """The JSON Schema of a version of the format."""
+    path = Path(__file__).parents[2] / "assets" / f"dpicl-demos-{version}.schema.json"
+    read: Json = json.loads(path.read_text(encoding="utf-8"))
+    return read
 
 
-def loads(text: str) -> DemoSet:
-    """Read a demo set.
+def _whole_number(digits: str) -> int:
+    number = int(digits)
+    if abs(number) > _LARGEST_NUMBER:
+        raise ValueError("a number that no field can hold")
+    return number
+
+
+def _without_repetitions(pairs: list[tuple[str, Any]]) -> Json:
+    # A person may read the first of two fields of one name, a program the last.
+    read = dict(pairs)
+    if len(read) < len(pairs):
+        raise ValueError("a field stands twice")
+    return read
+
+
+def read_json(text: str) -> Any:
+    """What a JSON text says, where it says the same to every reader.
 
     Raises:
-        UsageError: not JSON, or not a `dpicl-demos/1` document; the message names the first place that is wrong.
+        UsageError: not JSON, nested too deeply, or with repeated fields, boundless numbers or lone surrogates.
     """
     try:
-        document = json.loads(text)
-        json.dumps(document, ensure_ascii=False).encode()  # lone surrogates could be shown nowhere
-        problem = jsonschema.exceptions.best_match(_validator().iter_errors(document))
+        document = json.loads(text, parse_int=_whole_number, object_pairs_hook=_without_repetitions)
+        json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError) as error:
-        raise UsageError("This is not a demo set: the file is not JSON, or is nested too deeply.") from error
+        raise UsageError("This is not a demo set: the file is not JSON, or repeats a field, or is too deep.") from error
+    return document
+
+
+def _checked(text: str) -> tuple[Json, int]:
+    """The document and the version whose schema it fits."""
+    document = read_json(text)
+    stated = document.get("format") if isinstance(document, dict) else None
+    version = _READABLE.get(stated, VERSION) if isinstance(stated, str) else VERSION
+    try:
+        validator = jsonschema.Draft202012Validator(schema(version))
+        problem = jsonschema.exceptions.best_match(validator.iter_errors(document))
+    except RecursionError as error:
+        raise UsageError("This is not a demo set: the file is nested too deeply.") from error
     if problem is not None:
         where = "/".join(str(part) for part in problem.absolute_path) or "the top level"
-        raise UsageError(f"This is not a {FORMAT} demo set: {problem.validator} fails at {where}.")
-    privacy, task = document["privacy"], document["task"]
+        raise UsageError(f"This is not a dpicl-demos/{version} demo set: {problem.validator} fails at {where}.")
+    return document, version
+
+
+def _certificate(privacy: Json) -> Certificate:
     accountants = privacy["accountants"]
-    certificate = Certificate(
+    if accountants["claimed"]["epsilon"] != privacy["epsilon"]:
+        raise UsageError("This is not a demo set: privacy/accountants/claimed/epsilon is not privacy/epsilon.")
+    return Certificate(
         private=privacy["private"],
         reason=privacy.get("reason"),
         claim=Claim(
@@ -164,34 +219,23 @@ def loads(text: str) -> DemoSet:
         shown=tuple(privacy.get("shown", [CLEAN_VALUES] if privacy["curator_diagnostics_shown"] else [])),
         spent_before=(privacy["spent_before"]["epsilon"], privacy["spent_before"]["delta"]),
     )
+
+
+def loads(text: str) -> DemoSet:
+    """Read a demo set of any version.
+
+    Raises:
+        UsageError: not JSON, or not such a document; the message names the first place that is wrong.
+    """
+    document, version = _checked(text)
+    task = document["task"]
     return DemoSet(
         demonstrations=tuple(Demonstration(d["text"], d["label"]) for d in document["demonstrations"]),
         labels=tuple(task["labels"]),
         template=PromptTemplate(task["instruction"], task["template"]["text"], task["template"]["label"]),
-        certificate=certificate,
+        certificate=_certificate(document["privacy"]),
         model_id=document["model"]["id"],
         model_sha256=document["model"]["sha256"],
         created=document["created"],
+        version=version,
     )
-
-
-def recompute(demo_set: DemoSet) -> Claim:
-    """Account a demo set's event anew: what its `epsilon` should say.
-
-    Sizes that were measured come first and fix the rest, so that their pure event is added, not composed with it.
-
-    Raises:
-        UsageError: sizes are said to be measured, and the event does not show it.
-        AccountingError: the event cannot be bounded.
-    """
-    certificate = demo_set.certificate
-    if MEASURED_SIZES not in certificate.public_inputs:
-        return claim(certificate.event, certificate.claim.delta)
-    first = [events[0] if events else None for _, events in certificate.event]
-    counted = [event.epsilon for event in first if isinstance(event, Pure) and event.count == 1]
-    if len(counted) < len(first):
-        raise UsageError("The demo set says that sizes were measured, but a list does not begin with that event.")
-    counting = max(counted)
-    lists = ((name, events[1:]) for name, events in certificate.event)
-    written = claim(Composed(certificate.event.per, tuple(lists)), certificate.claim.delta)
-    return replace(written, epsilon=written.epsilon + counting, check=written.check + counting)

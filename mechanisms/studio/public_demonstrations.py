@@ -12,7 +12,7 @@ from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
 from mechanisms.studio.demo_set import DemoSet
 from mechanisms.studio.lockstep import groups, write_together
-from mechanisms.studio.request import SynthesisRequest
+from mechanisms.studio.request import NO_FILE, SynthesisRequest
 from mechanisms.studio.writer import DemonstrationWriter
 
 
@@ -27,7 +27,7 @@ def public_demonstrations(demo_set: DemoSet, model: LanguageModel) -> tuple[Demo
         mechanism=mechanism_class("public")(),
         target=PrivacyTarget(1.0, 1e-5),
         sizes=dict.fromkeys(demo_set.labels, 1),
-        content="",
+        content=NO_FILE,
     )
     writers = [
         DemonstrationWriter((), request, model, SecureRandomness(), label, number)

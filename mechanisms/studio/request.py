@@ -21,6 +21,8 @@ DECLARED_COUNTS = "label counts declared public"
 DECLARED_USERS = "numbers of users of each label declared public"
 DECLARED_SIZES = "upper bounds of label sizes declared public"
 LABEL_SET = "label set"
+NO_FILE = ""
+"""The content of a request that no file is read for: public text, a measurement of speed, a check of a certificate."""
 FILE_FORMAT = "how the file divides into rows (encoding mark, line ends, separator, quotes)"
 
 
@@ -113,13 +115,21 @@ class SynthesisRequest:
         return claim(self.event, self.target.delta)
 
     def claim(self) -> Claim:
-        """What the demonstrations cost at the target's delta.
+        """What the demonstrations cost at the target's delta."""
+        return self.claim_of(self.certified_event())
 
-        With measured sizes the run was chosen in view of them, so their epsilon is added (basic composition).
+    def claim_of(self, certified: Composed) -> Claim:
+        """What a certified event of this run costs at the target's delta.
+
+        With measured sizes the run was chosen in view of them, so their epsilon, which is the first event of every
+        list, is added to the cost of the others (basic composition).
         """
-        released = self.release_claim()
+        if self.mechanism.not_private:
+            return self.release_claim()
         if self.measured is None:
-            return released
+            return claim(certified, self.target.delta)
+        written = Composed(certified.per, tuple((name, events[1:]) for name, events in certified))
+        released = claim(written, self.target.delta)
         epsilon, check = released.epsilon + self.measured.epsilon, released.check + self.measured.epsilon
         return replace(released, epsilon=epsilon, check=check)
 
@@ -168,7 +178,7 @@ class SynthesisRequest:
         return name, events + (failures if first else ())
 
     def parameters(self) -> dict[str, Any]:
-        """The certificate's parameters: mechanism, sampling and candidates."""
+        """The certificate's parameters: mechanism, sampling, sizes and candidates."""
         described = ((used, each) for used in (self.mechanism, self.transform) for each in parameters(used))
         own = {each.flag.replace("-", "_"): getattr(used, each.name) for used, each in described}
         rates = {label: self.plan.rate(self.sizes[label]) for label in self.labels}
@@ -181,6 +191,8 @@ class SynthesisRequest:
             "per_subset": self.plan.per_subset,
             "rate": max(rates.values()),
             "rates": rates,
+            "sizes": {label: self.sizes[label] for label in self.labels},
+            **({"measured": self.measured.cost} if self.measured else {}),
             "tokens": self.plan.tokens,
             "shots_per_label": self.plan.shots,
             "candidates": self.candidates,

@@ -9,11 +9,11 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from mechanisms.accounting import claim
+from mechanisms.accounting import claim, pld
 from mechanisms.accounting.normal_form import normal_form
 from mechanisms.accounting.rdp import renyi, to_epsilon
 from mechanisms.errors import AccountingError
-from mechanisms.privacy_events import Approximate, Composed, Gaussian, Poisson, Repeat, from_json
+from mechanisms.privacy_events import Approximate, Composed, Gaussian, Poisson, Pure, Repeat, from_json
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps.gaussian import GaussianMechanism
 
@@ -84,6 +84,14 @@ def test_lists_compose_apart_and_the_maximum_is_last():
 def test_too_little_noise_is_refused_not_guessed():
     with pytest.raises(AccountingError, match="noise"):
         claim(one(Repeat(1000, Gaussian(0.01))), 1e-5)
+    with pytest.raises(AccountingError, match="noise"):
+        pld.epsilon(normal_form([Poisson(0.5, Pure(0.01, 10**5))]), 1e-5)
+
+
+@pytest.mark.parametrize(("releases", "delta"), [(10**7, 1e-5), (1, 1e-301)])
+def test_what_no_accountant_can_hold_in_memory_or_in_a_number_is_refused(releases, delta):
+    with pytest.raises(AccountingError, match="beyond"):
+        claim(one(Repeat(releases, Poisson(0.01, Gaussian(1000.0)))), delta)
 
 
 def test_events_survive_json():

@@ -27,8 +27,18 @@ def test_from_csv_to_answers(capsys, tmp_path):
     assert FILE_FORMAT in demo_set.certificate.public_inputs
 
     code, out, _ = run(capsys, f"account --json --from {demos}")
+    found = json.loads(out)
     assert code == 0
-    assert json.loads(out)["epsilon"] == pytest.approx(demo_set.certificate.claim.epsilon)
+    assert found["epsilon"] == pytest.approx(demo_set.certificate.claim.epsilon)
+    assert (found["agrees"], found["problems"], found["signature"]) == (True, [], "valid")
+
+    Path(demos).write_text(Path(demos).read_text().replace('"tokens": 4', '"tokens": 3'))
+    code, out, err = run(capsys, f"account --json --from {demos}")
+    found = json.loads(out)
+    assert code == 3
+    assert "privacy/event/lists/Cards" in err
+    assert (found["agrees"], len(found["problems"]), found["signature"]) == (False, 2, "changed")
+    Path(demos).write_text(Path(demos).read_text().replace('"tokens": 3', '"tokens": 4'))
 
     code, out, _ = run(capsys, f"query {demos} --json", "Somebody used my card without asking me.")
     answer = json.loads(out)

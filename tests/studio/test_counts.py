@@ -16,8 +16,9 @@ from mechanisms.records import Dataset, Record
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class
 from mechanisms.studio.counts import measure_sizes
-from mechanisms.studio.demo_set import loads, recompute
+from mechanisms.studio.demo_set import loads
 from mechanisms.studio.synthesize import synthesize
+from mechanisms.studio.verification import verify
 from tests.studio.test_synthesize import dataset, request
 from tests.toy_model import ToyModel
 
@@ -63,7 +64,7 @@ def test_the_claim_covers_counting_and_writing_together():
     *_, last = synthesize(dataset(), calibrated, ToyModel(), ledger)
     certificate = last.demo_set.certificate
     assert certificate.claim.epsilon == pytest.approx(calibrated.claim().epsilon)
-    assert recompute(loads(last.demo_set.dumps())).epsilon <= certificate.claim.epsilon + 0.01
+    assert verify(loads(last.demo_set.dumps())).claim.epsilon == pytest.approx(certificate.claim.epsilon)
     assert ledger.snapshot("d", "record").epsilon <= 1.0 + 1e-6
     assert "label sizes measured with noise" in certificate.public_inputs
 
@@ -74,15 +75,17 @@ def test_a_pure_mechanism_is_not_mistaken_for_the_counting():
     plan = SamplingPlan(Scheme.DISJOINT, subsets=6, tokens=4)
     chosen = request(mechanism=mechanism_class("noisy-max")(), plan=plan).with_measured_sizes(measured).calibrated()
     *_, last = synthesize(dataset(), chosen, ToyModel(), ledger)
-    assert recompute(loads(last.demo_set.dumps())).epsilon == pytest.approx(last.demo_set.certificate.claim.epsilon)
+    found = verify(loads(last.demo_set.dumps()))
+    assert not found.problems
+    assert found.claim.epsilon == pytest.approx(last.demo_set.certificate.claim.epsilon)
 
 
-def test_a_file_that_only_says_that_it_counted_is_refused():
+def test_a_file_that_only_says_that_it_counted_is_found():
     *_, last = synthesize(dataset(), request(), ToyModel(), PrivacyLedger())
     document = last.demo_set.to_json()
     document["privacy"]["public_inputs"].append("label sizes measured with noise")
-    with pytest.raises(UsageError, match="does not begin"):
-        recompute(loads(json.dumps(document)))
+    [problem] = verify(loads(json.dumps(document))).problems
+    assert problem.startswith("privacy/public_inputs")
 
 
 def test_counting_may_not_use_up_everything():

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from mechanisms.accounting import BudgetSnapshot, Cap, Claim
-from mechanisms.privacy_events import Composed, Gaussian
+from functools import cache
+
+from mechanisms.accounting import BudgetSnapshot, Cap, PrivacyTarget
 from mechanisms.records import Demonstration, PromptTemplate
+from mechanisms.sampling import SamplingPlan
+from mechanisms.steps.gaussian import GaussianMechanism
 from mechanisms.studio.demo_set import Certificate, DemoSet
 from mechanisms.studio.events import (
     DemoCompleted,
@@ -15,27 +18,43 @@ from mechanisms.studio.events import (
     SynthesisEvent,
     TokenReleased,
 )
+from mechanisms.studio.request import DECLARED_COUNTS, LABEL_SET, NO_FILE, SynthesisRequest
 
 LABELS = ("News", "Sport")
+TEMPLATE = PromptTemplate("Classify.", "Text", "Topic")
 HOSTILE = "<img src=x onerror=alert(1)>${alert(2)}{{3}}"
 
 
-def demo_set(*demonstrations: Demonstration, curator: bool = False) -> DemoSet:
-    certificate = Certificate(
+@cache
+def certificate(curator: bool) -> Certificate:
+    request = SynthesisRequest(
+        labels=LABELS,
+        template=TEMPLATE,
+        plan=SamplingPlan(subsets=8, tokens=3),
+        mechanism=GaussianMechanism(20.0),
+        target=PrivacyTarget(1.0, 1e-5),
+        sizes=dict.fromkeys(LABELS, 40),
+        content=NO_FILE,
+        public_inputs=(LABEL_SET, DECLARED_COUNTS),
+    )
+    return Certificate(
         private=True,
         reason=None,
-        claim=Claim(1.0, 1e-5, "prv", 0.99, "pld"),
+        claim=request.claim(),
         unit="record",
-        mechanism="gaussian",
-        transform="none",
-        scheme="per-demonstration",
-        parameters={"noise_multiplier": 2.0, "sensitivity": 1.0, "tokens": 3},
-        event=Composed("label", tuple((label, (Gaussian(4.0),)) for label in LABELS)),
-        public_inputs=("label set", "label counts declared public"),
+        mechanism=request.mechanism.name,
+        transform=request.transform.name,
+        scheme=request.plan.scheme.value,
+        parameters=request.parameters(),
+        event=request.certified_event(),
+        public_inputs=request.public_inputs,
         shown=("clean values were on a screen",) if curator else (),
     )
-    template = PromptTemplate("Classify.", "Text", "Topic")
-    return DemoSet(demonstrations, LABELS, template, certificate, "toy", "0" * 64, "2026-01-01T00:00:00+00:00")
+
+
+def demo_set(*demonstrations: Demonstration, curator: bool = False) -> DemoSet:
+    held = certificate(curator)
+    return DemoSet(demonstrations, LABELS, TEMPLATE, held, "toy", "0" * 64, "2026-01-01T00:00:00+00:00")
 
 
 def snapshot(epsilon: float = 1.0) -> BudgetSnapshot:

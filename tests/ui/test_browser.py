@@ -183,7 +183,7 @@ def test_the_export_is_a_private_demo_set(journey: Journey):
     assert made.certificate.claim.epsilon <= 4
     assert made.certificate.parameters["tokens"] == 6
     assert "label counts declared public" in made.certificate.public_inputs
-    assert json.loads(journey.export)["format"] == "dpicl-demos/1"
+    assert json.loads(journey.export)["format"] == "dpicl-demos/2"
     assert f"{made.certificate.claim.epsilon:.4g}" in journey.shown["certificate"]
 
 
@@ -195,6 +195,7 @@ def test_a_stopped_run_stays_spent(journey: Journey):
 
 def test_an_export_is_loaded_checked_and_answers(journey: Journey):
     assert "accounted anew and holds" in journey.shown["loaded"]
+    assert "Written by this installation and unchanged" in journey.shown["loaded"]
     assert "Zero-shot" in journey.shown["answer"]
     assert any(label in journey.shown["answer"] for label in LABELS)
     assert "16 test rows" in journey.shown["scores"]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dpicl_ui.choices import PrivateCheckboxGroup, PrivateDropdown
-from dpicl_ui.evaluation_step import spread, verified
+from dpicl_ui.evaluation_step import origin, spread, verified
 from dpicl_ui.guard import guarded
 from dpicl_ui.sessions import Session
 from dpicl_ui.steps import steps_value
@@ -18,7 +18,8 @@ from dpicl_ui.tree import text_of
 from dpicl_ui.uploads import taken
 from mechanisms.errors import DataError
 from mechanisms.records import Demonstration, Record
-from mechanisms.studio.demo_set import recompute
+from mechanisms.studio.demo_set import to_text
+from mechanisms.studio.signature import signed
 from tests.ui.recording import demo_set
 
 SECRET = "the patient is Canary Q. Person"
@@ -113,14 +114,33 @@ def test_test_rows_are_spread_over_a_sorted_file():
     assert len(spread(rows, 500)) == 100
 
 
-@pytest.mark.parametrize(("share", "kind"), [(1.0, "good"), (0.1, "bad")])
+@pytest.mark.parametrize(("share", "kind"), [(1.0, "good"), (0.999, "bad")])
 def test_a_loaded_set_is_accounted_anew(share, kind):
     made = demo_set(Demonstration("a", "News"))
-    true = recompute(made)
+    true = made.certificate.claim
     certificate = replace(made.certificate, claim=replace(true, epsilon=true.epsilon * share))
     line, shown = verified(replace(made, certificate=certificate))
     assert shown == kind
     assert "\n" not in line
+    assert ("privacy/epsilon" in line) == (kind == "bad")
+
+
+def test_a_set_that_does_not_fit_its_parameters_is_not_called_private_or_not():
+    made = demo_set(Demonstration("a", "News"))
+    certificate = replace(made.certificate, private=False, reason="a test", parameters={})
+    line, shown = verified(replace(made, certificate=certificate))
+    assert shown == "bad"
+    assert "privacy/parameters" in line
+
+
+def test_a_loaded_file_says_where_it_was_written(tmp_path: Path, monkeypatch):
+    made = demo_set(Demonstration("a", "News"))
+    text = to_text(signed(made))
+    assert origin(text) == ("Written by this installation and unchanged.", "good")
+    assert origin(text.replace("Classify.", "Classify!")) == ("Changed since this installation wrote it.", "bad")
+    assert origin(made.dumps()) == ("Without a signature.", "info")
+    monkeypatch.setenv("DPICL_HOME", str(tmp_path / "elsewhere"))
+    assert origin(text)[0].startswith("Written elsewhere")
 
 
 @pytest.mark.parametrize("made", [PrivateDropdown, PrivateCheckboxGroup])

@@ -30,6 +30,7 @@ from mechanisms.studio.csv_file import Mapping, inspect, read_table
 from mechanisms.studio.demo_set import loads
 from mechanisms.studio.marks import CLEAN_VALUES
 from mechanisms.studio.preview import preview
+from mechanisms.studio.signature import Signature, check_signature
 from tests.ui.recording import demo_set
 from tests.ui.test_cards import scorecard
 from tests.ui.test_privacy_form import DATASET, VALUES
@@ -108,8 +109,11 @@ def test_an_export_carries_what_became_known_since_the_run(ledger: PrivacyLedger
     _, step = steps(ledger, sessions)
     session = sessions.of(TAB)
     session.made, session.made_of = demo_set(), fingerprint(OTHER)
-    assert loads(step._save(TAB)[step.sink]["text"]).certificate.shown == ()
+    saved = step._save(TAB)[step.sink]["text"]
+    assert loads(saved).certificate.shown == ()
+    assert check_signature(saved) is Signature.VALID
     ledger.rows.mark_rows(text_digests(["O 1"]), CLEAN_VALUES)
     saved = step._save(TAB)
     assert loads(saved[step.sink]["text"]).certificate.shown == (CLEAN_VALUES,)
+    assert check_signature(saved[step.sink]["text"]) is Signature.VALID
     assert CLEAN_VALUES in text_of(saved[step.certificate])
