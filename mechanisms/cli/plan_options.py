@@ -84,10 +84,11 @@ def mechanism(options: argparse.Namespace, plan: SamplingPlan, required: bool = 
     chosen = mechanism_class(options.mechanism)
     own, values = list(parameters(chosen)), given(options, _described())
     _refuse_foreign(options, values)
-    # The parameter that calibration solves for comes first; the others have defaults worth keeping.
-    if own and required != (own[0].flag in values):
-        wanted = "needs" if required else "is calibrated: leave out"
-        raise UsageError(f"'{options.mechanism}' {wanted} --{own[0].flag}.")
+    # The parameters that calibration does not solve for have defaults worth keeping.
+    for solved in (each.flag for each in own if each.name == chosen.calibrated):
+        if required != (solved in values):
+            wanted = "needs" if required else "is calibrated: leave out"
+            raise UsageError(f"'{options.mechanism}' {wanted} --{solved}.")
     return chosen(**{each.name: values[each.flag] for each in own if each.flag in values}).for_plan(plan)
 
 
