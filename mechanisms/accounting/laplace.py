@@ -75,7 +75,8 @@ class LaplaceLoss:
         without, joined = -(self._span + loss) / 2, (loss - self._span) / 2
         rate = self.release.rate if self.direction is Direction.REMOVE else 0.0
         with np.errstate(divide="ignore"):
-            return np.logaddexp(np.log(rate) + joined, np.log1p(-rate) + without) - math.log(4)
+            found = np.logaddexp(np.log(rate) + joined, np.log1p(-rate) + without) - math.log(4)
+        return np.asarray(found, dtype=np.float64)
 
     def _log_masses(self, low: float, high: float) -> tuple[Floats, Floats]:
         """Values of l in [low, high], and the logarithms of their masses: nodes of the smooth part, and the atoms."""

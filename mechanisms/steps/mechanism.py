@@ -116,7 +116,7 @@ class TokenMechanism(Protocol):
         """What releases one demonstration, new for each, which `event` is the price of.
 
         This one has no memory: every token is a `step`. A mechanism whose tokens are not alike has a releaser of its
-        own instead, and no `step`.
+        own.
         """
         return _Memoryless(self, randomness)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from mechanisms.privacy_events import Poisson, PrivacyEvent, Repeat
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import TokenDistributions, TokenMechanism, TokenRelease
 
+_FAR = 2**60
 NOISE = ("gaussian", "laplace", "exponential_argmax", "gumbel_argmax")
 
 
@@ -47,25 +48,26 @@ class Draw:
 
 
 class Recording:
-    """Randomness that remembers what was asked of it; with `outcomes`, also one that answers what it is told."""
+    """Randomness that remembers what was asked of it, and with `told` gives the outcomes of the draws told."""
 
     private = False
 
-    def __init__(self, seed: int, outcomes: Sequence[object] | None = None) -> None:
+    def __init__(self, seed: int, told: Sequence[Draw] | None = None) -> None:
         self.draws: list[Draw] = []
         self.at = 0
         self._source = SeededRandomness(seed)
-        self._outcomes = outcomes
+        self._told = told
 
     def _draw(self, kind, values, scale):
-        if self._outcomes is None:
+        asked = Draw(self.at, kind, np.array(values), scale, None)
+        if self._told is None:
             arguments = (values, scale) if kind in NOISE else (len(values),)
             outcome = getattr(self._source, kind)(*arguments)
-        elif len(self.draws) < len(self._outcomes):
-            outcome = self._outcomes[len(self.draws)]
+        elif len(self.draws) < len(self._told) and asked.like(self._told[len(self.draws)]):
+            outcome = self._told[len(self.draws)].outcome
         else:
-            raise LeakError("more is drawn on the neighbour")
-        self.draws.append(Draw(self.at, kind, np.array(values), scale, outcome))
+            raise LeakError("other draws are made on the neighbour, although all before came out alike")
+        self.draws.append(replace(asked, outcome=outcome))
         return outcome
 
     def gaussian(self, values, scale):
@@ -183,13 +185,12 @@ def loss(
     """
     recorded = Recording(seed)
     released = write(mechanism, plan, one, recorded)
-    kept = Recording(seed, [draw.outcome for draw in recorded.draws])
+    kept = Recording(seed, recorded.draws)
     if not same(released, write(mechanism, plan, other, kept)):
         raise LeakError("a release differs although all draws came out alike")
-    pairs = list(zip(recorded.draws, kept.draws, strict=False))
-    if len(recorded.draws) != len(kept.draws) or not all(a.like(b) for a, b in pairs):
-        raise LeakError("the kinds, scales or number of draws differ although all draws came out alike")
-    plain = Loss()
+    if len(recorded.draws) != len(kept.draws):
+        raise LeakError("fewer draws are made on the neighbour, although all came out alike")
+    pairs, plain = list(zip(recorded.draws, kept.draws, strict=True)), Loss()
     for a, b in pairs:
         plain.add(a, (a.values - b.values).astype(np.float64))
     raised = _raised(mechanism, plan, other, released, pairs, seed)
@@ -201,24 +202,26 @@ def _raised(mechanism, plan, other, released, pairs, seed) -> Loss | None:
 
     A threshold is the first Laplace draw of a demonstration, and the first after a paid token, on a value that no unit
     changes; the other Laplace draws are compared with it, and where the token was free they were below. That this is
-    so is not taken on trust: the neighbour is run again with this noise, and has to release the same.
+    so is not taken on trust: the neighbour is run with this noise, and with thresholds, and all that was above them,
+    raised out of sight of all that was below. It has to release the same.
     """
     below = [b.values - a.values for a, b in pairs if a.kind == "laplace" and released[a.step].free]
     rise = max([0, *(int(each.max()) for each in below)])
-    outcomes, cost, expected = [], Loss(), True
+    near, far, cost, expected = [], [], Loss(), True
     for a, b in pairs:
-        moved = (a.values - b.values).astype(np.float64)
-        if a.kind != "laplace":
-            outcomes.append(a.outcome)
-        elif expected and not moved.any():
-            outcomes.append(a.outcome + rise)
-            moved, expected = moved + rise, False
-        elif released[a.step].free:
-            outcomes.append(b.values + (a.outcome - a.values))
-            moved = np.zeros_like(moved)
-        else:
-            outcomes.append(a.outcome + rise)
-            moved, expected = moved + rise, True
+        moved, outcome, away = (a.values - b.values).astype(np.float64), a.outcome, 0
+        if a.kind == "laplace":
+            threshold, free = expected and not moved.any(), released[a.step].free
+            expected = not threshold and not free
+            if free and not threshold:
+                moved, outcome, away = np.zeros_like(moved), a.outcome - a.values + b.values, -_FAR
+            else:
+                moved, outcome, away = moved + rise, a.outcome + rise, _FAR
+        near.append(replace(a, outcome=outcome))
+        far.append(replace(a, outcome=outcome + away))
         cost.add(a, moved)
-    again = Recording(seed, outcomes)
-    return cost if same(released, write(mechanism, plan, other, again)) else None
+    try:
+        alike = [same(released, write(mechanism, plan, other, Recording(seed, told))) for told in (near, far)]
+        return cost if all(alike) else None
+    except LeakError:
+        return None

@@ -58,6 +58,16 @@ def test_where_only_the_token_is_released_no_noisy_value_is_drawn():
     assert [bar["value"] for bar in chart["bars"]] == [3.0, 2.0, 1.0]
 
 
+def test_a_free_token_is_called_free_and_shows_no_noisy_value():
+    paid, free = (
+        live(replay([*recording()[:2], token("News", 1, "x", scores=None, free=each)])) for each in (False, True)
+    )
+    assert paid["count"] == "token 1 of at most 3"
+    assert free["count"] == "token 1 of at most 3, free"
+    assert (paid["chart"]["free"], free["chart"]["free"]) == (False, True)
+    assert not free["chart"]["noisy"]
+
+
 def test_clean_values_appear_only_behind_the_curators_switch():
     view = replay(up_to_token(recording(), 1))
     assert all(bar["clean"] is None for bar in live(view)["chart"]["bars"])
