@@ -36,8 +36,7 @@ def add_plan_options(parser: argparse.ArgumentParser, delta_required: bool = Tru
     group.add_argument("--subsets", type=int, default=plan.subsets, metavar="M", help="expected rows, or subsets")
     group.add_argument("--tokens", type=int, default=plan.tokens, metavar="T", help="tokens of a demonstration")
     group.add_argument("--shots-per-label", "--shots", type=int, default=plan.shots, metavar="S")
-    group = parser.add_argument_group("parameters of mechanisms and transforms")
-    add_parameter_options(group, _described())
+    add_parameter_options(parser, _described())
 
 
 def _described() -> dict[str, dict[str, Parameter]]:

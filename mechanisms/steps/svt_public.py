@@ -49,7 +49,7 @@ class SvtPublic(TokenMechanism):
         help="Pure epsilon of a token from the private rows: half finds it, half chooses it.",
         low=1e-6,
         high=_LARGEST_EPSILON,
-        citation="Amin et al. 2024, theorem 1",
+        citation="docs/mechanisms.md, svt-public",
     )
     private_tokens: int = parameter(
         8,
@@ -57,7 +57,7 @@ class SvtPublic(TokenMechanism):
         help="At most so many tokens of a demonstration are paid; all others are public and free.",
         low=1,
         high=1000,
-        citation="Amin et al. 2024, algorithm 1 (r)",
+        citation="Amin et al. 2024 (r)",
     )
     threshold: float = parameter(
         0.3,
@@ -65,7 +65,7 @@ class SvtPublic(TokenMechanism):
         help="Share of the M rows' opinion that has to differ from public text before a token is paid for.",
         low=0.0,
         high=1.0,
-        citation="Amin et al. 2024, algorithm 1 (theta)",
+        citation="Amin et al. 2024 (theta)",
     )
     temperature: float = parameter(
         1.0,
@@ -73,7 +73,7 @@ class SvtPublic(TokenMechanism):
         help="Free tokens are drawn from the public distribution at this temperature; it costs no privacy.",
         low=0.0,
         high=10.0,
-        citation="Amin et al. 2024, section 3 (public tokens)",
+        citation="Amin et al. 2024 (temperature of public tokens)",
     )
 
     def __post_init__(self) -> None:
