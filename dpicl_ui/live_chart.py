@@ -25,7 +25,7 @@ def live(view: RunView) -> dict[str, Any]:
     return {
         "phase": view.phase,
         "where": _where(view),
-        "count": f"token {token.step} of at most {view.tokens}" if token else "",
+        "count": _count(view, token) if token else "",
         "progress": round(view.progress, 3),
         "text": before,
         "fresh": text[len(before) :],
@@ -38,6 +38,10 @@ def live(view: RunView) -> dict[str, Any]:
 def _title(view: RunView, draft: Draft) -> str:
     which = f", number {draft.number} of {view.shots}" if view.shots > 1 else ""
     return f"{draft.label}{which}"
+
+
+def _count(view: RunView, token: TokenReleased) -> str:
+    return f"token {token.step} of at most {view.tokens}{', free' if token.free else ''}"
 
 
 def _where(view: RunView) -> str:
@@ -66,7 +70,8 @@ def chart(view: RunView, draft: Draft, token: TokenReleased) -> dict[str, Any]:
     """The bars of a draft's last token: at most `MOST_BARS` candidates, the chosen one included.
 
     Ordered by the value that decided; values are in rows, one decimal. Where the mechanism releases the token alone,
-    the bars are the public expectation. `noise` is its standard deviation where the certificate's parameters give it.
+    the bars are the public expectation, which is all that a `free` token came from. `noise` is its standard deviation
+    where the certificate's parameters give it.
     """
     values = token.scores if token.scores is not None else token.public
     order = sorted(range(len(values)), key=lambda i: -values[i])
@@ -80,6 +85,7 @@ def chart(view: RunView, draft: Draft, token: TokenReleased) -> dict[str, Any]:
     low, high = min(ends), max(ends)
     return {
         "noisy": token.scores is not None,
+        "free": token.free,
         "bars": bars,
         "domain": [low, high if high > low else low + 1],
         "noise": noise,

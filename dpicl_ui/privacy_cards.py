@@ -49,7 +49,7 @@ def clarity(signal_to_noise: float) -> str:
 
 def outcome(preview: Preview) -> list[Tree]:
     """The consequences of the settings."""
-    claim, solved = preview.claim, calibrated_values(preview)
+    claim, (solved, others) = preview.claim, calibrated_values(preview)
     seconds = duration(preview.seconds) if preview.seconds is not None else "known when the model is loaded"
     return [
         el(
@@ -59,7 +59,7 @@ def outcome(preview: Preview) -> list[Tree]:
             *(tree for warning in preview.warnings for tree in notice(warning, "warn")),
             el(
                 "dl.facts",
-                *solved[:1],
+                *solved,
                 fact("Signal-to-noise of a token", f"{preview.signal_to_noise:.3g}", clarity(preview.signal_to_noise)),
                 fact("Time on this machine", seconds),
                 fact(
@@ -69,9 +69,7 @@ def outcome(preview: Preview) -> list[Tree]:
                 ),
                 *_measured(preview.request.measured),
             ),
-            el("details", el("summary", "The mechanism's other values"), el("dl.facts", *solved[1:]))
-            if solved[1:]
-            else None,
+            el("details", el("summary", "The mechanism's other values"), el("dl.facts", *others)) if others else None,
         )
     ]
 
@@ -89,10 +87,14 @@ def refused(reason: str) -> list[Tree]:
     return [el("div.outcome", el("div.card-head", el("h3", "No run with these settings")), *notice(reason))]
 
 
-def calibrated_values(preview: Preview) -> list[Tree]:
-    """The mechanism's parameters as calibrated, read-only; the one that was solved for is the first."""
+def calibrated_values(preview: Preview) -> tuple[list[Tree], list[Tree]]:
+    """The mechanism's parameters as calibrated, read-only: the one that was solved for, and the others."""
     mechanism: Any = preview.request.mechanism
-    return [fact(each.label, f"{getattr(mechanism, each.name):.4g}", each.help) for each in parameters(mechanism)]
+    solved, others = list[Tree](), list[Tree]()
+    for each in parameters(mechanism):
+        shown = fact(each.label, f"{getattr(mechanism, each.name):.4g}", each.help)
+        (solved if each.name == mechanism.calibrated else others).append(shown)
+    return solved, others
 
 
 def budget(snapshot: BudgetSnapshot, planned: float | None = None, warnings: tuple[str, ...] = ()) -> list[Tree]:

@@ -38,9 +38,10 @@ def transforms() -> list[type[Transform]]:
 def described() -> list[tuple[type[Any], Parameter]]:
     """The parameters that the form asks for, each with its owner: the order of `PrivacyForm.parameters`.
 
-    A mechanism's first parameter is the one that `calibrate` solves for, so it is shown among the results instead.
+    The one that `calibrate` solves for is shown among the results instead.
     """
-    asked = [(each, parameter) for each in private_mechanisms() for parameter in list(parameters(each))[1:]]
+    every = ((each, parameter) for each in private_mechanisms() for parameter in parameters(each))
+    asked = [(each, parameter) for each, parameter in every if parameter.name != each.calibrated]
     return [*asked, *((each, parameter) for each in transforms() for parameter in parameters(each))]
 
 

@@ -37,6 +37,21 @@ class Gaussian:
 
 
 @dataclass(frozen=True)
+class Laplace:
+    """One Laplace release; `scale` is the noise's scale over the L1 sensitivity."""
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        if not _LEAST_NOISE <= self.scale <= _MOST_NOISE:
+            raise UsageError(f"A Laplace scale must lie between {_LEAST_NOISE:g} and {_MOST_NOISE:g}.")
+
+    def to_json(self) -> Json:
+        """The event as JSON."""
+        return {"type": "laplace", "scale": self.scale}
+
+
+@dataclass(frozen=True)
 class Pure:
     """`count` adaptive releases, each `epsilon`-differentially private."""
 
@@ -114,7 +129,22 @@ class Repeat:
         return {"type": "repeat", "count": self.count, "of": self.of.to_json()}
 
 
-PrivacyEvent = Gaussian | Pure | ZCDP | Approximate | Poisson | Repeat
+@dataclass(frozen=True)
+class Sequence:
+    """Adaptive composition of different events; under `Poisson` all of them see one and the same sample."""
+
+    of: tuple[PrivacyEvent, ...]
+
+    def __post_init__(self) -> None:
+        if not self.of:
+            raise UsageError("A sequence of events needs at least one.")
+
+    def to_json(self) -> Json:
+        """The event as JSON."""
+        return {"type": "sequence", "of": [event.to_json() for event in self.of]}
+
+
+PrivacyEvent = Gaussian | Laplace | Pure | ZCDP | Approximate | Poisson | Repeat | Sequence
 
 
 @dataclass(frozen=True)
@@ -145,11 +175,13 @@ def _parse(document: Any) -> PrivacyEvent:
         raise UsageError("A privacy event must be a JSON object.")
     readers: dict[Any, Callable[[Json], PrivacyEvent]] = {
         "gaussian": lambda d: Gaussian(float(d["noise_multiplier"])),
+        "laplace": lambda d: Laplace(float(d["scale"])),
         "pure": lambda d: Pure(float(d["epsilon"]), int(d.get("count", 1))),
         "zcdp": lambda d: ZCDP(float(d["rho"])),
         "approximate": lambda d: Approximate(float(d["delta"])),
         "poisson": lambda d: Poisson(float(d["rate"]), _parse(d["of"])),
         "repeat": lambda d: Repeat(int(d["count"]), _parse(d["of"])),
+        "sequence": lambda d: Sequence(tuple(_parse(each) for each in d["of"])),
     }
     kind = document.get("type")
     if kind not in readers:

@@ -77,7 +77,8 @@ function chartOf(chart) {
     entry("key-noisy", "noisy value that decided (releasable)");
     entry("key-public", "what the model expects without the data");
     if (chart.noise) entry("key-band", `noise: ±${chart.noise} (one standard deviation)`);
-  } else entry("key-outline", "what the model expects without the data; this mechanism releases the token alone");
+  } else if (chart.free) entry("key-outline", "what the model expects without the data: this token came from it, free");
+  else entry("key-outline", "what the model expects without the data; this mechanism releases the token alone");
   if (chart.clean) entry("key-clean", "clean average: for your eyes only");
   axis.textContent = `in rows, out of about ${chart.rows}; ${chart.hidden} more candidates are not shown`;
 }

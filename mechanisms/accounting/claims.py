@@ -14,6 +14,7 @@ from mechanisms.privacy_events import Composed
 
 AGREEMENT = 0.02
 """Relative error allowed to the check, beside the claim's own error bounds."""
+PURE_SUM = "sum of pure epsilons"
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,7 @@ def estimate(form: NormalForm, delta: float) -> float:
 
 
 def _claim_part(method: _Method, form: NormalForm, delta: float) -> Claim:
+    """One accountant's upper bound, or the plain sum of pure epsilons where that is smaller."""
     bounds, check = method.epsilon(form, delta), method.check(form, delta)
     slack = AGREEMENT * bounds.upper
     if not (bounds.lower - slack <= check <= bounds.upper + slack):
@@ -109,6 +111,8 @@ def _claim_part(method: _Method, form: NormalForm, delta: float) -> Claim:
             f"Two accountants disagree: {method.name} finds {bounds.lower:.4g} to {bounds.upper:.4g}, "
             f"{method.check_name} {check:.4g}. Nothing is claimed; change the noise or the rate."
         )
+    if form.pure_epsilon < bounds.upper:
+        return Claim(form.pure_epsilon, delta, PURE_SUM, check, method.check_name)
     return Claim(bounds.upper, delta, method.name, check, method.check_name)
 
 

@@ -4,15 +4,30 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from mechanisms.errors import AccountingError
-from mechanisms.privacy_events import ZCDP, Approximate, Gaussian, Poisson, PrivacyEvent, Pure, Repeat
+from mechanisms.privacy_events import (
+    MOST_RELEASES,
+    ZCDP,
+    Approximate,
+    Gaussian,
+    Laplace,
+    Poisson,
+    PrivacyEvent,
+    Pure,
+    Repeat,
+    Sequence,
+)
 
 _LARGEST_EXPONENT = 700.0
 _LARGEST_PURE = 100.0
 """Beyond it a pure step promises nothing, and its probabilities leave the range of floating point."""
+_NO_PAIR = (
+    "Sampling is priced where the dominating pair of everything on the sample is known: one event, or a sequence of "
+    "Gaussian or of pure events alone. No accountant here bounds this one."
+)
 
 
 @dataclass(frozen=True)
@@ -27,6 +42,28 @@ class SampledGaussian:
         if not isinstance(other, SampledGaussian):
             return False
         return self.noise_multiplier <= other.noise_multiplier and self.rate >= other.rate
+
+    @property
+    def pure_epsilon(self) -> float:
+        """Epsilon at delta 0: there is none."""
+        return math.inf
+
+
+@dataclass(frozen=True)
+class SampledLaplace:
+    """A Laplace release on a Poisson sample of the given rate (1: everybody)."""
+
+    scale: float
+    rate: float
+
+    def dominates(self, other: Primitive) -> bool:
+        """Whether `other` is the same release with no less noise on no larger a sample."""
+        return isinstance(other, SampledLaplace) and self.scale <= other.scale and self.rate >= other.rate
+
+    @property
+    def pure_epsilon(self) -> float:
+        """Epsilon at delta 0."""
+        return amplified(1 / self.scale, self.rate)
 
 
 @dataclass(frozen=True)
@@ -43,6 +80,11 @@ class SampledPure:
             return False
         return self.epsilon >= other.epsilon and self.steps >= other.steps and self.rate >= other.rate
 
+    @property
+    def pure_epsilon(self) -> float:
+        """Epsilon at delta 0."""
+        return amplified(self.steps * self.epsilon, self.rate)
+
 
 @dataclass(frozen=True)
 class Concentrated:
@@ -54,8 +96,13 @@ class Concentrated:
         """Whether `other` has no larger rho."""
         return isinstance(other, Concentrated) and self.rho >= other.rho
 
+    @property
+    def pure_epsilon(self) -> float:
+        """Epsilon at delta 0: none is known."""
+        return math.inf
 
-Primitive = SampledGaussian | SampledPure | Concentrated
+
+Primitive = SampledGaussian | SampledLaplace | SampledPure | Concentrated
 
 
 @dataclass(frozen=True)
@@ -72,6 +119,11 @@ class NormalForm:
         pairs = zip(self.primitives, other.primitives, strict=True)
         return all(a.dominates(b) and m >= n for (a, m), (b, n) in pairs)
 
+    @property
+    def pure_epsilon(self) -> float:
+        """The plain sum of the epsilons at delta 0, which bounds any adaptive composition; infinite where one is."""
+        return sum(count * primitive.pure_epsilon for primitive, count in self.primitives)
+
     def part(self, supported: Callable[[Primitive], bool]) -> NormalForm:
         """The primitives that an accountant supports, without the failure probability."""
         return NormalForm(tuple(each for each in self.primitives if supported(each[0])), 0.0)
@@ -79,6 +131,8 @@ class NormalForm:
 
 def amplified(epsilon: float, rate: float) -> float:
     """Epsilon of one epsilon-DP release on a Poisson sample: `ln(1 + q (e^epsilon - 1))` (Balle et al. 2018)."""
+    if rate == 1.0:
+        return epsilon
     # Beyond the range of exp, epsilon itself is a bound.
     return math.log1p(rate * math.expm1(epsilon)) if epsilon < _LARGEST_EXPONENT else epsilon
 
@@ -87,25 +141,62 @@ def _pure(epsilon: float, steps: int, rate: float) -> tuple[Primitive, int]:
     if epsilon > _LARGEST_PURE:
         raise AccountingError(f"A step of epsilon {epsilon:g} promises nothing: lower it to {_LARGEST_PURE:g} or less.")
     if rate == 1.0 or steps == 1:
-        return SampledPure(epsilon if rate == 1.0 else amplified(epsilon, rate), 1, 1.0), steps
+        return SampledPure(amplified(epsilon, rate), 1, 1.0), steps
     return SampledPure(epsilon, steps, rate), 1
+
+
+def _laplace(scale: float, rate: float) -> tuple[Primitive, int]:
+    if scale < 1 / _LARGEST_PURE:
+        raise AccountingError(f"Laplace noise of scale {scale:g} promises nothing: raise it to {1 / _LARGEST_PURE:g}.")
+    return SampledLaplace(scale, rate), 1
+
+
+def _sampled(rate: float, parts: list[tuple[PrivacyEvent, int]]) -> tuple[Primitive, int]:
+    """The primitive of parts that compose on one sample: their dominating pair is formed first, and then mixed.
+
+    Gaussians are one Gaussian (Dong, Roth, Su 2019). Pure events are no worse than as many of the largest epsilon.
+    Amplifying part by part would claim too little.
+    """
+    match parts:
+        case [(Gaussian(multiplier), 1)]:
+            return SampledGaussian(multiplier, rate), 1
+        case [(Laplace(scale), 1)]:
+            return _laplace(scale, rate)
+    gaussians = [(each.noise_multiplier, count) for each, count in parts if isinstance(each, Gaussian)]
+    if len(gaussians) == len(parts):
+        return SampledGaussian(1 / math.sqrt(sum(count / multiplier**2 for multiplier, count in gaussians)), rate), 1
+    pure = [(each.epsilon, each.count * count) for each, count in parts if isinstance(each, Pure)]
+    if len(pure) < len(parts) or sum(count for _, count in pure) > MOST_RELEASES:
+        raise AccountingError(_NO_PAIR)
+    return _pure(max(epsilon for epsilon, _ in pure), sum(count for _, count in pure), rate)
 
 
 def _primitive(event: PrivacyEvent) -> tuple[Primitive, int]:
     match event:
         case Gaussian(multiplier):
             return SampledGaussian(multiplier, 1.0), 1
-        case Poisson(rate, Gaussian(multiplier)):
-            return SampledGaussian(multiplier, rate), 1
+        case Laplace(scale):
+            return _laplace(scale, 1.0)
         case Pure(epsilon, steps):
             return _pure(epsilon, steps, 1.0)
-        case Poisson(rate, Pure(epsilon, steps)):
-            return _pure(epsilon, steps, rate)
         case ZCDP(rho):
             return Concentrated(rho), 1
+        case Poisson(rate, of):
+            return _sampled(rate, list(_parts(of)))
         case _:
-            # Sampling amplifies neither zCDP as such nor, in any accountant here, a composition of mixed steps.
             raise AccountingError(f"No accountant here bounds {type(event).__name__} events of this form.")
+
+
+def _parts(event: PrivacyEvent, count: int = 1) -> Iterator[tuple[PrivacyEvent, int]]:
+    """The events that an event is a composition of, and how often each takes part."""
+    match event:
+        case Repeat(times, of):
+            yield from _parts(of, count * times)
+        case Sequence(of):
+            for each in of:
+                yield from _parts(each, count)
+        case _:
+            yield event, count
 
 
 def normal_form(events: Iterable[PrivacyEvent]) -> NormalForm:
@@ -116,10 +207,7 @@ def normal_form(events: Iterable[PrivacyEvent]) -> NormalForm:
     """
     primitives: Counter[Primitive] = Counter()
     failure = 0.0
-    for event in events:
-        count = 1
-        while isinstance(event, Repeat):
-            count, event = count * event.count, event.of
+    for event, count in (part for each in events for part in _parts(each)):
         if isinstance(event, Approximate):
             failure += count * event.delta
         else:

@@ -9,9 +9,14 @@ from typing import Any
 import numpy as np
 from dp_accounting import NeighboringRelation
 from dp_accounting.pld.pld_pmf import PLDPmf, create_pmf_pessimistic_connect_dots
-from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution, from_gaussian_mechanism, identity
+from dp_accounting.pld.privacy_loss_distribution import (
+    PrivacyLossDistribution,
+    from_gaussian_mechanism,
+    from_laplace_mechanism,
+    identity,
+)
 
-from mechanisms.accounting.normal_form import NormalForm, Primitive, SampledGaussian, SampledPure
+from mechanisms.accounting.normal_form import NormalForm, Primitive, SampledGaussian, SampledLaplace, SampledPure
 from mechanisms.accounting.randomised_response import Direction, DiscretePair, dominating_pair
 from mechanisms.errors import AccountingError
 
@@ -36,6 +41,12 @@ def _gaussian(primitive: SampledGaussian, interval: float) -> PrivacyLossDistrib
     )
 
 
+def _laplace(primitive: SampledLaplace, interval: float) -> PrivacyLossDistribution:
+    return from_laplace_mechanism(  # sampled, it covers adding and removing as they are
+        parameter=primitive.scale, value_discretization_interval=interval, sampling_prob=primitive.rate
+    )
+
+
 def _pure(primitive: SampledPure, interval: float) -> PrivacyLossDistribution:
     pmfs = [_connect_dots(dominating_pair(primitive, direction), interval) for direction in Direction]
     return PrivacyLossDistribution(*pmfs)
@@ -54,6 +65,7 @@ def _connect_dots(pair: DiscretePair, interval: float) -> PLDPmf:
 
 _DISTRIBUTIONS: dict[type[Primitive], Callable[[Any, float], PrivacyLossDistribution]] = {
     SampledGaussian: _gaussian,
+    SampledLaplace: _laplace,
     SampledPure: _pure,
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +23,8 @@ from prv_accountant.privacy_random_variables import (
 
 from mechanisms.accounting import rdp
 from mechanisms.accounting.bounds import Bounds
-from mechanisms.accounting.normal_form import NormalForm, Primitive, SampledGaussian, SampledPure
+from mechanisms.accounting.laplace import LaplaceLoss
+from mechanisms.accounting.normal_form import NormalForm, Primitive, SampledGaussian, SampledLaplace, SampledPure
 from mechanisms.accounting.randomised_response import Direction, DiscretePair, directions, dominating_pair
 from mechanisms.errors import AccountingError
 from mechanisms.noise import Floats
@@ -40,7 +42,15 @@ _TOO_LITTLE_NOISE = "The noise is too small for an accountant to bound epsilon: 
 _BEYOND = "This is beyond the numerical accountants: lower the number of releases, or raise delta."
 
 
-class _Discrete(PrivacyRandomVariable):
+class _Stepped(PrivacyRandomVariable):
+    """A privacy loss with atoms, which knows its mean: the library's integral over the cdf fails on steps."""
+
+    @abstractmethod
+    def mean_within(self, low: float, high: float) -> float:
+        """Mean of the loss, given that it lies between the two."""
+
+
+class _Discrete(_Stepped):
     """The privacy loss of a discrete pair; the library's pure mechanism has a wrong `rdp`, so too small a domain."""
 
     def __init__(self, pair: DiscretePair) -> None:
@@ -60,11 +70,27 @@ class _Discrete(PrivacyRandomVariable):
         return float(np.dot(weights, self._pair.losses[inside]) / weights.sum())
 
 
+class _Laplace(_Stepped):
+    """The privacy loss of a Laplace release; the library's own knows neither sampling nor its mean."""
+
+    def __init__(self, loss: LaplaceLoss) -> None:
+        self._loss = loss
+
+    def cdf(self, t: Floats) -> Floats:
+        return self._loss.cdf(t)
+
+    def rdp(self, alpha: float) -> float:
+        return self._loss.renyi(alpha)
+
+    def mean_within(self, low: float, high: float) -> float:
+        return self._loss.mean_within(low, high)
+
+
 class _Truncated(PrivacyRandomVariableTruncated):
-    """The library integrates the mean over the cdf, which fails on steps: for discrete losses it is a sum."""
+    """The library's, with the mean of a loss that has steps."""
 
     def mean(self) -> float:
-        if isinstance(self.prv, _Discrete):
+        if isinstance(self.prv, _Stepped):
             return self.prv.mean_within(self.t_min, self.t_max)
         return float(super().mean())
 
@@ -97,8 +123,16 @@ def _pure(primitive: SampledPure, direction: Direction) -> PrivacyRandomVariable
     return _Discrete(dominating_pair(primitive, direction))
 
 
+def _laplace(primitive: SampledLaplace, direction: Direction) -> PrivacyRandomVariable:
+    return _Laplace(LaplaceLoss(primitive, direction if primitive.rate < 1 else Direction.REMOVE))
+
+
 _Variable = Callable[[Any, Direction], PrivacyRandomVariable]
-_VARIABLES: dict[type[Primitive], _Variable] = {SampledGaussian: _gaussian, SampledPure: _pure}
+_VARIABLES: dict[type[Primitive], _Variable] = {
+    SampledGaussian: _gaussian,
+    SampledLaplace: _laplace,
+    SampledPure: _pure,
+}
 
 
 def supports(primitive: Primitive) -> bool:
@@ -110,13 +144,14 @@ def _directions(form: NormalForm) -> tuple[Direction, ...]:
     """The directions in which the composition can differ.
 
     For sampled Gaussians removing dominates, so that one direction serves. For sampled pure steps neither does
-    (Lebeda et al. 2024), and the library has no loss for adding a unit to a sampled Gaussian: the two are refused
-    together.
+    (Lebeda et al. 2024), nor for sampled Laplace noise, and the library has no loss for adding a unit to a sampled
+    Gaussian: these are refused together.
     """
-    mixed = any(isinstance(each, SampledPure) and each.rate < 1 for each, _ in form.primitives)
-    if mixed and any(isinstance(each, SampledGaussian) and each.rate < 1 for each, _ in form.primitives):
-        raise AccountingError("Sampled Gaussian and sampled pure steps in one run cannot be bounded together.")
-    found = [directions(each) for each, _ in form.primitives if isinstance(each, SampledPure)]
+    others = [each for each, _ in form.primitives if isinstance(each, SampledPure | SampledLaplace)]
+    sampled_gaussian = any(isinstance(each, SampledGaussian) and each.rate < 1 for each, _ in form.primitives)
+    if sampled_gaussian and any(each.rate < 1 for each in others):
+        raise AccountingError("Sampled Gaussian and sampled pure or Laplace steps cannot be bounded together.")
+    found = [directions(each) for each in others]
     return tuple(dict.fromkeys(itertools.chain(*found))) or (Direction.REMOVE,)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import binom
 
-from mechanisms.accounting.normal_form import SampledPure
+from mechanisms.accounting.normal_form import SampledLaplace, SampledPure
 from mechanisms.noise import Floats
 
 
@@ -70,6 +70,6 @@ def dominating_pair(primitive: SampledPure, direction: Direction) -> DiscretePai
     return DiscretePair(np.asarray(losses, dtype=np.float64), np.asarray(log_upper, dtype=np.float64))
 
 
-def directions(primitive: SampledPure) -> tuple[Direction, ...]:
+def directions(primitive: SampledPure | SampledLaplace) -> tuple[Direction, ...]:
     """The directions that differ: a pair that is not mixed is symmetric."""
     return (Direction.REMOVE,) if primitive.rate == 1.0 else (Direction.REMOVE, Direction.ADD)

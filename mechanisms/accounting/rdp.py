@@ -9,7 +9,15 @@ from typing import Any
 
 from prv_accountant.privacy_random_variables import PoissonSubsampledGaussianMechanism
 
-from mechanisms.accounting.normal_form import Concentrated, NormalForm, Primitive, SampledGaussian, SampledPure
+from mechanisms.accounting.laplace import LaplaceLoss
+from mechanisms.accounting.normal_form import (
+    Concentrated,
+    NormalForm,
+    Primitive,
+    SampledGaussian,
+    SampledLaplace,
+    SampledPure,
+)
 from mechanisms.accounting.randomised_response import directions, dominating_pair
 
 
@@ -24,12 +32,17 @@ def _pure(primitive: SampledPure, order: float) -> float:
     return max(dominating_pair(primitive, direction).renyi(order) for direction in directions(primitive))
 
 
+def _laplace(primitive: SampledLaplace, order: float) -> float:
+    return max(LaplaceLoss(primitive, direction).renyi(order) for direction in directions(primitive))
+
+
 def _concentrated(primitive: Concentrated, order: float) -> float:
     return primitive.rho * order
 
 
 _DIVERGENCES: dict[type[Primitive], Callable[[Any, float], float]] = {
     SampledGaussian: _gaussian,
+    SampledLaplace: _laplace,
     SampledPure: _pure,
     Concentrated: _concentrated,
 }
@@ -43,7 +56,8 @@ def _renyi(primitive: Primitive, order: float) -> float:
 def renyi(form: NormalForm, order: float) -> float:
     """Renyi divergence of order `order` > 1 that the events allow.
 
-    Sampled Gaussians: Mironov, Talwar, Zhang 2019. Pure steps: exact, of their dominating pair. zCDP: its definition.
+    Sampled Gaussians: Mironov, Talwar, Zhang 2019. Laplace: Mironov 2017, integrated where it is sampled. Pure steps:
+    exact, of their dominating pair. zCDP: its definition.
     """
     return sum(count * _renyi(primitive, order) for primitive, count in form.primitives)
 

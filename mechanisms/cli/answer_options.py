@@ -50,7 +50,7 @@ def add_answer_options(parser: argparse.ArgumentParser) -> None:
     prompts.add_argument("--max-query-tokens", type=int, default=AnswerRequest.max_query_tokens)
     prompts.add_argument("--answer-tokens", type=int, default=AnswerRequest.answer_tokens)
     prompts.add_argument("--model", default=EMBEDDED)
-    add_parameter_options(parser.add_argument_group("parameters of mechanisms"), _described())
+    add_parameter_options(parser, _described())
 
 
 def _described() -> dict[str, dict[str, Parameter]]:

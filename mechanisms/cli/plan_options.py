@@ -36,8 +36,7 @@ def add_plan_options(parser: argparse.ArgumentParser, delta_required: bool = Tru
     group.add_argument("--subsets", type=int, default=plan.subsets, metavar="M", help="expected rows, or subsets")
     group.add_argument("--tokens", type=int, default=plan.tokens, metavar="T", help="tokens of a demonstration")
     group.add_argument("--shots-per-label", "--shots", type=int, default=plan.shots, metavar="S")
-    group = parser.add_argument_group("parameters of mechanisms and transforms")
-    add_parameter_options(group, _described())
+    add_parameter_options(parser, _described())
 
 
 def _described() -> dict[str, dict[str, Parameter]]:
@@ -84,10 +83,11 @@ def mechanism(options: argparse.Namespace, plan: SamplingPlan, required: bool = 
     chosen = mechanism_class(options.mechanism)
     own, values = list(parameters(chosen)), given(options, _described())
     _refuse_foreign(options, values)
-    # The parameter that calibration solves for comes first; the others have defaults worth keeping.
-    if own and required != (own[0].flag in values):
-        wanted = "needs" if required else "is calibrated: leave out"
-        raise UsageError(f"'{options.mechanism}' {wanted} --{own[0].flag}.")
+    # The parameters that calibration does not solve for have defaults worth keeping.
+    for solved in (each.flag for each in own if each.name == chosen.calibrated):
+        if required != (solved in values):
+            wanted = "needs" if required else "is calibrated: leave out"
+            raise UsageError(f"'{options.mechanism}' {wanted} --{solved}.")
     return chosen(**{each.name: values[each.flag] for each in own if each.flag in values}).for_plan(plan)
 
 

@@ -26,6 +26,13 @@ def _gaussian_measurement(scale: float) -> Callable[[list[int]], list[int]]:
 
 
 @functools.lru_cache(maxsize=64)
+def _laplace_measurement(scale: float) -> Callable[[list[int]], list[int]]:
+    domain = dp.vector_domain(dp.atom_domain(T="i64"))
+    measurement: Any = dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale)
+    return measurement  # type: ignore[no-any-return]
+
+
+@functools.lru_cache(maxsize=64)
 def _selection(scale: float, gumbel: bool) -> Callable[[list[int]], int]:
     # The scale is the noise's own. What it means for privacy is the mechanism's proof: OpenDP's map is not used.
     # Its sampler compares partially drawn noise exactly, so that the floats of the noise leak nothing either.
@@ -54,9 +61,7 @@ class SecureRandomness:
 
     def laplace(self, values: Integers, scale: float) -> Integers:
         """See `Randomness.laplace`; exact, from OpenDP's own CSPRNG."""
-        domain = dp.vector_domain(dp.atom_domain(T="i64"))
-        measurement: Any = dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale)
-        return np.asarray(measurement(values.tolist()), dtype=np.int64)
+        return np.asarray(_laplace_measurement(scale)(values.tolist()), dtype=np.int64)
 
     def uniform(self, count: int) -> Floats:
         """See `Randomness.uniform`; 52 random bits a draw, centred in their cells so that 0 and 1 never occur."""

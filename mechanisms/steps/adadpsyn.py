@@ -37,6 +37,7 @@ class AdaDPSyn(TokenMechanism):
     title: ClassVar[str] = "Adaptive radius (AdaDPSyn)"
     citation: ClassVar[str] = "Gao et al. 2025, algorithm 1"
     takes_transform: ClassVar[bool] = True
+    calibrated: ClassVar[str | None] = "sigma1"
 
     sigma1: float = parameter(
         1.0,

@@ -32,6 +32,7 @@ class BlendedLogits(TokenMechanism):
     name: ClassVar[str] = "blended-logits"
     title: ClassVar[str] = "Blended logits"
     citation: ClassVar[str] = "Bhusal et al. 2026, algorithm 1"
+    calibrated: ClassVar[str | None] = "temperature"
 
     temperature: float = parameter(
         1.0,

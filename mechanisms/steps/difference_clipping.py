@@ -36,6 +36,7 @@ class DifferenceClipping(TokenMechanism):
     name: ClassVar[str] = "difference-clipping"
     title: ClassVar[str] = "Clipped differences from public logits"
     citation: ClassVar[str] = "Vinod et al. 2025 (InvisibleInk)"
+    calibrated: ClassVar[str | None] = "clip"
 
     clip: float = parameter(
         1.0,

@@ -82,7 +82,9 @@ class TokenRelease:
         index: the chosen candidate's position in S.
         scores: the noisy vector behind the choice, shape (K,), where the mechanism's proof covers it; None where only
             the index may be released.
+        free: public text alone decided, so that nothing of what the demonstration paid went into this token.
     """
 
     index: int
     scores: Floats | None
+    free: bool = False

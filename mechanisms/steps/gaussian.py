@@ -28,6 +28,7 @@ class GaussianMechanism(TokenMechanism):
     title: ClassVar[str] = "Gaussian noise on the sum of distributions"
     citation: ClassVar[str] = "Tang et al. 2024, algorithm 1"
     takes_transform: ClassVar[bool] = True
+    calibrated: ClassVar[str | None] = "noise_multiplier"
 
     noise_multiplier: float = parameter(
         1.0,

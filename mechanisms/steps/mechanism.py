@@ -49,8 +49,19 @@ class Sensitivity:
         return self.bound * self.grid
 
 
+class Releaser(Protocol):
+    """Releases one demonstration token by token, with memory for as long: privacy is paid by the demonstration.
+
+    It remembers nothing of any other demonstration.
+    """
+
+    def step(self, distributions: TokenDistributions) -> TokenRelease:
+        """Release the next token, and say whether it was paid or free."""
+        ...
+
+
 class TokenMechanism(Protocol):
-    """One way to release the next token from private distributions. Subclass it: what has a body here is inherited."""
+    """One way to release tokens from private distributions. Subclass it: what has a body here is inherited."""
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -61,6 +72,9 @@ class TokenMechanism(Protocol):
     """Its proof asks of a row only that it is a probability distribution, so that a transform may run in front."""
     not_private: ClassVar[str | None] = None
     """Why nothing that it releases is private; None for every mechanism with a guarantee."""
+
+    calibrated: ClassVar[str | None] = None
+    """The described parameter that `calibrate` solves for; None where there is no noise."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -98,6 +112,26 @@ class TokenMechanism(Protocol):
         """What the noise goes on, on a lattice, shape (K,); a step without noise releases its largest entry."""
         ...
 
+    def begin(self, plan: SamplingPlan, randomness: Randomness) -> Releaser:
+        """What releases one demonstration, new for each, which `event` is the price of.
+
+        This one has no memory: every token is a `step`. A mechanism whose tokens are not alike has a releaser of its
+        own.
+        """
+        return _Memoryless(self, randomness)
+
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
-        """Release one token."""
+        """Release one token, whatever the demonstration has released before."""
         ...
+
+
+@dataclass(frozen=True, repr=False)
+class _Memoryless:
+    """A mechanism of which one token is like any other, as its own releaser."""
+
+    mechanism: TokenMechanism
+    randomness: Randomness
+
+    def step(self, distributions: TokenDistributions) -> TokenRelease:
+        """See `Releaser.step`."""
+        return self.mechanism.step(distributions, self.randomness)

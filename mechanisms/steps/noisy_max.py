@@ -32,6 +32,7 @@ class NoisyMax(TokenMechanism):
     title: ClassVar[str] = "Report noisy max"
     citation: ClassVar[str] = "Tang et al. 2024, section 3.2; McKenna and Sheldon 2020 (permute-and-flip)"
     takes_transform: ClassVar[bool] = True
+    calibrated: ClassVar[str | None] = "step_epsilon"
 
     step_epsilon: float = parameter(
         0.1,

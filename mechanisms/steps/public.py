@@ -49,7 +49,7 @@ class PublicText(TokenMechanism):
         probabilities = distributions.public_probabilities
         draw = randomness.uniform(1)[0] * probabilities.sum()
         index = int(np.searchsorted(np.cumsum(probabilities), draw))
-        return TokenRelease(min(index, len(probabilities) - 1), probabilities)
+        return TokenRelease(min(index, len(probabilities) - 1), probabilities, free=True)
 
 
 MECHANISM = PublicText

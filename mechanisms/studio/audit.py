@@ -13,8 +13,8 @@ from mechanisms.accounting import Claim, PrivacyTarget, claim
 from mechanisms.errors import UsageError
 from mechanisms.noise import Floats, PrefetchedRandomness, Randomness
 from mechanisms.privacy_events import Composed
-from mechanisms.sampling import EventOfSteps, SamplingPlan, Scheme
-from mechanisms.steps import TokenDistributions, TokenMechanism, mechanism_class
+from mechanisms.sampling import EventOfSteps, SamplingPlan
+from mechanisms.steps import TokenDistributions, TokenMechanism, TokenRelease, mechanism_class
 
 DELTA = 1e-5
 CONFIDENCE = 0.99
@@ -78,11 +78,11 @@ def worst_case_pair() -> Neighbours:
 def audit_mechanism(
     name: str, epsilon: float, draws: int = 100_000, randomness: Randomness | None = None
 ) -> Generator[AuditProgress | AuditResult, None, None]:
-    """Audit one step of a registered mechanism, calibrated so that the step alone costs `epsilon`.
+    """Audit demonstrations of one token by a registered mechanism, calibrated so that one costs `epsilon`.
 
     Args:
         name: the mechanism's name.
-        epsilon: target of one step at delta `DELTA`, everybody joining.
+        epsilon: target of one such demonstration at delta `DELTA`, everybody joining.
         draws: of each neighbour.
         randomness: the operating system's, unless this is a test.
 
@@ -92,7 +92,7 @@ def audit_mechanism(
     Raises:
         UsageError: there is no such mechanism, or too few draws to prove anything.
     """
-    plan = SamplingPlan(Scheme.PER_TOKEN, subsets=_BACKGROUND, tokens=1)
+    plan = SamplingPlan(subsets=_BACKGROUND, tokens=1)
 
     def compose(event: EventOfSteps) -> Composed:
         return Composed("dataset", (("all", (event(1, 1.0),)),))
@@ -106,22 +106,29 @@ def audit_mechanism(
 def audit_steps(
     mechanism: TokenMechanism, pair: Neighbours, claimed: Claim, draws: int, randomness: Randomness
 ) -> Generator[AuditProgress | AuditResult, None, None]:
-    """Audit a mechanism's own step on a given pair of neighbours; see `audit_mechanism`."""
+    """Audit a mechanism's first step on a given pair of neighbours; see `audit_mechanism`."""
     if draws < 1000:
         raise UsageError("An audit needs at least 1000 draws.")
     direction = (mechanism.aggregate(pair.with_unit) - mechanism.aggregate(pair.without)).astype(np.float64)
     direction /= max(1.0, float(np.linalg.norm(direction)))
+    plan = SamplingPlan(subsets=pair.without.expected_rows, unit_rows=pair.without.unit_rows, tokens=1)
     values: list[Floats] = []
     for step in (pair.with_unit, pair.without):
         found = np.empty(draws)
         for i in range(draws):
-            release = mechanism.step(step, randomness)
-            found[i] = release.index if release.scores is None else float(release.scores @ direction)
+            found[i] = _seen(mechanism.begin(plan, randomness).step(step), direction)
             if (i + 1) % _CHUNK == 0:
                 yield AuditProgress(len(values) * draws + i + 1, 2 * draws)
         values.append(found)
     bound = lower_bound(values[0], values[1], claimed.delta)
     yield AuditResult(mechanism.name, bound, claimed.epsilon, claimed.delta, draws)
+
+
+def _seen(release: TokenRelease, direction: Floats) -> float:
+    """A release as a number: along the unit's own direction, or the token's place, free ones below paid ones."""
+    if release.scores is not None:
+        return float(release.scores @ direction)
+    return release.index - len(direction) if release.free else release.index
 
 
 def lower_bound(one: Floats, other: Floats, delta: float) -> float:

@@ -44,6 +44,7 @@ class TokenReleased:
         scores: the noisy values that decided, in rows; None where only the token may be released.
         public: the public distribution over the candidates, in expected rows.
         stop: the token ends the demonstration.
+        free: public text alone decided, so that it costs nothing of what the demonstration paid.
     """
 
     label: str
@@ -55,6 +56,7 @@ class TokenReleased:
     scores: tuple[float, ...] | None
     public: tuple[float, ...]
     stop: bool
+    free: bool = False
 
 
 @dataclass(frozen=True)

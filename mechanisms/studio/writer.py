@@ -67,6 +67,7 @@ class DemonstrationWriter:
         self.written: list[int] = []
         self.stopped = False
         self._units, self._request, self._model, self._randomness = units, request, model, randomness
+        self._releaser = request.mechanism.begin(request.plan, randomness)
         self._curator = curator
         self._key = secret_key()
 
@@ -165,7 +166,7 @@ class DemonstrationWriter:
 
     def release(self, columns: Integers, distributions: TokenDistributions) -> Iterator[CuratorEvent]:
         """Release one token of the candidates `columns`; whether it is the last is decided on the token itself."""
-        release = self._request.mechanism.step(distributions, self._randomness)
+        release = self._releaser.step(distributions)
         token = int(columns[release.index])
         self.stopped = token in self._model.stop_tokens
         step = len(self.written) + 1
@@ -181,6 +182,7 @@ class DemonstrationWriter:
             scores=None if release.scores is None else tuple(release.scores.tolist()),
             public=tuple((distributions.public_probabilities * self._request.plan.subsets).tolist()),
             stop=self.stopped,
+            free=release.free,
         )
         if self._curator and self._request.mechanism.uses_private_rows:
             clean = tuple(distributions.probabilities().sum(axis=0).tolist())

@@ -7,7 +7,9 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import strategies as st
 
-from mechanisms.steps import TokenDistributions
+from mechanisms.noise import Randomness
+from mechanisms.sampling import SamplingPlan
+from mechanisms.steps import TokenDistributions, TokenMechanism, TokenRelease
 
 CANDIDATES = 5
 HOSTILE = [0.0, 1.0, -3.0, 700.0, -700.0, 1e308, -1e308, np.inf, -np.inf, np.nan]
@@ -29,7 +31,7 @@ class Noiseless:
     def exponential_argmax(self, values, scale):
         return int(np.argmax(values))
 
-    gumbel_argmax = exponential_argmax
+    gumbel_argmax, laplace = exponential_argmax, gaussian
 
     def uniform(self, count):
         return np.full(count, 0.5)
@@ -43,6 +45,12 @@ def a_step(logits, public=None, unit_rows=True, occupied=None, expected=None) ->
     public = np.zeros(logits.shape[1]) if public is None else np.asarray(public, dtype=float)
     occupied = np.ones(len(logits), dtype=bool) if occupied is None else np.asarray(occupied)
     return TokenDistributions(logits, occupied, public, expected or len(logits), unit_rows, base=public[::-1].copy())
+
+
+def first_release(mechanism: TokenMechanism, step: TokenDistributions, randomness: Randomness) -> TokenRelease:
+    """The first token of a demonstration."""
+    plan = SamplingPlan(subsets=step.expected_rows, unit_rows=step.unit_rows)
+    return mechanism.begin(plan, randomness).step(step)
 
 
 @st.composite

@@ -1,7 +1,10 @@
 """Mechanisms and transforms in whole runs: what the certificate says, what the ledger keeps, what is refused."""
 
+import itertools
 import json
 import math
+from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 
@@ -11,6 +14,7 @@ from mechanisms.noise import SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset, Record, default_template
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class, mechanism_names, transform_class
+from mechanisms.steps.gaussian import GaussianMechanism
 from mechanisms.steps.mechanism import Norm
 from mechanisms.studio.demo_set import loads
 from mechanisms.studio.events import RunCompleted, TokenReleased
@@ -63,6 +67,10 @@ def run(dataset, request, ledger, randomness=None):
 @pytest.mark.parametrize("scheme", list(Scheme))
 def test_every_private_mechanism_runs_under_every_scheme_within_its_target(name, scheme, dataset, ledger):
     plan = SamplingPlan(scheme=scheme, subsets=8, tokens=4)
+    if mechanism_class(name)().closed(plan):
+        with pytest.raises(UsageError, match="Choose"):
+            a_request(name, plan=plan)
+        return
     request = a_request(name, plan=plan).calibrated()
     demo_set, _, _ = run(dataset, request, ledger)
     certificate = demo_set.certificate
@@ -78,6 +86,34 @@ def test_scores_leave_a_run_only_where_the_mechanism_releases_them(name, dataset
     whole_vector = mechanism.sensitivity(True).norm is Norm.L2 and mechanism.not_private is None
     assert released
     assert all((token.scores is not None) == whole_vector for token in released)
+
+
+class Counted(GaussianMechanism):
+    """Its releasers know which token of their own they are at."""
+
+    begun: ClassVar[list] = []
+
+    def begin(self, plan, randomness):
+        self.begun.append(plan)
+        mechanism, count = self, itertools.count()
+
+        class Releaser:
+            def step(self, distributions):
+                release = mechanism.step(distributions, randomness)
+                return replace(release, free=next(count) % 2 == 1)
+
+        return Releaser()
+
+
+@pytest.mark.parametrize("scheme", list(Scheme))
+def test_every_demonstration_has_a_releaser_of_its_own_that_says_what_was_free(scheme, dataset, ledger):
+    plan = SamplingPlan(scheme, subsets=8, tokens=4, shots=2)
+    Counted.begun.clear()
+    _, released, _ = run(
+        dataset, a_request(mechanism=Counted(noise_multiplier=50.0), plan=plan), ledger, SeededRandomness(4)
+    )
+    assert Counted.begun == [plan] * 4
+    assert [token.free for token in released] == [token.step % 2 == 0 for token in released]
 
 
 def test_the_baseline_without_privacy_is_marked_and_costs_the_ledger_nothing(dataset, ledger):

@@ -57,6 +57,7 @@ def asked(name: str, scheme: Scheme = Scheme.PER_DEMONSTRATION, by_user: bool = 
         "noisy-max": {"step_epsilon": 0.1},
         "blended-logits": {"temperature": 40.0},
         "difference-clipping": {"clip": 0.1},
+        "svt-public": {"token_epsilon": 0.1},
     }
     plan = SamplingPlan(scheme, subsets=6, tokens=5, shots=2)
     made = request(
@@ -94,6 +95,8 @@ def found(document: dict[str, Any]) -> tuple[str, ...]:
 @pytest.mark.parametrize("scheme", list(Scheme))
 @pytest.mark.parametrize("name", mechanism_names())
 def test_what_a_run_certifies_passes(name, scheme):
+    if mechanism_class(name)().closed(SamplingPlan(scheme)):
+        pytest.skip("closed")
     for by_user in (False, True):
         for measured in (False, True):
             verified = verify(loads(text_of(name, scheme, by_user, measured)))

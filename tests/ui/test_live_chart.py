@@ -28,7 +28,7 @@ def test_bars_are_ordered_by_the_value_that_decided():
     assert [bar["chosen"] for bar in chart["bars"]] == [True, False, False]
     assert chart["domain"][0] <= -1.5
     assert chart["domain"][1] >= 7.0
-    assert chart["noise"] == 2.0
+    assert chart["noise"] == 20.0
 
 
 def test_hostile_tokens_stay_text():
@@ -56,6 +56,16 @@ def test_where_only_the_token_is_released_no_noisy_value_is_drawn():
     assert not chart["noisy"]
     assert chart["noise"] is None
     assert [bar["value"] for bar in chart["bars"]] == [3.0, 2.0, 1.0]
+
+
+def test_a_free_token_is_called_free_and_shows_no_noisy_value():
+    paid, free = (
+        live(replay([*recording()[:2], token("News", 1, "x", scores=None, free=each)])) for each in (False, True)
+    )
+    assert paid["count"] == "token 1 of at most 3"
+    assert free["count"] == "token 1 of at most 3, free"
+    assert (paid["chart"]["free"], free["chart"]["free"]) == (False, True)
+    assert not free["chart"]["noisy"]
 
 
 def test_clean_values_appear_only_behind_the_curators_switch():

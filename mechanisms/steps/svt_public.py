@@ -1,0 +1,169 @@
+"""Private tokens only where the private rows disagree with public text (Amin et al. 2024, algorithm 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import numpy as np
+
+from mechanisms.accounting import PrivacyTarget, calibrate_noise
+from mechanisms.noise import Integers, Randomness
+from mechanisms.parameters import parameter, validate
+from mechanisms.privacy_events import Poisson, PrivacyEvent, Pure, Sequence
+from mechanisms.sampling import Compose, SamplingPlan, Scheme
+from mechanisms.steps.decoding import choose
+from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, lattice_sum, to_lattice
+from mechanisms.steps.mechanism import Sensitivity, TokenMechanism
+from mechanisms.steps.noisy_max import NoisyMax
+
+_LARGEST_EPSILON = 50.0
+_ROW = 2 * GRID
+"""Lattice points that one row can move the distance by: two distributions are at most 2 apart in L1."""
+_THRESHOLD_SHARE = 1 / (1 + 2 ** (2 / 3))
+"""The threshold's part of a search's epsilon: the least variance of threshold and query together (Lyu et al. 2017)."""
+_CLOSED_PER_TOKEN = (
+    "'svt-public' is closed with a new sample for every token: a noisy threshold lasts for many tokens, so that all "
+    "their samples would count as one, at about that many times the rate. Choose one sample for each demonstration."
+)
+
+
+@dataclass(frozen=True)
+class SvtPublic(TokenMechanism):
+    """Search for a token at which the rows are further from public text than a noisy threshold; everything before it
+    is drawn from public text and free; that token is chosen by report noisy max, and the search begins anew.
+
+    After the last of `private_tokens` everything is public. A search is AboveThreshold on a distance that one unit
+    moves by at most one row; it costs half of `token_epsilon`, however long it is, and the choice the other half.
+    """
+
+    name: ClassVar[str] = "svt-public"
+    title: ClassVar[str] = "Public text where the rows agree with it"
+    citation: ClassVar[str] = "Amin et al. 2024, algorithm 1"
+    takes_transform: ClassVar[bool] = True
+    calibrated: ClassVar[str | None] = "token_epsilon"
+
+    token_epsilon: float = parameter(
+        0.2,
+        label="Epsilon of a private token",
+        help="Pure epsilon of a token from the private rows: half finds it, half chooses it.",
+        low=1e-6,
+        high=_LARGEST_EPSILON,
+        citation="docs/mechanisms.md, svt-public",
+    )
+    private_tokens: int = parameter(
+        8,
+        label="Private tokens",
+        help="At most so many tokens of a demonstration are paid; all others are public and free.",
+        low=1,
+        high=1000,
+        citation="Amin et al. 2024 (r)",
+    )
+    threshold: float = parameter(
+        0.3,
+        label="Threshold",
+        help="Share of the M rows' opinion that has to differ from public text before a token is paid for.",
+        low=0.0,
+        high=1.0,
+        citation="Amin et al. 2024 (theta)",
+    )
+    temperature: float = parameter(
+        1.0,
+        label="Temperature of public text",
+        help="Free tokens are drawn from the public distribution at this temperature; it costs no privacy.",
+        low=0.0,
+        high=10.0,
+        citation="Amin et al. 2024 (temperature of public tokens)",
+    )
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+    @property
+    def half(self) -> float:
+        """Epsilon of a search, and of a choice."""
+        return self.token_epsilon / 2
+
+    def closed(self, plan: SamplingPlan) -> str | None:
+        """See `TokenMechanism.closed`."""
+        return _CLOSED_PER_TOKEN if plan.scheme is Scheme.PER_TOKEN else None
+
+    def event(self, steps: int, rate: float) -> PrivacyEvent:
+        """See `TokenMechanism.event`: searches and choices on one sample, no more than tokens; then the mixture."""
+        most = min(self.private_tokens, steps)
+        demonstration = Sequence((Pure(self.half, most), Pure(self.half, most)))
+        return demonstration if rate == 1.0 else Poisson(rate, demonstration)
+
+    def calibrate(self, compose: Compose, target: PrivacyTarget) -> SvtPublic:
+        """See `TokenMechanism.calibrate`; solves for a private token's epsilon, through the noise's scale."""
+        scale = calibrate_noise(
+            lambda noise: compose(replace(self, token_epsilon=1 / noise).event), target, smallest=1 / _LARGEST_EPSILON
+        )
+        return replace(self, token_epsilon=1 / scale)
+
+    @property
+    def _choice(self) -> NoisyMax:
+        return NoisyMax(self.half)
+
+    def signal_to_noise(self, plan: SamplingPlan) -> float:
+        """See `TokenMechanism.signal_to_noise`: of a private token's choice."""
+        return self._choice.signal_to_noise(plan)
+
+    def sensitivity(self, unit_rows: bool) -> Sensitivity:
+        """See `TokenMechanism.sensitivity`: of a private token's choice. The distance moves by one row."""
+        return self._choice.sensitivity(unit_rows)
+
+    def aggregate(self, distributions: TokenDistributions) -> Integers:
+        """See `TokenMechanism.aggregate`: what a private token is chosen from."""
+        return self._choice.aggregate(distributions)
+
+    def begin(self, plan: SamplingPlan, randomness: Randomness) -> SparseReleaser:
+        """See `TokenMechanism.begin`."""
+        return SparseReleaser(self, round(self.threshold * plan.subsets * _ROW), randomness, self.private_tokens)
+
+    def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
+        """See `TokenMechanism.step`: a private token."""
+        return self._choice.step(distributions, randomness)
+
+
+def distance(distributions: TokenDistributions) -> int:
+    """How far the rows' sum is from as many times the public row: `|sum_i (p_i - p_public)|_1`, in 1 / GRID.
+
+    A row brings its own difference, or turns one into another's; as distributions on the grid hold at most 1 each, both
+    are at most `_ROW` long. A row that is not finite brings nothing.
+    """
+    public = to_lattice(distributions.public_probabilities)
+    difference = lattice_sum(distributions) - len(distributions.probabilities()) * public
+    return int(np.abs(difference).sum())
+
+
+@dataclass(repr=False)
+class SparseReleaser:
+    """One demonstration: private tokens that are left, and the noisy threshold of the search in progress."""
+
+    mechanism: SvtPublic
+    threshold: int
+    randomness: Randomness
+    left: int
+    noisy_threshold: int | None = field(default=None, init=False)
+
+    def step(self, distributions: TokenDistributions) -> TokenRelease:
+        """See `Releaser.step`."""
+        if self.left == 0 or not self._above(distance(distributions)):
+            public = distributions.public_probabilities
+            return TokenRelease(choose(public, self.mechanism.temperature, 1.0, self.randomness), None, free=True)
+        self.left, self.noisy_threshold = self.left - 1, None
+        return self.mechanism.step(distributions, self.randomness)
+
+    def _above(self, exact: int) -> bool:
+        """One question of AboveThreshold, whose noise is `row / epsilon_1` once and `2 row / epsilon_2` each time."""
+        of_threshold = _THRESHOLD_SHARE * self.mechanism.half
+        if self.noisy_threshold is None:
+            self.noisy_threshold = self._noisy(self.threshold, _ROW / of_threshold)
+        return self._noisy(exact, 2 * _ROW / (self.mechanism.half - of_threshold)) >= self.noisy_threshold
+
+    def _noisy(self, value: int, scale: float) -> int:
+        return int(self.randomness.laplace(np.array([value], dtype=np.int64), scale)[0])
+
+
+MECHANISM = SvtPublic

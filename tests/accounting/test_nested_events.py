@@ -1,0 +1,242 @@
+"""Laplace releases, and events that nest: accountants against closed forms, integrals and each other."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.optimize import brentq
+from scipy.stats import laplace
+
+from mechanisms.accounting import claim
+from mechanisms.accounting.laplace import LaplaceLoss
+from mechanisms.accounting.normal_form import SampledGaussian, SampledLaplace, SampledPure, normal_form
+from mechanisms.accounting.randomised_response import Direction
+from mechanisms.accounting.rdp import renyi, to_epsilon
+from mechanisms.errors import AccountingError, UsageError
+from mechanisms.privacy_events import (
+    ZCDP,
+    Approximate,
+    Composed,
+    Gaussian,
+    Laplace,
+    Poisson,
+    Pure,
+    Repeat,
+    Sequence,
+    from_json,
+)
+
+DELTA = 1e-5
+SAMPLED = [(1.0, 0.1), (0.4, 0.02), (3.0, 0.6), (0.2, 0.3)]
+
+
+def one(*events):
+    return Composed("label", (("only", tuple(events)),))
+
+
+def densities(scale, rate, direction):
+    """Of the released value: where it is drawn from, and of the neighbour."""
+
+    def without(x):
+        return math.exp(-abs(x) / scale) / (2 * scale)
+
+    def with_unit(x):
+        return (1 - rate) * without(x) + rate * without(x - 1)
+
+    return (with_unit, without) if direction is Direction.REMOVE else (without, with_unit)
+
+
+def integral(function, scale):
+    """Over the real line, split where the densities have corners."""
+    ends = [-40 * scale, 0.0, *np.linspace(0, 1, 41)[1:], 1 + 40 * scale]
+    return sum(quad(function, low, high, epsabs=1e-14, limit=200)[0] for low, high in itertools.pairwise(ends))
+
+
+def hockey_stick(scale, rate, direction, epsilon):
+    upper, lower = densities(scale, rate, direction)
+    return integral(lambda x: max(0.0, upper(x) - math.exp(epsilon) * lower(x)), scale)
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 5.0])
+@pytest.mark.parametrize("delta", [1e-6, 1e-2])
+def test_one_laplace_release_costs_its_closed_form(scale, delta):
+    exact = max(0.0, 1 / scale + 2 * math.log1p(-delta))  # delta = 1 - e^((epsilon - 1 / b) / 2)
+    found = claim(one(Laplace(scale)), delta)
+    assert exact <= found.epsilon <= exact + max(0.01 * exact, 2e-4) + 1e-9
+    assert found.epsilon <= 1 / scale
+    assert found.check == pytest.approx(exact, rel=0.01, abs=2e-4)
+
+
+@pytest.mark.parametrize(("scale", "rate"), SAMPLED)
+def test_a_sampled_laplace_release_costs_the_worse_direction_of_its_integral(scale, rate):
+    exact = max(
+        brentq(lambda e, d=each: hockey_stick(scale, rate, d, e) - DELTA, 0, 1 / scale, xtol=1e-6) for each in Direction
+    )
+    found = claim(one(Poisson(rate, Laplace(scale))), DELTA)
+    assert exact - 1e-6 <= found.epsilon <= 1.01 * exact + 0.006
+    assert found.check == pytest.approx(exact, rel=0.01)
+
+
+@pytest.mark.parametrize(("scale", "rate"), [*SAMPLED, (0.7, 1.0)])
+@pytest.mark.parametrize("direction", list(Direction))
+def test_the_loss_has_the_distribution_of_the_log_ratio(scale, rate, direction):
+    loss = LaplaceLoss(SampledLaplace(scale, rate), direction)
+    upper, lower = densities(scale, rate, direction)
+
+    def log_ratio(x):
+        return math.log(upper(x) / lower(x))
+
+    low, high = sorted((log_ratio(0.0), log_ratio(1.0)))
+    for at in (low - 0.01, low + 1e-9, 0.3 * low + 0.7 * high, 0.8 * low + 0.2 * high, high - 1e-9, high + 0.01):
+        below = integral(lambda x, at=at: upper(x) if log_ratio(x) <= at else 0.0, scale)
+        assert float(loss.cdf(np.array(at))) == pytest.approx(below, abs=2e-4)
+    mean = integral(lambda x: upper(x) * log_ratio(x), scale)
+    assert loss.mean_within(low - 1, high + 1) == pytest.approx(mean, rel=1e-8, abs=1e-12)
+    cut = 0.4 * low + 0.6 * high
+    kept = integral(lambda x: upper(x) * log_ratio(x) if log_ratio(x) <= cut else 0.0, scale)
+    assert loss.mean_within(low - 1, cut) == pytest.approx(kept / float(loss.cdf(np.array(cut))), abs=1e-3)
+    for order in (1.5, 4.0, 64.0):
+        exact = math.log(integral(lambda x, a=order: upper(x) * math.exp((a - 1) * log_ratio(x)), scale)) / (order - 1)
+        assert loss.renyi(order) == pytest.approx(exact, rel=1e-6)
+
+
+def test_renyi_without_sampling_is_the_closed_form_and_the_integral():
+    for scale, order in itertools.product((0.05, 1.0, 20.0), (1.1, 3.0, 64.0)):
+        [form, nearly] = (normal_form([event]) for event in (Laplace(scale), Poisson(1 - 1e-12, Laplace(scale))))
+        assert renyi(form, order) == pytest.approx(renyi(nearly, order), rel=1e-6)
+        assert renyi(form, order) <= 1 / scale
+
+
+def test_accountants_agree_on_random_laplace_settings_under_a_bound_that_anybody_can_compute():
+    generator = np.random.default_rng(5)
+    for _ in range(12):
+        scale, rate = float(10 ** generator.uniform(-0.7, 1.3)), float(10 ** generator.uniform(-2.5, 0))
+        count, delta = int(generator.integers(1, 60)), float(10 ** generator.uniform(-8, -4))
+        event = Repeat(count, Laplace(scale) if rate > 0.7 else Poisson(rate, Laplace(scale)))
+        found = claim(one(event, Pure(0.05, 3)), delta)
+        assert found.check == pytest.approx(found.epsilon, rel=0.02, abs=0.001), (scale, rate, count, delta)
+        form = normal_form([event, Pure(0.05, 3)])
+        bound = min(to_epsilon(renyi(form, order), order, delta) for order in 1 + np.geomspace(0.1, 200, 40))
+        assert found.epsilon <= min(1.02 * bound, form.pure_epsilon)
+
+
+def test_laplace_beside_gaussian_composes_unless_both_are_sampled():
+    found = claim(one(Poisson(0.1, Gaussian(2.0)), Laplace(4.0)), DELTA)
+    assert found.check == pytest.approx(found.epsilon, rel=0.02)
+    with pytest.raises(AccountingError, match="together"):
+        claim(one(Poisson(0.1, Gaussian(2.0)), Poisson(0.1, Laplace(4.0))), DELTA)
+    with pytest.raises(AccountingError, match="promises nothing"):
+        claim(one(Laplace(1e-3)), DELTA)
+
+
+def test_pure_lists_claim_no_more_than_their_plain_sum():
+    few = claim(one(Pure(0.5, 2), Laplace(2.0)), DELTA)
+    assert few.epsilon == pytest.approx(1.5)
+    assert few.accountant == "sum of pure epsilons"
+    assert few.check == pytest.approx(1.5, rel=0.01)
+    sampled = claim(one(Poisson(0.1, Pure(0.5, 4))), 1e-9)
+    assert sampled.epsilon <= math.log1p(0.1 * math.expm1(2.0))
+    many = claim(one(Pure(0.01, 1000)), DELTA)
+    assert many.epsilon < 5
+    assert many.accountant == "prv"
+    assert claim(one(Pure(0.5, 2), Gaussian(50.0)), DELTA).accountant == "prv"
+
+
+def test_a_sequence_that_is_not_sampled_is_its_parts():
+    parts = (Gaussian(3.0), Pure(0.1, 2), Laplace(5.0), Approximate(1e-7), ZCDP(0.01))
+    assert normal_form([Sequence(parts)]) == normal_form(parts)
+    nested = Repeat(3, Sequence((Gaussian(3.0), Repeat(2, Sequence((Pure(0.1),))))))
+    assert normal_form([nested]) == normal_form([Repeat(3, Gaussian(3.0)), Pure(0.1, 6)])
+
+
+@given(st.lists(st.tuples(st.floats(0.5, 20), st.integers(1, 9)), min_size=1, max_size=4), st.floats(0.01, 1))
+@settings(max_examples=50, deadline=None)
+def test_gaussians_on_one_sample_are_one_gaussian(releases, rate):
+    form = normal_form([Poisson(rate, Sequence(tuple(Repeat(n, Gaussian(m)) for m, n in releases)))])
+    [(primitive, count)] = form.primitives
+    assert count == 1
+    assert primitive == SampledGaussian(pytest.approx(sum(n / m**2 for m, n in releases) ** -0.5), rate)
+
+
+@given(st.lists(st.tuples(st.floats(0.05, 1), st.integers(1, 3)), min_size=1, max_size=3), st.floats(0.01, 0.9))
+@settings(max_examples=30, deadline=None)
+def test_pure_events_on_one_sample_cost_no_less_than_their_own_dominating_pair(releases, rate):
+    form = normal_form([Poisson(rate, Sequence(tuple(Pure(e, n) for e, n in releases)))])
+    rounds = [epsilon for epsilon, count in releases for _ in range(count)]
+    exact = 0.0  # delta at epsilon 0.2 of rounds of randomised response, mixed
+    for truths in itertools.product((1, -1), repeat=len(rounds)):
+        answers = [t * e for t, e in zip(truths, rounds, strict=True)]
+        joined, apart = (math.prod(1 / (1 + math.exp(-s * each)) for each in answers) for s in (1, -1))
+        exact += max(0.0, (1 - rate) * apart + rate * joined - math.exp(0.2) * apart)
+    epsilon, steps = max(e for e, _ in releases), len(rounds)
+    worse = sum(
+        max(0.0, math.comb(steps, k) * ((1 - rate) * q + rate * p - math.exp(0.2) * q))
+        for k in range(steps + 1)
+        for p, q in [(_share(epsilon, k, steps), _share(-epsilon, k, steps))]
+    )
+    [(primitive, count)] = form.primitives
+    assert isinstance(primitive, SampledPure)
+    if steps > 1:
+        assert (primitive, count) == (SampledPure(epsilon, steps, rate), 1)
+    assert worse >= exact - 1e-12
+
+
+def _share(epsilon, truthful, steps):
+    return (1 + math.exp(-epsilon)) ** -truthful * (1 + math.exp(epsilon)) ** -(steps - truthful)
+
+
+def test_what_is_composed_on_one_sample_costs_more_than_parts_on_samples_of_their_own():
+    parts = (Gaussian(3.0), Gaussian(3.0), Gaussian(3.0))
+    together = claim(one(Poisson(0.05, Sequence(parts))), DELTA).epsilon
+    apart = claim(one(*(Poisson(0.05, each) for each in parts)), DELTA).epsilon
+    assert together > 1.1 * apart
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        Sequence((Gaussian(2.0), Pure(0.1))),
+        Sequence((Laplace(2.0), Laplace(2.0))),
+        Sequence((Pure(0.1), Approximate(1e-9))),
+        Repeat(2, Laplace(2.0)),
+        Poisson(0.5, Gaussian(2.0)),
+        Sequence((Repeat(10**6, Pure(1e-6, 10)), Pure(1e-6))),
+    ],
+)
+def test_other_compositions_on_one_sample_are_refused_with_the_reason(of):
+    with pytest.raises(AccountingError, match="dominating pair"):
+        claim(one(Poisson(0.1, of)), DELTA)
+
+
+def test_nested_events_survive_json():
+    event = one(Repeat(3, Poisson(0.25, Sequence((Pure(0.5, 2), Laplace(1.5))))), Sequence((Gaussian(2.0),)))
+    assert from_json(event.to_json()) == event
+    with pytest.raises(UsageError, match="at least one"):
+        Sequence(())
+
+
+@given(st.floats(0.05, 20), st.floats(0.01, 1), st.floats(1, 1.5), st.floats(0.5, 1))
+@settings(max_examples=50, deadline=None)
+def test_what_dominates_costs_no_less(scale, rate, more_noise, smaller):
+    greater, less = SampledLaplace(scale, rate), SampledLaplace(scale * more_noise, rate * smaller)
+    assert greater.dominates(less)
+    assert not less.dominates(greater) or greater == less
+    assert not greater.dominates(SampledPure(1e-3, 1, rate))
+    assert less.pure_epsilon <= greater.pure_epsilon * (1 + 1e-12)
+    for direction, order in itertools.product(Direction, (1.5, 8.0)):
+        assert LaplaceLoss(less, direction).renyi(order) <= LaplaceLoss(greater, direction).renyi(order) * (1 + 1e-9)
+
+
+def test_drawn_losses_have_the_distribution_that_is_claimed():
+    scale, draws = 0.8, 200_000
+    released = laplace.rvs(loc=1.0, scale=scale, size=draws, random_state=3)
+    losses = (np.abs(released) - np.abs(released - 1)) / scale
+    loss = LaplaceLoss(SampledLaplace(scale, 1.0), Direction.REMOVE)
+    for at in (-1.25, -0.5, 0.0, 1.0, 1.24):
+        assert float(loss.cdf(np.array(at))) == pytest.approx((losses <= at + 1e-12).mean(), abs=4e-3)

@@ -1,0 +1,329 @@
+"""The contract's other half: a whole demonstration costs no more than its event, whatever the mechanism remembers.
+
+`demonstrations.py` says how the cost is found. The cheats at the end are planted, so that it is known to be found.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import random
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mechanisms.errors import AccountingError
+from mechanisms.noise import SeededRandomness
+from mechanisms.parameters import parameters
+from mechanisms.privacy_events import Pure
+from mechanisms.sampling import SamplingPlan, Scheme
+from mechanisms.steps import TokenDistributions, TokenRelease, mechanism_class, mechanism_names
+from mechanisms.steps.distributions import GRID
+from mechanisms.steps.gaussian import GaussianMechanism
+from mechanisms.steps.noisy_max import NoisyMax
+from mechanisms.steps.public import PublicText
+from tests.steps.demonstrations import LeakError, Recording, loss, paid, same, unsampled, write, writing
+from tests.steps.inputs import neighbours
+
+TOKENS, CANDIDATES, ROWS = 20, 5, 12
+PLANS = [SamplingPlan(scheme, subsets=ROWS, tokens=TOKENS, unit_rows=u) for scheme in Scheme for u in (True, False)]
+OPEN = [
+    pytest.param(name, plan, id=f"{name}-{plan.scheme.value}-{'unit-rows' if plan.unit_rows else 'subsets'}")
+    for name in mechanism_names()
+    if mechanism_class(name).not_private is None
+    for plan in PLANS
+    if mechanism_class(name)().closed(plan) is None
+]
+SEEDS = range(8)
+MOST_VARIANTS = 16
+RATE = 0.3
+SLACK = 1 + 1e-9
+
+
+def certain(candidate):
+    """Logits of a row that is sure."""
+    return np.where(np.arange(CANDIDATES) == candidate, 1000.0, -1000.0)
+
+
+def worst(plan: SamplingPlan) -> tuple[list[TokenDistributions], list[TokenDistributions]]:
+    """A demonstration that one unit moves as far as it can, with it and without.
+
+    The unit is certain of one candidate. The others in turn cannot tell the candidates apart; are certain of another,
+    as public text is; or are more certain of it than public text, so that the unit pulls their sum back to that.
+    """
+    with_unit, without = [], []
+    for at in range(plan.tokens):
+        favoured, opposed = at % CANDIDATES, (at + 1) % CANDIDATES
+        undecided, public = np.zeros(CANDIDATES), np.full(CANDIDATES, -50.0)
+        public[[favoured, opposed]] = ([0.0, 0.0], [-50.0, 0.0], [np.log(0.1), np.log(0.9)])[at % 3]
+        others = np.tile(undecided if at % 3 == 0 else certain(opposed), (ROWS - 1, 1))
+        rows = np.vstack([others, certain(favoured)])
+        occupied = np.ones(ROWS, dtype=bool)
+        step = TokenDistributions(rows, occupied, public, ROWS, plan.unit_rows)
+        with_unit.append(step)
+        if plan.unit_rows:
+            without.append(replace(step, occupied=np.arange(ROWS) < ROWS - 1))
+        else:
+            without.append(replace(step, rows=np.vstack([others, certain(opposed)])))
+    return with_unit, without
+
+
+def charged(mechanism, plan, rate):
+    [event] = plan.demonstration_events(mechanism.event, rate)
+    return unsampled(event)
+
+
+def shares(mechanism, plan, one, other, seed):
+    """What either direction uses of the demonstration's event, by the way that costs least."""
+    events = [charged(mechanism, plan, 1.0)]
+    if paid(charged(mechanism, plan, RATE))[2] == 0:  # rho is of what the sample leaves, not of the releases on it
+        events.append(charged(mechanism, plan, RATE))
+    both = [loss(mechanism, plan, *pair, seed) for pair in ((one, other), (other, one))]
+    return [min(each.share(event) for each in losses) for losses in both for event in events]
+
+
+def worst_share(mechanism, plan):
+    """Over several runs of the worst demonstration."""
+    return max(max(shares(mechanism, plan, *worst(plan), seed)) for seed in SEEDS)
+
+
+def worst_of_variants(mechanism, plan):
+    """Over the mechanism as it is, and with its parameters at both ends of their ranges in many combinations."""
+    ends = {each.name: [type(each.default)(end) for end in (each.low, each.high)] for each in parameters(mechanism)}
+    combinations = [dict(zip(ends, values, strict=True)) for values in itertools.product(*ends.values())]
+    found = [worst_share(mechanism, plan)]
+    for values in random.Random(5).sample(combinations, min(MOST_VARIANTS, len(combinations))):
+        with contextlib.suppress(AccountingError):  # where no accountant bounds what is left of privacy
+            found.append(max(shares(replace(mechanism, **values), plan, *worst(plan), 0)))
+    return max(found)
+
+
+@pytest.mark.parametrize(("name", "plan"), OPEN)
+def test_a_demonstration_costs_what_its_event_pays_for_and_not_much_less(name, plan):
+    mechanism = mechanism_class(name)().for_plan(plan)
+    assert worst_of_variants(mechanism, plan) <= SLACK
+    assert worst_share(mechanism, plan) > 0.3 or not mechanism.uses_private_rows
+
+
+@pytest.mark.parametrize(("name", "plan"), OPEN)
+@given(data=st.data())
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_no_neighbours_cost_more_than_the_event(name, plan, data):
+    mechanism = mechanism_class(name)().for_plan(plan)
+    pairs = data.draw(st.lists(neighbours(plan.unit_rows), min_size=1, max_size=8))
+    one, other = ([replace(each, expected_rows=ROWS) for each in side] for side in zip(*pairs, strict=True))
+    assert max(shares(mechanism, plan, one, other, data.draw(st.integers(0, 2**32)))) <= SLACK
+
+
+def recorded(mechanism, plan, steps, seed=1):
+    randomness = Recording(seed)
+    return write(mechanism, plan, steps, randomness), randomness.draws
+
+
+def alike(one, other):
+    """Whether two demonstrations released the same, from the same draws on the same values."""
+    (released, draws), (released_too, draws_too) = one, other
+    if len(draws) != len(draws_too):
+        return False
+    return same(released, released_too) and all(
+        a.like(b) and (a.values == b.values).all() for a, b in zip(draws, draws_too, strict=True)
+    )
+
+
+def remembers_nothing(mechanism, plan):
+    """Whether a demonstration is what it is alone, after any other one and beside any other one."""
+    steps, others = worst(plan)
+    alone = recorded(mechanism, plan, steps)
+    for before in (steps, others, steps[::-1]):
+        write(mechanism, plan, before, SeededRandomness(2))
+        if not alike(alone, recorded(mechanism, plan, steps)):
+            return False
+    randomness = Recording(1)
+    beside = zip(writing(mechanism, plan, steps, randomness), writing(mechanism, plan, others, Recording(3)))  # noqa: B905
+    return alike(alone, ([mine for mine, _ in beside], randomness.draws))
+
+
+@pytest.mark.parametrize(("name", "plan"), OPEN)
+def test_a_demonstration_remembers_no_other_one(name, plan):
+    assert remembers_nothing(mechanism_class(name)().for_plan(plan), plan)
+
+
+PLAN = PLANS[2]
+
+
+class SecondDraw(GaussianMechanism):
+    """Releases the mean of two noisy sums, and pays for one."""
+
+    def step(self, distributions, randomness):
+        one, other = (super(SecondDraw, self).step(distributions, randomness) for _ in range(2))
+        scores = (one.scores + other.scores) / 2
+        return TokenRelease(int(scores.argmax()), scores)
+
+
+class HalfTheNoise(NoisyMax):
+    def step(self, distributions, randomness):
+        return NoisyMax(2 * self.step_epsilon).step(distributions, randomness)
+
+
+class SubsetsAsUnitRows(GaussianMechanism):
+    def step(self, distributions, randomness):
+        return super().step(replace(distributions, unit_rows=True), randomness)
+
+
+class FewerOnASample(GaussianMechanism):
+    """Its event forgets how many tokens a demonstration has, where there is a sample."""
+
+    def event(self, steps, rate):
+        return super().event(steps if rate == 1.0 else 1, rate)
+
+
+class CleanAndFree(GaussianMechanism):
+    """Says that a token is free, and takes it from the private rows."""
+
+    def step(self, distributions, randomness):
+        return TokenRelease(int(self.aggregate(distributions).argmax()), None, free=True)
+
+
+class CleanScores(NoisyMax):
+    def step(self, distributions, randomness):
+        release = super().step(distributions, randomness)
+        return replace(release, scores=self.aggregate(distributions) / GRID)
+
+
+class NoiseWhereItSeemsNeeded(NoisyMax):
+    """Draws no noise where the rows agree."""
+
+    def step(self, distributions, randomness):
+        scores = np.sort(self.aggregate(distributions))
+        if scores[-1] - scores[-2] > GRID / 2:
+            return TokenRelease(int(self.aggregate(distributions).argmax()), None)
+        return super().step(distributions, randomness)
+
+
+class OneNoiseForAll(GaussianMechanism):
+    """Draws noise at the first token and keeps it."""
+
+    def begin(self, plan, randomness):
+        mechanism, nothing = self, np.zeros(CANDIDATES, dtype=np.int64)
+        noise = randomness.gaussian(nothing, self.noise_multiplier * GRID)
+
+        class Releaser:
+            def step(self, distributions):
+                scores = (mechanism.aggregate(distributions) + noise) / GRID
+                return TokenRelease(int(scores.argmax()), scores)
+
+        return Releaser()
+
+
+def test_the_mechanisms_that_cheats_are_made_of_are_honest():
+    for each in (GaussianMechanism(), NoisyMax(), Capped()):
+        for plan in PLANS[2:4]:
+            assert worst_share(each, plan) == pytest.approx(1.0)
+            assert remembers_nothing(each, plan)
+
+
+@pytest.mark.parametrize(
+    "cheat", [SecondDraw(), HalfTheNoise(), FewerOnASample()], ids=lambda each: type(each).__name__
+)
+@pytest.mark.parametrize("plan", PLANS[2:4], ids=["unit-rows", "subsets"])
+def test_more_than_what_is_charged_is_found(cheat, plan):
+    assert worst_share(cheat, plan) >= 2 - 1e-9
+
+
+def test_a_sensitivity_that_is_too_small_is_found():
+    assert worst_share(SubsetsAsUnitRows(), PLANS[2]) <= SLACK
+    assert worst_share(SubsetsAsUnitRows(), PLANS[3]) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    "cheat",
+    [CleanAndFree(), CleanScores(), NoiseWhereItSeemsNeeded(), OneNoiseForAll()],
+    ids=lambda each: type(each).__name__,
+)
+@pytest.mark.parametrize("plan", PLANS[2:4], ids=["unit-rows", "subsets"])
+def test_what_follows_from_private_values_without_noise_is_found(cheat, plan):
+    with pytest.raises(LeakError):
+        worst_share(cheat, plan)
+
+
+@dataclass(frozen=True)
+class Capped(NoisyMax):
+    """At most `cap` tokens from the rows, the rest from public text."""
+
+    cap: int = 2
+    after: ClassVar[int] = 0
+    """Private tokens beyond those that are paid."""
+
+    def event(self, steps, rate):
+        return Pure(self.step_epsilon, min(steps, self.cap))
+
+    def begin(self, plan, randomness):
+        private, public = self, PublicText()
+
+        class Releaser:
+            left = private.cap + private.after
+
+            def step(self, distributions):
+                if not self.left:
+                    return replace(public.step(distributions, randomness), scores=None)
+                self.left -= 1
+                return NoisyMax.step(private, distributions, randomness)
+
+        return Releaser()
+
+
+class AfterTheCap(Capped):
+    after: ClassVar[int] = 1
+
+
+def test_a_private_draw_after_the_cap_is_found():
+    assert worst_share(Capped(), PLAN) == pytest.approx(1.0)
+    assert worst_share(AfterTheCap(), PLAN) == pytest.approx(1.5)
+
+
+@dataclass(frozen=True)
+class Remembering(GaussianMechanism):
+    """Adds what it has seen of the demonstration before; its memory is the class's, or noise, or a count."""
+
+    kept: ClassVar[dict] = {}
+
+    def step(self, distributions, randomness):
+        before = self.kept.get("sum", 0)
+        self.kept["sum"] = self.aggregate(distributions)
+        noisy = randomness.gaussian(self.kept["sum"] + before, self.noise_multiplier * GRID) / GRID
+        return TokenRelease(int(noisy.argmax()), noisy)
+
+
+class KeepsNoise(GaussianMechanism):
+    """Reuses the noise of an earlier demonstration."""
+
+    kept: ClassVar[list] = []
+
+    def begin(self, plan, randomness):
+        if not self.kept:
+            self.kept.append(randomness.gaussian(np.zeros(CANDIDATES, dtype=np.int64), self.noise_multiplier * GRID))
+        return super().begin(plan, randomness)
+
+    def step(self, distributions, randomness):
+        scores = (self.aggregate(distributions) + self.kept[0]) / GRID
+        return TokenRelease(int(scores.argmax()), scores)
+
+
+class SharedCap(Capped):
+    """Its releasers share one count, so that what one demonstration spends another does not."""
+
+    shared: ClassVar[list] = []
+
+    def begin(self, plan, randomness):
+        if not self.shared:
+            self.shared.append(super().begin(plan, randomness))
+        return self.shared[0]
+
+
+@pytest.mark.parametrize("cheat", [Remembering, KeepsNoise, SharedCap])
+def test_memory_across_demonstrations_is_found(cheat):
+    assert not remembers_nothing(cheat(), PLAN)
