@@ -75,16 +75,25 @@ def accuracies(cards: Sequence[Scorecard], owners: Sequence[str] = ()) -> list[T
     if not cards:
         return []
     total = cards[0].raw.total
-    names = ", ".join(f"'{name}'" for name in owners)
     return [
         el("div.card-head", el("h3", "Accuracy"), el("span.muted", f"{total} test rows, bars with 95% intervals")),
-        *([private_tag(f"Only on your screen: without noise, on rows of {names}")] if owners else []),
+        *_tag(owners),
         el("div.scores", *(_scores(card) for card in cards)),
         el(
             "p.muted",
             "Calibrated answers divide by what the prompt makes the model say for an empty query (Zhao et al. 2021).",
         ),
     ]
+
+
+def _tag(owners: Sequence[str]) -> list[Tree]:
+    names = ", ".join(f"'{name}'" for name in owners)
+    return [private_tag(f"Only on your screen: without noise, on rows of {names}")] if owners else []
+
+
+def confused(owners: Sequence[str]) -> list[Tree]:
+    """The head of the confusion matrix."""
+    return [el("h3", "Which labels are confused"), *_tag(owners)]
 
 
 def _scores(card: Scorecard) -> Tree:

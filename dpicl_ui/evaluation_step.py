@@ -11,7 +11,7 @@ import gradio as gr
 from dpicl_ui.choices import PrivateDropdown
 from dpicl_ui.confusion import confusion_figure
 from dpicl_ui.data_step import PRIVATE
-from dpicl_ui.evaluation_cards import ARMS, accuracies, answers, progress, subject
+from dpicl_ui.evaluation_cards import ARMS, accuracies, answers, confused, progress, subject
 from dpicl_ui.guard import guarded
 from dpicl_ui.ledgers import Ledgers
 from dpicl_ui.model_loader import ModelLoader
@@ -23,7 +23,7 @@ from mechanisms.accounting import fingerprint
 from mechanisms.errors import DataError, UsageError
 from mechanisms.records import Demonstration, Record
 from mechanisms.studio.classify import Classifier, Prediction
-from mechanisms.studio.csv_file import Mapping, guess_columns, read_table, to_records
+from mechanisms.studio.csv_file import Mapping, guess_columns, read_table, to_dataset
 from mechanisms.studio.demo_set import DemoSet, loads
 from mechanisms.studio.evaluate import PRIVATE as OWN
 from mechanisms.studio.evaluate import PUBLIC_ONLY, ZERO_SHOT, Progress, Scorecard, evaluate
@@ -105,7 +105,7 @@ class EvaluationStep:
         self.progress = panel(elem_id="test-progress")
         self.scores = panel(elem_id="scores")
         with gr.Column(visible=False) as self.matrix:
-            panel(el("h3", "Which labels are confused"))
+            self.matrix_head = panel(*confused(()))
             self.arm = gr.Radio(
                 [(title, name) for name, (title, _) in ARMS.items()], value=OWN, show_label=False, elem_id="arm"
             )
@@ -142,6 +142,7 @@ class EvaluationStep:
                 self.progress,
                 self.scores,
                 self.matrix,
+                self.matrix_head,
                 self.arm,
                 self.plot,
                 self.measure,
@@ -236,15 +237,17 @@ class EvaluationStep:
             raise UsageError("Upload a labelled test file first.")
         if session.tested is None:
             raise UsageError("There is nothing to test: write demonstrations in step 3, or load an exported set.")
-        rows = to_records(session.test_table, Mapping(text, label))
+        test = to_dataset(session.test_table, Mapping(text, label), "test file", ())
+        rows = test.records
         known = [row for row in rows if row.label in session.tested.labels]
         unknown, chosen = len(rows) - len(known), spread(known, int(limit))
         ledger = self._ledgers.of(request)
-        owners = owners_of(chosen, ledger, fingerprint(session.dataset) if session.dataset else None)
+        scored, own = fingerprint(test), session.dataset
+        owners = owners_of(scored, ledger, fingerprint(own) if own else None)
         if owners and not own_rows:
             yield {self.own_rows: gr.Checkbox(visible=True)}
             raise UsageError(_SHARED.format(names=", ".join(f"'{name}'" for name in owners)))
-        mark_scored(chosen, ledger)
+        mark_scored(scored, ledger, owners)
         session.scored_owners = tuple(owners)
         session.stop_test.clear()
         session.scorecards = []
@@ -282,7 +285,8 @@ class EvaluationStep:
                 yield {self.test_notice: notice("Stopped. What was measured so far is shown.", "warn")}
                 return
         shown = confusion_figure(session.scorecards[-1], demo_set.labels)
-        yield {self.matrix: gr.Column(visible=True), self.arm: OWN, self.plot: shown}
+        head = confused(session.scored_owners)
+        yield {self.matrix: gr.Column(visible=True), self.matrix_head: head, self.arm: OWN, self.plot: shown}
 
     def _choose_arm(self, name: str, request: gr.Request) -> Any:
         session = self._sessions.of(request)

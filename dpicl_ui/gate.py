@@ -8,9 +8,14 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-_UNUSED = tuple(f"/gradio_api/{route}" for route in ("file", "proxy", "deep_link", "stream", "vibe"))
+_UNUSED = tuple(
+    f"/gradio_api/{route}"
+    for route in ("file", "proxy", "deep_link", "stream", "vibe", "process_recording", "component_server")
+)
 """Routes of Gradio that serve uploaded files, other hosts' pages, the state of a tab, or none of this app."""
 _HARMLESS = ("GET", "HEAD", "OPTIONS")
+_CHANGING = ("/logout", "/gradio_api/heartbeat")
+"""Routes that change something although they are only read: who is signed in, and which page is open."""
 
 
 class Gate:
@@ -25,9 +30,13 @@ class Gate:
         if scope["type"] == "http":
             if scope["path"].startswith(_UNUSED):
                 app = PlainTextResponse("Not served here.", 404)
-            elif scope["method"] not in _HARMLESS and _foreign(Headers(scope=scope)):
+            elif _changes(scope) and _foreign(Headers(scope=scope)):
                 app = PlainTextResponse("Refused: asked for by another site.", 403)
         await app(scope, receive, send)
+
+
+def _changes(scope: Scope) -> bool:
+    return scope["method"] not in _HARMLESS or scope["path"].startswith(_CHANGING)
 
 
 def _foreign(headers: Headers) -> bool:

@@ -45,7 +45,7 @@ def serving() -> Serving:
             f"HOST={host} lets others in, and whoever comes in would use your ledger: add accounts with "
             "`python -m mechanisms users add NAME`, or leave HOST out."
         )
-    return Serving(CuratorLedger(PrivacyLedger()), _listening(host, only=("localhost", "127.0.0.1", host)))
+    return Serving(CuratorLedger(PrivacyLedger()), _listening(host, only=("localhost", "127.0.0.1", "[::1]", host)))
 
 
 def _loopback(host: str) -> bool:

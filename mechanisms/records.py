@@ -118,12 +118,14 @@ class Dataset:
         labels: the public label set, in order.
         records: all rows.
         user_column: what the file calls the user ids; the privacy unit is then all records of one user, not one record.
+        witnesses: the file's other columns, cells of the same rows: never prompted, only for knowing the rows again.
     """
 
     name: str
     labels: tuple[str, ...]
     records: Sequence[Record]
     user_column: str | None = None
+    witnesses: tuple[Cells, ...] = ()
 
     def __post_init__(self) -> None:
         if len(set(self.labels)) != len(self.labels) or not all(self.labels):

@@ -6,6 +6,8 @@ Digests are comparable on this installation and meaningless elsewhere. They are 
 from __future__ import annotations
 
 import hmac
+import re
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
@@ -20,6 +22,11 @@ Digests = NDArray[np.uint64]
 """Keyed digests of 64 bits, sorted, each once: two of a million by a million are equal by chance once in 2e7 times."""
 
 
+_FEWEST_WORDS = 4
+"""A cell of another column is a text from so many words on: dates, numbers and categories are in many files."""
+_NO_LETTER = re.compile(r"[\W_]+")
+
+
 def _none() -> Digests:
     return np.empty(0, dtype=np.uint64)
 
@@ -32,8 +39,9 @@ class Fingerprint:
         name: the curator's name for it.
         unit: its privacy unit, see `mechanisms.records.privacy_unit`.
         content: keyed digest of everything it holds.
-        rows: keyed digests of its texts and, where there is a user column, of its users: what tells that two files
-            share somebody, whatever they are called and however they are cut.
+        rows: keyed digests of its texts, of whatever reads like a text in the file's other columns and, where there is
+            a user column, of its users: what tells that two files share somebody, whatever they are called and however
+            they are cut.
     """
 
     name: str
@@ -53,16 +61,21 @@ def fingerprint(dataset: Dataset) -> Fingerprint:
     key = secret_key()
     if dataset not in _known or _known[dataset][0] != key:
         texts = text_digests((record.text for record in dataset.records), key)
+        others = (cell for column in dataset.witnesses for cell in column if cell.count(" ") >= _FEWEST_WORDS - 1)
         users = {record.unit or "" for record in dataset.records} if dataset.by_user else set()
-        rows = np.union1d(texts, _digests("user", users, key))
+        rows = np.unique(np.concatenate([texts, text_digests(others, key), _digests("user", users, key)]))
         content = keyed_digest(dataset.content(), key)
         _known[dataset] = key, Fingerprint(dataset.name, dataset.unit, content, rows)
     return _known[dataset][1]
 
 
 def text_digests(texts: Iterable[str], key: bytes | None = None) -> Digests:
-    """Keyed digests of texts, without regard to case and spaces."""
-    return _digests("text", (" ".join(text.casefold().split()) for text in texts), key or secret_key())
+    """Keyed digests of texts, of their letters and digits alone: neither case nor spaces nor points count."""
+    return _digests("text", filter(None, map(_letters, texts)), key or secret_key())
+
+
+def _letters(text: str) -> str:
+    return _NO_LETTER.sub("", text if text.isascii() else unicodedata.normalize("NFKC", text)).casefold()
 
 
 def _digests(kind: str, values: Iterable[str], key: bytes) -> Digests:

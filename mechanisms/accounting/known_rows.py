@@ -6,6 +6,7 @@ Rows are known by keyed digests, so that another name for a file, or another cut
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -57,12 +58,13 @@ class KnownRows:
             values = (data.name, reason, data.content, now(), data.rows.tobytes())
             database.execute("INSERT OR IGNORE INTO marks VALUES (?, ?, ?, ?, ?)", values)
 
-    def mark_rows(self, rows: Digests, reason: str) -> None:
-        """The same for rows that are no data set of the ledger's, for example those of a test file."""
+    def mark_rows(self, rows: Digests, reason: str, names: Iterable[str] = ()) -> None:
+        """The same for rows of a file that is no data set here, and for the data sets that share some of them."""
         content = keyed_digest([rows.tobytes().hex()])
         with self._database.transaction() as database:
-            values = ("", reason, content, now(), rows.tobytes())
-            database.execute("INSERT OR IGNORE INTO marks VALUES (?, ?, ?, ?, ?)", values)
+            for name in ("", *names):
+                values = (name, reason, content, now(), rows.tobytes())
+                database.execute("INSERT OR IGNORE INTO marks VALUES (?, ?, ?, ?, ?)", values)
 
     def marks(self, data: Fingerprint) -> tuple[str, ...]:
         """Why clean values of a data set count as known: what is marked under its name, or shares rows with it."""

@@ -130,7 +130,10 @@ class PrivacyLedger:
         """`begin` inside a transaction that writes more than the run."""
         name, unit = data.name, data.unit
         planned = Spend(claimed.epsilon, claimed.delta, dict(event))
-        query = "SELECT DISTINCT unit FROM runs WHERE name = ? AND unit <> ?"
+        query = (
+            "SELECT DISTINCT unit FROM runs WHERE name = ? AND unit <> ? "
+            "AND (status <> 'finished' OR id IN (SELECT run FROM charges))"
+        )
         if other := database.execute(query, (name, unit)).fetchone():
             raise BudgetRefused(
                 f"'{name}' has runs that protect {unit_in_words(other[0])}, which do not add up with runs that protect "

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting import PrivacyLedger
+from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli.answer_options import add_answer_options, answer_request
 from mechanisms.cli.output import add_json, curators_only, not_private, progress, show
 from mechanisms.errors import DataError, UsageError
@@ -15,14 +15,14 @@ from mechanisms.inference.catalogue import load_model
 from mechanisms.inference.embeddings import load_embedder
 from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.queries import Retrieval
-from mechanisms.records import Record
+from mechanisms.records import Dataset, Record
 from mechanisms.studio.answer import AnswerSession, open_session
 from mechanisms.studio.answer_evaluation import AnswersScored, ArmScores, ask_all
 from mechanisms.studio.answer_events import AnswerReleased, AnswersOpened
 from mechanisms.studio.answer_request import AnswerRequest
 from mechanisms.studio.answer_words import answer_in_words, reservation_in_words
-from mechanisms.studio.csv_file import Mapping, Table, read_table, to_dataset, to_records
-from mechanisms.studio.marks import mark_scored, owners_of
+from mechanisms.studio.csv_file import Mapping, Table, no_column, read_table, to_dataset
+from mechanisms.studio.marks import SCORED, mark_scored, owners_of
 
 
 def add_commands(commands: Any) -> None:
@@ -46,19 +46,15 @@ def _answer(options: argparse.Namespace) -> None:
     if options.test_seed is not None and options.test_seed < 0:
         raise UsageError("--test-seed must not be negative.")
     request = answer_request(options)
-    test = _test_rows(options, request) if options.test else []
+    file = _test_file(options) if options.test else None
+    test = _test_rows(file, options, request) if file else []
     session = _open(options, request)
     for line in (*session.opened.notes, reservation_in_words(session.opened)):
         progress(line)
     if request.rate is not None and len(test) > session.opened.sure_left:
         raise UsageError(f"{session.opened.sure_left} answers are left of this reservation: ask fewer with --limit.")
-    if options.query is None:
-        owners = owners_of(test, ledger := PrivacyLedger())
-        mark_scored(test, ledger)
-        if owners:
-            progress(curators_only(owners))
-        terms = _terms(session.opened)
-        show(options, _evaluated(session, test) | ({"session": terms} | not_private(owners) if owners else terms))
+    if file is not None:
+        show(options, _scored(session, file, test))
         return
     released = session.ask(options.query)
     progress(answer_in_words(session.opened, released))
@@ -72,16 +68,33 @@ def _read(options: argparse.Namespace, path: str, unit: str | None) -> tuple[Tab
         progress(remark)
     names = [name.strip() for name in options.text_column.split(",")]
     if missing := [name for name in names if name not in table.columns]:
-        raise DataError(f"There is no column '{missing[0]}': the file has {', '.join(table.columns)}.")
+        raise DataError(no_column(missing[0], table))
     first, *others = (table.frame[name] for name in names)
     joined = first.str.cat(others, sep=" ") if others else first
     frame = table.frame.assign(**{options.text_column: joined})
     return replace(table, frame=frame), Mapping(options.text_column, options.label_column, unit)
 
 
-def _test_rows(options: argparse.Namespace, request: AnswerRequest) -> list[Record]:
-    rows = to_records(*_read(options, options.test, None))
-    usable = [row for row in rows if not request.labels or row.label in request.labels][: options.limit]
+def _test_file(options: argparse.Namespace) -> Dataset:
+    return to_dataset(*_read(options, options.test, None), "test file", ())
+
+
+def _scored(session: AnswerSession, file: Dataset, test: list[Record]) -> dict[str, Any]:
+    """The figures with the session's terms; apart from them where the rows are somebody's private ones."""
+    scored, ledger = fingerprint(file), PrivacyLedger()
+    owners = owners_of(scored, ledger)
+    mark_scored(scored, ledger, owners)
+    terms = _terms(session.opened)
+    if not owners:
+        return _evaluated(session, test) | terms
+    progress(curators_only(owners))
+    shown = sorted({*session.opened.shown, SCORED})
+    marked = terms | {"curator_diagnostics_shown": True, "shown": shown}
+    return _evaluated(session, test) | {"session": marked} | not_private(owners)
+
+
+def _test_rows(file: Dataset, options: argparse.Namespace, request: AnswerRequest) -> list[Record]:
+    usable = [row for row in file.records if not request.labels or row.label in request.labels][: options.limit]
     if not usable:
         raise UsageError(f"No test row has one of the labels {', '.join(request.labels)}.")
     if request.rate is not None and len(usable) > request.queries:
@@ -91,7 +104,8 @@ def _test_rows(options: argparse.Namespace, request: AnswerRequest) -> list[Reco
 
 def _open(options: argparse.Namespace, request: AnswerRequest) -> AnswerSession:
     table, mapping = _read(options, options.csv, options.unit_column)
-    dataset = to_dataset(table, mapping, options.name or Path(options.csv).stem, request.labels)
+    name = (options.name or Path(options.csv).stem).strip()
+    dataset = to_dataset(table, mapping, name, request.labels)
     seed = options.test_seed
     randomness: Randomness = SecureRandomness() if seed is None else SeededRandomness(seed)
     model = None if request.retrieval is Retrieval.LABELS_ONLY else load_model(options.model)

@@ -6,12 +6,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting import PrivacyLedger
+from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli.output import add_json, curators_only, not_private, progress, read, show
 from mechanisms.errors import UsageError
 from mechanisms.inference.catalogue import EMBEDDED, load_model
 from mechanisms.studio.classify import Classifier
-from mechanisms.studio.csv_file import Mapping, read_table, to_records
+from mechanisms.studio.csv_file import Mapping, read_table, to_dataset
 from mechanisms.studio.demo_set import DemoSet, loads
 from mechanisms.studio.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, Progress, Scorecard, evaluate
 from mechanisms.studio.marks import mark_scored, owners_of
@@ -55,9 +55,10 @@ def _evaluate(options: argparse.Namespace) -> None:
     if options.limit is not None and options.limit < 1:
         raise UsageError("--limit must be at least 1.")
     mapping = Mapping(options.text_column, options.label_column)
-    rows = to_records(read_table(Path(options.test)), mapping)[: options.limit]
-    owners = owners_of(rows, ledger := PrivacyLedger())
-    mark_scored(rows, ledger)
+    test = to_dataset(read_table(Path(options.test)), mapping, "test file", ())
+    rows, scored = test.records[: options.limit], fingerprint(test)
+    owners = owners_of(scored, ledger := PrivacyLedger())
+    mark_scored(scored, ledger, owners)
     if owners:
         progress(curators_only(owners))
     model = load_model(options.model)

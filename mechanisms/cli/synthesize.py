@@ -64,7 +64,7 @@ def _synthesize(options: argparse.Namespace) -> None:
         check_writable(options.out)
     table = read_table(Path(options.csv))
     mapping = Mapping(options.text_column, options.label_column, options.unit_column, options.drop_duplicates)
-    dataset = to_dataset(table, mapping, options.name or Path(options.csv).stem, labels)
+    dataset = to_dataset(table, mapping, (options.name or Path(options.csv).stem).strip(), labels)
     ledger = PrivacyLedger()
     for warning in (*table.remarks, *ledger.rows.recognise(fingerprint(dataset))):
         progress(warning)
@@ -78,9 +78,7 @@ def _synthesize(options: argparse.Namespace) -> None:
         claimed = request.claim()
         progress(f"epsilon {claimed.epsilon:.4g} (check {claimed.check:.4g}) at delta {claimed.delta:g}")
         demo_set = _run(dataset, request, ledger, randomness, model)
-    if request.mechanism.uses_private_rows:  # what was shown while it ran counts too
-        demo_set = demo_set.with_marks(ledger.rows.marks(fingerprint(dataset)))
-    document = signed(demo_set)
+    document = signed(demo_set.with_marks(ledger.rows.marks(fingerprint(dataset))))  # shown while it ran counts too
     if options.out:
         write(options.out, to_text(document))
     if options.json or not options.out:

@@ -41,6 +41,8 @@ def _add(options: argparse.Namespace) -> None:
     accounts.add(name, _password(options))
     if first:
         progress("The app asks for a name and a password from its next start.")
+    else:
+        progress("Whoever signed in with an earlier password of a name stays signed in until the app's next start.")
     show(options, {"added": name})
 
 

@@ -14,7 +14,7 @@ def keyed_place(key: bytes, identity: Sequence[str], purpose: str, places: int) 
     """The place, 0 .. places - 1, of a unit: a pseudo-random function of the unit alone.
 
     Args:
-        key: the installation's secret; without it nobody can compute who is where.
+        key: a run's secret; without it nobody can compute who is where.
         identity: the user's id, or everything the record says where there is no id.
         purpose: keeps the places of different uses independent.
         places: public.

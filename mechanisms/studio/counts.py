@@ -10,7 +10,7 @@ import numpy as np
 from mechanisms.accounting import Claim, PrivacyLedger, fingerprint
 from mechanisms.errors import UsageError
 from mechanisms.noise import Randomness, SecureRandomness
-from mechanisms.privacy_events import Composed, Pure
+from mechanisms.privacy_events import Approximate, Composed, Pure
 from mechanisms.records import Dataset
 from mechanisms.studio.marks import SEEDED
 
@@ -64,10 +64,11 @@ def measure_sizes(
     failure = FAILURE_SHARE * delta
     scale = (len(labels) if dataset.by_user else 1) / epsilon
     margin = math.ceil(scale * math.log(len(labels) / failure))
-    cost = (Pure(epsilon),)
+    # Whoever sees the sizes chooses the runs on them: the failure is charged here, and once more by each such run.
+    cost = (Pure(epsilon), Approximate(failure))
     lists = (("all", cost),) if dataset.by_user else tuple((label, cost) for label in labels)
     event = Composed("dataset" if dataset.by_user else "label", lists)
-    claimed = Claim(epsilon, 0.0, "closed form", epsilon, "closed form")
+    claimed = Claim(epsilon, failure, "closed form", epsilon, "closed form")
     data = fingerprint(dataset)
     run = ledger.begin(data, f"label counts{'' if randomness.private else ' with a test seed'}", event, claimed)
     if not randomness.private:

@@ -115,11 +115,16 @@ class Inspection:
     duplicates: int
 
 
+def no_column(name: str, table: Table) -> str:
+    """The line for a column that is not there; it quotes none: without a header the first line is somebody's row."""
+    return f"There is no column '{name}' among the file's {len(table.columns)}: its first line must name it just so."
+
+
 def _mapped(table: Table, mapping: Mapping) -> pd.DataFrame:
     names = [mapping.text, mapping.label, *([mapping.unit] if mapping.unit else [])]
     missing = [name for name in names if name not in table.columns]
     if missing:
-        raise DataError(f"There is no column '{missing[0]}': the file has {', '.join(table.columns)}.")
+        raise DataError(no_column(missing[0], table))
     if len(set(names)) != len(names):
         raise DataError("Choose different columns for text, label and user id.")
     frame = pd.DataFrame({"text": table.frame[mapping.text], "label": table.frame[mapping.label].str.strip()})
@@ -176,7 +181,10 @@ def to_records(table: Table, mapping: Mapping) -> Columns:
     Raises:
         DataError: a column is missing or chosen twice.
     """
-    usable = _usable(_mapped(table, mapping), mapping)
+    return _columns(_usable(_mapped(table, mapping), mapping))
+
+
+def _columns(usable: pd.DataFrame) -> Columns:
     return Columns(*(usable[name].to_numpy(dtype=object) for name in ("text", "label", "unit")))
 
 
@@ -188,4 +196,7 @@ def to_dataset(table: Table, mapping: Mapping, name: str, labels: tuple[str, ...
     Raises:
         DataError: a column is missing.
     """
-    return Dataset(name, labels, to_records(table, mapping), mapping.unit)
+    usable = _usable(_mapped(table, mapping), mapping)
+    others = [each for each in table.columns if each not in (mapping.text, mapping.label, mapping.unit)]
+    witnesses = tuple(table.frame.loc[usable.index, each].to_numpy(dtype=object) for each in others)
+    return Dataset(name, labels, _columns(usable), mapping.unit, witnesses)

@@ -17,7 +17,7 @@ from mechanisms.accounting import Claim
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed, from_json
 from mechanisms.records import Demonstration, PromptTemplate
-from mechanisms.studio.marks import CLEAN_VALUES
+from mechanisms.studio.marks import CLEAN_VALUES, WHETHER_SHOWN
 
 VERSION = 2
 """Of the format: what is written from now on."""
@@ -112,7 +112,12 @@ class DemoSet:
         return replace(self, demonstrations=tuple(ordered))
 
     def with_marks(self, marks: tuple[str, ...]) -> DemoSet:
-        """The same set, marked also with what became known after it was written: which set is exported is a choice."""
+        """The same set, marked also with what became known after it was written: which set is exported is a choice.
+
+        A set that no row was read for is left as it is: a mark follows from rows.
+        """
+        if WHETHER_SHOWN not in self.certificate.public_inputs:
+            return self
         shown = tuple(sorted({*self.certificate.shown, *marks}))
         return replace(self, certificate=replace(self.certificate, shown=shown))
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mechanisms.accounting import Fingerprint, PrivacyLedger, share_any, text_digests
-from mechanisms.records import Record
+from mechanisms.accounting import Fingerprint, PrivacyLedger, share_any
 
 CLEAN_VALUES = "clean values were on a screen"
 NO_NOISE = "a run without noise"
@@ -16,24 +15,23 @@ WHETHER_SHOWN = "whether clean values of its rows were shown before"
 """The mark follows from the rows themselves, so that a certificate has to name it among its public inputs."""
 
 
-def owners_of(test: Sequence[Record], ledger: PrivacyLedger, own: Fingerprint | None = None) -> list[str]:
+def owners_of(test: Fingerprint, ledger: PrivacyLedger, own: Fingerprint | None = None) -> list[str]:
     """Names of the private data sets that share rows with a test file; private.
 
     An accuracy has no noise: one row more or less changes it. On rows that take part in no private data set that is no
     matter; where one of them does, the figures are the curator's alone, and may stand in no document that says private.
 
     Args:
-        test: the rows to be scored.
+        test: the whole file, whichever of its rows are scored.
         ledger: what the rows are compared with.
         own: a data set that is at hand, known to the ledger or not.
     """
-    rows = text_digests(record.text for record in test)
-    names = ledger.rows.names_that_share(rows)
-    if own is not None and share_any(rows, own.rows):
+    names = ledger.rows.names_that_share(test.rows)
+    if own is not None and share_any(test.rows, own.rows):
         names = list(dict.fromkeys([*names, own.name]))
     return names
 
 
-def mark_scored(test: Sequence[Record], ledger: PrivacyLedger) -> None:
+def mark_scored(test: Fingerprint, ledger: PrivacyLedger, owners: Sequence[str] = ()) -> None:
     """Remember, before they are shown, that there are figures of these rows: of public rows this never matters."""
-    ledger.rows.mark_rows(text_digests(record.text for record in test), SCORED)
+    ledger.rows.mark_rows(test.rows, SCORED, owners)

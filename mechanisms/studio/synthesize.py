@@ -9,6 +9,7 @@ from mechanisms.errors import DataError, UsageError
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Randomness, SecureRandomness
 from mechanisms.records import Dataset, person
+from mechanisms.sampling import Scheme
 from mechanisms.studio.demo_set import Certificate, DemoSet
 from mechanisms.studio.events import CuratorEvent, DemoStarted, RunCompleted, RunStarted
 from mechanisms.studio.lockstep import groups, write_together
@@ -16,6 +17,8 @@ from mechanisms.studio.marks import CLEAN_VALUES, NO_NOISE, SEEDED, WHETHER_SHOW
 from mechanisms.studio.request import SynthesisRequest
 from mechanisms.studio.writer import DemonstrationWriter
 
+_DIVISION_DRAWS = 4
+"""Draws of 52 bits in the secret of a division."""
 TEST_SEED = "made with a test seed: an observer can predict the noise"
 
 
@@ -49,8 +52,10 @@ def synthesize(
     randomness = randomness or SecureRandomness()
     _check(dataset, request)
     plan = request.plan
+    # A secret of the run's own: what earlier runs showed says nothing of how this one divides the units.
+    division = randomness.uniform(_DIVISION_DRAWS).tobytes() if plan.scheme is Scheme.DISJOINT else b""
     writers = [
-        DemonstrationWriter(dataset.units[label], request, model, randomness, label, number, curator)
+        DemonstrationWriter(dataset.units[label], request, model, randomness, label, number, division, curator)
         for label in request.labels
         for number in range(1, plan.shots + 1)
     ]

@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 
 from mechanisms.errors import ModelUnavailable
-from mechanisms.home import secret_key
 from mechanisms.inference import GenerationPrompt, LanguageModel
 from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.records import Demonstration, Record
@@ -58,8 +57,16 @@ class DemonstrationWriter:
         randomness: Randomness,
         label: str,
         number: int,
+        division: bytes = b"",
         curator: bool = False,
     ) -> None:
+        """Prepare to write.
+
+        Args:
+            units: private; in disjoint batches all units of the label.
+            division: the run's secret, by which units fall into disjoint batches; not used by the other schemes.
+            curator: also tell the clean sums.
+        """
         self.label, self.number = label, number
         self.prompt = GenerationPrompt(
             model, request.template, label, request.max_record_tokens, request.records_per_row
@@ -69,7 +76,9 @@ class DemonstrationWriter:
         self._units, self._request, self._model, self._randomness = units, request, model, randomness
         self._releaser = request.mechanism.begin(request.plan, randomness)
         self._curator = curator
-        self._key = secret_key()
+        if request.plan.scheme is Scheme.DISJOINT and not division:
+            raise ValueError("Disjoint batches need a secret of the run's own.")
+        self._division = division
 
     @property
     def text(self) -> str:
@@ -110,7 +119,7 @@ class DemonstrationWriter:
         records = self._units[unit]
         owner = records[0].unit
         identity = [owner] if owner is not None else [records[0].text, str(self._copies[unit])]
-        return keyed_place(self._key, identity, f"{purpose} {self.label}", places)
+        return keyed_place(self._division, identity, f"{purpose} {self.label}", places)
 
     @cached_property
     def _copies(self) -> list[int]:
@@ -119,9 +128,7 @@ class DemonstrationWriter:
     def _batch(self) -> Integers:
         """The units of this demonstration's disjoint batch."""
         batches = self._request.plan.batches(self._request.sizes[self.label])
-        # Another number of batches, or of rows, is another division: what earlier ones showed says nothing of it.
-        purpose = f"batch of {batches} in {self._request.capacity(self.label)} rows"
-        members = [i for i in range(len(self._units)) if self._place(i, purpose, batches) == self.number - 1]
+        members = [i for i in range(len(self._units)) if self._place(i, "batch", batches) == self.number - 1]
         return np.array(members, dtype=np.int64)
 
     def _hashed_rows(self, members: Integers) -> tuple[tuple[int, ...], ...]:

@@ -106,6 +106,14 @@ def test_one_data_set_has_one_unit(other):
     begin(ledger, unit="user:patient")
 
 
+def test_a_run_that_released_nothing_fixes_no_unit():
+    ledger = PrivacyLedger()
+    begin(ledger, unit="user:patient").finish()
+    begin(ledger, unit="record")
+    with pytest.raises(BudgetRefused):
+        begin(ledger, unit="user:patient")
+
+
 def test_every_cap_is_remembered():
     ledger = PrivacyLedger()
     for epsilon in (3.0, 5.0):

@@ -80,6 +80,30 @@ def test_a_user_column_makes_users_the_unit(capsys, tmp_path):
     assert [name for name, _ in demo_set.certificate.event] == ["all"]
 
 
+def test_a_file_without_a_header_is_quoted_nowhere(capsys, tmp_path):
+    path = tmp_path / "headerless.csv"
+    path.write_text("Mr Smith of Elm Street has HIV,a\nanother,b\n")
+    for line in (
+        f"synthesize {path} {SMALL} --epsilon 1",
+        f"answer {path} x --labels a,b --queries 1 --epsilon 1 --delta 1e-5",
+    ):
+        code, out, err = run(capsys, line)
+        assert code == 2
+        assert "no column 'text'" in err
+        assert "Smith" not in out + err
+
+
+def test_a_defect_is_told_by_its_place_alone(capsys, monkeypatch):
+    def broken(options):
+        raise ValueError("Mr Smith of Elm Street")
+
+    monkeypatch.setattr("mechanisms.cli.ledger._show", broken)
+    code, out, err = run(capsys, "ledger show")
+    assert code == 1
+    assert "ValueError at broken" in err
+    assert "Smith" not in out + err
+
+
 @pytest.mark.parametrize("rate", ["--rate 0.1", "--size 1000 --expected-sample 100"])
 def test_a_rate_alone_pays_for_the_overflow_of_unit_rows_too(capsys, rate):
     line = f"account --noise-multiplier 3 --delta 1e-5 --tokens 10 --subsets 100 {rate} --json"

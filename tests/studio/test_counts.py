@@ -12,6 +12,7 @@ from scipy.stats import chi2
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget
 from mechanisms.errors import BudgetRefused, UsageError
 from mechanisms.noise import SecureRandomness
+from mechanisms.privacy_events import Approximate
 from mechanisms.records import Dataset, Record
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class
@@ -29,6 +30,15 @@ def test_measured_sizes_bound_the_true_ones_and_are_charged():
     for label, size in dataset().counted_sizes().items():
         assert size <= measured.sizes[label] <= size + 120
     assert ledger.snapshot("d", "record").epsilon == pytest.approx(0.5)
+
+
+def test_a_measurement_pays_for_its_failure_when_it_is_made():
+    ledger = PrivacyLedger()
+    failures = [measure_sizes(dataset(), 1e-3, 1e-5, ledger).failure for _ in range(3)]
+    with ledger.transaction() as database:
+        spends = ledger._spends(database, "d", "record")
+    assert sum(spend.delta for spend in spends) == pytest.approx(sum(failures)) == pytest.approx(3e-8)
+    assert all(Approximate(1e-8) in events for spend in spends for events in spend.lists.values())
 
 
 def test_noise_is_discrete_laplace_of_the_scale_asked_for():

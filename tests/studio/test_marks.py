@@ -11,6 +11,7 @@ from mechanisms.noise import SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset, Record
 from mechanisms.steps import mechanism_class
 from mechanisms.studio.counts import measure_sizes
+from mechanisms.studio.csv_file import Mapping, read_table, to_dataset
 from mechanisms.studio.demo_set import loads
 from mechanisms.studio.marks import CLEAN_VALUES, NO_NOISE, SCORED, SEEDED, WHETHER_SHOWN, mark_scored, owners_of
 from mechanisms.studio.synthesize import synthesize
@@ -23,6 +24,10 @@ def written(private: Dataset, ledger: PrivacyLedger, randomness=None, curator=Fa
     asked = request(content=fingerprint(private).content, **changes)
     *_, last = synthesize(private, asked, ToyModel(), ledger, randomness or SecureRandomness(), curator)
     return last.demo_set
+
+
+def scored(*rows: Record) -> Dataset:
+    return Dataset("test file", (), rows)
 
 
 def renamed(private: Dataset) -> Dataset:
@@ -41,7 +46,7 @@ DISCLOSURES = {
     NO_NOISE: lambda private, ledger: written(private, ledger, mechanism=mechanism_class("non-private")()),
     SEEDED: lambda private, ledger: written(private, ledger, SeededRandomness(1)),
     f"{SEEDED} ": lambda private, ledger: measure_sizes(private, 0.1, 1e-5, ledger, SeededRandomness(1)),
-    SCORED: lambda private, ledger: mark_scored([private.records[3]], ledger),
+    SCORED: lambda private, ledger: mark_scored(fingerprint(scored(private.records[3])), ledger),
 }
 
 
@@ -101,12 +106,38 @@ def test_the_mark_is_named_among_the_public_inputs_of_what_was_read_from_rows():
 
 def test_rows_of_private_data_sets_are_found_in_a_test_file():
     ledger = PrivacyLedger()
-    test = [Record("TEXT 3", "b"), Record("unheard of", "a")]
+    test = fingerprint(scored(Record("TEXT 3.", "b"), Record("unheard of", "a")))
     assert owners_of(test, ledger) == []
     assert owners_of(test, ledger, fingerprint(dataset())) == ["d"]
     written(dataset(), ledger, mechanism=mechanism_class("non-private")())
     assert owners_of(test, ledger) == ["d"]
-    assert owners_of(test[1:], ledger) == []
+    assert owners_of(fingerprint(scored(Record("unheard of", "a"))), ledger) == []
+    mark_scored(test, ledger, ["d"])
+    assert SCORED in ledger.snapshot("d", "record").marks
+
+
+def test_a_file_is_known_again_by_another_of_its_columns(tmp_path):
+    path = tmp_path / "file.csv"
+    rows = [f"title number {i} of the letter,body {i} speaks of something else,{'ab'[i % 2]},general" for i in range(9)]
+    path.write_text("\n".join(["title,body,label,kind", *rows]))
+    table = read_table(path)
+    by_body = fingerprint(to_dataset(table, Mapping("body", "label"), "bodies", LABELS))
+    by_title = fingerprint(to_dataset(table, Mapping("title", "label"), "titles", LABELS))
+    assert share_any(by_body.rows, by_title.rows)
+    path.write_text("text,label,kind\nnothing of the kind,a,general\n")
+    stranger = fingerprint(to_dataset(read_table(path), Mapping("text", "label"), "stranger", LABELS))
+    assert not share_any(by_body.rows, stranger.rows)
+
+
+@pytest.mark.parametrize("spelt", ["Ein Café, natürlich!", "ein cafe\u0301 natu\u0308rlich", "EIN\tCAFÉ\nNATÜRLICH."])
+def test_spelling_does_not_make_a_stranger(spelt):
+    assert share_any(text_digests(["ein Café natürlich"]), text_digests([spelt]))
+
+
+def test_a_set_that_no_row_was_read_for_gets_no_mark_of_rows_at_its_export():
+    ledger = PrivacyLedger()
+    public = written(dataset(), ledger, mechanism=mechanism_class("public")())
+    assert public.with_marks((CLEAN_VALUES,)) == public
 
 
 def test_digests_mean_nothing_under_another_key(tmp_path, monkeypatch):

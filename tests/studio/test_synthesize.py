@@ -14,6 +14,7 @@ from mechanisms.noise import SeededRandomness
 from mechanisms.records import Dataset, PromptTemplate, Record
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps.gaussian import GaussianMechanism
+from mechanisms.studio import writer
 from mechanisms.studio.counts import measure_sizes
 from mechanisms.studio.events import (
     DemoCompleted,
@@ -149,6 +150,17 @@ def test_sizes_that_were_measured_on_another_file_fit_no_plan():
     with pytest.raises(UsageError, match="measured on another file"):
         request().with_measured_sizes(measured)
     request(content=fingerprint(other).content).with_measured_sizes(measured)
+
+
+def test_every_run_divides_its_disjoint_batches_anew(monkeypatch):
+    secrets = []
+    plain = writer.keyed_place
+    monkeypatch.setattr(writer, "keyed_place", lambda key, *rest: secrets.append(key) or plain(key, *rest))
+    disjoint = request(plan=SamplingPlan(Scheme.DISJOINT, subsets=6, tokens=2, shots=2))
+    for _ in range(2):
+        list(synthesize(dataset(), disjoint, ToyModel(), PrivacyLedger()))
+    assert len(set(secrets)) == 2
+    assert all(len(secret) == 32 for secret in secrets)
 
 
 def test_label_sets_must_agree():

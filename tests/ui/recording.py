@@ -18,6 +18,7 @@ from mechanisms.studio.events import (
     SynthesisEvent,
     TokenReleased,
 )
+from mechanisms.studio.marks import WHETHER_SHOWN
 from mechanisms.studio.request import DECLARED_COUNTS, LABEL_SET, NO_FILE, SynthesisRequest
 
 LABELS = ("News", "Sport")
@@ -35,7 +36,7 @@ def certificate(curator: bool) -> Certificate:
         target=PrivacyTarget(1.0, 1e-5),
         sizes=dict.fromkeys(LABELS, 40),
         content=NO_FILE,
-        public_inputs=(LABEL_SET, DECLARED_COUNTS),
+        public_inputs=(LABEL_SET, DECLARED_COUNTS, WHETHER_SHOWN),
     )
     return Certificate(
         private=True,

@@ -28,14 +28,19 @@ SECRET = "the patient is Canary Q. Person"
 WHERE: Any = "the component that shows errors"
 
 
-@pytest.mark.parametrize("fails", [False, True])
-def test_an_upload_does_not_outlive_its_reading(tmp_path: Path, fails: bool):
-    folder = tmp_path / "hash"
-    folder.mkdir()
-    (folder / "private.csv").write_text(SECRET)
+@pytest.fixture
+def uploads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "uploads"
+    (folder / "hash").mkdir(parents=True)
+    (folder / "hash" / "private.csv").write_text(SECRET)
+    monkeypatch.setenv("GRADIO_TEMP_DIR", str(folder))
+    return folder
 
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_upload_does_not_outlive_its_reading(uploads: Path, fails: bool):
     def read() -> None:
-        with taken(str(folder / "private.csv")) as path:
+        with taken(str(uploads / "hash" / "private.csv")) as path:
             assert path.read_text() == SECRET
             if fails:
                 raise DataError("unreadable")
@@ -45,7 +50,20 @@ def test_an_upload_does_not_outlive_its_reading(tmp_path: Path, fails: bool):
             read()
     else:
         read()
-    assert not folder.exists()
+    assert list(uploads.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "named", ["", "hash", "..", "../ledger.sqlite", "hash/link", "hash/../../ledger.sqlite", "hash/x"]
+)
+def test_a_request_may_name_any_path_and_touches_none_but_an_upload(uploads: Path, named: str):
+    ledger = uploads.parent / "ledger.sqlite"
+    ledger.write_text("what was spent")
+    (uploads / "hash" / "link").symlink_to(ledger)
+    with pytest.raises(DataError, match="did not arrive"), taken(str(uploads / named)):
+        pass
+    assert ledger.read_text() == "what was spent"
+    assert (uploads / "hash" / "private.csv").read_text() == SECRET
 
 
 def test_a_studio_error_becomes_one_line():

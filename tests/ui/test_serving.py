@@ -192,7 +192,7 @@ def test_the_right_password_clears_the_count():
 
 def client(**headers: str) -> TestClient:
     middleware = serving().arguments["app_kwargs"]["middleware"]
-    paths = ("/", "/gradio_api/file={path:path}", "/gradio_api/queue/join")
+    paths = ("/", "/logout", "/gradio_api/file={path:path}", "/gradio_api/queue/join")
     routes = [Route(path, lambda _: PlainTextResponse("served"), methods=["GET", "POST"]) for path in paths]
     made = TestClient(Starlette(routes=routes, middleware=middleware), base_url="http://127.0.0.1:7860")
     made.headers.update({name.replace("_", "-"): value for name, value in headers.items()})
@@ -214,6 +214,7 @@ def client(**headers: str) -> TestClient:
 )
 def test_no_page_of_another_site_changes_anything(headers, status):
     assert client(**headers).post("/gradio_api/queue/join").status_code == status
+    assert client(**headers).get("/logout").status_code == status
     assert client(**headers).get("/").status_code == 200
 
 
