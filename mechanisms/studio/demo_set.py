@@ -7,13 +7,13 @@ import json
 import math
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import jsonschema
 
 from mechanisms import __version__
 from mechanisms.accounting import Claim, claim
+from mechanisms.bundled import bundled
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed, Pure, from_json
 from mechanisms.records import Demonstration, PromptTemplate
@@ -21,7 +21,7 @@ from mechanisms.studio.marks import CLEAN_VALUES
 
 FORMAT = "dpicl-demos/1"
 MEASURED_SIZES = "label sizes measured with noise"
-SCHEMA = Path(__file__).parents[2] / "assets" / "dpicl-demos-1.schema.json"
+SCHEMA = bundled("dpicl-demos-1.schema.json")
 
 
 def _finite(epsilon: float) -> float | None:
