@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,6 +49,22 @@ def test_pages_wrap():
     }
     assert len(pages) > 10
     assert set(wide) == set(WIDE_PAGES), wide
+
+
+def test_what_the_pitfalls_name_is_there():
+    page = (ROOT / "docs/pitfalls.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(\w+/\w+)::(\w+)`", page)
+    files = re.findall(r"`((?:mechanisms|dpicl_ui|docs)/[\w/]+\.\w+)`", page)
+    assert len(named) > 40
+    assert len(files) > 10
+    assert len(named) == page.count("::") - 1  # all but the one that explains the form
+    assert [name for name in files if not (ROOT / name).exists()] == []
+    missing = [
+        f"{file}::{test}"
+        for file, test in named
+        if not (path := ROOT / "tests" / f"{file}.py").exists() or f"def {test}(" not in path.read_text("utf-8")
+    ]
+    assert missing == []
 
 
 def test_the_measures_see_what_they_should():
