@@ -102,6 +102,7 @@ def test_baselines_are_no_choice():
     assert names < set(mechanism_names())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [each.name for each in private_mechanisms()])
 def test_calibration_solves_for_the_first_parameter(mechanism):
     # The form relies on it: it asks for the other parameters (or their proportions) and shows this one.
