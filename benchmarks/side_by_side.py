@@ -55,8 +55,8 @@ def section(epsilon: int, train: str, test: str, folder: Path) -> str:
         scores.append((name, report))
         lines += [
             f"### {name}\n",
-            f"`synthesize agnews/train.csv {COMMON} {options} --epsilon {epsilon}`: "
-            f"claimed epsilon {document['privacy']['epsilon']:.3f}, scheme {document['privacy']['scheme']}\n",
+            f"Claimed epsilon {document['privacy']['epsilon']:.3f}, scheme {document['privacy']['scheme']}:\n",
+            f"    synthesize agnews/train.csv {COMMON} {options} --epsilon {epsilon}\n",
             "| label | demonstration |\n|---|---|",
         ]
         lines += [f"| {d['label']} | {d['text'].replace('|', ' ')} |" for d in document["demonstrations"]]
@@ -80,8 +80,8 @@ def main() -> None:
         sections = [section(epsilon, train, test, Path(folder)) for epsilon in EPSILONS]
     OUT.write_text(
         "# One demonstration set a mechanism, side by side\n\n"
-        "AG News (2,000 training rows a label, counts declared public), SmolLM2-135M-Instruct, one demonstration a "
-        "label of 24 tokens, 100 expected unit rows, delta 1e-5. One draw each: read the intervals, not the digits. "
+        "AG News (2,000 training rows a label, counts declared public), SmolLM2-135M-Instruct, one demonstration a\n"
+        "label of 24 tokens, 100 expected unit rows, delta 1e-5. One draw each: read the intervals, not the digits.\n"
         "Made by `python -m benchmarks.side_by_side agnews/train.csv agnews/test.csv`.\n\n" + "\n".join(sections),
         encoding="utf-8",
     )

@@ -115,13 +115,11 @@ class AskStep:
             outputs=[*shown, *places],
             **recalculation,
         )
-        self._nav.expand(
-            guarded(self.effect)(self._opened),
-            inputs,
-            shown,
-            **_EMBED,
-            **PRIVATE,
-        )
+        self._nav.expand(guarded(self.effect)(self._opened), inputs, shown, **_EMBED, **PRIVATE)
+        self._wire_offer(inputs, places)
+        self._wire_question()
+
+    def _wire_offer(self, inputs: list[Any], places: list[Any]) -> None:
         working = [self.offer_notice, self.progress, self.reserve, self.anew, self.stop]
         for button, anew in ((self.reserve, False), (self.anew, True)):
             button.click(
@@ -135,6 +133,8 @@ class AskStep:
             )
         self.stop.click(self._stop, None, self.stop, queue=False, **PRIVATE)
         self.change.click(lambda: [gr.Column(visible=True)] * 2, None, [self.setup, self.offer], **PRIVATE)
+
+    def _wire_question(self) -> None:
         asked: dict[str, Any] = {
             "fn": guarded(self.notice, lambda: {self.ask: gr.Button(interactive=True)})(self._ask),
             "inputs": [self.question, self.threshold],

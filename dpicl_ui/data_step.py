@@ -59,10 +59,13 @@ class DataStep:
     def __init__(self, sessions: Sessions, ledgers: Ledgers, nav: gr.HTML) -> None:
         self._sessions, self._ledgers, self._nav = sessions, ledgers, nav
         with step_panel(1):
-            self._build()
+            self._build_source()
+            with gr.Column(visible=False) as self.body:
+                self._build_columns()
+                self._build_public()
         self._wire()
 
-    def _build(self) -> None:
+    def _build_source(self) -> None:
         with gr.Column(elem_classes="card"):
             panel(*_SOURCE)
             with gr.Row(elem_classes="source"):
@@ -73,45 +76,48 @@ class DataStep:
                     panel(el("p.small-head", "Demonstrations made before?"))
                     self.load_instead = gr.Button("Load an exported set and test it", size="sm", elem_id="load-instead")
             self.notice = panel(elem_id="data-notice")
-        with gr.Column(visible=False) as self.body:
-            with gr.Column(elem_classes="card private"):
-                self.preview = panel(elem_id="data-preview")
-            with gr.Column(elem_classes="card"):
-                panel(el("h3", "What the columns mean"))
-                with gr.Row():
-                    self.text = PrivateDropdown(label="Text", elem_id="text-column")
-                    self.label = PrivateDropdown(label="Label", elem_id="label-column")
-                    self.unit = PrivateDropdown(
-                        label="User (optional)",
-                        elem_id="unit-column",
-                        info="If one person can have several rows: protects all rows of a person together.",
-                    )
-                with gr.Row():
-                    self.name = gr.Textbox(
-                        label="Name of this data set",
-                        elem_id="data-name",
-                        max_length=80,
-                        info="The ledger keeps what was spent under this name: use it again for newer versions.",
-                    )
-                    self.drop = gr.Checkbox(label="Leave out rows that repeat an earlier row", visible=False)
-            with gr.Column(elem_classes="card private"):
-                self.facts = panel(elem_id="data-facts")
-                with gr.Accordion("Choose which labels take part", open=False):
-                    self.labels = PrivateCheckboxGroup(label="Labels", show_label=False, elem_id="labels")
-            with gr.Column(elem_classes="card public"):
-                panel(el("div.card-head", el("h3", "What becomes public"), el("span.tag.public", "Releasable")))
-                self.labels_public = gr.Checkbox(label=_LABELS_PUBLIC, elem_id="labels-public")
-                self.sizes = gr.Radio(_SIZES, value=_DECLARE, label="How many have a label", elem_id="sizes")
-                self.count_epsilon = gr.Number(
-                    0.1,
-                    label="Epsilon for counting",
-                    info="Spent once for this data set while this page is open; every run on it claims it too.",
-                    visible=False,
-                    elem_id="count-epsilon",
+
+    def _build_columns(self) -> None:
+        with gr.Column(elem_classes="card private"):
+            self.preview = panel(elem_id="data-preview")
+        with gr.Column(elem_classes="card"):
+            panel(el("h3", "What the columns mean"))
+            with gr.Row():
+                self.text = PrivateDropdown(label="Text", elem_id="text-column")
+                self.label = PrivateDropdown(label="Label", elem_id="label-column")
+                self.unit = PrivateDropdown(
+                    label="User (optional)",
+                    elem_id="unit-column",
+                    info="If one person can have several rows: protects all rows of a person together.",
                 )
-                self.counts_public = gr.Checkbox(label=counts_public(False), elem_id="counts-public")
-                self.problem = panel(elem_id="data-problem")
-                self.confirm = gr.Button("Use this data set", variant="primary", elem_id="confirm-data")
+            with gr.Row():
+                self.name = gr.Textbox(
+                    label="Name of this data set",
+                    elem_id="data-name",
+                    max_length=80,
+                    info="The ledger keeps what was spent under this name: use it again for newer versions.",
+                )
+                self.drop = gr.Checkbox(label="Leave out rows that repeat an earlier row", visible=False)
+        with gr.Column(elem_classes="card private"):
+            self.facts = panel(elem_id="data-facts")
+            with gr.Accordion("Choose which labels take part", open=False):
+                self.labels = PrivateCheckboxGroup(label="Labels", show_label=False, elem_id="labels")
+
+    def _build_public(self) -> None:
+        with gr.Column(elem_classes="card public"):
+            panel(el("div.card-head", el("h3", "What becomes public"), el("span.tag.public", "Releasable")))
+            self.labels_public = gr.Checkbox(label=_LABELS_PUBLIC, elem_id="labels-public")
+            self.sizes = gr.Radio(_SIZES, value=_DECLARE, label="How many have a label", elem_id="sizes")
+            self.count_epsilon = gr.Number(
+                0.1,
+                label="Epsilon for counting",
+                info="Spent once for this data set while this page is open; every run on it claims it too.",
+                visible=False,
+                elem_id="count-epsilon",
+            )
+            self.counts_public = gr.Checkbox(label=counts_public(False), elem_id="counts-public")
+            self.problem = panel(elem_id="data-problem")
+            self.confirm = gr.Button("Use this data set", variant="primary", elem_id="confirm-data")
 
     def _wire(self) -> None:
         loaded = [

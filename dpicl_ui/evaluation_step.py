@@ -79,6 +79,7 @@ class EvaluationStep:
             with gr.Column(elem_classes="card"):
                 self._build_file()
         self._wire()
+        self._wire_test_file()
 
     def _build_file(self) -> None:
         panel(
@@ -127,6 +128,8 @@ class EvaluationStep:
         }
         self.ask.click(**asked)
         self.query.submit(**asked)
+
+    def _wire_test_file(self) -> None:
         self.test_file.upload(
             guarded(self.test_notice)(self._open_test),
             self.test_file,

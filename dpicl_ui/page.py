@@ -34,17 +34,7 @@ def build(ledgers: Ledgers, loader: ModelLoader) -> gr.Blocks:
         return steps_value(sessions.of(request), 4)
 
     with gr.Blocks(title=TITLE, analytics_enabled=False, delete_cache=(_CACHE_AGE, _CACHE_AGE)) as page:
-        with gr.Row(elem_classes="masthead"):
-            panel(
-                el(
-                    "div.brand",
-                    el("strong", TITLE),
-                    el("span", "Examples for a language model, without the people in them"),
-                ),
-            )
-            status = panel(*model_status(loader), elem_id="model-status")
-        if ledgers.warning:
-            panel(*notice(ledgers.warning, "warn"), elem_id="whose-ledger")
+        status = _head(ledgers, loader)
         nav = steps_bar()
         data = DataStep(sessions, ledgers, nav)
         privacy = PrivacyStep(sessions, ledgers, loader, nav)
@@ -52,19 +42,7 @@ def build(ledgers: Ledgers, loader: ModelLoader) -> gr.Blocks:
         test = EvaluationStep(sessions, ledgers, loader, nav)
         export = ExportStep(sessions, ledgers)
         AskStep(sessions, ledgers, loader, nav, data)
-        panel(
-            el(
-                "div.footing",
-                el("span.tag.private", "Only on your screen"),
-                el("span", "is private and goes nowhere else."),
-                el("span.tag.public", "Releasable"),
-                el("span", "may be shown to anyone."),
-                el("span.whose", ledgers.footing),
-            ),
-            elem_id="footing",
-        )
-        if ledgers.signed_in:
-            gr.Button("Sign out", link="/logout", link_target="_self", size="sm", elem_id="sign-out")
+        _foot(ledgers)
         privacy.follow(data.confirmed)
         test.follow(generate.ended)
         export.follow(generate.ended)
@@ -75,6 +53,37 @@ def build(ledgers: Ledgers, loader: ModelLoader) -> gr.Blocks:
         page.unload(ledgers.drop)
     page.queue(api_open=False, max_size=32)
     return page
+
+
+def _head(ledgers: Ledgers, loader: ModelLoader) -> gr.HTML:
+    with gr.Row(elem_classes="masthead"):
+        panel(
+            el(
+                "div.brand",
+                el("strong", TITLE),
+                el("span", "Examples for a language model, without the people in them"),
+            ),
+        )
+        status = panel(*model_status(loader), elem_id="model-status")
+    if ledgers.warning:
+        panel(*notice(ledgers.warning, "warn"), elem_id="whose-ledger")
+    return status
+
+
+def _foot(ledgers: Ledgers) -> None:
+    panel(
+        el(
+            "div.footing",
+            el("span.tag.private", "Only on your screen"),
+            el("span", "is private and goes nowhere else."),
+            el("span.tag.public", "Releasable"),
+            el("span", "may be shown to anyone."),
+            el("span.whose", ledgers.footing),
+        ),
+        elem_id="footing",
+    )
+    if ledgers.signed_in:
+        gr.Button("Sign out", link="/logout", link_target="_self", size="sm", elem_id="sign-out")
 
 
 def model_status(loader: ModelLoader) -> list[Tree]:

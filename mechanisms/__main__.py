@@ -4,4 +4,4 @@ import sys
 
 from mechanisms.cli.main import main
 
-sys.exit(main())
+sys.exit(main(prog="python -m mechanisms"))

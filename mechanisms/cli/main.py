@@ -12,9 +12,9 @@ from mechanisms.cli import account, answer, audit, bench, classify, ledger, mode
 from mechanisms.errors import StudioError
 
 
-def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
-    top = argparse.ArgumentParser(prog="python -m mechanisms", description="Differentially private demonstrations.")
+def parser(prog: str = "dpicl") -> argparse.ArgumentParser:
+    """The whole command line; `prog` is how usage lines call it."""
+    top = argparse.ArgumentParser(prog=prog, description="Differentially private demonstrations.")
     top.add_argument("--version", action="version", version=__version__)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in (account, plan, synthesize, classify, answer, audit, bench, ledger, models, users):
@@ -22,14 +22,14 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command.
+def main(arguments: Sequence[str] | None = None, prog: str = "dpicl") -> int:
+    """Run a command: what `dpicl` and `python -m mechanisms` start.
 
     Returns:
         0 done, 1 a defect, 2 bad usage or bad input, 3 refused by ledger or accountants, 4 model not available,
         130 interrupted.
     """
-    options = parser().parse_args(arguments)
+    options = parser(prog).parse_args(arguments)
     try:
         options.run(options)
     except StudioError as error:

@@ -7,13 +7,13 @@ import json
 import math
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import jsonschema
 
 from mechanisms import __version__
 from mechanisms.accounting import Claim
+from mechanisms.bundled import bundled
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed, from_json
 from mechanisms.records import Demonstration, PromptTemplate
@@ -150,7 +150,7 @@ def to_text(document: Json) -> str:
 @functools.cache
 def schema(version: int) -> Json:
     """The JSON Schema of a version of the format."""
-    path = Path(__file__).parents[2] / "assets" / f"dpicl-demos-{version}.schema.json"
+    path = bundled(f"dpicl-demos-{version}.schema.json")
     read: Json = json.loads(path.read_text(encoding="utf-8"))
     return read
 

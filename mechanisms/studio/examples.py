@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from mechanisms.bundled import bundled
 from mechanisms.studio.csv_file import Mapping
-
-_FOLDER = Path(__file__).parents[2] / "assets" / "examples"
 
 
 @dataclass(frozen=True)
@@ -22,13 +21,13 @@ class Example:
 EXAMPLES = (
     Example(
         "Clinic messages by department (fictional)",
-        _FOLDER / "clinic_messages.csv",
+        bundled("examples/clinic_messages.csv"),
         Mapping("message", "department"),
         ("Message", "Department"),
     ),
     Example(
         "Bank support messages by topic (fictional)",
-        _FOLDER / "bank_support.csv",
+        bundled("examples/bank_support.csv"),
         Mapping("text", "topic"),
         ("Message", "Topic"),
     ),

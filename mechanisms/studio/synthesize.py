@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from mechanisms.accounting import BudgetSnapshot, LedgerRun, PrivacyLedger, fingerprint
+from mechanisms.accounting import BudgetSnapshot, Fingerprint, LedgerRun, PrivacyLedger, fingerprint
 from mechanisms.errors import DataError, UsageError
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Randomness, SecureRandomness
@@ -60,39 +60,12 @@ def synthesize(
         for number in range(1, plan.shots + 1)
     ]
     planned = list(groups(writers, request, model))  # before anybody has paid
-    claimed, event = request.release_claim(), request.event
-    run: LedgerRun | None = None
-    reason = request.mechanism.not_private or (None if randomness.private else TEST_SEED)
-    # What promises nothing has no cost that a ledger could add up: it stays on the curator's screen, marked.
-    reads = request.mechanism.uses_private_rows
     data = fingerprint(dataset)
-    if reads and not request.mechanism.not_private:
-        name = request.mechanism.name if randomness.private else f"{request.mechanism.name} with a test seed"
-        run = ledger.begin(data, name, event, claimed)
-    if reads:
-        for holds, mark in (
-            (curator, CLEAN_VALUES),
-            (request.mechanism.not_private is not None, NO_NOISE),
-            (not randomness.private, SEEDED),
-        ):
-            if holds:
-                ledger.rows.mark(data, mark)
+    run = _begin(data, request, ledger, randomness)
+    if request.mechanism.uses_private_rows:
+        _mark(data, request, ledger, randomness, curator)
     before = run.before if run else None
-    certificate = Certificate(
-        private=reason is None,
-        reason=reason,
-        claim=request.claim(),
-        unit=dataset.unit,
-        mechanism=request.mechanism.name,
-        transform=request.transform.name,
-        scheme=request.plan.scheme.value,
-        parameters=request.parameters(),
-        event=request.certified_event(),
-        public_inputs=(*request.public_inputs, *([WHETHER_SHOWN] if reads else [])),
-        # A set that no row was read for says nothing that follows from the rows.
-        shown=ledger.rows.marks(data) if reads else ledger.snapshot(dataset.name, dataset.unit).marks,
-        spent_before=(before.epsilon, before.delta) if before else (0.0, 0.0),
-    )
+    certificate = _certificate(data, request, ledger, randomness, before)
     demo_set = DemoSet((), request.labels, request.template, certificate, model.name, model.sha256)
     try:
         yield RunStarted(demo_set, plan.shots, plan.tokens, plan.subsets, before)
@@ -118,6 +91,54 @@ def _check(dataset: Dataset, request: SynthesisRequest) -> None:
         if size > request.sizes[label]:
             units = f"{person(dataset.unit)}s labelled '{label}'"
             raise DataError(f"The file has more {units} than declared: correct its size.")
+
+
+def _begin(
+    data: Fingerprint, request: SynthesisRequest, ledger: PrivacyLedger, randomness: Randomness
+) -> LedgerRun | None:
+    # What promises nothing has no cost that a ledger could add up: it stays on the curator's screen, marked.
+    if request.mechanism.not_private or not request.mechanism.uses_private_rows:
+        return None
+    name = request.mechanism.name if randomness.private else f"{request.mechanism.name} with a test seed"
+    return ledger.begin(data, name, request.event, request.release_claim())
+
+
+def _mark(
+    data: Fingerprint, request: SynthesisRequest, ledger: PrivacyLedger, randomness: Randomness, curator: bool
+) -> None:
+    for holds, mark in (
+        (curator, CLEAN_VALUES),
+        (request.mechanism.not_private is not None, NO_NOISE),
+        (not randomness.private, SEEDED),
+    ):
+        if holds:
+            ledger.rows.mark(data, mark)
+
+
+def _certificate(
+    data: Fingerprint,
+    request: SynthesisRequest,
+    ledger: PrivacyLedger,
+    randomness: Randomness,
+    before: BudgetSnapshot | None,
+) -> Certificate:
+    reads = request.mechanism.uses_private_rows
+    reason = request.mechanism.not_private or (None if randomness.private else TEST_SEED)
+    return Certificate(
+        private=reason is None,
+        reason=reason,
+        claim=request.claim(),
+        unit=data.unit,
+        mechanism=request.mechanism.name,
+        transform=request.transform.name,
+        scheme=request.plan.scheme.value,
+        parameters=request.parameters(),
+        event=request.certified_event(),
+        public_inputs=(*request.public_inputs, *([WHETHER_SHOWN] if reads else [])),
+        # A set that no row was read for says nothing that follows from the rows.
+        shown=ledger.rows.marks(data) if reads else ledger.snapshot(data.name, data.unit).marks,
+        spent_before=(before.epsilon, before.delta) if before else (0.0, 0.0),
+    )
 
 
 def _charge(run: LedgerRun | None, request: SynthesisRequest, label: str, number: int) -> BudgetSnapshot | None:

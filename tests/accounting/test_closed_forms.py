@@ -42,6 +42,7 @@ def test_per_demonstration_at_full_rate_is_one_gaussian(multiplier, tokens):
     assert expected <= found.epsilon <= expected * 1.01 + 0.006
 
 
+@pytest.mark.slow
 def test_random_settings_agree_within_two_percent():
     generator = np.random.default_rng(7)
     checked = 0

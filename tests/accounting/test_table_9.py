@@ -8,6 +8,7 @@ import pytest
 
 from mechanisms.cli.main import main
 
+pytestmark = pytest.mark.slow
 EPSILONS = (1, 2, 4, 8)
 # data set: smallest label n, M, N, T, shots of one label, published sigma
 TABLE = {

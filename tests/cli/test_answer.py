@@ -52,6 +52,7 @@ def test_a_question_is_answered_and_the_reservation_goes_on(capsys, small):
     assert code == 0
 
 
+@pytest.mark.slow
 def test_the_model_votes_on_a_test_file(capsys):
     line = f"{VOTES} --queries 2 --epsilon 8 --shards 3 --neighbours 1 --max-record-tokens 16 --json"
     code, out, err = run(capsys, f"{line} --test {BANK} --limit 2")

@@ -16,6 +16,7 @@ SMALL = "--labels Cards,Fraud --delta 1e-5 --sizes counted --subsets 6 --tokens 
 COLUMNS = "--text-column text --label-column topic"
 
 
+@pytest.mark.slow
 def test_from_csv_to_answers(capsys, tmp_path):
     demos = str(tmp_path / "demos.json")
     code, _, err = run(capsys, f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 2 --out {demos}")
@@ -68,6 +69,7 @@ def test_from_csv_to_answers(capsys, tmp_path):
     assert 0 < json.loads(out)["data_sets"][0]["epsilon"] <= 2
 
 
+@pytest.mark.slow
 def test_a_user_column_makes_users_the_unit(capsys, tmp_path):
     clinic, demos = EXAMPLES[0].path, str(tmp_path / "demos.json")
     line = f"synthesize {clinic} --text-column message --label-column department --unit-column patient --epsilon 8"
@@ -116,6 +118,7 @@ def test_a_rate_alone_pays_for_the_overflow_of_unit_rows_too(capsys, rate):
     assert not [each for each in events if each["type"] == "approximate"]
 
 
+@pytest.mark.slow
 def test_a_test_seed_marks_the_export(capsys):
     code, out, _ = run(capsys, f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 2 --test-seed 3 --json")
     privacy = json.loads(out)["privacy"]
@@ -188,6 +191,7 @@ def test_an_audit_reports_what_it_can_prove(capsys):
     assert 0 < report["epsilon_lower_bound"] <= report["epsilon_claimed"] <= 1
 
 
+@pytest.mark.slow
 def test_a_plan_ranks_options_within_the_budget(capsys):
     line = "plan --size 300 --tokens 4 --prompt-tokens 20 --epsilon 2 --delta 1e-4 --max-prompt-tokens 600 --json"
     code, out, _ = run(capsys, line)

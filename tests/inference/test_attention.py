@@ -22,6 +22,7 @@ SMALL = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gemma", "mistral"])
 def test_a_padded_session_of_a_sliding_window_model_equals_the_plain_forward_pass(embedded_model, kind):
     torch.manual_seed(0)

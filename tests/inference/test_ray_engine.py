@@ -41,6 +41,7 @@ from mechanisms.inference.ray_share import Share  # noqa: E402
 from mechanisms.inference.ray_worker import Facts, Missing, Worker, pack  # noqa: E402
 from mechanisms.inference.transformers_model import TransformersSession  # noqa: E402
 
+pytestmark = pytest.mark.slow
 CANARY = "quetzalcoatlus beside a zinfandel"
 LABELS = ("a", "b")
 

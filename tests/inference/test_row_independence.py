@@ -12,6 +12,7 @@ from transformers import AutoModelForCausalLM
 from mechanisms.inference.embedded import converted, gguf_in_wheel
 from mechanisms.inference.transformers_model import TransformersModel
 
+pytestmark = pytest.mark.slow
 CAP = 20
 ROWS = 7
 COLUMNS = np.array([9, 300, 17, 4_000, 28])

@@ -40,6 +40,7 @@ def test_a_row_is_bitwise_independent_of_the_others_and_of_its_place(embedded_mo
     assert np.array_equal(logits_of(embedded_model, others, steps=steps)[0], reference[3])
 
 
+@pytest.mark.slow
 def test_a_row_is_bitwise_independent_of_its_chunk(embedded_model, rows):
     """Under any thread count. How many rows a chunk has, and how many threads, may change bits on some processors."""
     many = [rows[i % len(rows)] for i in range(5 * len(rows))]
@@ -57,6 +58,7 @@ def test_a_row_is_bitwise_independent_of_its_chunk(embedded_model, rows):
         torch.set_num_threads(threads)
 
 
+@pytest.mark.slow
 def test_a_session_equals_the_plain_forward_pass(embedded_model, rows):
     """In float32 and with transformers' own attention, without padding, cache or batch."""
     from transformers import AutoModelForCausalLM
@@ -96,6 +98,7 @@ def test_columns_are_columns(embedded_model, rows):
     assert np.array_equal(session.logits(columns, slice(2, 4)), session.logits(columns)[2:4])
 
 
+@pytest.mark.slow
 def test_each_row_goes_its_own_way_and_rows_can_be_dropped(embedded_model, rows):
     """To the bit where the chunks keep their shape, to rounding where fewer rows are left."""
     ways, many = np.random.default_rng(7).integers(200, 40_000, (3, 100)), [rows[i % len(rows)] for i in range(100)]

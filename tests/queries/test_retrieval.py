@@ -45,6 +45,7 @@ def changed(one: list[list[Record]], other: list[list[Record]]) -> int:
     return sum(a != b for a, b in zip(one, other, strict=True))
 
 
+@pytest.mark.slow
 @given(question=st.integers(0, 59), rank=st.integers(0, 60), threshold=st.sampled_from([0.0, 0.2, 0.3, 0.4]))
 @BOUNDED
 def test_a_removed_row_of_trec_changes_one_shard_at_most(trec, question, rank, threshold):
@@ -60,6 +61,7 @@ def test_a_removed_row_of_trec_changes_one_shard_at_most(trec, question, rank, t
         assert changed(before, after) == 1  # the row did take part: the test would notice if it did not
 
 
+@pytest.mark.slow
 def test_the_published_partition_by_rank_changes_many_batches(trec):
     rows, questions, embedder = trec
     worst = 0

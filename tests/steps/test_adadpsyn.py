@@ -25,6 +25,7 @@ points = st.lists(point, min_size=1, max_size=9).map(np.stack)
 radius = st.floats(0.01, ball.INITIAL_RADIUS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sigma1", "claimed", "actual"), [(1.23, 1, 0.054), (0.92, 2, 0.235), (0.71, 4, 1.22), (0.58, 8, 3.30)]
 )

@@ -202,6 +202,7 @@ def test_answers_are_never_refused_where_units_are_spent():
     assert answering.diagnostics.votes[LABELS.index(public)] == 4
 
 
+@pytest.mark.slow
 def test_poisson_answers_end_and_everybody_pays():
     records = [Record(f"p {number}", "b") for number in range(30)]
     answering = session(records, request(retrieval=Retrieval.POISSON, queries=2))

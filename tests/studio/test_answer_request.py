@@ -81,6 +81,7 @@ def test_what_does_not_go_together_is_refused(changes, word):
         make(**changes)
 
 
+@pytest.mark.slow
 def test_where_the_accountants_have_a_gap_more_noise_is_taken():
     """At the least noise for three questions they cannot bound epsilon; a little above it they can."""
     request = make(epsilon=8.0, queries=3, retrieval=Retrieval.POISSON, rate=0.1)

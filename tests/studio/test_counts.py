@@ -66,6 +66,7 @@ def test_a_full_ledger_refuses_to_count():
         measure_sizes(dataset(), 0.5, 1e-5, ledger)
 
 
+@pytest.mark.slow
 def test_the_claim_covers_counting_and_writing_together():
     ledger = PrivacyLedger()
     measured = measure_sizes(dataset(), 0.2, 1e-5, ledger)

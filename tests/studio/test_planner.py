@@ -10,6 +10,7 @@ from mechanisms.steps import mechanism_class
 from mechanisms.studio.planner import Option, Task, cost, options, ranked
 from tests.accounting.test_table_9 import EPSILONS, TABLE
 
+pytestmark = pytest.mark.slow
 GAUSSIAN = mechanism_class("gaussian")
 SUBSETS = {"unit_rows": False}
 # Task; epsilon; per token: M, signal, cost; per demonstration: M, signal, cost. Computed apart from this code.

@@ -12,6 +12,7 @@ from mechanisms.studio.csv_file import read_table
 from mechanisms.studio.examples import EXAMPLES
 from tests.ui.visit import HOSTILE, SLOW, Journey, step, visiting
 
+pytestmark = pytest.mark.slow
 EXAMPLE = EXAMPLES[0]
 QUESTION = f"The rash on my arm itches. {HOSTILE}"
 

@@ -17,6 +17,7 @@ from playwright.sync_api import Page
 from mechanisms.accounting import PrivacyLedger
 from tests.ui.visit import HOSTILE, SLOW, Journey, step, visiting
 
+pytestmark = pytest.mark.slow
 LABELS = ("Billing", "Delivery")
 NAME = "browser test"
 

@@ -56,6 +56,7 @@ def test_counting_wants_an_epsilon(tmp_path: Path, epsilon):
     assert spent(ledger) == 0
 
 
+@pytest.mark.slow
 def test_a_run_on_measured_sizes_claims_the_measurement_and_is_charged_without_it():
     made = preview(FORM.request(DATASET, measured()))
     session = Session(dataset=DATASET, measured=measured(), preview=made)

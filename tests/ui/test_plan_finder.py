@@ -99,6 +99,7 @@ def tab() -> Any:
     return SimpleNamespace(session_hash="tab", username=None)
 
 
+@pytest.mark.slow
 def test_a_search_tells_its_progress_and_offers_the_efficient_options(finder, monkeypatch):
     monkeypatch.setattr("dpicl_ui.plan_finder._POINTS", 1)
     session = finder._sessions.of(tab())

@@ -102,6 +102,7 @@ def test_baselines_are_no_choice():
     assert names < set(mechanism_names())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [each.name for each in private_mechanisms()])
 def test_calibration_solves_for_what_the_form_does_not_ask_for(mechanism):
     request = replace(PrivacyForm.read(*VALUES), mechanism=mechanism).request(DATASET)

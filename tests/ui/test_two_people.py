@@ -20,6 +20,7 @@ from tests.ui.visit import ARGUMENTS, CHROMIUM, Journey, free_port, serve, step,
 
 EXAMPLE = EXAMPLES[0]
 NAME = EXAMPLE.path.stem
+pytestmark = pytest.mark.slow
 PASSWORDS = {"Ada": "a long password", "Ben": "another password"}
 SPENT, CAP = 0.25, 3.0
 USED_BEFORE = "used before under"

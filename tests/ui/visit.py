@@ -19,8 +19,11 @@ from mechanisms.studio.demo_set import DemoSet, loads
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = Path("/usr/bin/chromium")
+HEADED = "DPICL_HEADED" in os.environ
+"""Show the browser, for whoever looks for a failure."""
+TRACES = os.environ.get("DPICL_TRACES")
+"""A folder in which every visit leaves its trace: actions, pictures, console, network."""
 ARGUMENTS = [
-    "--headless",
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
@@ -68,8 +71,9 @@ def visiting(seen: Journey, **settings: str) -> Iterator[Page]:
             context = browser(playwright, seen.folder)
             page = context.pages[0]
             watch(page, seen, port)
-            page.goto(f"http://127.0.0.1:{port}/")
-            yield page
+            with traced(context, seen.folder.name):
+                page.goto(f"http://127.0.0.1:{port}/")
+                yield page
             context.close()
     finally:
         server.terminate()
@@ -110,8 +114,21 @@ def browser(playwright: Playwright, folder: Path) -> BrowserContext:
         folder / "profile",
         executable_path=CHROMIUM if CHROMIUM.exists() else None,
         args=ARGUMENTS,
+        headless=not HEADED,
         viewport={"width": 1280, "height": 900},
     )
+
+
+@contextmanager
+def traced(context: BrowserContext, name: str) -> Iterator[None]:
+    if TRACES is None:
+        yield
+        return
+    context.tracing.start(screenshots=True, snapshots=True)
+    try:
+        yield
+    finally:
+        context.tracing.stop(path=Path(TRACES) / f"{name}.zip")
 
 
 def watch(page: Page, seen: Journey, port: int) -> None:

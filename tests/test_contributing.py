@@ -1,0 +1,49 @@
+"""The mechanism that CONTRIBUTING.md works out keeps what it promises there."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+
+import pytest
+from hypothesis import given
+
+from mechanisms.accounting import PrivacyTarget, claim
+from mechanisms.noise import SeededRandomness
+from mechanisms.sampling import SamplingPlan
+from tests.conftest import ROOT
+from tests.steps.inputs import CANDIDATES, neighbours
+
+
+@pytest.fixture(scope="module")
+def worked(tmp_path_factory):
+    [code] = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.DOTALL)
+    path = tmp_path_factory.mktemp("worked") / "noisy_votes.py"
+    path.write_text(code, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # where dataclasses look up their annotations
+    spec.loader.exec_module(module)
+    yield module.MECHANISM
+    del sys.modules[path.stem]
+
+
+@pytest.mark.parametrize("unit_rows", [True, False])
+def test_no_unit_moves_it_further_than_claimed(worked, unit_rows):
+    mechanism = worked()
+
+    @given(neighbours(unit_rows))
+    def holds(pair):
+        sensitivity = mechanism.sensitivity(unit_rows)
+        assert sensitivity.norm.distance(*(mechanism.aggregate(each) for each in pair)) <= sensitivity.on_lattice
+        assert all(0 <= mechanism.step(each, SeededRandomness(1)).index < CANDIDATES for each in pair)
+
+    holds()
+
+
+@pytest.mark.slow
+def test_it_calibrates_to_its_target(worked):
+    plan = SamplingPlan(subsets=20, tokens=10)
+    calibrated = worked().calibrate(lambda event: plan.compose(event, {"a": 2000}, 1e-5), PrivacyTarget(1.0, 1e-5))
+    assert 0.97 <= claim(plan.compose(calibrated.event, {"a": 2000}, 1e-5), 1e-5).epsilon <= 1.0

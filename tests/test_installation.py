@@ -1,0 +1,42 @@
+"""`pip install .` takes along everything that the software reads."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from mechanisms.cli.main import main
+from tests.conftest import ROOT
+
+FOLDERS = {"mechanisms": "mechanisms", "dpicl_ui": "dpicl_ui", "assets": "mechanisms/assets"}
+"""Where a folder of the checkout lies in an installation."""
+NEEDED = ("pyproject.toml", "setup.py", "requirements.txt", "README.md", "LICENSE")
+
+
+def test_a_wheel_holds_every_file_of_the_packages_and_of_the_assets(tmp_path: Path):
+    for folder in FOLDERS:
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.pyi"))
+    for name in NEEDED:
+        shutil.copy(ROOT / name, tmp_path)
+    expected = {
+        f"{installed}/{path.relative_to(tmp_path / folder).as_posix()}"
+        for folder, installed in FOLDERS.items()
+        for path in (tmp_path / folder).rglob("*")
+        if path.is_file()
+    }
+    build = "from setuptools import build_meta; build_meta.build_wheel('out')"
+    subprocess.run([sys.executable, "-c", build], cwd=tmp_path, check=True, capture_output=True)
+    (wheel,) = (tmp_path / "out").glob("*.whl")
+    assert expected <= set(zipfile.ZipFile(wheel).namelist())
+
+
+def test_usage_shows_how_the_program_was_called(capsys):
+    for called, shown in (({}, "dpicl"), ({"prog": "python -m mechanisms"}, "python -m mechanisms")):
+        with pytest.raises(SystemExit):
+            main(["ledger", "--help"], **called)
+        assert capsys.readouterr().out.startswith(f"usage: {shown} ledger")
