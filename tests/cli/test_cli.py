@@ -18,55 +18,62 @@ COLUMNS = "--text-column text --label-column topic"
 
 @pytest.mark.slow
 def test_from_csv_to_answers(capsys, tmp_path):
-    demos = str(tmp_path / "demos.json")
+    demos = tmp_path / "demos.json"
     code, _, err = run(capsys, f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 2 --out {demos}")
     assert code == 0, err
-    demo_set = loads(Path(demos).read_text())
+    demo_set = loads(demos.read_text())
     assert [d.label for d in demo_set.demonstrations] == ["Cards", "Fraud"]
     assert demo_set.certificate.private
     assert demo_set.certificate.unit == "record"
     assert FILE_FORMAT in demo_set.certificate.public_inputs
-
-    code, out, _ = run(capsys, f"account --json --from {demos}")
-    found = json.loads(out)
-    assert code == 0
-    assert found["epsilon"] == pytest.approx(demo_set.certificate.claim.epsilon)
-    assert (found["agrees"], found["problems"], found["signature"]) == (True, [], "valid")
-
-    Path(demos).write_text(Path(demos).read_text().replace('"tokens": 4', '"tokens": 3'))
-    code, out, err = run(capsys, f"account --json --from {demos}")
-    found = json.loads(out)
-    assert code == 3
-    assert "privacy/event/lists/Cards" in err
-    assert (found["agrees"], len(found["problems"]), found["signature"]) == (False, 2, "changed")
-    Path(demos).write_text(Path(demos).read_text().replace('"tokens": 3', '"tokens": 4'))
+    check_account(capsys, demos)
 
     code, out, _ = run(capsys, f"query {demos} --json", "Somebody used my card without asking me.")
     answer = json.loads(out)
     assert code == 0
     assert answer["label"] in demo_set.labels
     assert sum(answer["probabilities"].values()) == pytest.approx(1)
+    check_evaluate(capsys, demos, tmp_path / "strangers.csv")
 
+    code, out, _ = run(capsys, "ledger show bank_support --json")
+    assert code == 0
+    assert 0 < json.loads(out)["data_sets"][0]["epsilon"] <= 2
+
+
+def check_account(capsys, demos):
+    """The certificate fits as it was written, and not when it was edited."""
+    true = demos.read_text()
+    code, out, _ = run(capsys, f"account --json --from {demos}")
+    found = json.loads(out)
+    assert code == 0
+    assert found["epsilon"] == pytest.approx(loads(true).certificate.claim.epsilon)
+    assert (found["agrees"], found["problems"], found["signature"]) == (True, [], "valid")
+
+    demos.write_text(true.replace('"tokens": 4', '"tokens": 3'))
+    code, out, err = run(capsys, f"account --json --from {demos}")
+    found = json.loads(out)
+    assert code == 3
+    assert "privacy/event/lists/Cards" in err
+    assert (found["agrees"], len(found["problems"]), found["signature"]) == (False, 2, "changed")
+    demos.write_text(true)
+
+
+def check_evaluate(capsys, demos, strangers):
+    """Three arms; on the rows that wrote the demonstrations the figures are the curator's alone."""
     code, out, err = run(capsys, f"evaluate {demos} --test {BANK} {COLUMNS} --limit 24 --json")
     report = json.loads(out)
     assert code == 0
     for arm in ("zero-shot", "public-only", "private demonstrations"):
         low, high = report[arm]["calibrated"]["interval"]
         assert 0 <= low <= report[arm]["calibrated"]["accuracy"] <= high <= 1
-    # The rows are those that wrote the demonstrations: what is measured on them is not private.
     assert report["private"] is False
     assert report["curator_only"] is True
     assert "'bank_support'" in err
 
-    strangers = tmp_path / "strangers.csv"
     strangers.write_text("text,topic\nThe cash machine kept my card.,Cards\nI did not buy this.,Fraud\n")
     code, out, _ = run(capsys, f"evaluate {demos} --test {strangers} {COLUMNS} --json")
     assert code == 0
     assert "curator_only" not in json.loads(out)
-
-    code, out, _ = run(capsys, "ledger show bank_support --json")
-    assert code == 0
-    assert 0 < json.loads(out)["data_sets"][0]["epsilon"] <= 2
 
 
 @pytest.mark.slow
