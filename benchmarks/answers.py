@@ -23,16 +23,16 @@ from pathlib import Path
 import numpy as np
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget
-from mechanisms.inference.catalogue import EMBEDDED, load_model
-from mechanisms.inference.embeddings import load_embedder
+from mechanisms.inference.models.catalogue import EMBEDDED, load_model
+from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.noise import SecureRandomness
 from mechanisms.queries import QueryMechanism, QueryRelease, Retrieval, query_mechanism_class
 from mechanisms.queries.similarity import similarities
 from mechanisms.records import Dataset, PromptTemplate, Record
-from mechanisms.studio.answer import open_session
-from mechanisms.studio.answer_request import AnswerRequest
-from mechanisms.studio.metrics import score_answer
-from mechanisms.studio.shard_answers import TextRespondent, keyword_texts
+from mechanisms.studio.answering.request import AnswerRequest
+from mechanisms.studio.answering.session import open_session
+from mechanisms.studio.answering.shards import TextRespondent, keyword_texts
+from mechanisms.studio.evaluation.metrics import score_answer
 
 EPSILONS, DELTA = (1.0, 4.0, 8.0), 1e-5
 DRAWS = 50

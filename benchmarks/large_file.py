@@ -49,9 +49,9 @@ def first_token(path: str, started: float) -> None:
     """The command itself; ends the process at the first token."""
     from mechanisms.cli import main as command
     from mechanisms.cli import synthesize
-    from mechanisms.inference.transformers_model import TransformersModel
-    from mechanisms.studio import writer
-    from mechanisms.studio.request import SynthesisRequest
+    from mechanisms.inference.engine.transformers_model import TransformersModel
+    from mechanisms.studio.synthesis import writer
+    from mechanisms.studio.synthesis.request import SynthesisRequest
 
     print(f"interpreter and imports: {time.time() - started:.2f} s; {peak()}", flush=True)
     for owner, name in (
@@ -78,7 +78,7 @@ def shown(name, work):
 def phases(path: str, started: float) -> None:
     """The data path alone, as the app walks it."""
     from mechanisms.accounting import fingerprint
-    from mechanisms.studio.csv_file import Mapping, inspect, read_table, to_dataset
+    from mechanisms.studio.data.csv_file import Mapping, inspect, read_table, to_dataset
 
     table = timed("read_table", lambda: read_table(Path(path)))
     for name, user in (("record", None), ("user", "user")):

@@ -23,13 +23,13 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.inference import GenerationPrompt
-from mechanisms.inference.transformers_model import TransformersModel
+from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.records import Dataset, PromptTemplate, Record
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class
-from mechanisms.studio.events import TokenReleased
-from mechanisms.studio.request import SynthesisRequest
-from mechanisms.studio.synthesize import synthesize
+from mechanisms.studio.synthesis.events import TokenReleased
+from mechanisms.studio.synthesis.request import SynthesisRequest
+from mechanisms.studio.synthesis.synthesize import synthesize
 
 SHAPES = {
     "tiny": LlamaConfig(

@@ -24,7 +24,7 @@ import torch
 from scipy.stats import ks_2samp, mannwhitneyu
 
 from mechanisms.inference import GenerationPrompt
-from mechanisms.inference.catalogue import load_model
+from mechanisms.inference.models.catalogue import load_model
 from mechanisms.records import PromptTemplate
 
 ROWS, CAP, ROOM = 10, 64, 4

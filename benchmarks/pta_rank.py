@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 from mechanisms.inference import GenerationPrompt
-from mechanisms.inference.catalogue import load_model
+from mechanisms.inference.models.catalogue import load_model
 from mechanisms.records import PromptTemplate
 from mechanisms.steps import NoTransform, TokenDistributions, transform_class
 

@@ -6,17 +6,17 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.ask_step import AskStep
-from dpicl_ui.data_step import PRIVATE, DataStep
-from dpicl_ui.evaluation_step import EvaluationStep
-from dpicl_ui.export_step import ExportStep
-from dpicl_ui.generate_step import GenerateStep
-from dpicl_ui.ledgers import Ledgers
-from dpicl_ui.model_loader import ModelLoader
-from dpicl_ui.privacy_step import PrivacyStep, timed
-from dpicl_ui.sessions import Sessions
-from dpicl_ui.steps import steps_bar, steps_value
-from dpicl_ui.tree import Tree, el, notice, panel
+from dpicl_ui.ask.step import AskStep
+from dpicl_ui.data.step import PRIVATE, DataStep
+from dpicl_ui.export.step import ExportStep
+from dpicl_ui.frame.ledgers import Ledgers
+from dpicl_ui.frame.model_loader import ModelLoader
+from dpicl_ui.frame.sessions import Sessions
+from dpicl_ui.frame.step_bar import steps_bar, steps_value
+from dpicl_ui.frame.tree import Tree, el, notice, panel
+from dpicl_ui.generate.step import GenerateStep
+from dpicl_ui.privacy.step import PrivacyStep, timed
+from dpicl_ui.test.step import EvaluationStep
 
 TITLE = "DP-ICL Studio"
 _CACHE_AGE = 600

@@ -39,6 +39,6 @@ def real_data() -> Callable[[str, str], list[Record]]:
 @pytest.fixture(scope="session")
 def embedded_model():
     """The real model, loaded once."""
-    from mechanisms.inference.catalogue import load_model
+    from mechanisms.inference.models.catalogue import load_model
 
     return load_model()

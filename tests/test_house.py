@@ -50,7 +50,7 @@ def test_pages_wrap():
 
 def test_what_the_pitfalls_name_is_there():
     page = (ROOT / "docs/pitfalls.md").read_text(encoding="utf-8")
-    named = re.findall(r"`(\w+/\w+)::(\w+)`", page)
+    named = re.findall(r"`([\w/]+)::(\w+)`", page)
     files = re.findall(r"`((?:mechanisms|dpicl_ui|docs)/[\w/]+\.\w+)`", page)
     assert len(named) > 40
     assert len(files) > 10

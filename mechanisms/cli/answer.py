@@ -11,18 +11,18 @@ from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli.answer_options import add_answer_options, answer_request
 from mechanisms.cli.output import add_json, curators_only, not_private, progress, show
 from mechanisms.errors import DataError, UsageError
-from mechanisms.inference.catalogue import load_model
-from mechanisms.inference.embeddings import load_embedder
+from mechanisms.inference.models.catalogue import load_model
+from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.queries import Retrieval
 from mechanisms.records import Dataset, Record
-from mechanisms.studio.answer import AnswerSession, open_session
-from mechanisms.studio.answer_evaluation import AnswersScored, ArmScores, ask_all
-from mechanisms.studio.answer_events import AnswerReleased, AnswersOpened
-from mechanisms.studio.answer_request import AnswerRequest
-from mechanisms.studio.answer_words import answer_in_words, reservation_in_words
-from mechanisms.studio.csv_file import Mapping, Table, no_column, read_table, to_dataset
-from mechanisms.studio.marks import SCORED, mark_scored, owners_of
+from mechanisms.studio.answering.evaluation import AnswersScored, ArmScores, ask_all
+from mechanisms.studio.answering.events import AnswerReleased, AnswersOpened
+from mechanisms.studio.answering.request import AnswerRequest
+from mechanisms.studio.answering.session import AnswerSession, open_session
+from mechanisms.studio.answering.words import answer_in_words, reservation_in_words
+from mechanisms.studio.data.csv_file import Mapping, Table, no_column, read_table, to_dataset
+from mechanisms.studio.data.marks import SCORED, mark_scored, owners_of
 
 
 def add_commands(commands: Any) -> None:

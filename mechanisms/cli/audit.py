@@ -7,7 +7,7 @@ from typing import Any
 
 from mechanisms.cli.output import add_json, progress, show
 from mechanisms.steps import mechanism_names
-from mechanisms.studio.audit import CONFIDENCE, AuditProgress, AuditResult, audit_mechanism
+from mechanisms.studio.assurance.audit import CONFIDENCE, AuditProgress, AuditResult, audit_mechanism
 
 
 def add_commands(commands: Any) -> None:

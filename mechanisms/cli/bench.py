@@ -9,10 +9,10 @@ from typing import Any
 
 from mechanisms.cli.output import add_json, progress, show
 from mechanisms.errors import DataError
-from mechanisms.inference.catalogue import EMBEDDED, load_model
-from mechanisms.studio.bench import Measured, bench
-from mechanisms.studio.csv_file import Mapping, guess_columns, read_table, to_records
-from mechanisms.studio.examples import EXAMPLES
+from mechanisms.inference.models.catalogue import EMBEDDED, load_model
+from mechanisms.studio.assurance.bench import Measured, bench
+from mechanisms.studio.data.csv_file import Mapping, guess_columns, read_table, to_records
+from mechanisms.studio.data.examples import EXAMPLES
 
 
 def add_commands(commands: Any) -> None:

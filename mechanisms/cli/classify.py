@@ -9,13 +9,21 @@ from typing import Any
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli.output import add_json, curators_only, not_private, progress, read, show
 from mechanisms.errors import UsageError
-from mechanisms.inference.catalogue import EMBEDDED, load_model
-from mechanisms.studio.classify import Classifier
-from mechanisms.studio.csv_file import Mapping, read_table, to_dataset
-from mechanisms.studio.demo_set import DemoSet, loads
-from mechanisms.studio.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, Progress, Scorecard, evaluate
-from mechanisms.studio.marks import mark_scored, owners_of
-from mechanisms.studio.public_demonstrations import public_demonstrations
+from mechanisms.inference.models.catalogue import EMBEDDED, load_model
+from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
+from mechanisms.studio.data.marks import mark_scored, owners_of
+from mechanisms.studio.evaluation.classify import Classifier
+from mechanisms.studio.evaluation.evaluate import (
+    PRIVATE,
+    PUBLIC_ONLY,
+    ZERO_SHOT,
+    Accuracy,
+    Progress,
+    Scorecard,
+    evaluate,
+)
+from mechanisms.studio.synthesis.demo_set import DemoSet, loads
+from mechanisms.studio.synthesis.public_demonstrations import public_demonstrations
 
 
 def add_commands(commands: Any) -> None:

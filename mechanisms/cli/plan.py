@@ -10,7 +10,7 @@ from mechanisms.cli.output import add_json, progress, show
 from mechanisms.errors import UsageError
 from mechanisms.parameters import parameters
 from mechanisms.steps import TokenMechanism, mechanism_class, mechanism_names
-from mechanisms.studio.planner import Option, Task, options, ranked
+from mechanisms.studio.synthesis.planner import Option, Task, options, ranked
 
 
 def add_commands(commands: Any) -> None:

@@ -10,18 +10,24 @@ from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.cli.output import add_json, check_writable, progress, show, write
 from mechanisms.cli.plan_options import add_plan_options, mechanism, sampling_plan, transform
 from mechanisms.errors import UsageError
-from mechanisms.inference.catalogue import EMBEDDED
-from mechanisms.inference.engines import ENGINES, LOCAL, opened
 from mechanisms.inference.language_model import LanguageModel
+from mechanisms.inference.models.catalogue import EMBEDDED
+from mechanisms.inference.models.engines import ENGINES, LOCAL, opened
 from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset, PromptTemplate, default_template
-from mechanisms.studio.counts import measure_sizes
-from mechanisms.studio.csv_file import Mapping, read_table, to_dataset
-from mechanisms.studio.demo_set import DemoSet, to_text
-from mechanisms.studio.events import DemoCompleted, DemoStarted, RunCompleted, RunStarted
-from mechanisms.studio.request import DECLARED_SIZES, FILE_FORMAT, LABEL_SET, SynthesisRequest, declared_counts
-from mechanisms.studio.signature import signed
-from mechanisms.studio.synthesize import synthesize
+from mechanisms.studio.data.counts import measure_sizes
+from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
+from mechanisms.studio.synthesis.demo_set import DemoSet, to_text
+from mechanisms.studio.synthesis.events import DemoCompleted, DemoStarted, RunCompleted, RunStarted
+from mechanisms.studio.synthesis.request import (
+    DECLARED_SIZES,
+    FILE_FORMAT,
+    LABEL_SET,
+    SynthesisRequest,
+    declared_counts,
+)
+from mechanisms.studio.synthesis.signature import signed
+from mechanisms.studio.synthesis.synthesize import synthesize
 
 
 def add_commands(commands: Any) -> None:

@@ -3,8 +3,8 @@
 `load_model` is not imported here: it brings torch and transformers along, which take seconds.
 """
 
-from mechanisms.inference.embedder import Embedder
 from mechanisms.inference.language_model import LanguageModel, Session, Tokens
+from mechanisms.inference.models.embedder import Embedder
 from mechanisms.inference.prompts import GenerationPrompt, QueryPrompt
 
 __all__ = ["Embedder", "GenerationPrompt", "LanguageModel", "QueryPrompt", "Session", "Tokens"]

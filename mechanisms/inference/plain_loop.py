@@ -15,10 +15,10 @@ from typing import Any
 
 import torch
 
-from mechanisms.inference import attention
-from mechanisms.inference.chunk import padded
+from mechanisms.inference.engine import attention
+from mechanisms.inference.engine.chunk import padded
+from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.language_model import Tokens
-from mechanisms.inference.transformers_model import TransformersModel
 
 
 class PlainLoop:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mechanisms.studio.demo_set import loads
-from mechanisms.studio.examples import EXAMPLES
-from mechanisms.studio.request import FILE_FORMAT
+from mechanisms.studio.data.examples import EXAMPLES
+from mechanisms.studio.synthesis.demo_set import loads
+from mechanisms.studio.synthesis.request import FILE_FORMAT
 from tests.cli.command import BANK, check_refusal, run
 
 SMALL = "--labels Cards,Fraud --delta 1e-5 --sizes counted --subsets 6 --tokens 4 --candidates 10"

@@ -6,18 +6,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpicl_ui.certificate_card import certificate
-from dpicl_ui.confusion import confusion_figure
-from dpicl_ui.data_cards import label_counts, preview_table
-from dpicl_ui.evaluation_cards import accuracies
-from dpicl_ui.privacy_cards import budget, duration
-from dpicl_ui.result_cards import finished, outcome_of_run
-from dpicl_ui.run_view import RunView, replay
-from dpicl_ui.tree import el, notice, text_of
+from dpicl_ui.data.cards import label_counts, preview_table
+from dpicl_ui.export.certificate_card import certificate
+from dpicl_ui.frame.tree import el, notice, text_of
+from dpicl_ui.generate.cards import finished, outcome_of_run
+from dpicl_ui.generate.run_view import RunView, replay
+from dpicl_ui.privacy.cards import budget, duration
+from dpicl_ui.test.cards import accuracies
+from dpicl_ui.test.confusion import confusion_figure
 from mechanisms.records import Demonstration
-from mechanisms.studio.csv_file import Inspection, Table
-from mechanisms.studio.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard
-from tests.ui.recording import HOSTILE, demo_set, recording, snapshot
+from mechanisms.studio.data.csv_file import Inspection, Table
+from mechanisms.studio.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard
+from tests.ui.generate.recording import HOSTILE, demo_set, recording, snapshot
 
 
 def tags(tree) -> set[str]:

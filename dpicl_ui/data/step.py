@@ -1,0 +1,297 @@
+"""Step 1: the private file, what its columns mean, and what becomes public."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from dpicl_ui.data.cards import label_counts, preview_table
+from dpicl_ui.frame.choices import PrivateCheckboxGroup, PrivateDropdown
+from dpicl_ui.frame.guard import guarded
+from dpicl_ui.frame.ledgers import Ledgers
+from dpicl_ui.frame.sessions import Session, Sessions
+from dpicl_ui.frame.step_bar import step_panel, steps_value
+from dpicl_ui.frame.tree import el, notice, panel
+from dpicl_ui.frame.uploads import taken
+from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.errors import DataError, UsageError
+from mechanisms.records import Dataset
+from mechanisms.studio.data.counts import MeasuredSizes, measure_sizes
+from mechanisms.studio.data.csv_file import Mapping, Table, guess_columns, inspect, read_table, to_dataset
+from mechanisms.studio.data.examples import EXAMPLES
+
+_NO_USER = "(every row stands for itself)"
+_MOST_LABELS = 50
+PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+"""Arguments of every handler: not part of the app's API, and no overlay over what is being read."""
+
+_SOURCE = [
+    el("h2", "Bring your labelled texts"),
+    el(
+        "p.lead",
+        "A CSV file with one row for each text and a column with its label. It is read into this server's memory, "
+        "removed from its disk at once, and forgotten when you close the page.",
+    ),
+]
+_LABELS_PUBLIC = "The label names above become public. They will stand in the prompts and in the export."
+
+
+def counts_public(by_user: bool) -> str:
+    """What the curator confirms: the numbers that the noise is computed from, and that a certificate gives away."""
+    units = "users" if by_user else "rows"
+    return (
+        f"I declare the number of {units} of each label public, as shown above. The noise is computed from these "
+        "numbers, so they are not protected: do not confirm if one of them is itself a secret."
+    )
+
+
+_DECLARE, _MEASURE = "declare", "measure"
+_SIZES = [("Declare the counts public", _DECLARE), ("Measure them with noise, for a share of epsilon", _MEASURE)]
+_COUNT_DELTA = 1e-6
+"""Counting comes before the run's delta is chosen: a thousandth of this is the chance that a measured size is low."""
+
+
+class DataStep:
+    """Components and handlers of step 1. `confirmed` fires after the data set was accepted or refused."""
+
+    def __init__(self, sessions: Sessions, ledgers: Ledgers, nav: gr.HTML) -> None:
+        self._sessions, self._ledgers, self._nav = sessions, ledgers, nav
+        with step_panel(1):
+            self._build_source()
+            with gr.Column(visible=False) as self.body:
+                self._build_columns()
+                self._build_public()
+        self._wire()
+
+    def _build_source(self) -> None:
+        with gr.Column(elem_classes="card"):
+            panel(*_SOURCE)
+            with gr.Row(elem_classes="source"):
+                self.upload = gr.File(show_label=False, height=150, elem_id="upload-data", elem_classes="drop")
+                with gr.Column(elem_classes="examples", min_width=240):
+                    panel(el("p.small-head", "No data at hand? Take an example"))
+                    self.examples = [gr.Button(each.title, size="sm") for each in EXAMPLES]
+                    panel(el("p.small-head", "Demonstrations made before?"))
+                    self.load_instead = gr.Button("Load an exported set and test it", size="sm", elem_id="load-instead")
+            self.notice = panel(elem_id="data-notice")
+
+    def _build_columns(self) -> None:
+        with gr.Column(elem_classes="card private"):
+            self.preview = panel(elem_id="data-preview")
+        with gr.Column(elem_classes="card"):
+            panel(el("h3", "What the columns mean"))
+            with gr.Row():
+                self.text = PrivateDropdown(label="Text", elem_id="text-column")
+                self.label = PrivateDropdown(label="Label", elem_id="label-column")
+                self.unit = PrivateDropdown(
+                    label="User (optional)",
+                    elem_id="unit-column",
+                    info="If one person can have several rows: protects all rows of a person together.",
+                )
+            with gr.Row():
+                self.name = gr.Textbox(
+                    label="Name of this data set",
+                    elem_id="data-name",
+                    max_length=80,
+                    info="The ledger keeps what was spent under this name: use it again for newer versions.",
+                )
+                self.drop = gr.Checkbox(label="Leave out rows that repeat an earlier row", visible=False)
+        with gr.Column(elem_classes="card private"):
+            self.facts = panel(elem_id="data-facts")
+            with gr.Accordion("Choose which labels take part", open=False):
+                self.labels = PrivateCheckboxGroup(label="Labels", show_label=False, elem_id="labels")
+
+    def _build_public(self) -> None:
+        with gr.Column(elem_classes="card public"):
+            panel(el("div.card-head", el("h3", "What becomes public"), el("span.tag.public", "Releasable")))
+            self.labels_public = gr.Checkbox(label=_LABELS_PUBLIC, elem_id="labels-public")
+            self.sizes = gr.Radio(_SIZES, value=_DECLARE, label="How many have a label", elem_id="sizes")
+            self.count_epsilon = gr.Number(
+                0.1,
+                label="Epsilon for counting",
+                info="Spent once for this data set while this page is open; every run on it claims it too.",
+                visible=False,
+                elem_id="count-epsilon",
+            )
+            self.counts_public = gr.Checkbox(label=counts_public(False), elem_id="counts-public")
+            self.problem = panel(elem_id="data-problem")
+            self.confirm = gr.Button("Use this data set", variant="primary", elem_id="confirm-data")
+
+    def _wire(self) -> None:
+        loaded = [
+            self.upload, self.notice, self.body, self.preview, self.text, self.label, self.unit, self.name, self.drop,
+            self.labels, self.facts, self.labels_public, self.counts_public, self.problem, self._nav,
+        ]  # fmt: skip
+        self.upload.upload(guarded(self.notice)(self._upload), self.upload, loaded, **PRIVATE)
+        for number, button in enumerate(self.examples):
+            button.click(guarded(self.notice)(self._example(number)), None, loaded, **PRIVATE)
+        mapping = [self.text, self.label, self.unit, self.drop]
+        inspected = [
+            self.labels, self.facts, self.drop, self.labels_public, self.counts_public, self.problem, self._nav
+        ]  # fmt: skip
+        for component in mapping:
+            component.input(guarded(self.problem)(self._inspect), mapping, inspected, **PRIVATE)
+        self.labels.input(guarded(self.problem)(self._choose), self.labels, inspected, **PRIVATE)
+        self.confirmed = self.confirm.click(
+            guarded(self.problem)(self._confirm),
+            [self.name, self.labels, self.labels_public, self.counts_public, self.sizes, self.count_epsilon],
+            [self.problem, self._nav],
+            **PRIVATE,
+        )
+        choice = [self.sizes, self.count_epsilon]
+        self.sizes.input(
+            guarded(self.problem)(self._choose_sizes),
+            choice,
+            [self.count_epsilon, self.counts_public, self.confirm, self.problem, self._nav],
+            **PRIVATE,
+        )
+        self.count_epsilon.input(lambda *chosen: gr.Button(_button(*chosen)), choice, self.confirm, **PRIVATE)
+        self.name.input(guarded(self.problem)(self._renamed), None, [self.problem, self._nav], **PRIVATE)
+
+    def _upload(self, upload: str | None, request: gr.Request) -> dict[Any, Any]:
+        if upload is None:
+            return {self.notice: []}
+        session = self._sessions.of(request)
+        try:
+            with taken(upload) as path:
+                table = read_table(path)
+        except DataError as error:
+            return {self.upload: None, self.notice: notice(str(error))}
+        text, label = guess_columns(table)
+        session.field_names = ("Text", "Label")
+        return {self.upload: None} | self._opened(session, table, Mapping(text, label), Path(upload).stem[:80])
+
+    def _example(self, number: int) -> Any:
+        def take(request: gr.Request) -> dict[Any, Any]:
+            example = EXAMPLES[number]
+            session = self._sessions.of(request)
+            session.field_names = example.fields
+            return self._opened(session, read_table(example.path), example.mapping, example.path.stem)
+
+        return take
+
+    def _opened(self, session: Session, table: Table, mapping: Mapping, name: str) -> dict[Any, Any]:
+        session.table, session.inspection = table, None
+        columns = table.columns
+        return {
+            self.notice: [],
+            self.body: gr.Column(visible=True),
+            self.preview: preview_table(table),
+            self.text: gr.Dropdown(choices=columns, value=mapping.text),
+            self.label: gr.Dropdown(choices=columns, value=mapping.label),
+            self.unit: gr.Dropdown(choices=[_NO_USER, *columns], value=mapping.unit or _NO_USER),
+            self.name: name,
+        } | self._inspected(session, mapping)
+
+    def _inspect(self, text: str, label: str, unit: str, drop: bool, request: gr.Request) -> dict[Any, Any]:
+        session = self._sessions.of(request)
+        session.inspection = None  # what was confirmed so far does not fit the new columns
+        return self._inspected(session, Mapping(text, label, None if unit == _NO_USER else unit, drop))
+
+    def _inspected(self, session: Session, mapping: Mapping) -> dict[Any, Any]:
+        if session.table is None:
+            raise UsageError("The file is no longer in memory: upload it again.")
+        session.forget_data()
+        closed = {
+            self.labels_public: False,
+            self.counts_public: False,
+            self.problem: [],
+            self._nav: steps_value(session),
+        }
+        try:
+            inspection = inspect(session.table, mapping)
+        except DataError as error:
+            session.mapping = None
+            return closed | {self.facts: notice(str(error)), self.labels: gr.CheckboxGroup(choices=[], value=[])}
+        session.mapping, session.inspection = mapping, inspection
+        labels = sorted(inspection.counts)[:_MOST_LABELS]
+        offer = inspection.duplicates > 0
+        return closed | {
+            self.labels: gr.CheckboxGroup(choices=labels, value=labels),
+            self.facts: label_counts(inspection, labels, session.by_user),
+            self.counts_public: gr.Checkbox(value=False, label=counts_public(session.by_user)),
+            self.drop: gr.Checkbox(visible=offer, value=mapping.drop_duplicates),
+            self._nav: steps_value(session),
+        }
+
+    def _choose(self, labels: list[str], request: gr.Request) -> dict[Any, Any]:
+        session = self._sessions.of(request)
+        if session.inspection is None:
+            raise UsageError("The file is no longer in memory: upload it again.")
+        session.forget_data()
+        return {
+            self.facts: label_counts(session.inspection, labels, session.by_user),
+            self.labels_public: False,
+            self.counts_public: False,
+            self.problem: [],
+            self._nav: steps_value(session),
+        }
+
+    def _renamed(self, request: gr.Request) -> dict[Any, Any]:
+        session = self._sessions.of(request)
+        if session.dataset is None:
+            return {self.problem: []}
+        session.forget_data()
+        return {self.problem: [], self._nav: steps_value(session)}
+
+    def _choose_sizes(self, sizes: str, epsilon: float | None, request: gr.Request) -> dict[Any, Any]:
+        session = self._sessions.of(request)
+        session.forget_data()
+        return {
+            self.count_epsilon: gr.Number(visible=sizes == _MEASURE),
+            self.counts_public: gr.Checkbox(value=False, visible=sizes == _DECLARE),
+            self.confirm: gr.Button(_button(sizes, epsilon)),
+            self.problem: [],
+            self._nav: steps_value(session),
+        }
+
+    def _confirm(
+        self,
+        name: str,
+        labels: list[str],
+        labels_public: bool,
+        counts_public: bool,
+        sizes: str,
+        count_epsilon: float | None,
+        request: gr.Request,
+    ) -> dict[Any, Any]:
+        session = self._sessions.of(request)
+        if session.table is None or session.mapping is None or session.inspection is None:
+            raise DataError("Choose a file and its columns first.")
+        if session.inspection.fatal:
+            raise DataError(session.inspection.problems[-1])
+        if len(labels) < 2:
+            raise DataError("Demonstrations need at least two labels: choose them above.")
+        if not name.strip():
+            raise DataError("Give the data set a name: the ledger keeps what it has spent under it.")
+        if sizes == _DECLARE and not (labels_public and counts_public):
+            raise DataError("Confirm both boxes: the label names and the label counts become public.")
+        if not labels_public:
+            raise DataError("Confirm that the label names become public.")
+        dataset = to_dataset(session.table, session.mapping, name.strip(), tuple(sorted(labels)))
+        ledger = self._ledgers.of(request)
+        warnings = tuple(ledger.rows.recognise(fingerprint(dataset)))
+        session.measured = None if sizes == _DECLARE else measured_once(session, dataset, count_epsilon, ledger)
+        session.dataset, session.ledger_warnings = dataset, warnings
+        return {self.problem: [], self._nav: steps_value(session, 2)}
+
+
+def _button(sizes: str, epsilon: float | None) -> str:
+    if sizes == _DECLARE:
+        return "Use this data set"
+    return f"Spend epsilon {epsilon or 0:g} on counting, and use this data set"
+
+
+def measured_once(session: Session, dataset: Dataset, epsilon: float | None, ledger: PrivacyLedger) -> MeasuredSizes:
+    """The measured label sizes of a data set: paid for at the first call in a tab, the same ever after.
+
+    Raises:
+        UsageError: epsilon is not a positive number.
+        BudgetRefused: the data set's cap does not allow it.
+    """
+    key = (dataset.name, dataset.unit, dataset.labels, fingerprint(dataset).content)
+    if key not in session.measurements:
+        session.measurements[key] = measure_sizes(dataset, float(epsilon or 0), _COUNT_DELTA, ledger)
+    return session.measurements[key]

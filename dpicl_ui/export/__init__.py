@@ -1,0 +1,1 @@
+"""Step 5: the demo set as a file."""

@@ -1,0 +1,89 @@
+"""Step 5: the demo set as a file, and its certificate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+
+from dpicl_ui.assets import asset
+from dpicl_ui.data.step import PRIVATE
+from dpicl_ui.export.certificate_card import certificate, task
+from dpicl_ui.frame.guard import guarded
+from dpicl_ui.frame.ledgers import Ledgers
+from dpicl_ui.frame.sessions import Session, Sessions
+from dpicl_ui.frame.step_bar import step_panel
+from dpicl_ui.frame.tree import el, notice, panel
+from dpicl_ui.generate.cards import demonstration
+from mechanisms.accounting import PrivacyLedger
+from mechanisms.errors import UsageError
+from mechanisms.studio.synthesis.demo_set import FORMAT, DemoSet, to_text
+from mechanisms.studio.synthesis.signature import signed
+
+FILE_NAME = "demonstrations.dpicl.json"
+
+
+class ExportStep:
+    """Components and handlers of step 5."""
+
+    def __init__(self, sessions: Sessions, ledgers: Ledgers) -> None:
+        self._sessions, self._ledgers = sessions, ledgers
+        with step_panel(5), gr.Row(elem_classes="split"):
+            with gr.Column(scale=7, min_width=300, elem_classes="card public"):
+                panel(
+                    el("div.card-head", el("h2", "Privacy certificate"), el("span.tag.public", "Releasable")),
+                )
+                self.certificate = panel(elem_id="certificate")
+            with gr.Column(scale=4, min_width=300, elem_classes="aside"):
+                with gr.Column(elem_classes="card public"):
+                    panel(
+                        el("h3", "Download"),
+                        el(
+                            "p.muted",
+                            f"One JSON file ({FORMAT}): demonstrations, prompt, certificate. It holds no text, count "
+                            "or index of your data beyond what you declared public.",
+                        ),
+                    )
+                    self.save = gr.Button("Download the demo set", variant="primary", elem_id="download")
+                    self.notice = panel(elem_id="export-notice")
+                    self.sink = gr.HTML(
+                        value=None, html_template="<div></div>", js_on_load=asset("download.js"), elem_classes="sink"
+                    )
+                    panel(el("p.muted", "Anyone can load this file in step 4 and test it, without your data."))
+                with gr.Column(elem_classes="card"):
+                    self.content = panel(elem_id="export-content")
+        self.save.click(guarded(self.notice)(self._save), None, [self.sink, self.notice, self.certificate], **PRIVATE)
+
+    def follow(self, ended: gr.events.Dependency) -> None:
+        """Show a run's certificate when it has ended."""
+        ended.then(self._show, None, [self.certificate, self.content, self.notice], **PRIVATE)
+
+    def _marked(self, session: Session, ledger: PrivacyLedger) -> DemoSet | None:
+        """The set as it may be exported now: what became known since it was written is on it."""
+        if session.made is None or session.made_of is None:
+            return None
+        return session.made.with_marks(ledger.rows.marks(session.made_of))
+
+    def _show(self, request: gr.Request) -> Any:
+        made = self._marked(self._sessions.of(request), self._ledgers.of(request))
+        if made is None:
+            return [], [], []
+        shown = [
+            *task(made.template, made.labels),
+            el("h3", "Demonstrations"),
+            *map(demonstration, made.demonstrations),
+        ]
+        return certificate(made), shown, []
+
+    def _save(self, request: gr.Request) -> dict[Any, Any]:
+        session = self._sessions.of(request)
+        made = self._marked(session, self._ledgers.of(request))
+        if made is None:
+            raise UsageError("There is nothing to export yet: write demonstrations in step 3.")
+        session.downloads += 1
+        document = {"ticket": session.downloads, "name": FILE_NAME, "text": to_text(signed(made))}
+        return {
+            self.sink: document,
+            self.certificate: certificate(made),
+            self.notice: notice("Saved by your browser. Nothing is left on the server.", "good"),
+        }

@@ -1,0 +1,67 @@
+"""What a handler may let out: one clear line for a `StudioError`, and nothing private for a defect.
+
+Gradio logs tracebacks with the exception's message, which may quote a cell. Handlers are therefore guarded: a defect is
+logged by its type and place alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gradio as gr
+
+from dpicl_ui.frame.tree import notice
+from mechanisms.errors import StudioError
+
+Updates = Callable[[], dict[Any, Any]]
+
+_log = logging.getLogger(__name__)
+
+
+def guarded(where: gr.HTML, after: Updates | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorate a handler (function or generator) that gives `{component: value}`; errors appear in `where`.
+
+    Args:
+        where: shows the one line.
+        after: what a generator's components become when it ends, well or badly, e.g. a button that works again. Not
+            yielded when the generator is closed from outside.
+    """
+
+    def decorate(handler: Callable[..., Any]) -> Callable[..., Any]:
+        if inspect.isgeneratorfunction(handler):
+
+            @functools.wraps(handler)
+            def generate(*arguments: Any) -> Iterator[Any]:
+                try:
+                    yield from handler(*arguments)
+                except Exception as error:
+                    yield {where: notice(_line(error))}
+                if after is not None:
+                    yield after()
+
+            return generate
+
+        @functools.wraps(handler)
+        def call(*arguments: Any) -> Any:
+            try:
+                return handler(*arguments)
+            except Exception as error:
+                return {where: notice(_line(error))}
+
+        return call
+
+    return decorate
+
+
+def _line(error: Exception) -> str:
+    if isinstance(error, StudioError):
+        return str(error)
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{type(error).__name__} at {frame.name}, line {frame.lineno}"
+    _log.error("a handler failed: %s in %s", place, frame.filename)
+    return f"Something went wrong inside the app ({place}). Please report it; nothing more was released."

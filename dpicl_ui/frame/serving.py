@@ -1,0 +1,70 @@
+"""Whom the server serves: one curator, people with accounts, or strangers; and what follows for where it listens."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+from dpicl_ui.frame.gate import Gate
+from dpicl_ui.frame.ledgers import CuratorLedger, Ledgers, OwnerLedgers, TabLedgers
+from dpicl_ui.frame.login import Login
+from dpicl_ui.frame.theme import SIGN_IN
+from mechanisms.accounting import PrivacyLedger
+from mechanisms.accounts import Accounts
+from mechanisms.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Serving:
+    """The ledgers of a server, and the arguments of `launch()` that go with them."""
+
+    ledgers: Ledgers
+    arguments: dict[str, Any]
+
+
+def serving() -> Serving:
+    """Decide by the accounts there are and by the variables HOST, PORT and SPACE_ID.
+
+    Raises:
+        UsageError: others could reach a server that has no accounts.
+    """
+    accounts, space = Accounts(), bool(os.environ.get("SPACE_ID"))
+    host = os.environ.get("HOST", "0.0.0.0" if space else "127.0.0.1")
+    if accounts.names():
+        login = {"auth": Login(accounts).admits, "auth_message": SIGN_IN}
+        return Serving(OwnerLedgers(accounts), _listening(host) | login)
+    if space:
+        return Serving(TabLedgers(), _listening(host))
+    if not _loopback(host):
+        raise UsageError(
+            f"HOST={host} lets others in, and whoever comes in would use your ledger: add accounts with "
+            "`python -m mechanisms users add NAME`, or leave HOST out."
+        )
+    return Serving(CuratorLedger(PrivacyLedger()), _listening(host, only=("localhost", "127.0.0.1", "[::1]", host)))
+
+
+def _loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.removeprefix("[").removesuffix("]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _listening(host: str, only: tuple[str, ...] = ()) -> dict[str, Any]:
+    middleware = [Middleware(Gate)]
+    if only:  # a page elsewhere whose name was made to lead to this machine is another site
+        middleware.append(Middleware(TrustedHostMiddleware, allowed_hosts=list(only), www_redirect=False))
+    return {
+        "server_name": host,
+        "server_port": int(os.environ.get("PORT", "7860")),
+        "share": False,
+        "mcp_server": False,
+        "app_kwargs": {"middleware": middleware},
+    }

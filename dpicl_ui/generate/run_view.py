@@ -1,0 +1,176 @@
+"""What the generation screen shows, as a value: `view = reduce(view, event)`.
+
+A recorded list of `SynthesisEvent`s replays the whole screen without a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from mechanisms.accounting import BudgetSnapshot
+from mechanisms.records import Demonstration
+from mechanisms.studio.synthesis.demo_set import DemoSet
+from mechanisms.studio.synthesis.events import (
+    CuratorEvent,
+    DemoCompleted,
+    DemoStarted,
+    PrivateDiagnostics,
+    RunCompleted,
+    RunFailed,
+    RunStarted,
+    RunStopped,
+    SynthesisEvent,
+    TokenReleased,
+)
+
+Phase = Literal["idle", "waiting", "running", "completed", "stopped", "failed"]
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A demonstration in progress.
+
+    Attributes:
+        before: its text without the last token.
+        token: the last released token.
+        clean: the clean sum behind that token, curator's screen only; None in every replay.
+    """
+
+    label: str
+    number: int
+    before: str = ""
+    token: TokenReleased | None = None
+    clean: tuple[float, ...] | None = None
+
+    @property
+    def text(self) -> str:
+        """Its text, the last token included."""
+        return self.token.text if self.token else ""
+
+
+@dataclass(frozen=True)
+class RunView:
+    """The state of the generation screen.
+
+    Attributes:
+        demo_set: the run's set: empty while it runs, final once it ended.
+        shots, tokens, rows: demonstrations a label, tokens a demonstration, expected rows of a step.
+        drafts: the demonstrations that are being written side by side, oldest first.
+        last: the draft that was finished last.
+        finished: whole demonstrations, in order.
+        released: tokens released so far in the whole run.
+        budget: the ledger's state, None for a run that charges nothing.
+        message: why a run failed.
+    """
+
+    phase: Phase = "idle"
+    demo_set: DemoSet | None = None
+    shots: int = 1
+    tokens: int = 1
+    rows: int = 1
+    drafts: tuple[Draft, ...] = ()
+    last: Draft | None = None
+    finished: tuple[Demonstration, ...] = ()
+    released: int = 0
+    budget: BudgetSnapshot | None = None
+    message: str = ""
+
+    @property
+    def shown(self) -> Draft | None:
+        """The draft whose tokens are on the screen: one of those in progress, the same until it is whole."""
+        return self.drafts[0] if self.drafts else self.last
+
+    @property
+    def planned(self) -> int:
+        """Demonstrations in the whole run."""
+        return self.shots * len(self.demo_set.labels) if self.demo_set else 0
+
+    @property
+    def progress(self) -> float:
+        """Share of the run that is done, 0 to 1: finished demonstrations and tokens of the one in progress."""
+        if self.phase == "completed":
+            return 1.0
+        steps = sum(draft.token.step for draft in self.drafts if draft.token) / self.tokens
+        return min(1.0, (len(self.finished) + steps) / self.planned) if self.planned else 0.0
+
+    def changed(self, label: str, number: int, **values: Any) -> RunView:
+        """The view with other values in one of its drafts."""
+        drafts = (
+            replace(draft, **values) if (draft.label, draft.number) == (label, number) else draft
+            for draft in self.drafts
+        )
+        return replace(self, drafts=tuple(drafts))
+
+    def draft(self, label: str, number: int) -> Draft:
+        """One of the drafts in progress."""
+        return next(draft for draft in self.drafts if (draft.label, draft.number) == (label, number))
+
+
+def reduce(view: RunView, event: CuratorEvent) -> RunView:
+    """The view after one more event."""
+    match event:
+        case RunStarted():
+            return RunView(
+                phase="running",
+                demo_set=event.demo_set,
+                shots=event.shots,
+                tokens=event.tokens,
+                rows=event.expected_rows,
+                budget=event.budget,
+            )
+        case DemoStarted():
+            return replace(view, drafts=(*view.drafts, Draft(event.label, event.number)), budget=event.budget)
+        case TokenReleased():
+            before = view.draft(event.label, event.number).text
+            released = replace(view, released=view.released + 1)
+            return released.changed(event.label, event.number, before=before, token=event, clean=None)
+        case PrivateDiagnostics():
+            return view.changed(event.label, event.number, clean=event.clean)
+        case DemoCompleted():
+            ended = view.draft(event.demonstration.label, event.number)
+            others = tuple(draft for draft in view.drafts if draft is not ended)
+            return replace(view, drafts=others, last=ended, finished=(*view.finished, event.demonstration))
+        case RunCompleted():
+            return replace(view, phase="completed", demo_set=event.demo_set, budget=event.budget)
+        case RunStopped():
+            return replace(view, phase="stopped", demo_set=event.demo_set)
+        case RunFailed():
+            return replace(view, phase="failed", message=event.message)
+
+
+def replay(events: Iterable[SynthesisEvent]) -> RunView:
+    """The screen after recorded events."""
+    view = RunView()
+    for event in events:
+        view = reduce(view, event)
+    return view
+
+
+def _whose(event: SynthesisEvent) -> tuple[str, int] | None:
+    """The demonstration that an event is about."""
+    match event:
+        case DemoStarted() | TokenReleased():
+            return event.label, event.number
+        case DemoCompleted():
+            return event.demonstration.label, event.number
+        case _:
+            return None
+
+
+def up_to_token(events: Iterable[SynthesisEvent], count: int) -> list[SynthesisEvent]:
+    """A recording up to and with its `count`-th released token, as if demonstrations were written one by one."""
+    recorded = list(events)
+    order = {_whose(event): place for place, event in enumerate(recorded) if isinstance(event, DemoStarted)}
+    kept: list[SynthesisEvent] = [event for event in recorded if isinstance(event, RunStarted)]
+    for event in sorted((event for event in recorded if _whose(event)), key=lambda event: order[_whose(event)]):
+        if isinstance(event, TokenReleased):
+            count -= 1
+        if count < 0 or (count == 0 and not isinstance(event, TokenReleased)):
+            break
+        if isinstance(event, DemoStarted):  # the one before may have been cut off
+            whole = {_whose(each) for each in kept if isinstance(each, DemoCompleted)}
+            kept = [each for each in kept if _whose(each) is None or _whose(each) in whole]
+        kept.append(event)
+    return kept

@@ -1,0 +1,128 @@
+"""What step 2 shows: the guarantee, the noise, the time, and the ledger."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpicl_ui.frame.tree import Tree, el, notice
+from mechanisms.accounting import BudgetSnapshot
+from mechanisms.parameters import parameters
+from mechanisms.records import unit_in_words
+from mechanisms.studio.data.counts import MeasuredSizes
+from mechanisms.studio.synthesis.preview import Preview
+
+CALIBRATING: list[Tree] = [
+    el(
+        "div.outcome.busy",
+        el("div.card-head", el("h3", "What this run promises")),
+        el("p.spinner", "Calibrating the noise with two accountants …", role="status"),
+    )
+]
+
+
+_KNOWN = "More is known of this data set than what is counted here: {marks}. Every later certificate says so."
+_TOO_MUCH = "This run needs more than what is left of the cap, so the ledger may refuse it."
+
+
+def duration(seconds: float) -> str:
+    """A rough duration in words."""
+    if seconds < 50:
+        return f"about {max(5, 5 * round(seconds / 5))} seconds"
+    if seconds < 90:
+        return "about a minute"
+    return f"about {round(seconds / 60)} minutes" if seconds < 5400 else f"about {seconds / 3600:.1f} hours"
+
+
+def fact(name: str, value: str, remark: str = "") -> Tree:
+    """A named value with a remark."""
+    return el("div.fact", el("dt", name), el("dd", value, el("span.remark", remark) if remark else None))
+
+
+def clarity(signal_to_noise: float) -> str:
+    """Signal-to-noise of a token in words."""
+    if signal_to_noise >= 10:
+        return "clear: the noise rarely changes a token that the records agree on"
+    if signal_to_noise >= 4:
+        return "fair: only tokens that most records agree on stand out"
+    return "poor: tokens will be close to random. Raise epsilon or M, or write fewer tokens"
+
+
+def outcome(preview: Preview) -> list[Tree]:
+    """The consequences of the settings."""
+    claim, (solved, others) = preview.claim, calibrated_values(preview)
+    seconds = duration(preview.seconds) if preview.seconds is not None else "known when the model is loaded"
+    return [
+        el(
+            "div.outcome",
+            el("div.card-head", el("h3", "What this run promises"), el("span.tag.public", "Part of the certificate")),
+            el("p.guarantee", preview.guarantee),
+            *(tree for warning in preview.warnings for tree in notice(warning, "warn")),
+            el(
+                "dl.facts",
+                *solved,
+                fact("Signal-to-noise of a token", f"{preview.signal_to_noise:.3g}", clarity(preview.signal_to_noise)),
+                fact("Time on this machine", seconds),
+                fact(
+                    "Epsilon by two accountants",
+                    f"{claim.epsilon:.4g} ({claim.accountant})",
+                    f"checked by {claim.check_accountant}: {claim.check:.4g}",
+                ),
+                *_measured(preview.request.measured),
+            ),
+            el("details", el("summary", "The mechanism's other values"), el("dl.facts", *others)) if others else None,
+        )
+    ]
+
+
+def _measured(measured: MeasuredSizes | None) -> list[Tree]:
+    if measured is None:
+        return []
+    sizes = ", ".join(f"{label}: {size:,}" for label, size in measured.sizes.items())
+    remark = f"Upper bounds with noise. Counting has cost {measured.epsilon:g} of the epsilon above."
+    return [fact("Label sizes as measured", sizes, remark)]
+
+
+def refused(reason: str) -> list[Tree]:
+    """Why the settings allow no run, in one line."""
+    return [el("div.outcome", el("div.card-head", el("h3", "No run with these settings")), *notice(reason))]
+
+
+def calibrated_values(preview: Preview) -> tuple[list[Tree], list[Tree]]:
+    """The mechanism's parameters as calibrated, read-only: the one that was solved for, and the others."""
+    mechanism: Any = preview.request.mechanism
+    solved, others = list[Tree](), list[Tree]()
+    for each in parameters(mechanism):
+        shown = fact(each.label, f"{getattr(mechanism, each.name):.4g}", each.help)
+        (solved if each.name == mechanism.calibrated else others).append(shown)
+    return solved, others
+
+
+def budget(snapshot: BudgetSnapshot, planned: float | None = None, warnings: tuple[str, ...] = ()) -> list[Tree]:
+    """The ledger's state of a data set, with what a planned run would add."""
+    cap = snapshot.cap.epsilon
+    spent = min(1.0, snapshot.epsilon / cap)
+    more = min(1.0 - spent, (planned or 0.0) / cap)
+    runs = "no run yet" if not snapshot.runs else "1 run" if snapshot.runs == 1 else f"{snapshot.runs} runs"
+    return [
+        el(
+            "div.budget",
+            el("div.card-head", el("h3", "Privacy budget"), el("span.budget-name", snapshot.name, title=snapshot.name)),
+            el(
+                "div.budget-bar",
+                el("span.budget-spent", numbers={"share": spent}),
+                el("span.budget-planned", numbers={"share": more}),
+                role="img",
+                aria_label=f"{snapshot.epsilon:.3g} of {cap:g} spent",
+            ),
+            el(
+                "div.budget-words",
+                el("span", el("strong", f"{snapshot.epsilon:.3g}"), " spent"),
+                el("span", el("strong", f"{planned:.3g}"), " this run") if planned else None,
+                el("span", el("strong", f"{snapshot.remaining:.3g}"), f" of {cap:g} left"),
+            ),
+            el("p.muted", f"Epsilon, {runs}, counted for {unit_in_words(snapshot.unit)} by {snapshot.bound}."),
+            *notice(_TOO_MUCH if planned and planned > snapshot.remaining else "", "warn"),
+            *notice(_KNOWN.format(marks="; ".join(snapshot.marks)) if snapshot.marks else "", "warn"),
+            *(tree for warning in warnings for tree in notice(warning, "warn")),
+        )
+    ]

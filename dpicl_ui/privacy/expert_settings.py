@@ -1,0 +1,140 @@
+"""Step 2's settings for experts: mechanism, transform, sampling; each parameter described by its owner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+
+from dpicl_ui.data.step import PRIVATE
+from dpicl_ui.frame.tree import el, panel
+from dpicl_ui.privacy.form import described, private_mechanisms, transforms
+from mechanisms.sampling import Scheme
+from mechanisms.steps import mechanism_class
+
+SCHEMES = {
+    Scheme.PER_DEMONSTRATION: "One sample of records for each demonstration (fast)",
+    Scheme.PER_TOKEN: "A new sample for every token (slow; amplifies privacy token by token)",
+    Scheme.DISJOINT: "Batches without overlap: no record serves twice (fast; good for several demonstrations)",
+}
+"""What each scheme is called here."""
+_ROWS = [("One record a row (less noise)", True), ("Subsets of N records a row, as in Tang et al. 2024", False)]
+_DISJOINT = (
+    "Batches without overlap: a secret key sends every record to one batch for good, and each demonstration reads one "
+    "batch. Nobody is drawn by chance, so sampling hides nobody; but a record pays for one demonstration only: more "
+    "demonstrations for a label need no more noise."
+)
+
+
+class ExpertSettings:
+    """Components of the accordion's inside; what does not apply to the choice made is hidden."""
+
+    def __init__(self) -> None:
+        self.delta = gr.Number(
+            1e-5,
+            label="Delta",
+            info="Probability that the guarantee fails; well under 1 / number of rows.",
+            elem_id="delta",
+        )
+        self.own: list[gr.Number | gr.Checkbox] = []
+        self._build_mechanisms()
+        self._build_transforms()
+        self._build_sampling()
+        self._wire()
+
+    def _build_mechanisms(self) -> None:
+        mechanisms = private_mechanisms()
+        preferred = next((each.name for each in mechanisms if each.name == "gaussian"), mechanisms[0].name)
+        self.mechanism = gr.Radio(
+            [(each.title, each.name) for each in mechanisms], value=preferred, label="Mechanism", elem_id="mechanism"
+        )
+        self._mechanisms: list[gr.Column] = []
+        for mechanism in mechanisms:
+            with gr.Column(visible=mechanism.name == preferred, elem_classes="own-parameters") as group:
+                panel(el("p.muted", f"{mechanism.citation}. Its noise is solved for and shown among the results."))
+                self._build_parameters(mechanism)
+            self._mechanisms.append(group)
+
+    def _build_transforms(self) -> None:
+        with gr.Column(visible=mechanism_class(str(self.mechanism.value)).takes_transform) as self._transform:
+            self.transform = gr.Radio(
+                [(each.title, each.name) for each in transforms()],
+                value="none",
+                label="Transform of each row before the noise",
+                elem_id="transform",
+            )
+            self._transforms: list[gr.Column] = []
+            for transform in transforms():
+                with gr.Column(visible=False, elem_classes="own-parameters") as group:
+                    panel(el("p.muted", f"{transform.citation}. It costs no privacy."))
+                    self._build_parameters(transform)
+                self._transforms.append(group)
+
+    def _build_parameters(self, owner: type[Any]) -> None:
+        for of, parameter in described():
+            if of is owner:
+                words: dict[str, Any] = {"label": parameter.label, "info": f"{parameter.help} ({parameter.citation})"}
+                switch = isinstance(parameter.default, bool)
+                made = (
+                    gr.Checkbox(parameter.default, **words) if switch else gr.Number(float(parameter.default), **words)
+                )
+                self.own.append(made)
+
+    def _build_sampling(self) -> None:
+        self.scheme = gr.Radio(
+            [(title, scheme.value) for scheme, title in SCHEMES.items()],
+            value=Scheme.PER_DEMONSTRATION.value,
+            label="Sampling",
+            elem_id="scheme",
+        )
+        self._disjoint = panel(el("p.muted", _DISJOINT), visible=False)
+        self.unit_rows = gr.Radio(_ROWS, value=True, label="Rows", elem_id="unit-rows")
+        self.per_subset = gr.Number(
+            2, label="Records in a subset (N)", precision=0, minimum=1, visible=False, elem_id="per-subset"
+        )
+        self.candidates = gr.Slider(
+            4,
+            200,
+            16,
+            step=1,
+            label="Candidate tokens (K)",
+            info="The likeliest of public text alone. Fewer give noise less to choose from.",
+            elem_id="candidates",
+        )
+        self.length = gr.Slider(
+            8, 256, 64, step=1, label="Longest record (tokens)", info="Longer records are cut.", elem_id="length"
+        )
+
+    @property
+    def settled(self) -> list[Any]:
+        """Events after which the settings have new values."""
+        typed = (self.delta, self.per_subset, *(each for each in self.own if isinstance(each, gr.Number)))
+        chosen = (self.mechanism, self.transform, self.scheme, self.unit_rows)
+        return [
+            *(each.release for each in (self.candidates, self.length)),
+            *(each.input for each in (*chosen, *(each for each in self.own if isinstance(each, gr.Checkbox)))),
+            *(each.blur for each in typed),
+            *(each.submit for each in typed),
+        ]
+
+    def _wire(self) -> None:
+        self.mechanism.input(
+            lambda chosen: [
+                gr.Column(visible=mechanism_class(chosen).takes_transform),
+                *(gr.Column(visible=each.name == chosen) for each in private_mechanisms()),
+            ],
+            self.mechanism,
+            [self._transform, *self._mechanisms],
+            **PRIVATE,
+        )
+        self.transform.input(
+            lambda chosen: [gr.Column(visible=each.name == chosen != "none") for each in transforms()],
+            self.transform,
+            self._transforms,
+            **PRIVATE,
+        )
+        # `change`, since a plan that was found sets them too.
+        self.scheme.change(
+            lambda chosen: gr.HTML(visible=chosen == Scheme.DISJOINT.value), self.scheme, self._disjoint, **PRIVATE
+        )
+        self.unit_rows.change(lambda each: gr.Number(visible=not each), self.unit_rows, self.per_subset, **PRIVATE)

@@ -1,0 +1,179 @@
+"""The settings of step 2 as one value, and the request that they describe."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from mechanisms.accounting import PrivacyTarget, fingerprint
+from mechanisms.errors import UsageError
+from mechanisms.parameters import Parameter, parameters
+from mechanisms.records import Dataset, PromptTemplate
+from mechanisms.sampling import SamplingPlan, Scheme
+from mechanisms.steps import (
+    NoTransform,
+    TokenMechanism,
+    Transform,
+    mechanism_class,
+    mechanism_names,
+    transform_class,
+    transform_names,
+)
+from mechanisms.studio.data.counts import MeasuredSizes
+from mechanisms.studio.synthesis.request import FILE_FORMAT, LABEL_SET, SynthesisRequest, declared_counts
+
+
+def private_mechanisms() -> list[type[TokenMechanism]]:
+    """The mechanisms that a curator may choose from; baselines do not look at the data, or do not protect it."""
+    every = [mechanism_class(name) for name in mechanism_names()]
+    return [each for each in every if each.uses_private_rows and not each.not_private]
+
+
+def transforms() -> list[type[Transform]]:
+    """The transforms that a curator may choose from, the one that does nothing first."""
+    return [transform_class(name) for name in transform_names()]
+
+
+def described() -> list[tuple[type[Any], Parameter]]:
+    """The parameters that the form asks for, each with its owner: the order of `PrivacyForm.parameters`.
+
+    The one that `calibrate` solves for is shown among the results instead.
+    """
+    every = ((each, parameter) for each in private_mechanisms() for parameter in parameters(each))
+    asked = [(each, parameter) for each, parameter in every if parameter.name != each.calibrated]
+    return [*asked, *((each, parameter) for each in transforms() for parameter in parameters(each))]
+
+
+@dataclass(frozen=True)
+class PrivacyForm:
+    """Everything that step 2 asks for; public.
+
+    Attributes:
+        parameters: values of all mechanisms' and transforms' parameters, in the order of `described`.
+    """
+
+    epsilon: float
+    delta: float
+    mechanism: str
+    scheme: str
+    unit_rows: bool
+    subsets: int
+    per_subset: int
+    tokens: int
+    shots: int
+    candidates: int
+    max_record_tokens: int
+    instruction: str
+    text_name: str
+    label_name: str
+    transform: str
+    parameters: tuple[float, ...]
+
+    @classmethod
+    def read(cls, *values: Any) -> PrivacyForm:
+        """The form from its components' values, in the order of the fields.
+
+        Raises:
+            UsageError: a number is missing or not a number.
+        """
+        epsilon, delta, mechanism, scheme, unit_rows, subsets, per_subset, tokens, shots, *rest = values
+        candidates, length, instruction, text_name, label_name, transform, *own = rest
+        return cls(
+            number("Epsilon", epsilon),
+            number("Delta", delta),
+            str(mechanism),
+            str(scheme),
+            bool(unit_rows),
+            whole("M", subsets),
+            whole("N", per_subset),
+            whole("The number of tokens", tokens),
+            whole("The number of demonstrations", shots),
+            whole("The number of candidates", candidates),
+            whole("The cap on a record's tokens", length),
+            str(instruction or "").strip(),
+            str(text_name or ""),
+            str(label_name or ""),
+            str(transform),
+            tuple(number(parameter.label, value) for (_, parameter), value in zip(described(), own, strict=True)),
+        )
+
+    def chosen_mechanism(self) -> TokenMechanism:
+        """The mechanism, not yet calibrated.
+
+        Raises:
+            UsageError: a parameter is out of range.
+        """
+        made: TokenMechanism = self._made(mechanism_class(self.mechanism))
+        return made
+
+    def chosen_transform(self) -> Transform:
+        """The transform; none in front of a mechanism that takes none, where the form hides the choice.
+
+        Raises:
+            UsageError: a parameter is out of range.
+        """
+        if not mechanism_class(self.mechanism).takes_transform:
+            return NoTransform()
+        made: Transform = self._made(transform_class(self.transform))
+        return made
+
+    def _made(self, owner: Any) -> Any:
+        pairs = zip(described(), self.parameters, strict=True)
+        return owner(**{each.name: type(each.default)(value) for (of, each), value in pairs if of is owner})
+
+    def request(self, dataset: Dataset, measured: MeasuredSizes | None = None) -> SynthesisRequest:
+        """The uncalibrated request on a data set whose label counts were measured or else declared public.
+
+        Raises:
+            UsageError: a value is out of range.
+        """
+        request = SynthesisRequest(
+            labels=dataset.labels,
+            template=PromptTemplate(self.instruction, self.text_name.strip(), self.label_name.strip()),
+            plan=SamplingPlan(
+                scheme=Scheme(self.scheme),
+                subsets=self.subsets,
+                per_subset=1 if self.unit_rows else self.per_subset,
+                unit_rows=self.unit_rows,
+                tokens=self.tokens,
+                shots=self.shots,
+            ),
+            mechanism=self.chosen_mechanism(),
+            transform=self.chosen_transform(),
+            target=PrivacyTarget(self.epsilon, self.delta),
+            sizes=measured.sizes if measured else dataset.counted_sizes(),
+            content=fingerprint(dataset).content,
+            by_user=dataset.by_user,
+            candidates=self.candidates,
+            max_record_tokens=self.max_record_tokens,
+            public_inputs=(LABEL_SET, FILE_FORMAT, declared_counts(dataset.by_user)),
+        )
+        return request.with_measured_sizes(measured) if measured else request
+
+
+def number(name: str, value: Any) -> float:
+    """A component's value as a number.
+
+    Raises:
+        UsageError: it is none.
+    """
+    try:
+        given = float(value)
+    except (TypeError, ValueError):
+        given = math.nan
+    if not math.isfinite(given):
+        raise UsageError(f"{name} needs a number.")
+    return given
+
+
+def whole(name: str, value: Any) -> int:
+    """A component's value as a whole number.
+
+    Raises:
+        UsageError: it is none.
+    """
+    given = number(name, value)
+    if given != int(given):
+        raise UsageError(f"{name} must be a whole number.")
+    return int(given)

@@ -1,0 +1,229 @@
+"""Step 2's search for the sampling with the most signal for a privacy target and a run's duration."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import gradio as gr
+
+from dpicl_ui.data.step import PRIVATE
+from dpicl_ui.frame.guard import guarded
+from dpicl_ui.frame.model_loader import ModelLoader
+from dpicl_ui.frame.sessions import Session, Sessions
+from dpicl_ui.frame.tree import Tree, el, notice, panel
+from dpicl_ui.privacy.cards import duration
+from dpicl_ui.privacy.form import PrivacyForm
+from dpicl_ui.privacy.plan_cards import option_in_words, plan_figure
+from mechanisms.accounting import PrivacyTarget
+from mechanisms.errors import ModelUnavailable, UsageError
+from mechanisms.records import Dataset
+from mechanisms.sampling import Scheme
+from mechanisms.studio.data.counts import MeasuredSizes
+from mechanisms.studio.synthesis.forecast import ModelSpeed, positions, predicted_seconds
+from mechanisms.studio.synthesis.planner import Option, Task, cost, options, ranked
+
+_POINTS = 3
+"""How many M are tried for each scheme."""
+_MOST = 6
+"""Options to choose from; the curve shows all."""
+_INTERVAL = 0.5
+"""Least seconds between two updates of the page."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is looked for; public.
+
+    Attributes:
+        form: the settings as they were; scheme, rows and M are what is looked for.
+        task: the run in the planner's words.
+        budget: prompt tokens through the model for one demonstration.
+        measured: the sizes, where they were measured.
+    """
+
+    form: PrivacyForm
+    task: Task
+    budget: float
+    measured: MeasuredSizes | None = None
+
+    @property
+    def target(self) -> PrivacyTarget:
+        """What the run may cost, less what measuring the sizes has cost."""
+        spent = self.measured.epsilon if self.measured else 0.0
+        if spent >= self.form.epsilon:
+            raise UsageError("Counting has used up epsilon: choose a larger one.")
+        return PrivacyTarget(self.form.epsilon - spent, self.form.delta)
+
+    def options(self) -> Iterator[Option]:
+        """Options as they are calibrated, a second or two each."""
+        return options(self.form.chosen_mechanism(), self.task, self.target, self.budget, _POINTS)
+
+    def seconds(self, option: Option, dataset: Dataset, speed: ModelSpeed) -> float:
+        """Predicted duration of the whole run."""
+        return predicted_seconds(with_plan(self.form, option).request(dataset, self.measured), speed)
+
+
+def search(
+    form: PrivacyForm, dataset: Dataset, speed: ModelSpeed, seconds: float, measured: MeasuredSizes | None = None
+) -> Search:
+    """The search that fits the settings and the data set, for a duration of the whole run.
+
+    All labels are taken to be as small as the smallest. A user may have rows of every label, which then compose as if
+    they were more demonstrations of one.
+
+    Raises:
+        UsageError: a value is out of range, or the duration is too short for any plan.
+    """
+    per_subset = 1 if form.unit_rows else form.per_subset
+    # The prompt's length is what one row of the run takes; every mechanism has the same, but not all take subsets.
+    one_row = replace(
+        form,
+        mechanism="gaussian",
+        scheme=Scheme.PER_DEMONSTRATION.value,
+        unit_rows=False,
+        per_subset=per_subset,
+        subsets=1,
+        shots=1,
+    ).request(dataset, measured)
+    length = positions(one_row)[0] // len(dataset.labels)
+    shots = form.shots * (len(dataset.labels) if dataset.by_user else 1)
+    task = Task(min(one_row.sizes.values()), form.tokens, length, per_subset, shots)
+    demonstrations = len(dataset.labels) * form.shots
+    without_rows = 2 * form.tokens * speed.step
+    if seconds <= demonstrations * without_rows:
+        least = duration(demonstrations * without_rows)
+        raise UsageError(f"Without any private row the model already takes {least}: allow more time.")
+    # A decoded token may take longer than a prompt's; the planner counts both alike, so the slower mean is taken.
+    mean = (length * speed.position + form.tokens * speed.row) / (length + form.tokens)
+    return Search(form, task, (seconds / demonstrations - without_rows) / max(speed.position, mean), measured)
+
+
+def with_plan(form: PrivacyForm, option: Option) -> PrivacyForm:
+    """The settings with an option's sampling."""
+    plan = option.plan
+    return replace(form, scheme=plan.scheme.value, unit_rows=plan.unit_rows, subsets=plan.subsets)
+
+
+class PlanFinder:
+    """Components and handlers of the search. `chosen` fires when the form has taken over a plan."""
+
+    def __init__(
+        self, sessions: Sessions, loader: ModelLoader, scheme: gr.Radio, unit_rows: gr.Radio, subsets: gr.Slider
+    ) -> None:
+        self._sessions, self._loader = sessions, loader
+        self._scheme, self._unit_rows, self._subsets = scheme, unit_rows, subsets
+        panel(
+            el(
+                "p.muted",
+                "Tries ways to sample records, and how many, for the mechanism and the epsilon chosen here, and shows "
+                "which give the clearest tokens within the time. Nothing private is used and nothing is spent.",
+            )
+        )
+        self.seconds = gr.Slider(
+            10, 1800, 120, step=10, label="Time for the whole run, at most (seconds)", elem_id="plan-seconds"
+        )
+        self.find = gr.Button("Find the best plan", elem_id="find-plan")
+        self.notice = panel(elem_id="plan-notice")
+        self.plot = gr.Plot(show_label=False, visible=False, elem_id="plan-curve")
+        self.choice = gr.Radio([], label="The most signal for its cost, best first", visible=False, elem_id="plans")
+        self.use = gr.Button("Use this plan", variant="primary", visible=False, elem_id="use-plan")
+
+    def wire(self, form: list[Any]) -> None:
+        """Connect to all inputs of the form."""
+        taken_over = [self.notice, self._scheme, self._unit_rows, self._subsets]
+        self.find.click(
+            guarded(self.notice, self._ready)(self._find),
+            [self.seconds, *form],
+            [self.find, self.notice, self.plot, self.choice, self.use],
+            concurrency_limit=1,
+            concurrency_id="plan",
+            **PRIVATE,
+        )
+        self.chosen = self.use.click(guarded(self.notice)(self._use), self.choice, taken_over, **PRIVATE)
+
+    def forgotten(self) -> dict[Any, Any]:
+        """The components without anything found."""
+        hidden = {each: type(each)(visible=False) for each in (self.plot, self.choice, self.use)}
+        return {self.notice: [], **hidden}
+
+    def _ready(self) -> dict[Any, Any]:
+        return {self.find: gr.Button(interactive=True)}
+
+    def _find(self, request: gr.Request, seconds: float, *form: Any) -> Iterator[dict[Any, Any]]:
+        session = self._sessions.of(request)
+        if session.dataset is None:
+            raise UsageError("Choose a data set in step 1 first.")
+        dataset, speed = session.dataset, self._speed()
+        looked = search(PrivacyForm.read(*form), dataset, speed, float(seconds), session.measured)
+        session.plans = ()
+        now = _now(session, looked)
+        yield self.forgotten() | {self.notice: _trying(0), self.find: gr.Button(interactive=False)}
+        found: list[Option] = []
+        shown = time.monotonic()
+        for option in looked.options():
+            found.append(option)
+            if time.monotonic() - shown > _INTERVAL:
+                shown = time.monotonic()
+                yield {
+                    self.notice: _trying(len(found)),
+                    self.plot: gr.Plot(plan_figure(ranked(found), now), visible=True),
+                }
+        if not found:
+            raise UsageError("No plan fits: allow more time, a larger epsilon or fewer tokens.")
+        if session.dataset is not dataset:  # another one was chosen meanwhile
+            return
+        session.plans_of = dataset
+        session.plans = tuple(each for each in ranked(found) if each.efficient)[:_MOST]
+        times = (duration(looked.seconds(each, dataset, speed)) for each in session.plans)
+        lines = [option_in_words(each, time) for each, time in zip(session.plans, times, strict=True)]
+        choices = [(line, number) for number, line in enumerate(lines)]
+        # The page may drop an update that follows another at once, as where every plan was calibrated before.
+        time.sleep(max(0.0, shown + _INTERVAL - time.monotonic()))
+        yield {
+            self.notice: notice(_found(looked), "info"),
+            self.plot: gr.Plot(plan_figure(ranked(found), now), visible=True),
+            self.choice: gr.Radio(choices=choices, value=0, visible=True),
+            self.use: gr.Button(visible=True),
+        }
+
+    def _speed(self) -> ModelSpeed:
+        if self._loader.speed is not None:
+            return self._loader.speed
+        if self._loader.settled:
+            raise ModelUnavailable(self._loader.problem or "The model is not available, so its speed is unknown.")
+        raise ModelUnavailable("The model's speed is not known yet: wait until it is loaded (top of the page).")
+
+    def _use(self, number: int | None, request: gr.Request) -> dict[Any, Any]:
+        session = self._sessions.of(request)
+        plans = session.plans if session.plans_of is session.dataset else ()
+        if number is None or not 0 <= number < len(plans):
+            raise UsageError("Find a plan first.")
+        plan = plans[number].plan
+        lowest, highest = min(4, plan.subsets), max(400, plan.subsets)
+        return {
+            self.notice: notice("The plan is in the settings.", "good"),
+            self._scheme: plan.scheme.value,
+            self._unit_rows: plan.unit_rows,
+            self._subsets: gr.Slider(minimum=lowest, maximum=highest, value=plan.subsets),
+        }
+
+
+def _trying(count: int) -> list[Tree]:
+    tried = f" {count} tried." if count else ""
+    return [el("p.spinner", f"Calibrating one plan after another …{tried}", role="status")]
+
+
+def _found(looked: Search) -> str:
+    form = looked.form
+    many = f", {form.shots} demonstrations for each label" if form.shots > 1 else ""
+    return f"Found for epsilon {form.epsilon:g}, delta {form.delta:.2g} and {form.tokens} tokens{many}."
+
+
+def _now(session: Session, looked: Search) -> tuple[float, float] | None:
+    """Cost and signal-to-noise of the current settings, where they are calibrated."""
+    if session.preview is None or session.form != looked.form:
+        return None
+    return cost(session.preview.request.plan, looked.task, looked.form.delta), session.preview.signal_to_noise

@@ -1,0 +1,222 @@
+"""Step 2: how much privacy, how the tokens are released, and what follows from it before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import gradio as gr
+
+from dpicl_ui.data.step import PRIVATE
+from dpicl_ui.frame.guard import guarded
+from dpicl_ui.frame.ledgers import Ledgers
+from dpicl_ui.frame.model_loader import ModelLoader
+from dpicl_ui.frame.sessions import Session, Sessions
+from dpicl_ui.frame.step_bar import step_panel, steps_value
+from dpicl_ui.frame.tree import el, notice, panel
+from dpicl_ui.privacy.cards import CALIBRATING, budget, outcome, refused
+from dpicl_ui.privacy.epsilon_slider import epsilon_slider
+from dpicl_ui.privacy.expert_settings import ExpertSettings
+from dpicl_ui.privacy.form import PrivacyForm
+from dpicl_ui.privacy.plan_finder import PlanFinder
+from mechanisms.accounting import Cap
+from mechanisms.errors import StudioError, UsageError
+from mechanisms.records import default_template
+from mechanisms.studio.synthesis.forecast import predicted_seconds
+from mechanisms.studio.synthesis.preview import preview, suggested_delta
+
+
+class PrivacyStep:
+    """Components and handlers of step 2. `form` are the inputs that `PrivacyForm.read` reads, in its order."""
+
+    def __init__(self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, nav: gr.HTML) -> None:
+        self._sessions, self._ledgers, self._loader, self._nav = sessions, ledgers, loader, nav
+        with step_panel(2), gr.Row(elem_classes="split"):
+            with gr.Column(scale=6, min_width=300):
+                self._build_settings()
+            with gr.Column(scale=5, min_width=300, elem_classes="aside"):
+                with gr.Column(elem_classes="card public"):
+                    self.outcome = panel(*CALIBRATING, elem_id="outcome")
+                    self.start = gr.Button("Go on to generate", variant="primary", elem_id="accept-privacy")
+                with gr.Column(elem_classes="card"):
+                    self.budget = panel(elem_id="budget")
+                    self._build_cap()
+        expert = self.expert
+        self.form = [
+            self.epsilon, expert.delta, expert.mechanism, expert.scheme, expert.unit_rows, self.subsets,
+            expert.per_subset, self.tokens, self.shots, expert.candidates, expert.length, self.instruction,
+            self.text_name, self.label_name, expert.transform, *expert.own,
+        ]  # fmt: skip
+        self._wire()
+
+    def _build_settings(self) -> None:
+        with gr.Column(elem_classes="card"):
+            panel(
+                el("h2", "How much privacy?"),
+                el("p.lead", "Epsilon bounds how much any single row can change what is released. Smaller is safer."),
+            )
+            self.epsilon = epsilon_slider()
+        with gr.Column(elem_classes="card"):
+            panel(el("h3", "What to write"))
+            self.shots = gr.Slider(1, 8, 1, step=1, label="Demonstrations for each label", elem_id="shots")
+            self.tokens = gr.Slider(4, 100, 24, step=1, label="Longest demonstration (tokens)", elem_id="tokens")
+            self.subsets = gr.Slider(
+                4,
+                400,
+                100,
+                step=1,
+                label="Records that speak at each step (M)",
+                info="More records drown the noise better, and take longer.",
+                elem_id="subsets",
+            )
+        with gr.Accordion("The task's prompt", open=False, elem_classes="card"):
+            self.instruction = gr.Textbox(label="Instruction", lines=2, elem_id="instruction")
+            with gr.Row():
+                self.text_name = gr.Textbox(label="Name of the text field", elem_id="text-name")
+                self.label_name = gr.Textbox(label="Name of the label field", elem_id="label-name")
+            panel(el("p.muted", "All of this is public: it stands in the export."))
+        with gr.Accordion("Mechanism and sampling", open=False, elem_classes="card"):
+            self.expert = ExpertSettings()
+        with gr.Accordion("Find the best plan", open=False, elem_classes="card", elem_id="planner"):
+            expert = self.expert
+            self.finder = PlanFinder(self._sessions, self._loader, expert.scheme, expert.unit_rows, self.subsets)
+
+    def _build_cap(self) -> None:
+        with gr.Accordion("Change the cap", open=False):
+            panel(
+                el(
+                    "p.muted",
+                    "The cap is the most that all runs on this data set may ever cost together. Raising it is for "
+                    "whoever answers for the people in the data.",
+                )
+            )
+            with gr.Row():
+                self.cap_epsilon = gr.Number(10.0, label="Cap on epsilon", elem_id="cap-epsilon")
+                self.cap_delta = gr.Number(1e-4, label="Cap on delta", elem_id="cap-delta")
+            self.cap_notice = panel(elem_id="cap-notice")
+            self.set_cap = gr.Button("Set the cap", size="sm", elem_id="set-cap")
+
+    def _wire(self) -> None:
+        self._calibration: dict[str, Any] = {
+            "fn": guarded(self.outcome)(self._recalculate),
+            "inputs": self.form,
+            "outputs": [self.outcome, self.budget, self._nav],
+            "concurrency_limit": 2,
+            "concurrency_id": "calibrate",
+            **PRIVATE,
+        }
+        # One calibration at a time; changes made meanwhile are calibrated once, with the last values.
+        gr.on(
+            [
+                *(each.release for each in (self.epsilon, self.shots, self.tokens, self.subsets)),
+                *(each.blur for each in (self.instruction, self.text_name, self.label_name)),
+                *self.expert.settled,
+            ],
+            **self._calibration,
+            trigger_mode="always_last",
+        )
+        self.finder.wire(self.form)
+        self.finder.chosen.then(**self._calibration)
+        self.set_cap.click(
+            guarded(self.cap_notice)(self._set_cap),
+            [self.cap_epsilon, self.cap_delta],
+            [self.cap_notice, self.budget],
+            **PRIVATE,
+        )
+        self.start.click(guarded(self.outcome)(self._accept), None, [self.outcome, self._nav], **PRIVATE)
+
+    def follow(self, confirmed: gr.events.Dependency) -> None:
+        """Fill in suggestions after step 1, then calibrate them."""
+        suggested = [
+            self.expert.delta, self.subsets, self.instruction, self.text_name, self.label_name,
+            self.cap_epsilon, self.cap_delta, self.cap_notice, *self.finder.forgotten(),
+        ]  # fmt: skip
+        confirmed.then(self._suggest, None, suggested, **PRIVATE).then(**self._calibration)
+
+    def _suggest(self, request: gr.Request) -> dict[Any, Any]:
+        session = self._sessions.of(request)
+        dataset = session.dataset
+        if dataset is None or session.preview is not None:
+            return {self.cap_notice: []}
+        # Declared public in step 1, or measured there.
+        sizes = session.measured.sizes if session.measured else dataset.counted_sizes()
+        template = default_template(dataset.labels, *session.field_names)
+        cap = self._ledgers.of(request).snapshot(dataset.name, dataset.unit).cap
+        return {
+            self.expert.delta: suggested_delta(sum(sizes.values())),
+            self.subsets: max(4, min(100, *sizes.values())),
+            self.instruction: template.instruction,
+            self.text_name: template.text,
+            self.label_name: template.label,
+            self.cap_epsilon: cap.epsilon,
+            self.cap_delta: cap.delta,
+            self.cap_notice: [],
+            **self.finder.forgotten(),
+        }
+
+    def _recalculate(self, request: gr.Request, *values: Any) -> Iterator[dict[Any, Any]]:
+        """Calibrate the settings and show what follows."""
+        session = self._sessions.of(request)
+        if session.dataset is None:
+            yield {self.outcome: CALIBRATING}
+            return
+        yield {self.outcome: CALIBRATING}
+        try:
+            calibrate(session, PrivacyForm.read(*values), self._loader)
+        except StudioError as error:
+            session.preview = None
+            shown = refused(str(error))
+            yield {self.outcome: shown, self.budget: self._budget(session, request), self._nav: steps_value(session)}
+            return
+        if session.preview is not None:
+            shown = outcome(session.preview)
+            yield {self.outcome: shown, self.budget: self._budget(session, request), self._nav: steps_value(session)}
+
+    def _budget(self, session: Session, request: gr.Request) -> Any:
+        if session.dataset is None:
+            return []
+        snapshot = self._ledgers.of(request).snapshot(session.dataset.name, session.dataset.unit)
+        return budget(snapshot, session.planned, session.ledger_warnings)
+
+    def _set_cap(self, epsilon: float, delta: float, request: gr.Request) -> dict[Any, Any]:
+        session = self._sessions.of(request)
+        if session.dataset is None:
+            raise UsageError("Choose a data set in step 1 first.")
+        cap = Cap(float(epsilon or 0), float(delta or 0))
+        self._ledgers.of(request).set_cap(session.dataset.name, session.dataset.unit, cap)
+        return {self.cap_notice: notice("The cap is set.", "good"), self.budget: self._budget(session, request)}
+
+    def _accept(self, request: gr.Request) -> dict[Any, Any]:
+        session = self._sessions.of(request)
+        if session.preview is None:
+            raise UsageError("No run with these settings yet: change them, or wait until they are calibrated.")
+        return {self._nav: steps_value(session, 3)}
+
+
+def calibrate(session: Session, form: PrivacyForm, loader: ModelLoader) -> None:
+    """Bring `session.preview` up to date with the form; does nothing when it is.
+
+    Raises:
+        StudioError: the settings cannot be used; the session is then without a preview.
+    """
+    dataset, measured = session.dataset, session.measured
+    if dataset is None:
+        return
+    if session.preview is None or session.form != form:
+        session.form, session.preview = form, None
+        made = preview(form.request(dataset, measured), loader.speed)
+        # Not overtaken meanwhile by later settings, or by another data set; `synthesize` checks the latter once more.
+        if session.form == form and session.dataset is dataset:
+            session.preview = made
+    else:
+        timed(session, loader)
+
+
+def timed(session: Session, loader: ModelLoader) -> Any:
+    """Add the predicted duration to a preview made before the model was measured; gives the card if that changed it."""
+    if session.preview is None or session.preview.seconds is not None or loader.speed is None:
+        return gr.skip()
+    seconds = predicted_seconds(session.preview.request, loader.speed)
+    session.preview = replace(session.preview, seconds=seconds)
+    return outcome(session.preview)

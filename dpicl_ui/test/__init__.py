@@ -1,0 +1,1 @@
+"""Step 4: what the demonstrations are worth."""

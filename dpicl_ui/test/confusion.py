@@ -1,0 +1,48 @@
+"""The confusion matrix of one arm as a plot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+
+from dpicl_ui.frame.plot_style import AXIS, LAYOUT
+from mechanisms.studio.evaluation.evaluate import Scorecard
+
+_SCALE = [[0.0, "rgba(26,143,133,0.05)"], [1.0, "rgba(26,143,133,0.6)"]]
+_LONGEST = 18
+_NUMBERED = 12
+"""Labels up to which every cell shows its count."""
+_AXIS = AXIS | {"type": "category", "showgrid": False}
+
+
+def _short(label: str) -> str:
+    # Plotly reads some tags in text: what could begin one is replaced by its look-alike.
+    return (label if len(label) <= _LONGEST else label[: _LONGEST - 1] + "…").replace("<", "‹").replace("&", "＆")
+
+
+def confusion_figure(card: Scorecard, labels: Sequence[str]) -> go.Figure:
+    """Counts of true label (rows) by predicted label (columns), calibrated; shape (labels, labels)."""
+    names = [f"{i + 1}. {_short(label)}" for i, label in enumerate(labels)]
+    figure = go.Figure(
+        go.Heatmap(
+            z=card.confusion.tolist(),
+            x=[f"{i + 1}." for i in range(len(labels))],
+            y=names,
+            colorscale=_SCALE,
+            showscale=False,
+            xgap=3,
+            ygap=3,
+            texttemplate="%{z}" if len(labels) <= _NUMBERED else None,
+            textfont={"size": 14},
+            hovertemplate="true %{y}<br>predicted %{x}<br>%{z} rows<extra></extra>",
+        )
+    )
+    figure.update_layout(
+        **LAYOUT,
+        margin={"l": 10, "r": 10, "t": 10, "b": 44},
+        height=min(640, 110 + 44 * len(labels)),
+        xaxis=_AXIS | {"title": {"text": "predicted", "standoff": 8}},
+        yaxis=_AXIS | {"automargin": True, "autorange": "reversed"},
+    )
+    return figure

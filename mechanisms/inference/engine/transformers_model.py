@@ -1,0 +1,240 @@
+"""Any Hugging Face causal language model as a `LanguageModel`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from mechanisms.errors import UsageError
+from mechanisms.inference.engine import attention
+from mechanisms.inference.engine.allocator import keep_freed_memory
+from mechanisms.inference.engine.cache import GrowingCache
+from mechanisms.inference.engine.chunk import Chunk
+from mechanisms.inference.engine.device_room import DeviceRoom
+from mechanisms.inference.engine.forward import ForwardPass
+from mechanisms.inference.engine.slots import Slots
+from mechanisms.inference.language_model import Tokens
+from mechanisms.noise import Floats, Integers
+
+_PREFIXES_KEPT = 8
+_UNKNOWN_CONTEXT = 2**31
+
+
+def best_device() -> torch.device:
+    """CUDA, then Apple's GPU, then the CPU."""
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def best_dtype(device: torch.device) -> torch.dtype:
+    """bfloat16 where the hardware multiplies in it, float32 elsewhere."""
+    if device.type == "cpu" and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        return torch.float32
+    return torch.bfloat16
+
+
+class TransformersModel:
+    """See `LanguageModel`. One session may be used at a time by one thread."""
+
+    def __init__(
+        self,
+        name: str,
+        sha256: str,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        chat: bool = True,
+    ) -> None:
+        keep_freed_memory()
+        attention.register()
+        model.set_attn_implementation(attention.NAME)
+        self.name, self.sha256 = name, sha256
+        self.model: Any = model.eval()
+        self.tokenizer: Any = tokenizer
+        text_config = model.config.get_text_config()
+        self.context: int = getattr(text_config, "max_position_embeddings", None) or _UNKNOWN_CONTEXT
+        self.stop_tokens = self._stop_tokens()
+        self.turn = self._turn() if chat and tokenizer.chat_template else ([], [])
+        self.forward = ForwardPass(model)
+        self.slots = Slots(self.forward)
+        self.room = DeviceRoom.of(model)
+        self._prefixes: dict[tuple[int, ...], GrowingCache] = {}
+
+    def rows_at_once(self, computed: int, held: int) -> int:
+        """See `LanguageModel.rows_at_once`."""
+        return self.room.rows_at_once(computed, held + len(self._start))
+
+    def _turn(self) -> tuple[list[int], list[int]]:
+        mark = "<<message>>"
+        message = [{"role": "user", "content": mark}]
+        whole = self.tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
+        before, after = whole.split(mark)
+        return self._special(before), self._special(after)
+
+    def _special(self, text: str) -> list[int]:
+        # Public text of the template alone: here the spelling of a special token means the token.
+        return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def _stop_tokens(self) -> frozenset[int]:
+        ends = self.model.generation_config.eos_token_id
+        stops = set(ends if isinstance(ends, list) else [ends]) | {self.tokenizer.eos_token_id}
+        vocabulary = self.tokenizer.get_vocab()
+        stops |= {i for piece, i in vocabulary.items() if "\n" in piece or "Ċ" in piece or piece == "<0x0A>"}
+        return frozenset(int(i) for i in stops if i is not None)
+
+    def prefix_cache(self, prefix: tuple[int, ...]) -> GrowingCache:
+        """Keys and values of a public prefix, computed on first use; the last few are kept."""
+        if prefix not in self._prefixes:
+            if len(self._prefixes) >= _PREFIXES_KEPT:
+                self._prefixes.pop(next(iter(self._prefixes)))
+            self._prefixes[prefix] = self.forward.prefix(prefix)
+        return self._prefixes[prefix]
+
+    def encode(self, text: str) -> list[int]:
+        """See `LanguageModel.encode`; text that spells a special token is read as plain characters."""
+        encoded = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)
+        return list(encoded["input_ids"])
+
+    def decode(self, tokens: Tokens) -> str:
+        """See `LanguageModel.decode`."""
+        return str(self.tokenizer.decode(list(tokens), skip_special_tokens=True))
+
+    def open(self, prefix: Tokens, rows: Sequence[Tokens], length: int, room: int) -> TransformersSession:
+        """See `LanguageModel.open`."""
+        return TransformersSession(self, self.started(prefix), rows, length, room)
+
+    def check(self, prefix: Tokens, rows: int, length: int, room: int) -> None:
+        """See `LanguageModel.check`."""
+        held = len(self.started(prefix)) + length + room
+        if held > self.context:
+            raise UsageError(
+                f"A prompt of {held} tokens does not fit in the model's context of {self.context}: lower the tokens "
+                "of a record, the records of a row, or the tokens to write."
+            )
+        self.room.check(rows, held)
+
+    def started(self, prefix: Tokens) -> list[int]:
+        """The prefix behind the tokens that start every text of the model; unchanged where it has them already."""
+        start = self._start if not prefix or list(prefix[: len(self._start)]) != self._start else []
+        return [*start, *prefix]
+
+    @cached_property
+    def _start(self) -> list[int]:
+        # What the tokenizer puts in front of every text; a chat template may bring it along.
+        bos = self.tokenizer.bos_token_id
+        return [bos] if bos is not None and self.tokenizer("")["input_ids"][:1] == [bos] else []
+
+
+class TransformersSession:
+    """See `Session`. Rows are computed in chunks of one shape, each with its own cache.
+
+    Args:
+        owner: the model.
+        prefix, rows, length, room: see `LanguageModel.open`; the prefix as it is.
+        per_chunk: rows of a chunk; as the device likes it unless given.
+    """
+
+    def __init__(
+        self,
+        owner: TransformersModel,
+        prefix: Tokens,
+        rows: Sequence[Tokens],
+        length: int,
+        room: int,
+        per_chunk: int | None = None,
+    ) -> None:
+        if any(len(row) > length for row in rows) or length < 1:
+            raise ValueError("every row must fit in the session's public length")
+        owner.check(prefix, len(rows), length, room)
+        held = len(prefix) + length + room
+        self._forward, self._slots, self._room, self._head = owner.forward, owner.slots, owner.room, owner.forward.head
+        self._count, self._limit = len(rows), owner.room.chunk(length, held)
+        chunks, per_chunk = self._layout(len(rows), length, per_chunk)
+        # Empty rows fill the last chunk, so that every chunk runs the same kernels.
+        padded = [*rows, *([()] * (chunks * per_chunk - len(rows)))]
+        with torch.inference_mode():
+            shared = owner.prefix_cache(tuple(prefix))
+            self._chunks = [
+                Chunk.of(shared.expanded(per_chunk, held), padded[i : i + per_chunk], len(prefix), length)
+                for i in range(0, len(padded), per_chunk)
+            ]
+            self._features = self._step()
+
+    def _step(self) -> torch.Tensor:
+        return torch.cat([self._computed(chunk) for chunk in self._chunks])
+
+    def _computed(self, chunk: Chunk) -> torch.Tensor:
+        size = self._room.slices(chunk.rows, chunk.tokens.shape[1])
+        parts = [self._forward(chunk.part(slice(i, i + size))) for i in range(0, chunk.rows, size)]
+        chunk.cache.fill(chunk.mask.shape[1])
+        return torch.cat(parts)
+
+    def logits(self, columns: Integers | None = None, rows: slice = slice(None)) -> Floats:
+        """See `Session.logits`."""
+        with torch.inference_mode():
+            if columns is None:
+                logits = self._vocabulary(rows)
+            else:
+                chosen = torch.from_numpy(columns).to(self._forward.device)
+                logits = self._head.logits(self._features[: self._count][rows], chosen)
+            return np.asarray(logits[:, -1].double().cpu().numpy())
+
+    def _vocabulary(self, rows: slice) -> torch.Tensor:
+        # By whole chunks, whose number of rows is known to treat every slot alike.
+        size = self._chunks[0].rows
+        start, stop, _ = rows.indices(self._count)
+        first = start // size * size
+        parts = [self._head.logits(self._features[i : i + size]) for i in range(first, stop, size)]
+        return torch.cat(parts)[start - first : stop - first]
+
+    def advance(self, tokens: Tokens) -> None:
+        """See `Session.advance`."""
+        filled = torch.zeros((len(self._chunks), self._chunks[0].rows), dtype=torch.long)
+        filled.view(-1)[: self._count] = torch.tensor(tokens)
+        with torch.inference_mode():
+            for chunk, column in zip(self._chunks, filled, strict=True):
+                chunk.append(column[:, None])
+            self._features = self._step()
+
+    def _layout(self, rows: int, length: int, per_chunk: int | None) -> tuple[int, int]:
+        if per_chunk is None:
+            return self._slots.layout(self._room, rows, self._limit, length)
+        return math.ceil(rows / per_chunk), per_chunk
+
+    def keep(self, rows: Sequence[int], per_chunk: int | None = None) -> None:
+        """See `Session.keep`; `per_chunk` as when it was opened."""
+        with torch.inference_mode():
+            chunks, per_chunk = self._layout(len(rows), 1, per_chunk)
+            # Repetitions of the first row fill the last chunk.
+            padded = [*rows, *([rows[0]] * (chunks * per_chunk - len(rows)))]
+            self._features = self._features[padded]
+            parts = [padded[i : i + per_chunk] for i in range(0, len(padded), per_chunk)]
+            self._chunks, self._count = [Chunk.gathered(self._chunks, part) for part in parts], len(rows)
+
+    def score(self, continuation: Tokens) -> Floats:
+        """See `Session.score`."""
+        rows = self._chunks[0].rows
+        with torch.inference_mode():
+            parts = [
+                self._score(chunk, self._features[i * rows : (i + 1) * rows], continuation)
+                for i, chunk in enumerate(self._chunks)
+            ]
+        return np.concatenate(parts)[: self._count]
+
+    def _score(self, chunk: Chunk, features: torch.Tensor, continuation: Tokens) -> Floats:
+        length, tokens, mask = chunk.cache.get_seq_length(), chunk.tokens, chunk.mask
+        total = torch.zeros(chunk.rows, dtype=torch.float64, device=features.device)
+        for i, token in enumerate(continuation):
+            if i:
+                chunk.append(torch.full((chunk.rows, 1), continuation[i - 1]))
+                features = self._computed(chunk)
+            total += torch.log_softmax(self._head.logits(features)[:, -1].double(), dim=-1)[:, token]
+        chunk.cache.fill(length)
+        chunk.tokens, chunk.mask = tokens, mask
+        return np.asarray(total.cpu().numpy())

@@ -1,0 +1,37 @@
+"""Where a model computes: in this process, or spread over a Ray cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+from mechanisms.errors import UsageError
+from mechanisms.inference.language_model import LanguageModel
+from mechanisms.inference.models.catalogue import load_model
+
+LOCAL, RAY = "local", "ray"
+ENGINES = (LOCAL, RAY)
+
+
+@contextmanager
+def opened(name: str, engine: str = LOCAL) -> Iterator[LanguageModel]:
+    """A model by its name, for as long as it is needed.
+
+    Args:
+        name: see `catalogue.load_model`.
+        engine: one of `ENGINES`.
+
+    Raises:
+        UsageError: Ray is not installed, or a setting of it cannot be used.
+        ModelUnavailable: the model, the Ray cluster or its workers are not available.
+    """
+    if engine == LOCAL:
+        yield load_model(name)
+        return
+    if find_spec("ray") is None:
+        raise UsageError("--engine ray needs Ray: pip install -r requirements-ray.txt")
+    from mechanisms.inference.ray.engine import spread  # an extra that not everybody installs
+
+    with spread(name, load_model(name)) as model:
+        yield model

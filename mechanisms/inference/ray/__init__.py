@@ -1,0 +1,1 @@
+"""The rows of a step over the workers of a cluster."""

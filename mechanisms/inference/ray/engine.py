@@ -1,0 +1,185 @@
+"""A language model whose rows are spread over workers of a Ray cluster; docs/scale_out.md says how and why.
+
+This process holds the model too, and computes small batches itself. Of a larger one every worker computes whole chunks.
+The numbers are those of a single process with chunks of the same size to the bit, on the same processor and threads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import ray
+
+from mechanisms.inference.engine.transformers_model import TransformersModel
+from mechanisms.inference.language_model import Session, Tokens
+from mechanisms.inference.ray.cluster import connected
+from mechanisms.inference.ray.pool import WorkerPool
+from mechanisms.inference.ray.share import Share
+from mechanisms.inference.ray.worker import LARGEST, NO_TOKEN, Facts, Worker, messages, pack
+from mechanisms.noise import Floats, Integers
+
+_FLOAT = 8
+_MOST_ROWS = 64
+"""Rows of a chunk: smaller than a single process likes them, so that there is something to spread."""
+
+
+@contextmanager
+def spread(name: str, local: TransformersModel) -> Iterator[RayModel]:
+    """A model on the workers of a cluster too, which load it by the same name.
+
+    Raises:
+        UsageError: a setting cannot be used.
+        ModelUnavailable: the cluster or a worker is not available, or a worker has loaded something else.
+    """
+    on_gpu = local.model.device.type == "cuda"
+    with connected(on_gpu) as places:
+        actor = ray.remote(Worker).options(
+            num_cpus=1, num_gpus=int(on_gpu), max_restarts=0, max_task_retries=0, scheduling_strategy="SPREAD"
+        )
+        facts = Facts.of(local)
+        yield RayModel(local, WorkerPool(lambda: actor.remote(name, local.room, places.threads), places.workers, facts))
+
+
+class RayModel:
+    """See `LanguageModel`. Tokens, text and small batches are `local`'s."""
+
+    def __init__(self, local: TransformersModel, pool: WorkerPool) -> None:
+        self._local, self._pool = local, pool
+        self._vocabulary = int(local.model.config.get_text_config().vocab_size)
+        self.name, self.sha256, self.stop_tokens = local.name, local.sha256, local.stop_tokens
+        self.turn = local.turn
+
+    def rows_at_once(self, computed: int, held: int) -> int:
+        """See `LanguageModel.rows_at_once`; the local number, since what is batched together decides who draws when."""
+        return self._local.rows_at_once(computed, held)
+
+    def encode(self, text: str) -> list[int]:
+        """See `LanguageModel.encode`."""
+        return self._local.encode(text)
+
+    def decode(self, tokens: Tokens) -> str:
+        """See `LanguageModel.decode`."""
+        return self._local.decode(tokens)
+
+    def check(self, prefix: Tokens, rows: int, length: int, room: int) -> None:
+        """See `LanguageModel.check`; for the largest share of the rows."""
+        share = math.ceil(rows / len(self._pool)) + self._limit(prefix, length, room)
+        self._local.check(prefix, min(rows, share), length, room)
+
+    def _limit(self, prefix: Tokens, length: int, room: int) -> int:
+        held = len(self._local.started(prefix)) + length + room
+        return min(_MOST_ROWS, self._local.room.chunk(length, held))
+
+    def open(self, prefix: Tokens, rows: Sequence[Tokens], length: int, room: int) -> Session:
+        """See `LanguageModel.open`."""
+        limit, local = self._limit(prefix, length, room), self._local
+        if len(rows) <= limit:
+            return local.open(prefix, rows, length, room)
+        shapes = Shapes(
+            first=local.slots.layout(local.room, len(rows), limit, length),
+            kept=lambda count: local.slots.layout(local.room, count, limit, 1),
+            vocabulary=self._vocabulary,
+        )
+        return RaySession(self._pool, local.started(prefix), rows, length, room, shapes)
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """Shapes of a session, which are the same on every worker.
+
+    Attributes:
+        first: number of chunks, and rows of each.
+        kept: the same of so many rows that are kept.
+        vocabulary: logits of a row.
+    """
+
+    first: tuple[int, int]
+    kept: Callable[[int], tuple[int, int]]
+    vocabulary: int
+
+
+class RaySession:
+    """See `Session`. Each share of the rows is a session of whole chunks on one worker."""
+
+    def __init__(
+        self, pool: WorkerPool, prefix: Tokens, rows: Sequence[Tokens], length: int, room: int, shapes: Shapes
+    ) -> None:
+        if any(len(row) > length for row in rows):
+            raise ValueError("every row must fit in the session's public length")
+        self._shapes = shapes
+        chunks, per_chunk = shapes.first
+        block = np.full((chunks * per_chunk, length), NO_TOKEN, dtype=np.int32)
+        for i, row in enumerate(rows):
+            block[i, length - len(row) :] = row
+        self._places: list[tuple[Share, int]] = []
+        """Of every row: who has it, and where."""
+        for part in np.array_split(block.reshape(chunks, per_chunk, length), min(chunks, len(pool))):
+            share = Share(pool, len(part) * per_chunk)
+            for message in messages(part.tobytes()):
+                share.tell("receive", *message)
+            share.tell("open", pack(prefix), length, room, per_chunk)
+            self._places += [(share, row) for row in range(share.rows)]
+        del self._places[len(rows) :]
+
+    def advance(self, tokens: Tokens) -> None:
+        """See `Session.advance`."""
+        columns = {share: np.zeros(share.rows, dtype=np.int32) for share, _ in self._places}
+        for (share, row), token in zip(self._places, tokens, strict=True):
+            columns[share][row] = token
+        for share, column in columns.items():
+            share.tell("advance", column.tobytes())
+
+    def keep(self, rows: Sequence[int]) -> None:
+        """See `Session.keep`. Rows stay with their worker, in chunks of the shape that they would have here."""
+        _, per_chunk = self._shapes.kept(len(rows))
+        kept: dict[Share, list[int]] = {}
+        places = []
+        for share, row in (self._places[row] for row in rows):
+            own = kept.setdefault(share, [])
+            places.append((share, len(own)))
+            own.append(row)
+        for share, own in kept.items():
+            filled = own + own[:1] * (-len(own) % per_chunk)
+            share.tell("keep", pack(filled), per_chunk)
+            share.rows = len(filled)
+        self._places = places
+
+    def logits(self, columns: Integers | None = None, rows: slice = slice(None)) -> Floats:
+        """See `Session.logits`."""
+        width = self._shapes.vocabulary if columns is None else len(columns)
+        chosen = None if columns is None else pack(columns.tolist())
+        at_once = max(1, LARGEST // (width * _FLOAT))
+        asked = []
+        places = self._places[rows]
+        for share, own in _by_share(places).items():
+            low, high = int(own[:, 1].min()), int(own[:, 1].max()) + 1
+            cuts = [(start, min(start + at_once, high)) for start in range(low, high, at_once)]
+            sizes = [(stop - start) * width * _FLOAT for start, stop in cuts]
+            questions = [share.ask("logits", chosen, *cut, size=size) for cut, size in zip(cuts, sizes, strict=True)]
+            asked.append((share, own, low, questions))
+        result = np.empty((len(places), width))
+        for share, own, low, questions in asked:
+            answer = b"".join(share.answer(question) for question in questions)
+            result[own[:, 0]] = np.frombuffer(answer).reshape(-1, width)[own[:, 1] - low]
+        return result
+
+    def score(self, continuation: Tokens) -> Floats:
+        """See `Session.score`."""
+        places = _by_share(self._places)
+        asked = {share: share.ask("score", pack(continuation), size=share.rows * _FLOAT) for share in places}
+        result = np.empty(len(self._places))
+        for share, own in places.items():
+            result[own[:, 0]] = np.frombuffer(share.answer(asked[share]))[own[:, 1]]
+        return result
+
+
+def _by_share(places: Sequence[tuple[Share, int]]) -> dict[Share, Integers]:
+    """Who has which rows: pairs of the number here and the number there, shape (rows, 2)."""
+    pairs: dict[Share, list[tuple[int, int]]] = {}
+    for i, (share, row) in enumerate(places):
+        pairs.setdefault(share, []).append((i, row))
+    return {share: np.array(own, dtype=np.int64) for share, own in pairs.items()}

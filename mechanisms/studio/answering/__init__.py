@@ -1,0 +1,1 @@
+"""Private answers to single questions."""

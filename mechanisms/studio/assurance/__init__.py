@@ -1,0 +1,1 @@
+"""What can be proved of claims and measured of the engine by running them."""

@@ -1,0 +1,1 @@
+"""What demonstrations are worth."""

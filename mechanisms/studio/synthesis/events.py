@@ -1,0 +1,106 @@
+"""What a run tells the outside world, step by step. A recorded list of these replays a whole screen without a model.
+
+Everything here is releasable, except `PrivateDiagnostics`, which is a type of its own so that it can reach no export.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mechanisms.accounting import BudgetSnapshot
+from mechanisms.records import Demonstration
+from mechanisms.studio.synthesis.demo_set import DemoSet
+
+
+@dataclass(frozen=True)
+class RunStarted:
+    """A run begins; `demo_set` already holds its whole claim, and no demonstration yet."""
+
+    demo_set: DemoSet
+    shots: int
+    tokens: int
+    expected_rows: int
+    budget: BudgetSnapshot | None
+
+
+@dataclass(frozen=True)
+class DemoStarted:
+    """A demonstration has been charged in full and begins."""
+
+    label: str
+    number: int
+    budget: BudgetSnapshot | None
+
+
+@dataclass(frozen=True)
+class TokenReleased:
+    """One token has been released.
+
+    Attributes:
+        step: 1 .. tokens.
+        text: the demonstration so far, this token included.
+        candidates: the K candidate tokens as text.
+        chosen: position of the released token among them.
+        scores: the noisy values that decided, in rows; None where only the token may be released.
+        public: the public distribution over the candidates, in expected rows.
+        stop: the token ends the demonstration.
+        free: public text alone decided, so that it costs nothing of what the demonstration paid.
+    """
+
+    label: str
+    number: int
+    step: int
+    text: str
+    candidates: tuple[str, ...]
+    chosen: int
+    scores: tuple[float, ...] | None
+    public: tuple[float, ...]
+    stop: bool
+    free: bool = False
+
+
+@dataclass(frozen=True)
+class PrivateDiagnostics:
+    """For the curator's screen only: the clean sum behind a demonstration's last released token, in rows."""
+
+    label: str
+    number: int
+    step: int
+    clean: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class DemoCompleted:
+    """A demonstration is done."""
+
+    demonstration: Demonstration
+    number: int
+
+
+@dataclass(frozen=True)
+class RunCompleted:
+    """All demonstrations are done."""
+
+    demo_set: DemoSet
+    budget: BudgetSnapshot | None
+
+
+@dataclass(frozen=True)
+class RunStopped:
+    """The curator stopped the run: what was charged stays charged, whole demonstrations are kept."""
+
+    demo_set: DemoSet
+
+
+@dataclass(frozen=True)
+class RunFailed:
+    """The run could not begin or go on; the message says what to do."""
+
+    message: str
+
+
+SynthesisEvent = RunStarted | DemoStarted | TokenReleased | DemoCompleted | RunCompleted | RunStopped | RunFailed
+"""What may be recorded and replayed."""
+
+CuratorEvent = SynthesisEvent | PrivateDiagnostics
+"""What the curator's own screen may get."""

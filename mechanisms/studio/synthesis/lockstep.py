@@ -1,0 +1,137 @@
+"""Demonstrations that are written side by side: independent of each other, they share the model's batches.
+
+Which of them are still being written follows from released tokens, so the shapes of the batches stay public.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+
+import numpy as np
+
+from mechanisms.inference import LanguageModel, Session
+from mechanisms.sampling import Scheme
+from mechanisms.studio.synthesis.events import CuratorEvent, DemoCompleted
+from mechanisms.studio.synthesis.request import SynthesisRequest
+from mechanisms.studio.synthesis.writer import DemonstrationWriter, PrivateRows
+
+_LENGTHS = 8
+"""What the public length of a row that grows with every token is a multiple of."""
+
+
+def groups(
+    writers: Sequence[DemonstrationWriter], request: SynthesisRequest, model: LanguageModel
+) -> Iterator[Sequence[DemonstrationWriter]]:
+    """Demonstrations that are worth writing together: as many as a batch of the model has room for.
+
+    Raises:
+        UsageError: not even one of them fits; see `LanguageModel.check`.
+    """
+    prefix, (length, room) = writers[0].prompt.prefix, _shape(writers, request, request.plan.tokens - 1)
+    held = len(prefix) + length + room
+    most = max(_rows(writer, request) for writer in writers)
+    size = max(1, model.rows_at_once(held if room == 0 else 1, held) // most)
+    model.check(prefix, min(size, len(writers)) * most, length, room)
+    for start in range(0, len(writers), size):
+        yield writers[start : start + size]
+
+
+def _rows(writer: DemonstrationWriter, request: SynthesisRequest) -> int:
+    return request.capacity(writer.label) if request.mechanism.uses_private_rows else 1
+
+
+def _shape(writers: Sequence[DemonstrationWriter], request: SynthesisRequest, written: int) -> tuple[int, int]:
+    """Positions of a private row, and tokens that are appended to it: none where every token starts anew."""
+    length = max(writer.prompt.length for writer in writers)
+    if request.plan.scheme is not Scheme.PER_TOKEN:
+        return length, request.plan.tokens
+    # A device prepares its kernels, and the engine compares their slots, once for every length.
+    return math.ceil((length + written) / _LENGTHS) * _LENGTHS, 0
+
+
+def write_together(
+    writers: Sequence[DemonstrationWriter], request: SynthesisRequest, model: LanguageModel
+) -> Iterator[CuratorEvent]:
+    """Write demonstrations to their end, all of them a token further at each step."""
+    batch = _Batch(writers, request, model)
+    for step in range(1, request.plan.tokens + 1):
+        yield from batch.release()
+        ended = [w for w in batch.writers if w.stopped or step == request.plan.tokens]
+        for writer in ended:
+            yield DemoCompleted(writer.demonstration, writer.number)
+        if len(ended) == len(batch.writers):
+            return
+        batch.go_on()
+
+
+class _Batch:
+    """The sessions of demonstrations in progress: public rows, rows for the base distribution, private rows."""
+
+    def __init__(self, writers: Sequence[DemonstrationWriter], request: SynthesisRequest, model: LanguageModel) -> None:
+        self.writers = list(writers)
+        self._request, self._model = request, model
+        cues = [writer.prompt.cue for writer in writers]
+        self._public = model.open(self._prefix, cues, max(len(cue) for cue in cues), request.plan.tokens)
+        self._base: Session | None = None
+        if request.transform.needs_base and request.mechanism.uses_private_rows:
+            # The tokens so far alone start behind a line break: a row cannot be empty.
+            blank = model.encode("\n")
+            self._base = model.open([], [blank] * len(writers), len(blank), request.plan.tokens)
+        self._drawn: list[PrivateRows] = []
+        self._private = self._join()
+
+    @property
+    def _prefix(self) -> list[int]:
+        return self.writers[0].prompt.prefix
+
+    @property
+    def _slices(self) -> list[slice]:
+        """Where each demonstration's private rows are in the batch."""
+        return [slice(*ends) for ends in pairwise(accumulate((len(d.prompts) for d in self._drawn), initial=0))]
+
+    def _join(self) -> Session | None:
+        if not self._request.mechanism.uses_private_rows:
+            return None
+        self._drawn = [writer.join() for writer in self.writers]
+        rows = [row for drawn in self._drawn for row in drawn.prompts]
+        length, room = _shape(self.writers, self._request, len(self.writers[0].written))
+        return self._model.open(self._prefix, rows, length, room)
+
+    def release(self) -> Iterator[CuratorEvent]:
+        """One token of each demonstration."""
+        slices, everything = self._slices, self._public.logits()
+        for i, writer in enumerate(self.writers):
+            row = slice(i, i + 1)
+            columns = writer.candidates(everything[i])
+            drawn = self._drawn[i] if self._private else None
+            rows = self._private.logits(columns, slices[i]) if self._private else np.empty((0, len(columns)))
+            base = self._base.logits(columns, row)[0] if self._base else None
+            public = self._public.logits(columns, row)[0]
+            yield from writer.release(columns, writer.distributions(drawn, rows, public, base))
+
+    def go_on(self) -> None:
+        """Drop the demonstrations that have ended, and put the released tokens into the model."""
+        going = [i for i, writer in enumerate(self.writers) if not writer.stopped]
+        if len(going) < len(self.writers):
+            self._drop(going)
+        tokens = [writer.written[-1] for writer in self.writers]
+        for session in (self._public, self._base):
+            if session is not None:
+                session.advance(tokens)
+        if self._request.plan.scheme is Scheme.PER_TOKEN:
+            self._private = self._join()
+        elif self._private is not None:
+            counts = [len(drawn.prompts) for drawn in self._drawn]
+            self._private.advance([token for token, count in zip(tokens, counts, strict=True) for _ in range(count)])
+
+    def _drop(self, going: list[int]) -> None:
+        for session in (self._public, self._base):
+            if session is not None:
+                session.keep(going)
+        if self._private is not None and self._request.plan.scheme is not Scheme.PER_TOKEN:
+            slices = self._slices
+            self._private.keep([row for i in going for row in range(slices[i].start, slices[i].stop)])
+        self.writers = [self.writers[i] for i in going]
+        self._drawn = [self._drawn[i] for i in going] if self._drawn else []

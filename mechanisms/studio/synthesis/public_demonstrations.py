@@ -1,0 +1,39 @@
+"""The epsilon = 0 arm of a comparison: as many demonstrations from public text alone."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+
+from mechanisms.accounting import PrivacyTarget
+from mechanisms.inference import LanguageModel
+from mechanisms.noise import SecureRandomness
+from mechanisms.records import Demonstration
+from mechanisms.sampling import SamplingPlan
+from mechanisms.steps import mechanism_class
+from mechanisms.studio.synthesis.demo_set import DemoSet
+from mechanisms.studio.synthesis.lockstep import groups, write_together
+from mechanisms.studio.synthesis.request import NO_FILE, SynthesisRequest
+from mechanisms.studio.synthesis.writer import DemonstrationWriter
+
+
+def public_demonstrations(demo_set: DemoSet, model: LanguageModel) -> tuple[Demonstration, ...]:
+    """Public demonstrations for the same task, of the same number and length as `demo_set`'s."""
+    tokens = int(demo_set.certificate.parameters.get("tokens", 30))
+    per_label = Counter(demonstration.label for demonstration in demo_set.demonstrations)
+    request = SynthesisRequest(
+        labels=demo_set.labels,
+        template=demo_set.template,
+        plan=SamplingPlan(tokens=tokens),
+        mechanism=mechanism_class("public")(),
+        target=PrivacyTarget(1.0, 1e-5),
+        sizes=dict.fromkeys(demo_set.labels, 1),
+        content=NO_FILE,
+    )
+    writers = [
+        DemonstrationWriter((), request, model, SecureRandomness(), label, number)
+        for label in demo_set.labels
+        for number in range(1, per_label[label] + 1)
+    ]
+    for group in groups(writers, request, model):
+        deque(write_together(group, request, model), maxlen=0)
+    return tuple(writer.demonstration for writer in writers)

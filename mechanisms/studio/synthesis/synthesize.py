@@ -1,0 +1,148 @@
+"""Synthesis: the one place where private text meets a model meets noise, and where the ledger is charged."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from mechanisms.accounting import BudgetSnapshot, Fingerprint, LedgerRun, PrivacyLedger, fingerprint
+from mechanisms.errors import DataError, UsageError
+from mechanisms.inference import LanguageModel
+from mechanisms.noise import Randomness, SecureRandomness
+from mechanisms.records import Dataset, person
+from mechanisms.sampling import Scheme
+from mechanisms.studio.data.marks import CLEAN_VALUES, NO_NOISE, SEEDED, WHETHER_SHOWN
+from mechanisms.studio.synthesis.demo_set import Certificate, DemoSet
+from mechanisms.studio.synthesis.events import CuratorEvent, DemoStarted, RunCompleted, RunStarted
+from mechanisms.studio.synthesis.lockstep import groups, write_together
+from mechanisms.studio.synthesis.request import SynthesisRequest
+from mechanisms.studio.synthesis.writer import DemonstrationWriter
+
+_DIVISION_DRAWS = 4
+"""Draws of 52 bits in the secret of a division."""
+TEST_SEED = "made with a test seed: an observer can predict the noise"
+
+
+def synthesize(
+    dataset: Dataset,
+    request: SynthesisRequest,
+    model: LanguageModel,
+    ledger: PrivacyLedger,
+    randomness: Randomness | None = None,
+    curator: bool = False,
+) -> Generator[CuratorEvent, None, None]:
+    """Write synthetic demonstrations, label by label, and tell about every token.
+
+    Demonstrations that fit in one batch of the model are written side by side, each a token further at a time. Each is
+    charged whole before its first token. Closing the generator at any point stops the run within
+    one token; what was charged stays charged.
+
+    Args:
+        dataset: private.
+        request: public and calibrated.
+        model: the language model.
+        ledger: where the run is reserved and charged.
+        randomness: the operating system's, unless this is a test.
+        curator: also yield `PrivateDiagnostics`; the demo set is then marked.
+
+    Raises:
+        BudgetRefused: the data set's cap does not allow the run.
+        UsageError: the model or the device is too small for the run, or it was planned for another data set.
+        DataError: a label has more units than declared.
+    """
+    randomness = randomness or SecureRandomness()
+    _check(dataset, request)
+    plan = request.plan
+    # A secret of the run's own: what earlier runs showed says nothing of how this one divides the units.
+    division = randomness.uniform(_DIVISION_DRAWS).tobytes() if plan.scheme is Scheme.DISJOINT else b""
+    writers = [
+        DemonstrationWriter(dataset.units[label], request, model, randomness, label, number, division, curator)
+        for label in request.labels
+        for number in range(1, plan.shots + 1)
+    ]
+    planned = list(groups(writers, request, model))  # before anybody has paid
+    data = fingerprint(dataset)
+    run = _begin(data, request, ledger, randomness)
+    if request.mechanism.uses_private_rows:
+        _mark(data, request, ledger, randomness, curator)
+    before = run.before if run else None
+    certificate = _certificate(data, request, ledger, randomness, before)
+    demo_set = DemoSet((), request.labels, request.template, certificate, model.name, model.sha256)
+    try:
+        yield RunStarted(demo_set, plan.shots, plan.tokens, plan.subsets, before)
+        for group in planned:
+            for writer in group:
+                yield DemoStarted(writer.label, writer.number, _charge(run, request, writer.label, writer.number))
+            yield from write_together(group, request, model)
+        demonstrations = tuple(writer.demonstration for writer in writers)
+        yield RunCompleted(demo_set.with_demonstrations(demonstrations), run.snapshot() if run else None)
+    finally:
+        if run:
+            run.finish()
+
+
+def _check(dataset: Dataset, request: SynthesisRequest) -> None:
+    if dataset.labels != request.labels or dataset.by_user != request.by_user:
+        raise UsageError("The data set and the request must agree on the labels and on the privacy unit.")
+    if request.mechanism.uses_private_rows and fingerprint(dataset).content != request.content:
+        raise UsageError("The run was planned for another file: calibrate it for this one first.")
+    if request.measured is not None or not request.mechanism.uses_private_rows:
+        return  # a measured size that is too small is part of delta, and must not show
+    for label, size in dataset.counted_sizes().items():
+        if size > request.sizes[label]:
+            units = f"{person(dataset.unit)}s labelled '{label}'"
+            raise DataError(f"The file has more {units} than declared: correct its size.")
+
+
+def _begin(
+    data: Fingerprint, request: SynthesisRequest, ledger: PrivacyLedger, randomness: Randomness
+) -> LedgerRun | None:
+    # What promises nothing has no cost that a ledger could add up: it stays on the curator's screen, marked.
+    if request.mechanism.not_private or not request.mechanism.uses_private_rows:
+        return None
+    name = request.mechanism.name if randomness.private else f"{request.mechanism.name} with a test seed"
+    return ledger.begin(data, name, request.event, request.release_claim())
+
+
+def _mark(
+    data: Fingerprint, request: SynthesisRequest, ledger: PrivacyLedger, randomness: Randomness, curator: bool
+) -> None:
+    for holds, mark in (
+        (curator, CLEAN_VALUES),
+        (request.mechanism.not_private is not None, NO_NOISE),
+        (not randomness.private, SEEDED),
+    ):
+        if holds:
+            ledger.rows.mark(data, mark)
+
+
+def _certificate(
+    data: Fingerprint,
+    request: SynthesisRequest,
+    ledger: PrivacyLedger,
+    randomness: Randomness,
+    before: BudgetSnapshot | None,
+) -> Certificate:
+    reads = request.mechanism.uses_private_rows
+    reason = request.mechanism.not_private or (None if randomness.private else TEST_SEED)
+    return Certificate(
+        private=reason is None,
+        reason=reason,
+        claim=request.claim(),
+        unit=data.unit,
+        mechanism=request.mechanism.name,
+        transform=request.transform.name,
+        scheme=request.plan.scheme.value,
+        parameters=request.parameters(),
+        event=request.certified_event(),
+        public_inputs=(*request.public_inputs, *([WHETHER_SHOWN] if reads else [])),
+        # A set that no row was read for says nothing that follows from the rows.
+        shown=ledger.rows.marks(data) if reads else ledger.snapshot(data.name, data.unit).marks,
+        spent_before=(before.epsilon, before.delta) if before else (0.0, 0.0),
+    )
+
+
+def _charge(run: LedgerRun | None, request: SynthesisRequest, label: str, number: int) -> BudgetSnapshot | None:
+    if run is None:
+        return None
+    run.charge(*request.charge(label, number))
+    return run.snapshot()

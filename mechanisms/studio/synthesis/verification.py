@@ -1,0 +1,167 @@
+"""A certificate's check: the run that it describes is built anew, and held against everything that it states."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+from mechanisms.accounting import Claim
+from mechanisms.errors import StudioError
+from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent
+from mechanisms.studio.synthesis.demo_set import MEASURED_SIZES, Certificate, DemoSet
+from mechanisms.studio.synthesis.rebuild import Rebuilt, rebuilt
+from mechanisms.studio.synthesis.request import DECLARED_COUNTS, DECLARED_SIZES, DECLARED_USERS, LABEL_SET
+
+# Machines differ in the last digits of Fourier transforms (epsilon), of binomial tails (failure probabilities), and in
+# the last bits of logarithms and powers (noise). Relative tolerances for that, and no other slack.
+_SAME_EPSILON = _SAME_FAILURE = 1e-6
+_SAME_NOISE = 1e-12
+_MOST_PROBLEMS = 20
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was found of a certificate.
+
+    Attributes:
+        claim: what the stated event costs; None where it is not the event that the parameters cost.
+        problems: one line for each field that does not fit, its name first; empty where everything fits.
+        remark: what an older version of the format left to be taken as stated.
+    """
+
+    claim: Claim | None
+    problems: tuple[str, ...]
+    remark: str | None = None
+
+
+def verify(demo_set: DemoSet) -> Verification:
+    """Check a certificate: derived parameters, every event of every list, the claim and both accountants' figures.
+
+    What no cost depends on (the texts, the number of candidates) cannot contradict anything here: of edits to it
+    a signature tells.
+    """
+    try:
+        run = rebuilt(demo_set)
+    except StudioError as error:
+        return Verification(None, (str(error),))
+    certificate = demo_set.certificate
+    broken = list(_of_event(certificate.event, run))
+    problems = [*_of_parameters(demo_set, run), *broken]
+    problems += [*_of_public_inputs(certificate, run), *_of_texts(demo_set, run)]
+    found = None
+    if not broken:  # the price of another run's event says nothing, and can be any amount of work
+        try:
+            found = run.request.claim_of(certificate.event)
+            problems += _of_claim(certificate, found, run)
+        except StudioError as error:
+            problems.append(f"privacy/event: {error}")
+    return Verification(found, _at_most(problems), run.remark)
+
+
+def _at_most(problems: list[str]) -> tuple[str, ...]:
+    more = len(problems) - _MOST_PROBLEMS
+    return (*problems[:_MOST_PROBLEMS], *([f"and {more} fields more."] if more > 0 else []))
+
+
+def _shown(value: object) -> str:
+    """A hostile file's value or name, short enough for a line and without control characters."""
+    shown = "".join(character if character.isprintable() else "?" for character in str(value)[:41])
+    return shown if len(shown) < 41 else f"{shown[:40]}…"
+
+
+def _of_parameters(demo_set: DemoSet, run: Rebuilt) -> Iterator[str]:
+    described = run.request.parameters()
+    if demo_set.version == 1:
+        described = {name: value for name, value in described.items() if name not in ("sizes", "measured")}
+    yield from _differences("privacy/parameters", demo_set.certificate.parameters, described)
+
+
+def _differences(where: str, stated: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in stated.items():
+        field = f"{where}/{_shown(name)}"
+        if name not in wanted:
+            yield f"{field}: has no place in this run."
+        elif isinstance(value, dict) and isinstance(wanted[name], dict):
+            yield from _differences(field, value, wanted[name])
+        elif isinstance(value, bool) != isinstance(wanted[name], bool) or value != wanted[name]:
+            yield f"{field}: {_shown(value)} is stated, {_shown(wanted[name])} follows from the other parameters."
+    yield from (f"{where}/{_shown(name)}: is missing." for name in wanted if name not in stated)
+
+
+def _of_event(stated: Composed, run: Rebuilt) -> Iterator[str]:
+    if stated.per != run.event.per:
+        yield f"privacy/event/per: {_shown(stated.per)} is stated, {run.event.per} is how this run composes."
+    lists, wanted = dict(stated), dict(run.event)
+    for name, events in stated:
+        field = f"privacy/event/lists/{_shown(name)}"
+        if name not in wanted:
+            yield f"{field}: has no place in this run."
+        elif not _same_events(events, wanted[name], run.failures_known):
+            yield f"{field}: is not what the parameters cost."
+    yield from (f"privacy/event/lists/{_shown(name)}: is missing." for name in wanted if name not in lists)
+
+
+def _same_events(stated: tuple[PrivacyEvent, ...], wanted: tuple[PrivacyEvent, ...], failures_known: bool) -> bool:
+    if not failures_known:
+        stated, wanted = _without_failures(stated), _without_failures(wanted)
+    return len(stated) == len(wanted) and all(map(_alike, stated, wanted))
+
+
+def _without_failures(events: tuple[PrivacyEvent, ...]) -> tuple[PrivacyEvent, ...]:
+    # 0 and 1 are no failures of a draw: they are all that a mechanism without noise says.
+    return tuple(event for event in events if not (isinstance(event, Approximate) and 0 < event.delta < 1))
+
+
+def _alike(stated: Any, wanted: Any) -> bool:
+    """Whether two events, or two numbers of events, are the same but for what differs between machines."""
+    if type(stated) is not type(wanted):
+        return False
+    tolerance = _SAME_FAILURE if isinstance(stated, Approximate) else _SAME_NOISE
+    pairs = [(getattr(stated, field.name), getattr(wanted, field.name)) for field in fields(stated)]
+    return all(_close(one, other, tolerance) for one, other in pairs)
+
+
+def _close(stated: Any, wanted: Any, tolerance: float) -> bool:
+    if isinstance(stated, tuple):
+        return len(stated) == len(wanted) and all(map(_alike, stated, wanted))
+    if is_dataclass(stated):
+        return _alike(stated, wanted)
+    return math.isclose(stated, wanted, rel_tol=tolerance)
+
+
+def _of_public_inputs(certificate: Certificate, run: Rebuilt) -> Iterator[str]:
+    stated = certificate.public_inputs
+    if (MEASURED_SIZES in stated) != (run.request.measured is not None):
+        yield "privacy/public_inputs: sizes must be called measured where, and only where, the parameters say how."
+    if LABEL_SET not in stated:
+        yield "privacy/public_inputs: the label set is public, and must stand here."
+    if not {MEASURED_SIZES, DECLARED_COUNTS, DECLARED_USERS, DECLARED_SIZES} & set(stated):
+        yield "privacy/public_inputs: where the label sizes come from must stand here."
+
+
+def _of_texts(demo_set: DemoSet, run: Rebuilt) -> Iterator[str]:
+    written = Counter(each.label for each in demo_set.demonstrations)
+    if not written.keys() <= set(demo_set.labels):
+        yield "demonstrations: a label is not one of the task's."
+    if any(number > run.request.plan.shots for number in written.values()):
+        yield "demonstrations: a label has more of them than privacy/parameters/shots_per_label paid for."
+
+
+def _of_claim(certificate: Certificate, found: Claim, run: Rebuilt) -> Iterator[str]:
+    stated = certificate.claim
+    if found.epsilon > stated.epsilon * (1 + _SAME_EPSILON):
+        yield f"privacy/epsilon: {stated.epsilon:.6g} is stated, {found.epsilon:.6g} is what the event costs."
+    # Before version 2 nobody added up pure epsilons, although the sum may be smaller.
+    if stated.accountant != found.accountant and run.remark is None:
+        yield f"privacy/accountants/claimed/name: {found.accountant} is who accounts this event."
+    if stated.check_accountant != found.check_accountant:
+        yield f"privacy/accountants/check/name: {found.check_accountant} is who checks this event."
+    if not math.isclose(stated.check, found.check, rel_tol=_SAME_EPSILON):
+        yield f"privacy/accountants/check/epsilon: {stated.check:.6g} is stated, {found.check:.6g} is what it finds."
+    if certificate.private and run.request.mechanism.not_private:
+        yield "privacy/private: nothing that this mechanism writes is private."
+    if certificate.private and certificate.reason:
+        yield "privacy/private: a reason why it is not private is given."

@@ -1,0 +1,196 @@
+"""One demonstration in the making: who joins, the rows of its batch, and the tokens that it has released."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from mechanisms.errors import ModelUnavailable
+from mechanisms.inference import GenerationPrompt, LanguageModel
+from mechanisms.noise import Floats, Integers, Randomness
+from mechanisms.records import Demonstration, Record
+from mechanisms.sampling import (
+    Scheme,
+    Seating,
+    copy_numbers,
+    keyed_place,
+    poisson_sample,
+    seat_in_slots,
+    seat_in_subsets,
+)
+from mechanisms.steps import TokenDistributions
+from mechanisms.studio.synthesis.events import CuratorEvent, PrivateDiagnostics, TokenReleased
+from mechanisms.studio.synthesis.request import SynthesisRequest
+
+Booleans = np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+
+def _repeating(written: list[int]) -> set[int]:
+    """Tokens that would write a run of three tokens a second time; follows from released tokens alone."""
+    last = tuple(written[-2:])
+    return {written[i + 2] for i in range(len(written) - 2) if tuple(written[i : i + 2]) == last}
+
+
+@dataclass(frozen=True, repr=False)
+class PrivateRows:
+    """A draw of who joins: as many rows as the batch has, and which of them hold a unit.
+
+    On overflow the rows are blank, and the step is released from public text.
+    """
+
+    prompts: list[list[int]]
+    occupied: Booleans
+    overflow: bool
+
+
+class DemonstrationWriter:
+    """Writes one demonstration from the units of one label; the caller has charged it, and runs the model."""
+
+    def __init__(
+        self,
+        units: Sequence[tuple[Record, ...]],
+        request: SynthesisRequest,
+        model: LanguageModel,
+        randomness: Randomness,
+        label: str,
+        number: int,
+        division: bytes = b"",
+        curator: bool = False,
+    ) -> None:
+        """Prepare to write.
+
+        Args:
+            units: private; in disjoint batches all units of the label.
+            division: the run's secret, by which units fall into disjoint batches; not used by the other schemes.
+            curator: also tell the clean sums.
+        """
+        self.label, self.number = label, number
+        self.prompt = GenerationPrompt(
+            model, request.template, label, request.max_record_tokens, request.records_per_row
+        )
+        self.written: list[int] = []
+        self.stopped = False
+        self._units, self._request, self._model, self._randomness = units, request, model, randomness
+        self._releaser = request.mechanism.begin(request.plan, randomness)
+        self._curator = curator
+        if request.plan.scheme is Scheme.DISJOINT and not division:
+            raise ValueError("Disjoint batches need a secret of the run's own.")
+        self._division = division
+
+    @property
+    def text(self) -> str:
+        """The demonstration so far."""
+        return self._model.decode(self.written)
+
+    @property
+    def demonstration(self) -> Demonstration:
+        """What has been written, as a demonstration."""
+        return Demonstration(self.text.strip(), self.label)
+
+    def join(self) -> PrivateRows:
+        """Draw who joins, and write their prompts, the tokens so far behind the cue."""
+        seating = self._seat()
+        rows: Sequence[tuple[int, ...]] = seating.rows
+        if seating.overflow:
+            rows = [()] * self._request.capacity(self.label)
+        occupied = np.array([bool(row) or not self._request.plan.unit_rows for row in rows])
+        return PrivateRows([self._row(row) + self.written for row in rows], occupied, seating.overflow)
+
+    def _row(self, seats: tuple[int, ...]) -> list[int]:
+        cap = self._request.max_unit_records
+        return self.prompt.row([record.text for seat in seats for record in self._units[seat][:cap]])
+
+    def _seat(self) -> Seating:
+        plan, size = self._request.plan, self._request.sizes[self.label]
+        if plan.scheme is Scheme.DISJOINT:
+            sampled = self._batch()
+            if not plan.unit_rows:
+                return Seating(self._hashed_rows(sampled))
+        else:
+            sampled = poisson_sample(len(self._units), plan.rate(size), self._randomness)
+        if plan.unit_rows:
+            return seat_in_slots(sampled, self._request.capacity(self.label), self._randomness)
+        return seat_in_subsets(sampled, plan.subsets, self._randomness)
+
+    def _place(self, unit: int, purpose: str, places: int) -> int:
+        records = self._units[unit]
+        owner = records[0].unit
+        identity = [owner] if owner is not None else [records[0].text, str(self._copies[unit])]
+        return keyed_place(self._division, identity, f"{purpose} {self.label}", places)
+
+    @cached_property
+    def _copies(self) -> list[int]:
+        return copy_numbers(records[0].text for records in self._units)
+
+    def _batch(self) -> Integers:
+        """The units of this demonstration's disjoint batch."""
+        batches = self._request.plan.batches(self._request.sizes[self.label])
+        members = [i for i in range(len(self._units)) if self._place(i, "batch", batches) == self.number - 1]
+        return np.array(members, dtype=np.int64)
+
+    def _hashed_rows(self, members: Integers) -> tuple[tuple[int, ...], ...]:
+        rows: list[list[int]] = [[] for _ in range(self._request.plan.subsets)]
+        for unit in members.tolist():
+            rows[self._place(unit, "row", len(rows))].append(unit)
+        return tuple(tuple(row) for row in rows)
+
+    def candidates(self, logits: Floats) -> Integers:
+        """S: the K likeliest tokens of the public distribution that neither end an empty text nor repeat it.
+
+        Args:
+            logits: of the public row, shape (vocabulary,).
+
+        Raises:
+            ModelUnavailable: none of them is finite.
+        """
+        if not np.isfinite(logits).any():
+            raise ModelUnavailable("The model gives no usable logits for the public prompt: choose another model.")
+        usable = np.where(np.isfinite(logits), logits, -np.inf)
+        if not self.written:
+            usable[list(self._model.stop_tokens)] = -np.inf
+        usable[list(_repeating(self.written))] = -np.inf
+        order = np.argsort(-usable, kind="stable")[: self._request.candidates]
+        columns = np.asarray(order[np.isfinite(usable[order])], dtype=np.int64)
+        return columns[self._request.transform.narrow(logits[columns])]
+
+    def distributions(
+        self, private: PrivateRows | None, rows: Floats, public: Floats, base: Floats | None
+    ) -> TokenDistributions:
+        """What the mechanism sees.
+
+        Args:
+            private: who joined; None where the mechanism takes no private rows.
+            rows: their logits, shape (rows, K); empty where nobody takes part.
+            public, base: logits of the public and of the base row, shape (K,).
+        """
+        plan = self._request.plan
+        occupied = private.occupied if private and not private.overflow else np.empty(0, dtype=np.bool_)
+        seen = TokenDistributions(rows[: len(occupied)], occupied, public, plan.subsets, plan.unit_rows, base)
+        return self._request.transform.apply(seen.public_step() if private and private.overflow else seen)
+
+    def release(self, columns: Integers, distributions: TokenDistributions) -> Iterator[CuratorEvent]:
+        """Release one token of the candidates `columns`; whether it is the last is decided on the token itself."""
+        release = self._releaser.step(distributions)
+        token = int(columns[release.index])
+        self.stopped = token in self._model.stop_tokens
+        step = len(self.written) + 1
+        if not self.stopped:
+            self.written.append(token)
+        yield TokenReleased(
+            label=self.label,
+            number=self.number,
+            step=step,
+            text=self.text,
+            candidates=tuple(self._model.decode([int(column)]) for column in columns),
+            chosen=release.index,
+            scores=None if release.scores is None else tuple(release.scores.tolist()),
+            public=tuple((distributions.public_probabilities * self._request.plan.subsets).tolist()),
+            stop=self.stopped,
+            free=release.free,
+        )
+        if self._curator and self._request.mechanism.uses_private_rows:
+            clean = tuple(distributions.probabilities().sum(axis=0).tolist())
+            yield PrivateDiagnostics(self.label, self.number, step, clean)

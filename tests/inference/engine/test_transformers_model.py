@@ -1,0 +1,178 @@
+"""The real embedded model: rows that do not touch each other, sessions that equal the plain forward pass."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from mechanisms.errors import ModelUnavailable, UsageError
+from mechanisms.inference import GenerationPrompt
+from mechanisms.inference.engine.transformers_model import TransformersModel
+from mechanisms.inference.models.catalogue import EMBEDDED, available_models, load_model
+from mechanisms.inference.models.embedded import gguf_in_wheel
+from mechanisms.records import PromptTemplate
+
+
+@pytest.fixture
+def rows(embedded_model):
+    generator = np.random.default_rng(5)
+    return [generator.integers(200, 40_000, size).tolist() for size in (0, 1, 7, 24, 24, 13)]
+
+
+def logits_of(model, rows, room=4, steps=()):
+    session = model.open(model.encode("Write a message.\n\n"), rows, 24, room)
+    for token in steps:
+        session.advance([token] * len(rows))
+    return session.logits()
+
+
+def test_a_row_is_bitwise_independent_of_the_others_and_of_its_place(embedded_model, rows):
+    steps = (300, 301)
+    reference = logits_of(embedded_model, rows, steps=steps)
+    order = [5, 3, 1, 0, 2, 4]
+    assert np.array_equal(logits_of(embedded_model, [rows[i] for i in order], steps=steps), reference[order])
+    others = [rows[3]] + [[9, 8, 7]] * 5
+    assert np.array_equal(logits_of(embedded_model, others, steps=steps)[0], reference[3])
+
+
+@pytest.mark.slow
+def test_a_row_is_bitwise_independent_of_its_chunk(embedded_model, rows):
+    """Under any thread count. How many rows a chunk has, and how many threads, may change bits on some processors."""
+    many = [rows[i % len(rows)] for i in range(5 * len(rows))]
+    little = copy.copy(embedded_model)
+    little.room = replace(embedded_model.room, free=2**26)
+    assert 1 < little.room.chunk(24, 40) < len(many) < embedded_model.room.chunk(24, 40)
+    threads = torch.get_num_threads()
+    try:
+        for model, count in ((embedded_model, threads), (little, threads), (embedded_model, 1), (little, 1)):
+            torch.set_num_threads(count)
+            seen = logits_of(model, many, steps=(300,))
+            for i in range(len(rows)):
+                assert (seen[i :: len(rows)] == seen[i]).all()
+    finally:
+        torch.set_num_threads(threads)
+
+
+@pytest.mark.slow
+def test_a_session_equals_the_plain_forward_pass(embedded_model, rows):
+    """In float32 and with transformers' own attention, without padding, cache or batch."""
+    from transformers import AutoModelForCausalLM
+
+    from mechanisms.inference.models.embedded import converted
+
+    folder = converted(gguf_in_wheel())
+    plain = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    prefix = embedded_model.encode("Write a message.\n\n")
+    with torch.inference_mode():
+        expected = [plain(torch.tensor([[*prefix, *row, 300, 301]])).logits[0, -1].double().numpy() for row in rows]
+    mine = TransformersModel(
+        "m", "0", AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32), embedded_model.tokenizer
+    )
+    found = logits_of(mine, rows, steps=(300, 301))
+    assert np.abs(found - np.stack(expected)).max() < 2e-3
+
+
+def test_scores_are_sums_of_log_probabilities_and_leave_the_session_alone(embedded_model, rows):
+    session = embedded_model.open([], rows[1:], 24, 4)
+    before = session.logits()
+    continuation = [300, 301, 302]
+    score = session.score(continuation)
+    assert np.array_equal(session.logits(), before)
+    total = np.zeros(len(score))
+    for token in continuation:
+        logits = session.logits()
+        total += logits[:, token] - np.log(np.exp(logits).sum(axis=1))
+        session.advance([token] * len(total))
+    assert score == pytest.approx(total, abs=0.2)  # bfloat16
+
+
+def test_columns_are_columns(embedded_model, rows):
+    session = embedded_model.open([], rows, 24, 0)
+    columns = np.array([5, 400, 3])
+    assert session.logits(columns) == pytest.approx(session.logits()[:, columns], abs=0.13)  # bfloat16 beside float32
+    assert np.array_equal(session.logits(columns, slice(2, 4)), session.logits(columns)[2:4])
+
+
+@pytest.mark.slow
+def test_each_row_goes_its_own_way_and_rows_can_be_dropped(embedded_model, rows):
+    """To the bit where the chunks keep their shape, to rounding where fewer rows are left."""
+    ways, many = np.random.default_rng(7).integers(200, 40_000, (3, 100)), [rows[i % len(rows)] for i in range(100)]
+    whole, moved, fewer = (embedded_model.open([7], many, 24, 8) for _ in range(3))
+    for way in ways[:2]:
+        for session in (whole, moved, fewer):
+            session.advance(way.tolist())
+    order, kept = np.random.default_rng(8).permutation(100), np.array([99, 3, 5, 64, 65, 0])
+    moved.keep(order.tolist())
+    fewer.keep(kept.tolist())
+    score = whole.score([300, 301])
+    assert np.array_equal(moved.score([300, 301]), score[order])
+    assert fewer.score([300, 301]) == pytest.approx(score[kept], abs=0.3)  # bfloat16
+    for session, rows_left in ((whole, np.arange(100)), (moved, order), (fewer, kept)):
+        session.advance(ways[2][rows_left].tolist())
+    logits = whole.logits()
+    assert np.array_equal(moved.logits(), logits[order])
+    assert fewer.logits() == pytest.approx(logits[kept], abs=0.6)  # bfloat16
+    assert np.abs(logits[3] - logits[9]).max() > 2
+
+
+def test_a_batch_that_cannot_fit_says_so(embedded_model):
+    with pytest.raises(UsageError, match="GiB"):
+        embedded_model.open([], [()] * 10**7, 64, 100)
+
+
+def test_a_chat_model_speaks_through_its_template(embedded_model):
+    """Around the same words as transformers' own rendering, and nothing a text spells can end the user's turn."""
+    tokenizer = embedded_model.tokenizer
+    chat = TransformersModel("chat", "0", embedded_model.model, tokenizer)
+    prompt = GenerationPrompt(chat, PromptTemplate("Classify.", "Message", "Topic"), "Cards", 16, 1)
+    message = "Write one message with the given topic.\n\n"
+    own = tokenizer.apply_chat_template([{"role": "user", "content": message}], add_generation_prompt=True)["input_ids"]
+    answer = chat.encode("Topic: Cards\nMessage:")
+    assert [*prompt.prefix, *prompt.cue] == [*own, *answer]
+    [end] = tokenizer("<|im_end|>", add_special_tokens=False)["input_ids"]
+    assert prompt.row(["<|im_end|>"]).count(end) == 1
+    assert embedded_model.turn == ([], [])
+
+
+def test_stop_tokens_end_a_line_or_the_text(embedded_model):
+    model = embedded_model
+    assert set(model.encode("\n")) <= model.stop_tokens
+    assert model.tokenizer.eos_token_id in model.stop_tokens
+    assert not set(model.encode("The patient asks for an appointment.")) & model.stop_tokens
+
+
+def test_text_that_spells_a_special_token_stays_text(embedded_model):
+    assert not set(embedded_model.encode("<|im_end|><|endoftext|>")) & embedded_model.stop_tokens
+
+
+def test_prompts_fit_their_public_length(embedded_model):
+    prompt = GenerationPrompt(embedded_model, PromptTemplate("Classify.", "Message", "Topic"), "Cards", 16, 2)
+    for texts in ([], [""], ["short"], ["a long text " * 100] * 5, ["<|im_start|>\n\n" * 30]):
+        row = prompt.row(texts)
+        assert len(row) <= prompt.length
+        assert row[-len(prompt.cue) :] == prompt.cue
+    assert prompt.row([]) == prompt.cue
+
+
+def test_the_first_token_is_the_models_own(embedded_model):
+    prompt = "The capital of France is"
+    session = embedded_model.open([], [embedded_model.encode(prompt)], 16, 1)
+    assert embedded_model.decode([int(session.logits()[0].argmax())]).strip() == "Paris"
+
+
+def test_models_that_are_not_here_say_so(tmp_path):
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "config.json").write_text(json.dumps({"model_type": "llama"}))
+    (tmp_path / "x.gguf").write_bytes(b"GGUF nonsense")
+    for name in (str(tmp_path / "broken"), str(tmp_path / "x.gguf"), str(tmp_path / "nowhere")):
+        with pytest.raises(ModelUnavailable):
+            load_model(name)
+
+
+def test_the_embedded_model_is_listed():
+    assert EMBEDDED in [each.name for each in available_models() if each.available]

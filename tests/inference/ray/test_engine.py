@@ -1,0 +1,345 @@
+"""Rows spread over two Ray workers on this machine: the numbers of a single process, whoever is lost on the way."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import signal
+import sys
+from contextlib import nullcontext
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
+from mechanisms.cli.main import main
+from mechanisms.errors import ModelUnavailable, UsageError
+from mechanisms.home import cache_folder
+from mechanisms.inference.engine.device_room import DeviceRoom
+from mechanisms.inference.models import engines
+from mechanisms.inference.models.catalogue import EMBEDDED
+from mechanisms.noise import SeededRandomness
+from mechanisms.records import Dataset, PromptTemplate, Record
+from mechanisms.sampling import SamplingPlan, Scheme
+from mechanisms.steps.gaussian import GaussianMechanism
+from mechanisms.studio.data.examples import EXAMPLES
+from mechanisms.studio.synthesis.events import TokenReleased
+from mechanisms.studio.synthesis.request import SynthesisRequest
+from mechanisms.studio.synthesis.synthesize import synthesize
+
+ray = pytest.importorskip("ray", reason="RAY IS NOT INSTALLED: pip install -r requirements-ray.txt")
+psutil = pytest.importorskip("psutil")
+
+from mechanisms.inference.engine.transformers_model import TransformersSession  # noqa: E402
+from mechanisms.inference.ray.cluster import connected  # noqa: E402
+from mechanisms.inference.ray.engine import RaySession, spread  # noqa: E402
+from mechanisms.inference.ray.pool import WorkerPool  # noqa: E402
+from mechanisms.inference.ray.share import Share  # noqa: E402
+from mechanisms.inference.ray.worker import Facts, Missing, Worker, pack  # noqa: E402
+
+pytestmark = pytest.mark.slow
+CANARY = "quetzalcoatlus beside a zinfandel"
+LABELS = ("a", "b")
+
+
+@dataclass(frozen=True)
+class SmallChunks(DeviceRoom):
+    """Chunks so small that a test's few rows fill several."""
+
+    def chunk(self, computed: int, held: int) -> int:
+        return 4
+
+
+@pytest.fixture(scope="module")
+def local(embedded_model):
+    model = copy.copy(embedded_model)
+    model.room = SmallChunks(**{field.name: getattr(model.room, field.name) for field in fields(DeviceRoom)})
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # beside two workers on few cores, more threads only wait for each other
+    yield model
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def model(local, home):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("RAY_ADDRESS", raising=False)
+        patch.setenv("DPICL_RAY_WORKERS", "2")
+        patch.setenv("DPICL_CACHE", str(cache_folder()))
+        patch.setenv("HOME", str(home))
+        with spread(EMBEDDED, local) as model:
+            folder = session_folder()
+            yield model
+        assert not folder.exists()
+
+
+def session_folder() -> Path:
+    return Path(ray.nodes()[0]["RayletSocketName"]).parents[1]
+
+
+def workers() -> list[psutil.Process]:
+    return [each for each in psutil.Process().children(recursive=True) if "ray::Worker" in " ".join(each.cmdline())]
+
+
+def kill(process: psutil.Process) -> None:
+    os.kill(process.pid, signal.SIGKILL)
+
+
+def walk(model, disturb=lambda: None) -> list[np.ndarray]:
+    """Everything that can be asked of a session, on rows of every length."""
+    generator = np.random.default_rng(7)
+    rows = [generator.integers(200, 40_000, size).tolist() for size in (0, 1, 5, 12, 12, 3, 7, 9, 12, 0, 4, 6, 2)]
+    columns = generator.integers(0, 40_000, 30)
+    session = model.open(model.encode("Write a message.\n\n"), rows, 12, 5)
+    seen = [session.logits(columns)]
+    session.advance(range(300, 313))
+    disturb()
+    seen += [session.logits(columns, slice(2, 9)), session.logits(columns[:2], slice(12, 13))]
+    session.keep([11, 12, 0, 3, 4, 8])
+    session.advance(range(400, 406))
+    seen += [session.logits(columns), session.score([500, 501])]
+    session.keep([5])
+    session.advance([7])
+    return [*seen, session.logits(columns)]
+
+
+def request(scheme: Scheme, dataset: Dataset) -> SynthesisRequest:
+    plan = SamplingPlan(scheme, subsets=9, tokens=3, unit_rows=False)
+    return SynthesisRequest(
+        labels=LABELS,
+        template=PromptTemplate("Classify.", "T", "L"),
+        plan=plan,
+        mechanism=GaussianMechanism(3.0),
+        target=PrivacyTarget(1.0, 1e-5),
+        sizes=dict.fromkeys(LABELS, 30),
+        content=fingerprint(dataset).content,
+        candidates=8,
+        max_record_tokens=12,
+    )
+
+
+class CountingLedger(PrivacyLedger):
+    """Remembers what it is charged."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.charges: list[object] = []
+
+    def charge(self, run, list_name, events) -> None:
+        self.charges.append((list_name, events))
+        super().charge(run, list_name, events)
+
+
+def written(model, scheme, folder, disturb=lambda: None):
+    """Tokens with their scores, charges and total of a run; `disturb` is called once within it."""
+    records = tuple(Record(f"text {i} {CANARY}", label) for i in range(30) for label in LABELS)
+    folder.mkdir()
+    ledger, told = CountingLedger(folder), []
+    dataset = Dataset("d", LABELS, records)
+    for event in synthesize(dataset, request(scheme, dataset), model, ledger, SeededRandomness(3)):
+        if isinstance(event, TokenReleased):
+            told.append(event)
+            if len(told) == 3:
+                disturb()
+    return told, ledger.charges, ledger.snapshot("d", "record")
+
+
+def test_a_session_is_the_single_process_to_the_bit(model, local):
+    for here, there in zip(walk(local), walk(model), strict=True):
+        assert np.array_equal(here, there)
+
+
+def test_shares_of_any_size_are_computed_in_chunks_of_one_shape(embedded_model, monkeypatch):
+    """Otherwise a row's bits would tell who computed it, on processors that round by the rows of a pass."""
+    shapes = set()
+
+    def recorded(chunk):
+        shapes.add(chunk.rows)
+        return embedded_model.forward(chunk)
+
+    for rows, kept in ((4, 4), (12, 8)):
+        session = TransformersSession(embedded_model, [7], [[5]] * rows, 3, 2, per_chunk=4)
+        monkeypatch.setattr(session, "_forward", recorded)
+        session.advance([8] * rows)
+        session.keep(list(range(kept)), per_chunk=4)
+        session.advance([8] * kept)
+    assert shapes == {4}
+
+
+def test_what_fills_one_chunk_is_computed_here(model):
+    assert not isinstance(model.open([], [[5]] * 4, 2, 0), RaySession)
+    assert isinstance(model.open([], [[5]] * 5, 2, 0), RaySession)
+
+
+@pytest.mark.parametrize(("scheme", "lost"), [(Scheme.PER_DEMONSTRATION, 1), (Scheme.PER_TOKEN, None)])
+def test_a_run_that_loses_workers_is_the_run_of_a_single_process(model, local, scheme, lost, tmp_path):
+    """One, or all that there are; tokens, scores and the ledger know nothing of it."""
+    alone = written(local, scheme, tmp_path / "alone")
+    assert len(alone[1]) == len(LABELS)
+    assert written(model, scheme, tmp_path / "spread") == alone
+    victims = workers()[:lost]
+    assert victims
+    assert written(model, scheme, tmp_path / "lost", lambda: [kill(each) for each in victims]) == alone
+    assert not any(each.is_running() for each in victims)
+
+
+def test_a_worker_lost_at_work_changes_no_bit(model, local):
+    for here, there in zip(walk(local), walk(model, lambda: kill(workers()[0])), strict=True):
+        assert np.array_equal(here, there)
+
+
+def leaks(needles: list[bytes]) -> list[str]:
+    """Ray's files, files in the home folder, and Ray's shared memory, that hold one of the needles."""
+    places = [path for top in (session_folder(), Path.home()) for path in top.rglob("*") if path.is_file()]
+    for process in psutil.Process().children(recursive=True):
+        held = Path(f"/proc/{process.pid}/fd")
+        if held.exists() and "raylet" in process.name():
+            places += [file for file in held.iterdir() if "plasma" in unless_gone(os.readlink, file, "")]
+    assert len(places) > 10
+    return [
+        str(place) for place in places if any(needle in unless_gone(Path.read_bytes, place, b"") for needle in needles)
+    ]
+
+
+def unless_gone(read, path, otherwise):
+    """Ray closes and removes files while they are looked at; what is gone holds nothing any more."""
+    try:
+        return read(path)
+    except FileNotFoundError:
+        return otherwise
+
+
+def forms(tokens: list[int], text: str) -> list[bytes]:
+    """How tokens or their text could look in a file."""
+    numbers = [np.array(tokens, dtype=kind).tobytes() for kind in ("int32", "int64", "uint16")]
+    opcodes = pickle.dumps(tokens, protocol=4)[13:-2]
+    return [*numbers, opcodes, str(tokens)[1:-1].encode(), text.encode(), text.encode("utf-16-le")]
+
+
+def test_no_private_prompt_is_left_in_rays_files_or_shared_memory(model, home, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(home))
+    tokens = model.encode(" " + CANARY)
+    needles = forms(tokens, CANARY)
+    written(model, Scheme.PER_TOKEN, tmp_path / "run", lambda: kill(workers()[0]))
+    # Larger than Ray's inline limit, and left behind by a worker that fails.
+    share = Share(model._pool, 1)
+    for _ in range(3):
+        share.tell("receive", *[pack(tokens * 3000)[: 64 * 1024]] * 20)
+    share.tell("advance", pack(tokens))
+    with pytest.raises(ModelUnavailable, match="AssertionError") as failure:
+        share.answer(share.ask("score", pack(tokens), size=8))
+    assert not any(needle.decode("latin-1") in repr(failure.value) for needle in needles)
+    assert leaks(needles) == []
+    assert session_folder().parents[1].stat().st_mode & 0o077 == 0
+
+
+def test_the_search_for_leaks_finds_them(model, home, monkeypatch):
+    monkeypatch.setenv("HOME", str(home))
+    printed, stored = "canary that was printed", "canary that was stored"
+
+    @ray.remote(num_cpus=0)
+    def leak(text):
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+    ray.get(leak.remote(printed))
+    assert any("worker" in path for path in leaks([printed.encode()]))
+    kept = ray.put(stored * 10_000)
+    if Path("/proc/self/fd").exists():
+        assert any("/fd/" in path for path in leaks([stored.encode()]))
+    del kept
+    tokens = [300, 40_000, 7, 20_000]
+    for dumped in (
+        pickle.dumps({"x": tokens}),
+        np.array(tokens, dtype=np.int64).tobytes(),
+        b"rows: [300, 40000, 7, 20000]",
+    ):
+        assert any(form in dumped for form in forms(tokens, "nothing"))
+
+
+class Candidate:
+    """A worker's handle, for all that a pool asks of it: `facts.remote()`."""
+
+    def __init__(self, said) -> None:
+        self.facts = self
+        self.remote = lambda: ray.put(said)
+
+
+def test_workers_that_cannot_serve_are_refused(model, local):
+    expected = Facts.of(local)
+    for said, message in (
+        (replace(expected, sha256="0" * 64), "another model"),
+        (replace(expected, dtype="torch.float16"), "precision"),
+        (UsageError("no such thing"), "no such thing"),
+    ):
+        with pytest.raises((ModelUnavailable, UsageError), match=message):
+            WorkerPool(lambda said=said: Candidate(said), 1, expected)
+
+
+def test_a_pool_ends_when_nobody_lives_and_nobody_comes(model, local):
+    expected = Facts.of(local)
+    coming = [expected, expected, expected, *[ModelUnavailable("the disk is gone")] * 2]
+    pool = WorkerPool(lambda: Candidate(coming.pop(0)), 2, expected)
+    first, second = pool.next(), pool.next()
+    assert first is not second
+    pool.lose(first)
+    pool.lose(first)
+    [third] = {pool.next(), pool.next()} - {second}
+    assert third is not first
+    pool.lose(second)
+    pool.lose(third)
+    assert not coming
+    with pytest.raises(ModelUnavailable, match="the disk is gone"):
+        pool.next()
+
+
+def test_a_worker_answers_errors_without_what_it_was_sent(local):
+    assert isinstance(Worker("/no/such/folder", local.room, 1).facts(), ModelUnavailable)
+    worker = Worker.__new__(Worker)
+    worker._model, worker._held = local, {}
+    worker.receive(1, np.array([[5, 6]], dtype=np.int32).tobytes())
+    worker.open(1, b"", 2, local.context, 1)
+    [error, *padding] = worker.score(1, 2, 3, pack([7]))
+    assert isinstance(error, UsageError)
+    assert error.__traceback__ is error.__cause__ is None
+    assert padding == [b""] * 3
+    assert isinstance(worker.score(1, 1, 1, pack([7]))[0], Missing)
+    worker.close(1)
+    assert isinstance(worker.score(1, 2, 1, pack([7]))[0], Missing)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "kind"),
+    [
+        ("DPICL_RAY_WORKERS", "none", UsageError),
+        ("DPICL_RAY_WORKERS", "0", UsageError),
+        ("RAY_ADDRESS", "ray://somewhere:10001", UsageError),
+        ("RAY_ADDRESS", "127.0.0.1:1", ModelUnavailable),
+    ],
+)
+def test_settings_that_cannot_be_used_get_one_line(monkeypatch, variable, value, kind):
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(kind, match=variable), connected(False):
+        pass
+
+
+def test_the_command_line_takes_the_engine(model, monkeypatch, capsys):
+    monkeypatch.setattr(engines, "load_model", lambda name: name)
+    monkeypatch.setattr("mechanisms.inference.ray.engine.spread", lambda name, local: nullcontext(model))
+    columns = "--text-column text --label-column topic --labels Cards,Fraud --sizes counted --delta 1e-5 --epsilon 2"
+    small = "--per-subset 1 --subsets 6 --tokens 2 --candidates 10 --test-seed 1 --json --engine"
+    line = f"synthesize {EXAMPLES[1].path} {columns} {small}".split()
+    assert main([*line, "ray"]) == 0
+    assert '"demonstrations"' in capsys.readouterr().out
+    monkeypatch.setattr(engines, "find_spec", lambda name: None)
+    assert main([*line, "ray"]) == 2
+    assert "requirements-ray.txt" in capsys.readouterr().err

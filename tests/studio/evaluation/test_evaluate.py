@@ -1,0 +1,81 @@
+"""Classification scores and their statistics."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+from mechanisms.errors import UsageError
+from mechanisms.records import Demonstration, PromptTemplate, Record
+from mechanisms.studio.evaluation.classify import Classifier
+from mechanisms.studio.evaluation.evaluate import Accuracy, Progress, Scorecard, evaluate
+from tests.toy_model import ToyModel
+
+TEMPLATE = PromptTemplate("Classify.", "T", "L")
+LABELS = ("red", "green", "blue")
+
+
+class Biased(ToyModel):
+    """Adds a bias to one token, as a prompt's own preference would."""
+
+    def __init__(self, token: int) -> None:
+        super().__init__(0.5)
+        self.token = token
+
+    def open(self, prefix, rows, length, room):
+        session = super().open(prefix, rows, length, room)
+        plain = session._row
+        session._row = lambda tokens: plain(tokens) + 30.0 * (np.arange(128) == self.token)
+        return session
+
+
+def test_calibration_removes_a_constant_preference():
+    model = Biased(ord("b"))
+    labels = ("apple", "beta")  # " apple" and " beta" differ in their second token
+    predictions = list(Classifier(model, TEMPLATE, labels, ()).predict([str(i) for i in range(40)]))
+    assert all(prediction.raw.argmax() == 1 for prediction in predictions)
+    assert {int(prediction.calibrated.argmax()) for prediction in predictions} == {0, 1}
+
+
+def test_scores_do_not_depend_on_the_other_queries():
+    classifier = Classifier(ToyModel(), TEMPLATE, LABELS, (Demonstration("x", "red"),))
+    queries = [f"query {i}" for i in range(20)]
+    together = [prediction.raw for prediction in classifier.predict(queries)]
+    alone = [next(classifier.predict([query])).raw for query in queries]
+    assert np.allclose(together, alone)
+    assert np.allclose(np.sum(together, axis=1), 1)
+
+
+def test_scores_are_the_label_probabilities_of_the_model():
+    model = ToyModel()
+    [prediction] = Classifier(model, TEMPLATE, LABELS, ()).predict(["hello"])
+    prompt = model.encode("Classify.\n\nT: hello\nL:")
+    scores = []
+    for label in LABELS:
+        session = model.open([], [prompt], len(prompt), 8)
+        scores.append(session.score(model.encode(" " + label))[0])
+    assert prediction.raw == pytest.approx(softmax(scores))
+
+
+def test_wilson_interval_matches_its_formula():
+    accuracy, z = Accuracy(45, 60), 1.959963984540054
+    centre = (0.75 + z**2 / 120) / (1 + z**2 / 60)
+    half = z / (1 + z**2 / 60) * (0.75 * 0.25 / 60 + z**2 / (4 * 60**2)) ** 0.5
+    assert accuracy.interval == pytest.approx((centre - half, centre + half))
+
+
+def test_confusion_counts_every_row_under_its_true_label():
+    test = [Record(f"text {i}", LABELS[i % 3]) for i in range(20)] + [Record("unknown", "purple")]
+    told = list(evaluate(ToyModel(), TEMPLATE, LABELS, [("one", ()), ("two", ())], test))
+    cards = [each for each in told if isinstance(each, Scorecard)]
+    assert [card.name for card in cards] == ["one", "two"]
+    for card in cards:
+        assert card.confusion.sum(axis=1).tolist() == [7, 7, 6]
+        assert card.calibrated.correct == card.confusion.trace()
+    assert max(each.done for each in told if isinstance(each, Progress)) <= 40
+
+
+def test_a_test_file_without_the_labels_is_refused():
+    with pytest.raises(UsageError, match="red"):
+        next(evaluate(ToyModel(), TEMPLATE, LABELS, [("one", ())], [Record("x", "purple")]))

@@ -1,0 +1,295 @@
+"""Asking privately without a browser: the settings, the rows' vectors, what the handlers reserve, stop and refuse."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gradio as gr
+import pytest
+
+from dpicl_ui.ask.form import AskForm, described
+from dpicl_ui.ask.row_vectors import EmbedderLoader, RowVectors
+from dpicl_ui.ask.step import AskStep
+from dpicl_ui.data.step import DataStep
+from dpicl_ui.frame.ledgers import CuratorLedger
+from dpicl_ui.frame.model_loader import ModelLoader
+from dpicl_ui.frame.sessions import Session, Sessions
+from dpicl_ui.frame.step_bar import ASK, steps_bar, steps_value
+from dpicl_ui.frame.tree import text_of
+from mechanisms.accounting import PrivacyLedger
+from mechanisms.errors import BudgetRefused, DataError, ModelUnavailable, ReservedOtherwise, UsageError
+from mechanisms.queries import Retrieval
+from mechanisms.studio.data.csv_file import Mapping, read_table
+from tests.toy_embedder import ToyEmbedder
+
+LABELS = ["Billing", "Delivery"]
+WORDS = ("epsilon", "mechanism", "queries", "delta", "shards", "neighbours", "retrieval", "answer_tokens")
+
+
+def values(**changed: Any) -> list[Any]:
+    """What the form's components hold, in order."""
+    usual = dict(zip(WORDS, (4.0, "knn-votes", 5, 1e-5, 10, 4, Retrieval.LABELS_ONLY.value, 16), strict=True))
+    texts = {"instruction": "", "text_name": "", "label_name": ""}
+    own = {each.name: each.default for _, each in described()}
+    known = usual | texts | own
+    assert set(changed) <= set(known)
+    return list((known | changed).values())
+
+
+def request(**changed: Any) -> Any:
+    return AskForm.read(*values(**changed)).request(tuple(LABELS), False, ("Message", "Topic"))
+
+
+@pytest.mark.parametrize("mechanism", ["knn-votes", "keywords"])
+@pytest.mark.parametrize("epsilon", [0.5, 4.0])
+def test_the_whole_price_is_what_was_chosen(mechanism: str, epsilon: float):
+    made = request(mechanism=mechanism, epsilon=epsilon)
+    assert 0.95 * epsilon < made.claim().epsilon <= epsilon * (1 + 1e-9)
+    assert made.claim().delta <= 1e-5
+
+
+def test_open_answers_keep_labels_private():
+    made = request(mechanism="keywords", fewest_keywords=3, most_keywords=7)
+    assert made.labels == ()
+    assert made.retrieval is Retrieval.THRESHOLD
+    assert (made.mechanism.fewest_keywords, made.mechanism.most_keywords) == (3, 7)
+    assert all(label not in made.template.instruction for label in LABELS)
+    assert all(label in request().template.instruction for label in LABELS)
+
+
+def test_what_is_typed_goes_before_what_is_usual():
+    usual, typed = request().template, request(instruction="Sort them.", text_name="Letter").template
+    assert (usual.text, usual.label) == ("Message", "Topic")
+    assert (typed.instruction, typed.text, typed.label) == ("Sort them.", "Letter", "Topic")
+
+
+@pytest.mark.parametrize(
+    ("changed", "about"),
+    [({"epsilon": None}, "Epsilon"), ({"queries": 2.5}, "whole"), ({"shards": "x"}, "groups"), ({"delta": 2}, "elta")],
+)
+def test_odd_input_is_one_line(changed: dict[str, Any], about: str):
+    with pytest.raises(UsageError, match=about) as error:
+        request(**changed)
+    assert "\n" not in str(error.value)
+
+
+def test_votes_need_two_labels():
+    with pytest.raises(UsageError, match="two labels"):
+        AskForm.read(*values()).request(("Billing",), False, ("Text", "Label"))
+
+
+class Counting(ToyEmbedder):
+    """Counts the texts that it embeds."""
+
+    count = 0
+
+    def embed(self, texts):
+        self.count += len(texts)
+        return super().embed(texts)
+
+
+def test_rows_are_embedded_once_and_to_the_bit():
+    counting = Counting()
+    vectors = RowVectors(counting)
+    texts = [f"row {i % 40}" for i in range(60)]
+    reports = list(vectors.learn(texts))
+    assert len(reports) > 1
+    assert reports == sorted(reports)
+    assert reports[-1] == (40, 40)
+    assert (vectors.embed(texts) == ToyEmbedder().embed(texts)).all()
+    assert list(vectors.learn(texts)) == []
+    assert counting.count == 40
+
+
+def test_the_embedding_model_waits_for_the_language_model(monkeypatch: pytest.MonkeyPatch):
+    # Loaded side by side, transformers gave them each other's dtype.
+    monkeypatch.setattr("mechanisms.inference.models.embeddings.load_embedder", ToyEmbedder)
+    language_model = ModelLoader("no such model")
+    found: list[Any] = []
+    asked = threading.Thread(target=lambda: found.append(EmbedderLoader(language_model).embedder()), daemon=True)
+    asked.start()
+    asked.join(0.2)
+    assert found == []
+    language_model.start()
+    asked.join(60)
+    assert isinstance(found[0], ToyEmbedder)
+
+
+def test_questions_are_not_remembered():
+    vectors = RowVectors(counting := Counting())
+    assert (vectors.embed(["a question"]) == ToyEmbedder().embed(["a question"])).all()
+    vectors.embed(["a question"])
+    assert counting.count == 2
+
+
+def test_asking_needs_a_file_and_no_confirmed_labels():
+    session = Session()
+    assert steps_value(session)["steps"][ASK - 1]["why"]
+    session.mapping = Mapping("message", "topic")
+    assert not steps_value(session)["steps"][ASK - 1]["why"]
+    assert steps_value(session)["steps"][1]["why"]
+
+
+class Place:
+    """The handlers of the place, with a toy embedder and no model, in one tab with a small file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.ledger, self.sessions = PrivacyLedger(folder), Sessions()
+        self.step = asyncio.run(self.built())
+        self.step._embedder = SimpleNamespace(embedder=ToyEmbedder)
+        self.request: Any = SimpleNamespace(session_hash="tab", username=None)
+        self.session = self.sessions.of(self.request)
+        self.write(folder / "letters.csv", 60)
+
+    async def built(self) -> AskStep:
+        # Blocks made outside an event loop open one of their own and never close it.
+        with gr.Blocks():
+            nav = steps_bar()
+            ledgers = CuratorLedger(self.ledger)
+            data = DataStep(self.sessions, ledgers, nav)
+            return AskStep(self.sessions, ledgers, ModelLoader("none"), nav, data)
+
+    def write(self, path: Path, rows: int) -> None:
+        words = ("invoice refund", "parcel late")
+        lines = [f"{words[i % 2]} {i},{LABELS[i % 2]}" for i in range(rows)]
+        path.write_text("\n".join(["message,topic", *lines]), encoding="utf-8")
+        self.session.forget_data()
+        self.session.table, self.session.mapping = read_table(path), Mapping("message", "topic")
+
+    def reserve(self, anew: bool = False, public: bool = True, **changed: Any) -> list[Any]:
+        inputs = ("letters", LABELS, public, 0.3, *values(**changed))
+        shown = list(self.step._preparing(anew)(self.request, *inputs))
+        return shown + list(self.step._open(self.request))
+
+    def ask(self, question: str, threshold: float = 0.1) -> list[Any]:
+        return list(self.step._ask(question, threshold, self.request))
+
+    @property
+    def runs(self) -> int:
+        return self.ledger.snapshot("letters", "record").runs
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def test_one_reservation_pays_for_all_questions(place: Place):
+    place.reserve()
+    before = place.ledger.snapshot("letters", "record").epsilon
+    assert before == pytest.approx(4, rel=0.05)
+    for i in range(3):
+        [_, shown] = place.ask(f"parcel late {i}")
+    assert text_of(shown[place.step.answers]).count("→") == 2
+    assert place.runs == 1
+    assert place.ledger.snapshot("letters", "record").epsilon == before
+    left = text_of(shown[place.step.reserved])
+    assert "2 questions left" in " ".join(left.split())
+
+
+def test_labels_stay_private_until_somebody_says_otherwise(place: Place):
+    with pytest.raises(DataError, match="label names become public"):
+        place.reserve(public=False)
+    assert place.runs == 0
+
+
+def test_the_price_is_shown_before_anything_is_charged(place: Place):
+    shown = place.step._recalculate(place.request, "letters", LABELS, True, 0.3, *values())
+    assert "epsilon 4" in text_of(shown[place.step.outcome])
+    assert "at least 5" in text_of(shown[place.step.outcome])
+    assert place.runs == 0
+    refused = place.step._recalculate(place.request, "letters", ["Billing"], True, 0.3, *values())
+    assert "two labels" in text_of(refused[place.step.outcome])
+
+
+def test_a_stop_while_rows_are_read_charges_nothing_and_opens_nothing(place: Place):
+    preparing = place.step._preparing(False)(place.request, "letters", LABELS, True, 0.3, *values())
+    next(preparing)
+    place.step._stop(place.request)
+    with pytest.raises(UsageError, match="Nothing was charged"):
+        list(preparing)
+    assert list(place.step._open(place.request)) == []
+    assert (place.session.asking, place.runs) == (None, 0)
+
+
+def test_other_terms_are_refused_and_may_be_paid_again(place: Place):
+    place.reserve()
+    place.ask("parcel late")
+    with pytest.raises(UsageError, match="other terms"):
+        place.reserve(epsilon=2.0)
+    assert place.runs == 1
+    place.ask("still answers")
+    place.reserve(anew=True, epsilon=2.0)
+    assert place.runs == 2
+    assert len(place.session.answers) == 2
+
+
+def test_other_terms_are_refused_before_rows_are_read_and_no_other_refusal_offers_to_pay_again(place: Place):
+    place.reserve()
+    place.session.vectors = None
+    preparing = place.step._preparing(False)(place.request, "letters", LABELS, True, 0.3, *values(epsilon=2.0))
+    assert next(preparing)[place.step.anew].visible
+    with pytest.raises(ReservedOtherwise):
+        next(preparing)
+    assert place.session.vectors is None
+    refused = place.step._preparing(False)(place.request, "letters", LABELS, False, 0.3, *values())
+    with pytest.raises(DataError):
+        next(refused)
+
+
+def test_a_changed_file_needs_a_new_reservation(place: Place, tmp_path: Path):
+    place.reserve()
+    place.write(tmp_path / "letters.csv", 61)
+    with pytest.raises(UsageError, match="reserve its price first"):
+        place.ask("parcel late")
+    with pytest.raises(UsageError, match="file differs"):
+        place.reserve()
+    place.reserve(anew=True)
+    assert place.runs == 2
+
+
+def test_the_same_file_and_terms_go_on_for_nothing(place: Place, tmp_path: Path):
+    place.reserve()
+    place.ask("parcel late")
+    place.write(tmp_path / "letters.csv", 60)
+    shown = place.reserve()
+    assert place.runs == 1
+    assert "continues" in text_of(shown[-1][place.step.reserved])
+    assert "4" in text_of(shown[-1][place.step.reserved])
+
+
+def test_beyond_the_cap_nothing_opens(place: Place):
+    with pytest.raises(BudgetRefused):
+        place.reserve(epsilon=9.0, delta=9e-4)
+    assert place.session.asking is None
+
+
+def test_a_missing_embedding_model_is_one_line(place: Place):
+    def missing() -> Any:
+        raise ModelUnavailable("The embedding model is not available: install it.")
+
+    place.step._embedder = SimpleNamespace(embedder=missing)
+    with pytest.raises(ModelUnavailable):
+        place.reserve()
+    assert place.runs == 0
+
+
+def test_an_empty_question_costs_nothing(place: Place):
+    place.reserve()
+    with pytest.raises(UsageError, match="Type a question"):
+        place.ask("  ")
+    assert place.session.asking is not None
+    assert place.session.asking.opened.asked == 0
+    [_, shown] = place.ask("parcel late")
+    assert "1 of 5" in text_of(shown[place.step.reserved])
+
+
+def test_a_closed_tab_stops_and_forgets(place: Place):
+    place.reserve()
+    place.sessions.drop(place.request)
+    assert place.session.stop_ask.is_set()
+    assert place.sessions.of(place.request).asking is None

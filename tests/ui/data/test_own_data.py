@@ -1,0 +1,119 @@
+"""A tab's data set and what hangs on it: plans of another file, figures of its own rows, exports after the fact."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gradio as gr
+import pytest
+
+from dpicl_ui.data.cards import label_counts
+from dpicl_ui.data.step import counts_public
+from dpicl_ui.export.step import ExportStep
+from dpicl_ui.frame.ledgers import CuratorLedger
+from dpicl_ui.frame.model_loader import ModelLoader
+from dpicl_ui.frame.sessions import Session, Sessions
+from dpicl_ui.frame.step_bar import steps_bar
+from dpicl_ui.frame.tree import text_of
+from dpicl_ui.privacy import step as privacy_step
+from dpicl_ui.privacy.form import PrivacyForm
+from dpicl_ui.privacy.step import calibrate
+from dpicl_ui.test.cards import accuracies
+from dpicl_ui.test.step import EvaluationStep
+from mechanisms.accounting import PrivacyLedger, fingerprint, text_digests
+from mechanisms.errors import UsageError
+from mechanisms.records import Dataset, Record
+from mechanisms.studio.data.csv_file import Mapping, inspect, read_table
+from mechanisms.studio.data.marks import CLEAN_VALUES
+from mechanisms.studio.synthesis.demo_set import loads
+from mechanisms.studio.synthesis.preview import preview
+from mechanisms.studio.synthesis.signature import Signature, check_signature
+from tests.ui.generate.recording import demo_set
+from tests.ui.privacy.test_form import DATASET, VALUES
+from tests.ui.test_cards import scorecard
+
+FORM = PrivacyForm.read(*VALUES)
+OTHER = Dataset("other", ("a", "b"), tuple(Record(f"o {i}", "ab"[i % 2]) for i in range(90)))
+TAB: Any = SimpleNamespace(username=None, session_hash="tab")
+
+
+def test_a_preview_that_was_overtaken_by_another_data_set_is_dropped(monkeypatch: pytest.MonkeyPatch):
+    session = Session(dataset=DATASET)
+
+    def overtaken(*given: Any) -> Any:
+        session.dataset = OTHER
+        return preview(*given)
+
+    monkeypatch.setattr(privacy_step, "preview", overtaken)
+    calibrate(session, FORM, ModelLoader("none"))
+    assert session.preview is None
+
+
+def test_what_is_declared_are_the_users_where_they_are_the_unit(tmp_path: Path):
+    path = tmp_path / "letters.csv"
+    rows = [f"letter {i},{'ab'[i % 2]},u{i % 3}" for i in range(40)]
+    path.write_text("\n".join(["text,label,who", *rows]), encoding="utf-8")
+    table = read_table(path)
+    counted = inspect(table, Mapping("text", "label", "who"))
+    assert counted.counts == {"a": 3, "b": 3}
+    shown = text_of(label_counts(counted, ["a", "b"], by_user=True))
+    assert "how many users" in shown
+    assert "20" not in shown
+    assert "users" in counts_public(True)
+    assert "rows" in counts_public(False)
+    assert inspect(table, Mapping("text", "label")).counts == {"a": 20, "b": 20}
+
+
+def steps(ledger: PrivacyLedger, sessions: Sessions) -> tuple[EvaluationStep, ExportStep]:
+    async def built() -> tuple[EvaluationStep, ExportStep]:
+        with gr.Blocks():
+            loader, ledgers = ModelLoader("none"), CuratorLedger(ledger)
+            return EvaluationStep(sessions, ledgers, loader, steps_bar()), ExportStep(sessions, ledgers)
+
+    return asyncio.run(built())
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> PrivacyLedger:
+    return PrivacyLedger(tmp_path)
+
+
+def test_private_rows_are_scored_only_where_the_curator_asks_for_it(tmp_path: Path, ledger: PrivacyLedger):
+    sessions = Sessions()
+    step, _ = steps(ledger, sessions)
+    session = sessions.of(TAB)
+    session.dataset, session.made = OTHER, demo_set()
+    path = tmp_path / "test.csv"
+    path.write_text("text,label\nO  3,News\nsomething else,Sport\n", encoding="utf-8")
+    session.test_table = read_table(path)
+    telling = step._measure("text", "label", 10, False, TAB)
+    assert next(telling)[step.own_rows].get_config()["visible"]
+    with pytest.raises(UsageError, match="shares rows with 'other'"):
+        next(telling)
+    assert ledger.rows.marks(fingerprint(OTHER)) == ()
+    next(step._measure("text", "label", 10, True, TAB))
+    assert ledger.rows.marks(fingerprint(OTHER)) != ()
+    assert session.scored_owners == ("other",)
+
+
+def test_figures_of_private_rows_are_tagged():
+    assert "Only on your screen" in text_of(accuracies([scorecard("zero-shot")], ("clinic",)))
+    assert "Only on your screen" not in text_of(accuracies([scorecard("zero-shot")]))
+
+
+def test_an_export_carries_what_became_known_since_the_run(ledger: PrivacyLedger):
+    sessions = Sessions()
+    _, step = steps(ledger, sessions)
+    session = sessions.of(TAB)
+    session.made, session.made_of = demo_set(), fingerprint(OTHER)
+    saved = step._save(TAB)[step.sink]["text"]
+    assert loads(saved).certificate.shown == ()
+    assert check_signature(saved) is Signature.VALID
+    ledger.rows.mark_rows(text_digests(["O 1"]), CLEAN_VALUES)
+    saved = step._save(TAB)
+    assert loads(saved[step.sink]["text"]).certificate.shown == (CLEAN_VALUES,)
+    assert check_signature(saved[step.sink]["text"]) is Signature.VALID
+    assert CLEAN_VALUES in text_of(saved[step.certificate])

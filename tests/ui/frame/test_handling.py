@@ -1,0 +1,172 @@
+"""What handlers leave behind: no file, no private text in a log, and reasons for closed steps."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpicl_ui.frame.choices import PrivateCheckboxGroup, PrivateDropdown
+from dpicl_ui.frame.guard import guarded
+from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.step_bar import steps_value
+from dpicl_ui.frame.tree import text_of
+from dpicl_ui.frame.uploads import taken
+from dpicl_ui.test.step import origin, spread, verified
+from mechanisms.errors import DataError
+from mechanisms.records import Demonstration, Record
+from mechanisms.studio.synthesis.demo_set import to_text
+from mechanisms.studio.synthesis.signature import signed
+from tests.ui.generate.recording import demo_set
+
+SECRET = "the patient is Canary Q. Person"
+
+
+WHERE: Any = "the component that shows errors"
+
+
+@pytest.fixture
+def uploads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "uploads"
+    (folder / "hash").mkdir(parents=True)
+    (folder / "hash" / "private.csv").write_text(SECRET)
+    monkeypatch.setenv("GRADIO_TEMP_DIR", str(folder))
+    return folder
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_upload_does_not_outlive_its_reading(uploads: Path, fails: bool):
+    def read() -> None:
+        with taken(str(uploads / "hash" / "private.csv")) as path:
+            assert path.read_text() == SECRET
+            if fails:
+                raise DataError("unreadable")
+
+    if fails:
+        with pytest.raises(DataError):
+            read()
+    else:
+        read()
+    assert list(uploads.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "named", ["", "hash", "..", "../ledger.sqlite", "hash/link", "hash/../../ledger.sqlite", "hash/x"]
+)
+def test_a_request_may_name_any_path_and_touches_none_but_an_upload(uploads: Path, named: str):
+    ledger = uploads.parent / "ledger.sqlite"
+    ledger.write_text("what was spent")
+    (uploads / "hash" / "link").symlink_to(ledger)
+    with pytest.raises(DataError, match="did not arrive"), taken(str(uploads / named)):
+        pass
+    assert ledger.read_text() == "what was spent"
+    assert (uploads / "hash" / "private.csv").read_text() == SECRET
+
+
+def test_a_studio_error_becomes_one_line():
+    def handler():
+        raise DataError("The file is empty.")
+
+    assert text_of(guarded(WHERE)(handler)()[WHERE]) == "The file is empty."
+
+
+def test_a_defect_is_logged_without_its_message(caplog):
+    def handler():
+        raise ValueError(SECRET)
+
+    with caplog.at_level(logging.DEBUG):
+        shown = text_of(guarded(WHERE)(handler)()[WHERE])
+    assert "ValueError" in shown
+    assert "ValueError" in caplog.text
+    assert SECRET not in shown + caplog.text
+
+
+def test_a_generator_that_fails_still_restores_its_buttons():
+    def handler():
+        yield {WHERE: []}
+        raise DataError("No.")
+
+    updates = list(guarded(WHERE, lambda: {"button": True})(handler)())
+    assert text_of(updates[1][WHERE]) == "No."
+    assert updates[-1] == {"button": True}
+
+
+def test_closing_a_guarded_generator_closes_what_it_runs():
+    closed = []
+
+    def handler():
+        try:
+            yield {WHERE: []}
+        finally:
+            closed.append(True)
+
+    running = guarded(WHERE, dict)(handler)()
+    next(running)
+    running.close()
+    assert closed == [True]
+
+
+def test_closed_steps_say_why_and_testing_is_always_open():
+    steps = steps_value(Session())["steps"]
+    assert [bool(step["why"]) for step in steps] == [False, True, True, False, True, True]
+
+
+def test_a_set_opens_the_export():
+    session = Session(made=demo_set(Demonstration("a", "News")))
+    assert not steps_value(session)["steps"][4]["why"]
+
+
+def test_only_a_new_move_moves():
+    session = Session()
+    before = steps_value(session)["go"]
+    assert steps_value(session)["go"] == before
+    assert steps_value(session, 3)["go"] == [before[0] + 1, 3]
+
+
+def test_test_rows_are_spread_over_a_sorted_file():
+    rows = [Record("t", "a")] * 50 + [Record("t", "b")] * 50
+    assert [row.label for row in spread(rows, 10)].count("a") == 5
+    assert len(spread(rows, 500)) == 100
+
+
+@pytest.mark.parametrize(("share", "kind"), [(1.0, "good"), (0.999, "bad")])
+def test_a_loaded_set_is_accounted_anew(share, kind):
+    made = demo_set(Demonstration("a", "News"))
+    true = made.certificate.claim
+    certificate = replace(made.certificate, claim=replace(true, epsilon=true.epsilon * share))
+    line, shown = verified(replace(made, certificate=certificate))
+    assert shown == kind
+    assert "\n" not in line
+    assert ("privacy/epsilon" in line) == (kind == "bad")
+
+
+def test_a_set_that_does_not_fit_its_parameters_is_not_called_private_or_not():
+    made = demo_set(Demonstration("a", "News"))
+    certificate = replace(made.certificate, private=False, reason="a test", parameters={})
+    line, shown = verified(replace(made, certificate=certificate))
+    assert shown == "bad"
+    assert "privacy/parameters" in line
+
+
+def test_a_loaded_file_says_where_it_was_written(tmp_path: Path, monkeypatch):
+    made = demo_set(Demonstration("a", "News"))
+    text = to_text(signed(made))
+    assert origin(text) == ("Written by this installation and unchanged.", "good")
+    assert origin(text.replace("Classify.", "Classify!")) == ("Changed since this installation wrote it.", "bad")
+    assert origin(made.dumps()) == ("Without a signature.", "info")
+    monkeypatch.setenv("DPICL_HOME", str(tmp_path / "elsewhere"))
+    assert origin(text)[0].startswith("Written elsewhere")
+
+
+@pytest.mark.parametrize("made", [PrivateDropdown, PrivateCheckboxGroup])
+def test_a_choice_that_came_late_is_dropped_without_a_word_of_what_there_is(made, caplog):
+    group = made is PrivateCheckboxGroup
+    choice = made(choices=["News", SECRET], value=[] if group else "News")
+    late = choice.preprocess(["Cardiology", "News"] if group else "Cardiology")
+    assert late == (["News"] if group else None)
+    assert choice.preprocess([SECRET] if group else SECRET) == ([SECRET] if group else SECRET)
+    assert choice.get_block_name() == ("checkboxgroup" if group else "dropdown")
+    assert SECRET not in caplog.text

@@ -1,0 +1,232 @@
+"""Whom a server serves, whose ledger a request uses, and what is refused at the gate."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+from dpicl_ui.frame.ledgers import CuratorLedger, OwnerLedgers, TabLedgers
+from dpicl_ui.frame.login import Login
+from dpicl_ui.frame.serving import serving
+from dpicl_ui.frame.sessions import Sessions
+from mechanisms.accounting import Cap, PrivacyLedger
+from mechanisms.accounts import Accounts
+from mechanisms.errors import UsageError
+from tests.ui.visit import ROOT
+
+PASSWORD = "a long password"
+CAP = Cap(2.0, 1e-6)
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOST", "PORT", "SPACE_ID"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def request(user: str | None, tab: str = "tab") -> Any:
+    return SimpleNamespace(username=user, session_hash=tab)
+
+
+def people(*names: str) -> Accounts:
+    accounts = Accounts()
+    for name in names:
+        accounts.add(name, PASSWORD)
+    return accounts
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.8.8.8", "[::1]"])
+def test_without_accounts_a_loopback_address_serves_the_installations_ledger(monkeypatch, host):
+    monkeypatch.setenv("HOST", host)
+    PrivacyLedger().set_cap("letters", "record", CAP)
+    served = serving()
+    assert served.arguments["server_name"] == host
+    assert "auth" not in served.arguments
+    assert served.ledgers.of(request(None)).snapshot("letters", "record").cap == CAP
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.5", "[::]", "studio.example", "127.0.0.1.example", ""])
+def test_without_accounts_no_other_address_is_served(monkeypatch, host):
+    monkeypatch.setenv("HOST", host)
+    with pytest.raises(UsageError, match="users add"):
+        serving()
+
+
+def test_a_refused_start_is_one_line_and_exit_code_2(monkeypatch):
+    monkeypatch.setenv("HOST", "0.0.0.0")
+    ended = subprocess.run([sys.executable, "app.py"], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 2
+    assert ended.stdout == ""
+    assert len(ended.stderr.splitlines()) == 1
+    assert "HOST=0.0.0.0" in ended.stderr
+
+
+def test_with_accounts_any_address_is_served_and_asks_who_is_there(monkeypatch):
+    monkeypatch.setenv("HOST", "0.0.0.0")
+    monkeypatch.setenv("SPACE_ID", "someone/studio")
+    people("Ada")
+    served = serving()
+    assert isinstance(served.ledgers, OwnerLedgers)
+    assert asyncio.run(served.arguments["auth"]("Ada", PASSWORD))
+    assert asyncio.iscoroutinefunction(served.arguments["auth"])  # Gradio would not wait for it otherwise
+
+
+def test_nothing_in_the_environment_opens_a_tunnel(monkeypatch):
+    arguments = serving().arguments
+    assert (arguments["share"], arguments["mcp_server"]) == (False, False)
+
+
+def test_a_space_without_accounts_gives_every_tab_a_ledger_that_goes_with_it(monkeypatch, tmp_path):
+    monkeypatch.setenv("SPACE_ID", "someone/studio")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    served = serving()
+    ledgers, (one, other) = served.ledgers, (request(None, "one"), request(None, "other"))
+    assert isinstance(ledgers, TabLedgers)
+    assert served.arguments["server_name"] == "0.0.0.0"
+    assert "no place for private data" in ledgers.warning
+    ledgers.of(one).set_cap("letters", "record", CAP)
+    assert ledgers.of(one).snapshot("letters", "record").cap == CAP
+    assert ledgers.of(other).names() == []
+    assert len(list(tmp_path.rglob("ledger.sqlite"))) == 2
+    ledgers.drop(one)
+    assert len(list(tmp_path.rglob("ledger.sqlite"))) == 1
+    assert ledgers.of(one).names() == []
+    for tab in (one, other):
+        ledgers.drop(tab)
+    assert list(tmp_path.glob("dpicl-*")) == []
+
+
+def test_people_share_nothing_a_ledger_knows():
+    ledgers = OwnerLedgers(people("Ada", "Ben"))
+    ada, ben = ledgers.of(request("Ada")), ledgers.of(request("Ben"))
+    ada.set_cap("letters", "record", CAP)
+    assert ben.names() == []
+    assert ledgers.of(request("Ada", "another tab")) is ada
+    assert PrivacyLedger().names() == []
+
+
+def test_one_person_is_one_however_the_name_is_typed():
+    ledgers = OwnerLedgers(people("Zoë"))
+    assert ledgers.of(request("Zoe\u0308 ")) is ledgers.of(request("Zoë"))
+
+
+@pytest.mark.parametrize("user", [None, "", "Eve"])
+def test_nobody_else_gets_a_ledger(user, data_folder):
+    accounts = people("Ada", "Eve")
+    accounts.remove("Eve")
+    with pytest.raises(UsageError):
+        OwnerLedgers(accounts).of(request(user))
+    assert not (data_folder / "owners").exists()
+
+
+def test_a_tab_opens_for_the_one_who_opened_it_alone():
+    sessions = Sessions()
+    ada = sessions.of(request("Ada"))
+    assert sessions.of(request("Ada")) is ada
+    assert sessions.of(request("Ben")) is not ada
+    sessions.drop(request(None))
+    assert sessions.of(request("Ada")) is ada
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize("name", ["Ada", "nobody"])
+def test_whoever_guesses_waits_longer_and_longer_and_not_for_ever(name):
+    asked = []
+
+    def admits(_name: str, password: str) -> bool:
+        asked.append(password)
+        return password == PASSWORD and name == "Ada"
+
+    clock = Clock()
+    check = Login(SimpleNamespace(admits=admits), clock).admits  # type: ignore[arg-type]
+
+    async def wait_and_guess() -> float:
+        before, count = clock.now, len(asked)
+        while not await check(name, "wrong") and len(asked) == count:
+            clock.now += 0.5
+        return clock.now - before
+
+    async def guess() -> None:
+        waits = [await wait_and_guess() for _ in range(20)]
+        assert waits[:5] == [0.0] * 5
+        assert waits == sorted(waits)
+        assert waits[-1] == 60
+        assert not await check(name, PASSWORD)
+        assert len(asked) == 20
+        await check("Ben", "wrong")
+        assert len(asked) == 21
+        clock.now += 60
+        assert await check(name, PASSWORD) == (name == "Ada")
+
+    asyncio.run(guess())
+
+
+def test_the_right_password_clears_the_count():
+    check = Login(people("Ada")).admits
+
+    async def visits() -> bool:
+        for _ in range(3):
+            for _ in range(4):
+                assert not await check("Ada", "wrong")
+            assert await check("Ada", PASSWORD)
+        return True
+
+    assert asyncio.run(visits())
+
+
+def client(**headers: str) -> TestClient:
+    middleware = serving().arguments["app_kwargs"]["middleware"]
+    paths = ("/", "/logout", "/gradio_api/file={path:path}", "/gradio_api/queue/join")
+    routes = [Route(path, lambda _: PlainTextResponse("served"), methods=["GET", "POST"]) for path in paths]
+    made = TestClient(Starlette(routes=routes, middleware=middleware), base_url="http://127.0.0.1:7860")
+    made.headers.update({name.replace("_", "-"): value for name, value in headers.items()})
+    return made
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"sec_fetch_site": "same-origin", "origin": "http://127.0.0.1:7860"}, 200),
+        ({"origin": "http://127.0.0.1:7860"}, 200),
+        ({"sec_fetch_site": "cross-site"}, 403),
+        ({"sec_fetch_site": "same-site"}, 403),
+        ({"origin": "http://127.0.0.1:9999"}, 403),
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+    ],
+)
+def test_no_page_of_another_site_changes_anything(headers, status):
+    assert client(**headers).post("/gradio_api/queue/join").status_code == status
+    assert client(**headers).get("/logout").status_code == status
+    assert client(**headers).get("/").status_code == 200
+
+
+@pytest.mark.parametrize(("host", "status"), [("localhost:7860", 200), ("evil.example:7860", 400)])
+def test_a_curators_server_answers_to_no_borrowed_name(host, status):
+    assert client(host=host).get("/").status_code == status
+
+
+def test_no_file_is_served():
+    assert client().get("/gradio_api/file=/tmp/gradio/upload.csv").status_code == 404
+
+
+def test_the_page_says_whose_ledger_it_is(tmp_path: Path):
+    said = {each.footing for each in (CuratorLedger(PrivacyLedger(tmp_path)), OwnerLedgers(Accounts()), TabLedgers())}
+    assert len(said) == 3

@@ -1,0 +1,91 @@
+"""The screen of a run is a function of its events."""
+
+from __future__ import annotations
+
+from dpicl_ui.generate.run_view import RunView, reduce, replay, up_to_token
+from mechanisms.studio.synthesis.events import RunFailed, RunStopped, TokenReleased
+from tests.ui.generate.recording import CLEAN, demo_set, recording
+
+
+def test_a_recording_replays_the_whole_screen():
+    view = replay(recording())
+    assert view.phase == "completed"
+    assert view.progress == 1.0
+    assert [each.text for each in view.finished] == ["one two", "three"]
+    assert view.demo_set.demonstrations == view.finished
+    assert view.released == 4
+    assert view.budget.epsilon == 1.0
+
+
+def test_replaying_is_reducing_one_event_after_the_other():
+    view = RunView()
+    for event in recording():
+        view = reduce(view, event)
+    assert view == replay(recording())
+
+
+def test_progress_never_falls():
+    events = recording()
+    progress = [replay(events[: i + 1]).progress for i in range(len(events))]
+    assert progress == sorted(progress)
+    assert progress[-1] == 1.0
+
+
+def test_the_last_token_is_told_apart_from_the_text_before():
+    view = replay(up_to_token(recording(), 2))
+    assert (view.shown.before, view.shown.text) == ("one", "one two")
+
+
+def test_looking_back_stops_at_the_chosen_token():
+    events = recording()
+    for count in range(1, 5):
+        kept = up_to_token(events, count)
+        assert isinstance(kept[-1], TokenReleased)
+        assert sum(isinstance(event, TokenReleased) for event in kept) == count
+        assert replay(kept).phase == "running"
+
+
+def test_clean_values_last_for_one_token_only():
+    events = recording()
+    view = reduce(replay(events[:3]), CLEAN)
+    assert view.shown.clean == CLEAN.clean
+    assert reduce(view, events[3]).shown.clean is None
+    assert replay(events).shown.clean is None
+
+
+def test_a_stop_keeps_whole_demonstrations():
+    events = recording()[:8]
+    view = reduce(replay(events), RunStopped(demo_set(*replay(events).finished)))
+    assert view.phase == "stopped"
+    assert [each.text for each in view.finished] == ["one two"]
+
+
+def test_a_failure_says_why():
+    assert reduce(RunView(), RunFailed("The cap is reached.")).message == "The cap is reached."
+
+
+def side_by_side():
+    """The recording, had its two demonstrations been written together."""
+    run, news, *tokens, whole, sport, three, done, end = recording()
+    return [run, news, sport, tokens[0], three, done, *tokens[1:], whole, end]
+
+
+def test_demonstrations_written_side_by_side_keep_their_own_tokens():
+    view = replay(side_by_side()[:5])
+    assert [(draft.label, draft.text) for draft in view.drafts] == [("News", "one"), ("Sport", "three")]
+    assert view.shown.label == "News", "the screen stays with one demonstration until it is whole"
+    assert reduce(view, CLEAN).drafts[1].clean is None
+    assert {each.text for each in replay(side_by_side()).finished} == {"one two", "three"}
+
+
+def test_looking_back_shows_them_one_after_the_other():
+    for count in range(1, 5):
+        mine = replay(up_to_token(side_by_side(), count))
+        plain = replay(up_to_token(recording(), count))
+        assert (mine.shown, mine.drafts, mine.finished) == (plain.shown, plain.drafts, plain.finished)
+
+
+def test_looking_back_at_a_stopped_run_shows_every_token():
+    events = side_by_side()[:5]
+    seen = [replay(up_to_token(events, count)).shown.text for count in (1, 2)]
+    assert seen == ["one", "three"]
