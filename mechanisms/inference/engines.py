@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from mechanisms.errors import UsageError
 from mechanisms.inference.catalogue import load_model
 from mechanisms.inference.language_model import LanguageModel
+from mechanisms.inference.threads import number_held
 
 LOCAL, RAY = "local", "ray"
 ENGINES = (LOCAL, RAY)
@@ -33,5 +34,6 @@ def opened(name: str, engine: str = LOCAL) -> Iterator[LanguageModel]:
         raise UsageError("--engine ray needs Ray: pip install -r requirements-ray.txt")
     from mechanisms.inference.ray_engine import spread  # an extra that not everybody installs
 
-    with spread(name, load_model(name)) as model:
+    # Workers are other processes: following their load, this one would follow its own data.
+    with spread(name, load_model(name, number_held())) as model:
         yield model

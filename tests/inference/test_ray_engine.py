@@ -59,7 +59,9 @@ def local(embedded_model):
     model.room = SmallChunks(**{field.name: getattr(model.room, field.name) for field in fields(DeviceRoom)})
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # beside two workers on few cores, more threads only wait for each other
-    yield model
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DPICL_THREADS", "1")  # commands load the model anew
+        yield model
     torch.set_num_threads(threads)
 
 
