@@ -25,6 +25,7 @@ from statistics import median
 
 import psutil
 
+from mechanisms.inference.threads import others
 from mechanisms.studio.examples import EXAMPLES
 
 NEIGHBOURS = (0, 1, 3)
@@ -34,6 +35,8 @@ OPTIONS = (
     "--text-column message --label-column department --labels Cardiology,Dermatology --sizes counted --epsilon 4 "
     "--delta 1e-5 --tokens 12 --shots-per-label 1"
 )
+SETTINGS = ("DPICL_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
+"""What a run does not inherit; this process has set the last one itself, importing the engine."""
 FOLLOWS, STAYS, ONE = "follows the load", "stays (as before)", "one thread"
 
 
@@ -67,21 +70,21 @@ def neighbours(count: int) -> Iterator[list[psutil.Process]]:
 
 
 def run(environment: dict[str, str], busy: int) -> Run:
-    cleaned = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS") and k != "DPICL_THREADS"}
+    inherited = {name: value for name, value in os.environ.items() if name not in SETTINGS}
     line = [sys.executable, "-m", "mechanisms", "synthesize", str(EXAMPLES[0].path), *OPTIONS.split()]
-    with tempfile.TemporaryDirectory() as folder, neighbours(busy) as others:
-        before, begun = used(others), time.perf_counter()
-        subprocess.run(line, check=True, capture_output=True, env={**cleaned, **environment, "DPICL_HOME": folder})
+    with tempfile.TemporaryDirectory() as folder, neighbours(busy) as beside:
+        before, begun = used(beside), time.perf_counter()
+        subprocess.run(line, check=True, capture_output=True, env={**inherited, **environment, "DPICL_HOME": folder})
         seconds = time.perf_counter() - begun
-        return Run(seconds, (used(others) - before) / seconds)
+        return Run(seconds, (used(beside) - before) / seconds)
 
 
-def used(others: list[psutil.Process]) -> float:
-    """Seconds of all cores that neither went by idle nor to a run (a child that has ended) nor to a neighbour."""
-    machine, own = psutil.cpu_times(), psutil.Process().cpu_times()
-    busy = sum(machine) - machine.idle - getattr(machine, "iowait", 0.0) - getattr(machine, "guest", 0.0)
-    ours = own.user + own.system + own.children_user + own.children_system
-    return busy - ours - sum(each.cpu_times().user + each.cpu_times().system for each in others)
+def used(busy: list[psutil.Process]) -> float:
+    """Seconds that went neither to this process, nor to a run (a child that has ended), nor to a busy neighbour."""
+    runs = psutil.Process().cpu_times()
+    ours = [runs.children_user, runs.children_system]
+    ours += [sum(each.cpu_times()[:2]) for each in busy]
+    return others() - sum(ours)
 
 
 def main(rounds: int) -> None:

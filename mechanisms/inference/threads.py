@@ -22,6 +22,8 @@ from mechanisms.errors import UsageError
 
 SETTING = "DPICL_THREADS"
 _OF_LIBRARIES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+_RESTING = ("idle", "iowait", "guest", "guest_nice")
+"""Times of the machine that are no work, or counted twice: guests' are users' too."""
 _EVERY, _STALE, _GLANCE = 1.0, 20.0, 0.2
 """Seconds: between two readings; after which one says nothing of now; that a fresh one takes then."""
 _SPARE, _FREED = 0.4, 0.2
@@ -29,36 +31,44 @@ _SPARE, _FREED = 0.4, 0.2
 whole core gets half of one or more beside as many threads as cores."""
 
 
-def unused() -> float:
-    """Seconds that the machine's cores together have not spent on other processes: idle, or in this process.
+def others() -> float:
+    """Seconds that the machine's cores together have spent on other processes, from an arbitrary start.
 
-    Counted from an arbitrary start. Work of this process's children counts as others'.
+    Work of this process's children counts as others', and so does what a hypervisor gives to other machines.
     """
     machine, own = psutil.cpu_times(), psutil.Process().cpu_times()
-    return float(machine.idle + getattr(machine, "iowait", 0.0) + own.user + own.system)
+    resting = sum(getattr(machine, name, 0.0) for name in _RESTING)
+    return float(sum(machine) - resting - own.user - own.system)
 
 
 class Threads:
-    """Sets torch's number of threads, between one and what it was at first."""
+    """Sets torch's number of threads.
+
+    Args:
+        most: threads that are enough when nothing else is running.
+        cores: of the machine.
+        others, clock, sleep: how the load and time are read, and how time passes.
+    """
 
     def __init__(
         self,
         most: int,
-        unused: Callable[[], float] = unused,
+        cores: int,
+        others: Callable[[], float] = others,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._most = self._number = most
-        self._unused, self._clock, self._sleep = unused, clock, sleep
+        self._cores, self._others, self._clock, self._sleep = cores, others, clock, sleep
         self._lock = Lock()
-        self._last = clock(), unused()
+        self._last = clock(), others()
 
     def settle(self) -> None:
         """Set the number for the thread that calls, which is to compute; looks at the load once a second."""
         with self._lock:
             elapsed = self._clock() - self._last[0]
             if elapsed > _STALE:  # the average over a long pause
-                self._last = self._clock(), self._unused()
+                self._last = self._clock(), self._others()
                 self._sleep(_GLANCE)
             if elapsed > _EVERY:
                 self._number = self._fitting(self._free())
@@ -67,8 +77,8 @@ class Threads:
 
     def _free(self) -> float:
         """Cores that were free of other processes since the last reading."""
-        (before, unused), self._last = self._last, (self._clock(), self._unused())
-        return (self._last[1] - unused) / (self._last[0] - before)
+        (before, others), self._last = self._last, (self._clock(), self._others())
+        return self._cores - (self._last[1] - others) / (self._last[0] - before)
 
     def _fitting(self, free: float) -> int:
         least, most = int(free + _FREED), int(free + _SPARE)
@@ -78,7 +88,7 @@ class Threads:
 @cache
 def threads_by_load() -> Threads:
     """The process's own; one for all models, since a second would take for the most what the first has just set."""
-    return Threads(torch.get_num_threads())
+    return Threads(torch.get_num_threads(), psutil.cpu_count() or 1)
 
 
 def number_set() -> int | None:

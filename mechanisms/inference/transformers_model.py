@@ -221,7 +221,7 @@ class TransformersSession:
             self._features = self._step()
 
     def _layout(self, rows: int, length: int, per_chunk: int | None) -> tuple[int, int]:
-        self._number = torch.get_num_threads()
+        self._number: int = torch.get_num_threads()
         if per_chunk is None:
             return self._slots.layout(self._room, rows, self._limit, length)
         return math.ceil(rows / per_chunk), per_chunk

@@ -18,14 +18,17 @@ LIBRARIES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class Machine:
-    """A clock, and other processes that use so many cores of `CORES`."""
+    """A clock, and other processes that use so many cores."""
 
     def __init__(self) -> None:
-        self.now = self.unused = self.others = 0.0
+        self.now = self.worked = self.others = 0.0
 
     def pass_by(self, seconds: float) -> None:
         self.now += seconds
-        self.unused += (CORES - self.others) * seconds
+        self.worked += self.others * seconds
+
+    def threads(self, most: int, cores: int) -> Threads:
+        return Threads(most, cores, lambda: self.worked, lambda: self.now, self.pass_by)
 
 
 @pytest.fixture
@@ -37,7 +40,7 @@ def machine():
 def settled(machine):
     """The number of threads after some seconds beside others that use so many cores."""
     before = torch.get_num_threads()
-    follower = Threads(CORES, lambda: machine.unused, lambda: machine.now, machine.pass_by)
+    follower = machine.threads(CORES, CORES)
 
     def after(others: float, seconds: float = 1.5) -> int:
         machine.others = others
@@ -68,8 +71,8 @@ def test_neighbours_that_get_less_than_they_want_are_seen(settled, wanting, left
 
 def test_on_two_cores_one_busy_neighbour_leaves_one_thread(machine):
     before = torch.get_num_threads()
-    follower = Threads(2, lambda: machine.unused, lambda: machine.now, machine.pass_by)
-    machine.others = CORES - 2 + share(1, 2, cores=2)
+    follower = machine.threads(2, cores=2)
+    machine.others = share(1, 2, cores=2)
     machine.pass_by(1.5)
     follower.settle()
     assert torch.get_num_threads() == 1
@@ -111,17 +114,18 @@ def test_every_thread_that_computes_is_told(settled):
 
 
 def test_work_of_this_process_is_no_load(monkeypatch):
-    """A core that is busy here instead of idle leaves the reading as it is; one that is busy elsewhere lowers it."""
-    machine, own = namedtuple("machine", "idle iowait"), namedtuple("own", "user system")
-    process = namedtuple("process", "cpu_times")
+    """A second of work counts where it is done elsewhere, and does not where it is done here."""
+    machine = namedtuple("machine", "user system idle iowait steal guest")
+    own, process = namedtuple("own", "user system"), namedtuple("process", "cpu_times")
 
-    def reading(idle, user, system):
-        monkeypatch.setattr(threads.psutil, "cpu_times", lambda: machine(idle, 1.0))
-        monkeypatch.setattr(threads.psutil, "Process", lambda: process(lambda: own(user, system)))
-        return threads.unused()
+    def reading(here=0, elsewhere=0, stolen=0, guest=0, idle=0):
+        times = machine(here + elsewhere + guest, here, 100 + idle, idle, stolen, guest)
+        monkeypatch.setattr(threads.psutil, "cpu_times", lambda: times)
+        monkeypatch.setattr(threads.psutil, "Process", lambda: process(lambda: own(here, here)))
+        return threads.others()
 
-    assert reading(100, 7, 2) == reading(92, 12, 5)
-    assert reading(92, 7, 2) == reading(100, 7, 2) - 8
+    assert reading() == reading(here=5) == reading(idle=7) == 0
+    assert reading(elsewhere=3, here=5) == reading(stolen=3, idle=7) == reading(guest=3) == 3
 
 
 def test_what_is_set_holds(monkeypatch):
