@@ -142,6 +142,9 @@ class TransformersSession:
         per_chunk: rows of a chunk; as the device likes it unless given.
     """
 
+    _number: int
+    """Threads with which the slots of its chunks are known to be alike."""
+
     def __init__(
         self,
         owner: TransformersModel,
@@ -221,7 +224,7 @@ class TransformersSession:
             self._features = self._step()
 
     def _layout(self, rows: int, length: int, per_chunk: int | None) -> tuple[int, int]:
-        self._number: int = torch.get_num_threads()
+        self._number = torch.get_num_threads()
         if per_chunk is None:
             return self._slots.layout(self._room, rows, self._limit, length)
         return math.ceil(rows / per_chunk), per_chunk
