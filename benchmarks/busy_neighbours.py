@@ -36,7 +36,7 @@ OPTIONS = (
     "--delta 1e-5 --tokens 12 --shots-per-label 1"
 )
 SETTINGS = ("DPICL_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
-"""What a run does not inherit; this process has set the last one itself, importing the engine."""
+"""What a run does not inherit."""
 FOLLOWS, STAYS, ONE = "follows the load", "stays (as before)", "one thread"
 
 
@@ -49,11 +49,11 @@ class Run:
 
 
 def settings() -> dict[str, dict[str, str]]:
-    """Environments of the runs. Where the number stays, threads wait as long as the library lets them by itself."""
+    """Environments of the runs."""
     cores = str(psutil.cpu_count(logical=False) or 1)
     return {
         FOLLOWS: {},
-        STAYS: {"DPICL_THREADS": cores, "GOMP_SPINCOUNT": "300000"},
+        STAYS: {"DPICL_THREADS": cores},
         ONE: {"DPICL_THREADS": "1"},
     }
 

@@ -6,8 +6,5 @@
 from mechanisms.inference.embedder import Embedder
 from mechanisms.inference.language_model import LanguageModel, Session, Tokens
 from mechanisms.inference.prompts import GenerationPrompt, QueryPrompt
-from mechanisms.inference.waiting import wait_briefly
-
-wait_briefly()
 
 __all__ = ["Embedder", "GenerationPrompt", "LanguageModel", "QueryPrompt", "Session", "Tokens"]
