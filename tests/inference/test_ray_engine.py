@@ -334,7 +334,7 @@ def test_settings_that_cannot_be_used_get_one_line(monkeypatch, variable, value,
 
 
 def test_the_command_line_takes_the_engine(model, monkeypatch, capsys):
-    monkeypatch.setattr(engines, "load_model", lambda name: name)
+    monkeypatch.setattr(engines, "load_model", lambda name, threads=None: name)
     monkeypatch.setattr("mechanisms.inference.ray_engine.spread", lambda name, local: nullcontext(model))
     columns = "--text-column text --label-column topic --labels Cards,Fraud --sizes counted --delta 1e-5 --epsilon 2"
     small = "--per-subset 1 --subsets 6 --tokens 2 --candidates 10 --test-seed 1 --json --engine"
