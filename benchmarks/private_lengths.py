@@ -20,10 +20,10 @@ from collections import defaultdict
 from collections.abc import Callable
 
 import numpy as np
-import torch
 from scipy.stats import ks_2samp, mannwhitneyu
 
 from mechanisms.inference import GenerationPrompt
+from mechanisms.inference.engine.threads import number_held
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.records import PromptTemplate
 
@@ -38,7 +38,7 @@ class Steps:
     """What is timed, for rows of one kind; the sessions that `advance` needs are opened outside of the clock."""
 
     def __init__(self) -> None:
-        self.model = load_model()
+        self.model = load_model(threads=1 if CPU_TIME else number_held())
         template = PromptTemplate("Classify the news articles.", "Article", "Answer")
         self.prompt = GenerationPrompt(self.model, template, "World", CAP, 1)
 
@@ -105,7 +105,5 @@ def main(samples: int) -> None:
 
 
 if __name__ == "__main__":
-    if CPU_TIME:
-        torch.set_num_threads(1)
     numbers = [int(each) for each in sys.argv[1:] if each.isdigit()]
     main(numbers[0] if numbers else 60)

@@ -7,11 +7,16 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from mechanisms.records import Record
 
 ROOT = Path(__file__).parents[1]
+
+# Bits are compared from run to run: the number of threads must not follow the load.
+if "OMP_NUM_THREADS" not in os.environ:
+    os.environ.setdefault("DPICL_THREADS", str(psutil.cpu_count(logical=False) or 1))
 
 
 @pytest.fixture(autouse=True)

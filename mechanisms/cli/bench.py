@@ -9,6 +9,7 @@ from typing import Any
 
 from mechanisms.cli.output import add_json, progress, show
 from mechanisms.errors import DataError
+from mechanisms.inference.engine.threads import number_held
 from mechanisms.inference.models.catalogue import EMBEDDED, load_model
 from mechanisms.studio.assurance.bench import Measured, bench
 from mechanisms.studio.data.csv_file import Mapping, guess_columns, read_table, to_records
@@ -26,7 +27,7 @@ def add_commands(commands: Any) -> None:
 
 
 def _bench(options: argparse.Namespace) -> None:
-    model, texts = load_model(options.model), _texts(options)
+    model, texts = load_model(options.model, number_held()), _texts(options)  # what it times takes turns
     found = []
     for measured in bench(model, texts, options.quick):
         found.append(measured)

@@ -41,12 +41,12 @@ class Slots:
         """
         shapes = [layout(rows, limit, room.in_a_pass(length), each) for each in _MULTIPLES if each <= limit]
         for chunks, per_chunk in shapes:
-            if self._alike(per_chunk, 1) and self._alike(room.slices(per_chunk, length), length):
+            if self.alike(per_chunk, 1) and self.alike(room.slices(per_chunk, length), length):
                 return chunks, per_chunk
         return shapes[0]
 
-    def _alike(self, rows: int, positions: int) -> bool:
-        """Whether equal rows give equal bits in every slot of a pass of rows x positions."""
+    def alike(self, rows: int, positions: int) -> bool:
+        """Whether equal rows give equal bits in every slot of a pass of rows x positions, with the present threads."""
         key = (rows, positions, torch.get_num_threads())
         if rows > 1 and key not in self._known:
             with torch.inference_mode():

@@ -19,6 +19,7 @@ from mechanisms.inference.engine.chunk import Chunk
 from mechanisms.inference.engine.device_room import DeviceRoom
 from mechanisms.inference.engine.forward import ForwardPass
 from mechanisms.inference.engine.slots import Slots
+from mechanisms.inference.engine.threads import Threads
 from mechanisms.inference.language_model import Tokens
 from mechanisms.noise import Floats, Integers
 
@@ -64,6 +65,7 @@ class TransformersModel:
         self.forward = ForwardPass(model)
         self.slots = Slots(self.forward)
         self.room = DeviceRoom.of(model)
+        self.threads: Threads | None = None
         self._prefixes: dict[tuple[int, ...], GrowingCache] = {}
 
     def rows_at_once(self, computed: int, held: int) -> int:
@@ -140,6 +142,9 @@ class TransformersSession:
         per_chunk: rows of a chunk; as the device likes it unless given.
     """
 
+    _number: int
+    """Threads with which the slots of its chunks are known to be alike."""
+
     def __init__(
         self,
         owner: TransformersModel,
@@ -153,6 +158,9 @@ class TransformersSession:
             raise ValueError("every row must fit in the session's public length")
         owner.check(prefix, len(rows), length, room)
         held = len(prefix) + length + room
+        self._threads = owner.threads
+        if self._threads is not None:
+            self._threads.settle()
         self._forward, self._slots, self._room, self._head = owner.forward, owner.slots, owner.room, owner.forward.head
         self._count, self._limit = len(rows), owner.room.chunk(length, held)
         chunks, per_chunk = self._layout(len(rows), length, per_chunk)
@@ -166,6 +174,17 @@ class TransformersSession:
             ]
             self._features = self._step()
 
+    def _settle(self) -> None:
+        """Take the number of threads that fits the load now, and chunks whose slots are alike with it."""
+        if self._threads is None:
+            return
+        self._threads.settle()
+        if self._number != torch.get_num_threads():
+            if self._slots.alike(self._chunks[0].rows, 1):
+                self._number = torch.get_num_threads()
+            else:
+                self.keep(range(self._count))
+
     def _step(self) -> torch.Tensor:
         return torch.cat([self._computed(chunk) for chunk in self._chunks])
 
@@ -177,6 +196,7 @@ class TransformersSession:
 
     def logits(self, columns: Integers | None = None, rows: slice = slice(None)) -> Floats:
         """See `Session.logits`."""
+        self._settle()
         with torch.inference_mode():
             if columns is None:
                 logits = self._vocabulary(rows)
@@ -195,6 +215,7 @@ class TransformersSession:
 
     def advance(self, tokens: Tokens) -> None:
         """See `Session.advance`."""
+        self._settle()
         filled = torch.zeros((len(self._chunks), self._chunks[0].rows), dtype=torch.long)
         filled.view(-1)[: self._count] = torch.tensor(tokens)
         with torch.inference_mode():
@@ -203,6 +224,7 @@ class TransformersSession:
             self._features = self._step()
 
     def _layout(self, rows: int, length: int, per_chunk: int | None) -> tuple[int, int]:
+        self._number = torch.get_num_threads()
         if per_chunk is None:
             return self._slots.layout(self._room, rows, self._limit, length)
         return math.ceil(rows / per_chunk), per_chunk
@@ -219,6 +241,7 @@ class TransformersSession:
 
     def score(self, continuation: Tokens) -> Floats:
         """See `Session.score`."""
+        self._settle()
         rows = self._chunks[0].rows
         with torch.inference_mode():
             parts = [

@@ -13,6 +13,7 @@ from transformers.utils import logging
 
 from mechanisms.errors import ModelUnavailable
 from mechanisms.inference.engine.independence import refuse_by_config, refuse_by_test
+from mechanisms.inference.engine.threads import prepared
 from mechanisms.inference.engine.transformers_model import TransformersModel, best_device, best_dtype
 from mechanisms.inference.models.embedded import HUB_ID, converted, file_digest, gguf_in_wheel
 from mechanisms.inference.models.gemma import NAME as GEMMA
@@ -38,14 +39,20 @@ def available_models() -> list[ModelListing]:
     ]
 
 
-def load_model(name: str = EMBEDDED) -> TransformersModel:
+def load_model(name: str = EMBEDDED, threads: int | None = None) -> TransformersModel:
     """Load a model onto the best device.
+
+    Args:
+        name: what the command line takes as `--model`.
+        threads: that a CPU computes with; unless given, what the environment sets, else as many as the load leaves.
 
     Raises:
         ModelUnavailable: it is not on this machine and cannot be fetched, is not a causal language model, or lets one
             row of a batch touch another.
+        UsageError: the environment's number of threads is none.
     """
     logging.disable_progress_bar()
+    following = prepared(threads)
     source, label = _locate(name)
     device, local = best_device(), _is_local(source)
     try:
@@ -59,7 +66,11 @@ def load_model(name: str = EMBEDDED) -> TransformersModel:
     # The embedded model learns more from examples in plain text than in its chat template (docs/engine.md).
     chat = name != EMBEDDED
     loaded = TransformersModel(label, _digest(source, model), model.to(device), tokenizer, chat=chat)
-    refuse_by_test(loaded)
+    if following is not None:
+        following.settle()
+    refuse_by_test(loaded)  # with one number of threads: it compares bits
+    if device.type == "cpu":
+        loaded.threads = following
     return loaded
 
 

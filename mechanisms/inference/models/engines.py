@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 
 from mechanisms.errors import UsageError
+from mechanisms.inference.engine.threads import number_held
 from mechanisms.inference.language_model import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 
@@ -33,5 +34,6 @@ def opened(name: str, engine: str = LOCAL) -> Iterator[LanguageModel]:
         raise UsageError("--engine ray needs Ray: pip install -r requirements-ray.txt")
     from mechanisms.inference.ray.engine import spread  # an extra that not everybody installs
 
-    with spread(name, load_model(name)) as model:
+    # Workers are other processes: following their load, this one would follow its own data.
+    with spread(name, load_model(name, number_held())) as model:
         yield model

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 
 from mechanisms import __version__
 from mechanisms.errors import ModelUnavailable, StudioError
@@ -159,8 +158,7 @@ class Worker:
 
 
 def _loaded(name: str, room: DeviceRoom, threads: int) -> TransformersModel:
-    torch.set_num_threads(threads)
-    model = load_model(name)
+    model = load_model(name, threads)
     model.room = room  # the driver's: chunks of one shape everywhere
     return model
 

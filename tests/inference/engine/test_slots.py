@@ -13,7 +13,7 @@ from mechanisms.errors import ModelUnavailable
 from mechanisms.inference.engine import output_head
 from mechanisms.inference.engine.independence import refuse_by_test
 from mechanisms.inference.engine.slots import layout
-from mechanisms.inference.engine.transformers_model import TransformersModel
+from mechanisms.inference.engine.transformers_model import TransformersModel, TransformersSession
 
 CONFIG = LlamaConfig(
     hidden_size=32, intermediate_size=64, num_hidden_layers=4, num_attention_heads=4, vocab_size=50_000
@@ -74,8 +74,35 @@ EDGES = {
 def test_rows_never_meet_the_edge_of_a_block(embedded_model, monkeypatch, name, count):
     model = model_with(EDGES[name], embedded_model.tokenizer)
     assert alike(model, count)
-    monkeypatch.setattr(model.slots, "_alike", lambda rows, positions: True)
+    monkeypatch.setattr(model.slots, "alike", lambda rows, positions: True)
     assert not alike(model, count), "this kernel has an edge that a session would meet"
+
+
+class Switching:
+    """One thread and two in turn, from one call of a session to the next."""
+
+    def settle(self):
+        torch.set_num_threads(3 - torch.get_num_threads())
+
+
+@pytest.mark.parametrize("count", [7, 9])
+def test_nor_when_the_number_of_threads_changes(embedded_model, monkeypatch, count):
+    """Kernels with blocks of four rows on one thread, and of six on two: no chunk of theirs is the other's."""
+
+    def edge(rows):
+        blocks = 2 + 2 * torch.get_num_threads()
+        return slice(rows // blocks * blocks, rows)
+
+    before, model = torch.get_num_threads(), model_with(edge, embedded_model.tokenizer)
+    model.threads = Switching()
+    try:
+        torch.set_num_threads(1)
+        assert alike(model, count)
+        assert {threads for rows, positions, threads in model.slots._known} == {1, 2}
+        monkeypatch.setattr(TransformersSession, "_settle", lambda session: model.threads.settle())
+        assert not alike(model, count)
+    finally:
+        torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("count", [6, 7, 9])
@@ -85,7 +112,7 @@ def test_neither_does_the_head(embedded_model, monkeypatch, count):
         output_head, "linear", lambda features, *matrix: off(linear(features, *matrix), tail(len(features)))
     )
     assert alike(model, count)
-    monkeypatch.setattr(model.slots, "_alike", lambda rows, positions: True)
+    monkeypatch.setattr(model.slots, "alike", lambda rows, positions: True)
     assert not alike(model, count)
 
 

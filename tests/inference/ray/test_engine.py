@@ -60,7 +60,9 @@ def local(embedded_model):
     model.room = SmallChunks(**{field.name: getattr(model.room, field.name) for field in fields(DeviceRoom)})
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # beside two workers on few cores, more threads only wait for each other
-    yield model
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DPICL_THREADS", "1")  # commands load the model anew
+        yield model
     torch.set_num_threads(threads)
 
 
@@ -333,7 +335,7 @@ def test_settings_that_cannot_be_used_get_one_line(monkeypatch, variable, value,
 
 
 def test_the_command_line_takes_the_engine(model, monkeypatch, capsys):
-    monkeypatch.setattr(engines, "load_model", lambda name: name)
+    monkeypatch.setattr(engines, "load_model", lambda name, threads=None: name)
     monkeypatch.setattr("mechanisms.inference.ray.engine.spread", lambda name, local: nullcontext(model))
     columns = "--text-column text --label-column topic --labels Cards,Fraud --sizes counted --delta 1e-5 --epsilon 2"
     small = "--per-subset 1 --subsets 6 --tokens 2 --candidates 10 --test-seed 1 --json --engine"
