@@ -6,6 +6,10 @@ class StudioError(Exception):
 
     exit_code = 1
 
+    def __str__(self) -> str:
+        # What a file or a page calls things is hostile: no line break and no terminal's escape comes through.
+        return "".join(each if each.isprintable() else "?" for each in super().__str__())
+
 
 class UsageError(StudioError):
     """A parameter or an input file is not usable as given."""

@@ -21,7 +21,7 @@ def taken(upload: str) -> Iterator[Path]:
             a folder right inside the folder for uploads is read, and nothing but that file is removed.
     """
     path = Path(upload)
-    if path.is_symlink() or not path.is_file() or path.resolve().parents[1] != Path(get_upload_folder()).resolve():
+    if not _arrived(path):
         raise DataError("The upload did not arrive: choose the file again.")
     try:
         yield path
@@ -29,3 +29,11 @@ def taken(upload: str) -> Iterator[Path]:
         path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # not empty, or gone
             path.parent.rmdir()
+
+
+def _arrived(path: Path) -> bool:
+    try:
+        plain = path.is_file() and not path.is_symlink()
+        return plain and path.resolve().parent.parent == Path(get_upload_folder()).resolve()
+    except (OSError, ValueError):  # no path at all
+        return False

@@ -24,6 +24,8 @@ Digests = NDArray[np.uint64]
 
 _FEWEST_WORDS = 4
 """A cell of another column is a text from so many words on: dates, numbers and categories are in many files."""
+_FEWEST_LETTERS = 12
+"""The same where words are not parted by spaces."""
 _NO_LETTER = re.compile(r"[\W_]+")
 
 
@@ -61,7 +63,7 @@ def fingerprint(dataset: Dataset) -> Fingerprint:
     key = secret_key()
     if dataset not in _known or _known[dataset][0] != key:
         texts = text_digests((record.text for record in dataset.records), key)
-        others = (cell for column in dataset.witnesses for cell in column if cell.count(" ") >= _FEWEST_WORDS - 1)
+        others = (cell for column in dataset.witnesses for cell in column if _reads_like_a_text(cell))
         users = {record.unit or "" for record in dataset.records} if dataset.by_user else set()
         rows = np.unique(np.concatenate([texts, text_digests(others, key), _digests("user", users, key)]))
         content = keyed_digest(dataset.content(), key)
@@ -74,8 +76,13 @@ def text_digests(texts: Iterable[str], key: bytes | None = None) -> Digests:
     return _digests("text", filter(None, map(_letters, texts)), key or secret_key())
 
 
+def _reads_like_a_text(cell: str) -> bool:
+    return len(cell.split()) >= _FEWEST_WORDS or (not cell.isascii() and len(cell) >= _FEWEST_LETTERS)
+
+
 def _letters(text: str) -> str:
-    return _NO_LETTER.sub("", text if text.isascii() else unicodedata.normalize("NFKC", text)).casefold()
+    plain = text.casefold() if text.isascii() else unicodedata.normalize("NFKC", text.casefold())
+    return _NO_LETTER.sub("", plain) or plain.strip()
 
 
 def _digests(kind: str, values: Iterable[str], key: bytes) -> Digests:

@@ -106,6 +106,12 @@ def test_one_data_set_has_one_unit(other):
     begin(ledger, unit="user:patient")
 
 
+def test_a_message_is_one_line_without_a_terminals_escapes():
+    shown = str(BudgetRefused("'clinic\x1b]0;pwn\x07\n agrees: yes' is refused."))
+    assert shown.isprintable()
+    assert "agrees: yes" in shown
+
+
 def test_a_run_that_released_nothing_fixes_no_unit():
     ledger = PrivacyLedger()
     begin(ledger, unit="user:patient").finish()

@@ -16,7 +16,8 @@ from mechanisms.studio.data.marks import SEEDED
 
 FAILURE_SHARE = 1e-3
 """The part of delta that pays for a measured size that is below the true one."""
-_SMALLEST = 1e-3
+SMALLEST_EPSILON = 1e-3
+"""With less, nothing can be counted."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,8 @@ def measure_sizes(
         UsageError: epsilon is too small to count anything with.
         BudgetRefused: the data set's cap does not allow it.
     """
-    if not (math.isfinite(epsilon) and epsilon >= _SMALLEST):
-        raise UsageError(f"The epsilon for counting must be a number of at least {_SMALLEST:g}.")
+    if not (math.isfinite(epsilon) and epsilon >= SMALLEST_EPSILON):
+        raise UsageError(f"The epsilon for counting must be a number of at least {SMALLEST_EPSILON:g}.")
     randomness = randomness or SecureRandomness()
     labels = dataset.labels
     failure = FAILURE_SHARE * delta

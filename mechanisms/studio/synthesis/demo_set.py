@@ -24,6 +24,8 @@ VERSION = 2
 FORMAT = f"dpicl-demos/{VERSION}"
 MEASURED_SIZES = "label sizes measured with noise"
 _READABLE = {f"dpicl-demos/{version}": version for version in (1, VERSION)}
+_LATER = ("stages", "prior", "score", "choice")
+"""Fields that the format has, and that nothing here writes or checks yet."""
 _LARGEST_NUMBER = 2**53
 """Whole numbers beyond it are not the same to every reader of JSON (RFC 8259)."""
 
@@ -95,6 +97,7 @@ class DemoSet:
     """Demonstrations, the task they are for, and their certificate; no private text, length, index or seed.
 
     `version` is that of the file it was read from: a set is never written in a version whose fields it lacks.
+    `unread` are fields of that file which nothing here reads.
     """
 
     demonstrations: tuple[Demonstration, ...]
@@ -105,6 +108,7 @@ class DemoSet:
     model_sha256: str
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     version: int = VERSION
+    unread: tuple[str, ...] = ()
 
     def with_demonstrations(self, demonstrations: tuple[Demonstration, ...]) -> DemoSet:
         """The same set with other demonstrations, in the order of the labels."""
@@ -204,6 +208,9 @@ def _certificate(privacy: Json) -> Certificate:
     accountants = privacy["accountants"]
     if accountants["claimed"]["epsilon"] != privacy["epsilon"]:
         raise UsageError("This is not a demo set: privacy/accountants/claimed/epsilon is not privacy/epsilon.")
+    shown = privacy.get("shown", [CLEAN_VALUES] if privacy["curator_diagnostics_shown"] else [])
+    if bool(shown) != privacy["curator_diagnostics_shown"]:
+        raise UsageError("This is not a demo set: privacy/curator_diagnostics_shown does not fit privacy/shown.")
     return Certificate(
         private=privacy["private"],
         reason=privacy.get("reason"),
@@ -221,7 +228,7 @@ def _certificate(privacy: Json) -> Certificate:
         parameters=privacy["parameters"],
         event=from_json(privacy["event"]),
         public_inputs=tuple(privacy["public_inputs"]),
-        shown=tuple(privacy.get("shown", [CLEAN_VALUES] if privacy["curator_diagnostics_shown"] else [])),
+        shown=tuple(shown),
         spent_before=(privacy["spent_before"]["epsilon"], privacy["spent_before"]["delta"]),
     )
 
@@ -243,4 +250,5 @@ def loads(text: str) -> DemoSet:
         model_sha256=document["model"]["sha256"],
         created=document["created"],
         version=version,
+        unread=tuple(name for name in _LATER if name in document or name in document["privacy"]),
     )

@@ -20,11 +20,11 @@ from mechanisms.steps import (
     transform_class,
     transform_names,
 )
-from mechanisms.studio.data.counts import MeasuredSizes
+from mechanisms.studio.data.counts import SMALLEST_EPSILON, MeasuredSizes
 from mechanisms.studio.synthesis.demo_set import MEASURED_SIZES, Certificate, DemoSet
 from mechanisms.studio.synthesis.request import NO_FILE, SynthesisRequest
 
-_MOST_LABELS, _MOST_DEMONSTRATIONS = 1000, 100_000
+_MOST_LABELS, _MOST_DEMONSTRATIONS = 150, 100_000
 """What a file can ask to be accounted: every label can be a cost of its own, every demonstration a list of its own."""
 _LEAST_RATE = 1e-12
 _OLDER = (
@@ -180,6 +180,8 @@ def _measured(certificate: Certificate, stated: _Stated, sizes: dict[str, int]) 
     with _at(cost.where):
         Pure(measured.epsilon)
         Approximate(measured.failure)
+        if measured.epsilon < SMALLEST_EPSILON or measured.failure <= 0:
+            raise UsageError("no measurement of sizes is made with so little epsilon, or never fails.")
     return measured
 
 

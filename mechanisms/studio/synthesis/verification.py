@@ -8,12 +8,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
-from mechanisms.accounting import Claim
+from mechanisms.accounting import Claim, prv
+from mechanisms.accounting.claims import PURE_SUM
 from mechanisms.errors import StudioError
 from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent
+from mechanisms.studio.data.marks import WHETHER_SHOWN
 from mechanisms.studio.synthesis.demo_set import MEASURED_SIZES, Certificate, DemoSet
 from mechanisms.studio.synthesis.rebuild import Rebuilt, rebuilt
-from mechanisms.studio.synthesis.request import DECLARED_COUNTS, DECLARED_SIZES, DECLARED_USERS, LABEL_SET
+from mechanisms.studio.synthesis.request import (
+    DECLARED_COUNTS,
+    DECLARED_SIZES,
+    DECLARED_USERS,
+    LABEL_SET,
+    declared_counts,
+)
 
 # Machines differ in the last digits of Fourier transforms (epsilon), of binomial tails (failure probabilities), and in
 # the last bits of logarithms and powers (noise). Relative tolerances for that, and no other slack.
@@ -51,6 +59,7 @@ def verify(demo_set: DemoSet) -> Verification:
     broken = list(_of_event(certificate.event, run))
     problems = [*_of_parameters(demo_set, run), *broken]
     problems += [*_of_public_inputs(certificate, run), *_of_texts(demo_set, run)]
+    problems += [f"{name}: this program cannot check what this field says." for name in demo_set.unread]
     found = None
     if not broken:  # the price of another run's event says nothing, and can be any amount of work
         try:
@@ -138,8 +147,13 @@ def _of_public_inputs(certificate: Certificate, run: Rebuilt) -> Iterator[str]:
         yield "privacy/public_inputs: sizes must be called measured where, and only where, the parameters say how."
     if LABEL_SET not in stated:
         yield "privacy/public_inputs: the label set is public, and must stand here."
-    if not {MEASURED_SIZES, DECLARED_COUNTS, DECLARED_USERS, DECLARED_SIZES} & set(stated):
-        yield "privacy/public_inputs: where the label sizes come from must stand here."
+    counts = {DECLARED_COUNTS} if run.remark else {declared_counts(certificate.by_user)}
+    if len({MEASURED_SIZES, DECLARED_COUNTS, DECLARED_USERS, DECLARED_SIZES} & set(stated)) != 1 or not (
+        {MEASURED_SIZES, DECLARED_SIZES, *counts} & set(stated)
+    ):
+        yield "privacy/public_inputs: where the label sizes come from must stand here, for this unit and once."
+    if run.remark is None and (WHETHER_SHOWN in stated) != run.request.mechanism.uses_private_rows:
+        yield f"privacy/public_inputs: '{WHETHER_SHOWN}' must stand here where, and only where, rows are read."
 
 
 def _of_texts(demo_set: DemoSet, run: Rebuilt) -> Iterator[str]:
@@ -155,7 +169,8 @@ def _of_claim(certificate: Certificate, found: Claim, run: Rebuilt) -> Iterator[
     if found.epsilon > stated.epsilon * (1 + _SAME_EPSILON):
         yield f"privacy/epsilon: {stated.epsilon:.6g} is stated, {found.epsilon:.6g} is what the event costs."
     # Before version 2 nobody added up pure epsilons, although the sum may be smaller.
-    if stated.accountant != found.accountant and run.remark is None:
+    known = {found.accountant, *([found.accountant.replace(PURE_SUM, prv.NAME)] if run.remark else [])}
+    if stated.accountant not in known:
         yield f"privacy/accountants/claimed/name: {found.accountant} is who accounts this event."
     if stated.check_accountant != found.check_accountant:
         yield f"privacy/accountants/check/name: {found.check_accountant} is who checks this event."

@@ -134,6 +134,12 @@ def test_spelling_does_not_make_a_stranger(spelt):
     assert share_any(text_digests(["ein Café natürlich"]), text_digests([spelt]))
 
 
+def test_every_text_has_a_digest():
+    assert share_any(text_digests(["👍👍"]), text_digests([" 👍👍 "]))
+    assert not share_any(text_digests(["👍👍"]), text_digests(["!!!"]))
+    assert share_any(text_digests(["İstanbul"]), text_digests(["İSTANBUL".lower()]))
+
+
 def test_a_set_that_no_row_was_read_for_gets_no_mark_of_rows_at_its_export():
     ledger = PrivacyLedger()
     public = written(dataset(), ledger, mechanism=mechanism_class("public")())

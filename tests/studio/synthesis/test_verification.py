@@ -19,8 +19,9 @@ from mechanisms.records import Dataset, Record
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class, mechanism_names, transform_class
 from mechanisms.studio.data.counts import MeasuredSizes
+from mechanisms.studio.data.marks import CLEAN_VALUES, WHETHER_SHOWN
 from mechanisms.studio.synthesis.demo_set import Certificate, DemoSet, loads
-from mechanisms.studio.synthesis.request import NO_FILE, SynthesisRequest
+from mechanisms.studio.synthesis.request import DECLARED_USERS, NO_FILE, SynthesisRequest
 from mechanisms.studio.synthesis.synthesize import synthesize
 from mechanisms.studio.synthesis.verification import Verification, verify
 from tests.studio.synthesis.test_synthesize import LABELS, dataset, request
@@ -44,7 +45,7 @@ def certified(asked: SynthesisRequest, **changes: Any) -> DemoSet:
         scheme=asked.plan.scheme.value,
         parameters=asked.parameters(),
         event=asked.certified_event(),
-        public_inputs=asked.public_inputs,
+        public_inputs=(*asked.public_inputs, *([WHETHER_SHOWN] if mechanism.uses_private_rows else [])),
     )
     return DemoSet((), asked.labels, asked.template, replace(certificate, **changes), "toy", "0" * 64)
 
@@ -259,6 +260,42 @@ def test_an_edit_is_found_and_its_field_named(case, path, change, field):
     problems = found(edited(text_of(*case), ("privacy", *path), change))
     assert any(field in problem for problem in problems), problems
     assert all(problem.isprintable() for problem in problems)
+
+
+def nested(depth: int) -> dict[str, Any]:
+    inner = {"type": "gaussian", "noise_multiplier": 2.0}
+    return inner if depth == 0 else {"type": "poisson", "rate": 0.5, "of": nested(depth - 1)}
+
+
+def test_events_in_events_are_read_in_no_time_to_speak_of():
+    document = json.loads(text_of("gaussian", Scheme.PER_DEMONSTRATION, False, False))
+    document["privacy"]["event"]["lists"]["a"] = [nested(60)]
+    assert any("privacy/event" in problem for problem in found(document))
+
+
+FLAGS = {
+    "a mark behind a flag that says no": lambda d: d["privacy"].update(shown=[CLEAN_VALUES]),
+    "a flag without a reason": lambda d: d["privacy"].update(shown=[], curator_diagnostics_shown=True),
+    "no word of the mark": lambda d: d["privacy"]["public_inputs"].remove(WHETHER_SHOWN),
+    "users for rows": lambda d: d["privacy"]["public_inputs"].append(DECLARED_USERS),
+    "a stage that nobody accounts": lambda d: d.update(stages=[{"name": "vote", "role": 1.0, "event": nested(0)}]),
+    "spent more than everything": lambda d: d["privacy"]["spent_before"].update(delta=5),
+}
+
+
+@pytest.mark.parametrize("edit", FLAGS)
+def test_what_says_how_a_set_came_about_is_checked_too(edit):
+    document = json.loads(text_of("gaussian", Scheme.PER_DEMONSTRATION, False, False))
+    assert found(document) == ()
+    FLAGS[edit](document)
+    assert found(document) != ()
+
+
+@pytest.mark.parametrize(("epsilon", "failure"), [(1e-9, 1e-8), (0.2, 0.0)])
+def test_a_measurement_that_nobody_can_make_is_found(epsilon, failure):
+    impossible = replace(MEASURED, epsilon=epsilon, failure=failure)
+    made = asked("gaussian").with_measured_sizes(impossible)
+    assert found(json.loads(certified(made).dumps())) != ()
 
 
 def test_more_demonstrations_than_were_paid_for_are_found():

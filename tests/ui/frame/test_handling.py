@@ -54,7 +54,19 @@ def test_an_upload_does_not_outlive_its_reading(uploads: Path, fails: bool):
 
 
 @pytest.mark.parametrize(
-    "named", ["", "hash", "..", "../ledger.sqlite", "hash/link", "hash/../../ledger.sqlite", "hash/x"]
+    "named",
+    [
+        "",
+        "hash",
+        "..",
+        "../ledger.sqlite",
+        "hash/link",
+        "hash/../../ledger.sqlite",
+        "hash/x",
+        "/.dockerenv",
+        "/etc/hostname",
+        "x" * 5000,
+    ],
 )
 def test_a_request_may_name_any_path_and_touches_none_but_an_upload(uploads: Path, named: str):
     ledger = uploads.parent / "ledger.sqlite"
