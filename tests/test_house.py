@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from mechanisms.steps import mechanism_names
 from tests.conftest import ROOT
 
 MOST_LINES = 40
@@ -46,6 +47,14 @@ def test_pages_wrap():
     }
     assert len(pages) > 10
     assert set(wide) == set(WIDE_PAGES), wide
+
+
+def test_every_mechanism_is_described():
+    page = (ROOT / "docs/mechanisms.md").read_text(encoding="utf-8")
+    assert [name for name in mechanism_names() if f"| `{name}` |" not in page] == []
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    private = [name for name in mechanism_names() if name not in ("public", "non-private")]
+    assert [name for name in private if f"`{name}`" not in changes] == []
 
 
 def test_what_the_pitfalls_name_is_there():

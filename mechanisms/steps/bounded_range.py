@@ -21,8 +21,9 @@ def bounded_range_event(eta: float, steps: int, rate: float) -> PrivacyEvent:
     is then eta^2 / 8 zCDP (Cesar and Rogers 2021, lemma 3.4) and eta-DP.
 
     - Everybody joins: zCDP adds up.
-    - One step on a sample: given the other units' sample it is bounded-range with the amplified eta, and Renyi
-      divergences are jointly quasi-convex, so that zCDP survives the mixture over that sample.
+    - One step on a sample: given the other units' sample, and the row where the unit would sit, it is bounded-range
+      with the amplified eta, and Renyi divergences are jointly quasi-convex, so that zCDP survives the mixture over
+      both. (A seat is drawn apart from who joins, with subsets as with unit rows.)
     - Several steps on one sample: pure steps, then the mixture. zCDP survives the mixture, though not amplified, and is
       the better bound at a high rate.
     """

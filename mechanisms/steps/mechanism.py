@@ -101,7 +101,11 @@ class TokenMechanism(Protocol):
         ...
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
-        """Signal-to-noise of one token step, on the scale where Tang et al.'s is M / sigma."""
+        """Signal-to-noise of one token step, on the scale where Tang et al.'s is M / sigma.
+
+        `sqrt(2) M` over the standard deviation of the noise on an entry of the sum, for rows whose entries lie in
+        [0, 1]: what M rows that agree stand above the noise. For comparisons only; no claim depends on it.
+        """
         ...
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
