@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,33 +9,25 @@ import gradio as gr
 
 from dpicl_ui.ask.cards import effect_card, history, nearest, promise, refused, reserved, waiting
 from dpicl_ui.ask.form import AskForm
+from dpicl_ui.ask.offer import EMBED, MODEL, Offer, request_of
 from dpicl_ui.ask.row_vectors import EmbedderLoader
 from dpicl_ui.ask.settings import AskSettings
-from dpicl_ui.ask.state import Answers, AskState, Idle, Open, Order, Prepared
+from dpicl_ui.ask.state import Answers, AskState, Idle, Open
 from dpicl_ui.data.state import Columns, DataState
 from dpicl_ui.data.step import DataStep
-from dpicl_ui.frame.cards import budget, progress
+from dpicl_ui.frame.cards import budget
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import Tree, el, panel
-from mechanisms.errors import DataError, ReservedOtherwise, StudioError, UsageError
-from mechanisms.queries import Retrieval
-from mechanisms.records import Dataset, privacy_unit
+from mechanisms.errors import StudioError, UsageError
+from mechanisms.records import privacy_unit
 from mechanisms.studio.answering.events import AnswerReleased
-from mechanisms.studio.answering.request import AnswerRequest
-from mechanisms.studio.answering.session import check_terms, open_session
 from mechanisms.studio.answering.threshold import THRESHOLDS, ThresholdEffect, threshold_effect_on_example
-from mechanisms.studio.data.csv_file import to_dataset
 from mechanisms.studio.data.examples import EXAMPLES
 
-_INTERVAL = 0.3
-"""Least seconds between two updates of the progress bar."""
-_EMBED: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "embed"}
-_MODEL: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
-_NO_FILE = "Choose a file and its columns in step 1 first."
 _QUESTIONS_PUBLIC = "Questions are not protected, and count as public: do not paste in anything from the private rows."
 
 
@@ -59,13 +50,13 @@ class AskStep:
                 with gr.Column(elem_classes="card public", visible=False) as self.open_card:
                     self.reserved = panel(elem_id="ask-reserved")
                     self.change = gr.Button("Change the terms", size="sm", elem_id="ask-change")
-                with gr.Column(elem_classes="card public") as self.offer:
-                    self._build_offer()
+                with gr.Column(elem_classes="card public") as self.offer_card:
+                    self.offer = Offer(sessions, ledgers, loader, self._embedder, bar)
                 with gr.Column(elem_classes="card"):
                     self.budget = panel(elem_id="ask-budget")
             self.beat = gr.HTML(0, html_template="<div></div>", apply_default_css=False, elem_classes="sink")
         self._wire(data)
-        self._wire_look(data)
+        self._wire_look()
 
     def _build_question(self) -> None:
         with gr.Column(elem_classes="card"):
@@ -90,18 +81,10 @@ class AskStep:
         )
         self.effect = panel(elem_id="ask-effect")
 
-    def _build_offer(self) -> None:
-        self.outcome = panel(*waiting(), elem_id="ask-outcome")
-        self.offer_notice = panel(elem_id="ask-offer-notice")
-        self.progress = panel(elem_id="ask-progress")
-        self.reserve = gr.Button("Reserve and start", variant="primary", elem_id="ask-reserve")
-        self.anew = gr.Button("Pay again: reserve anew", visible=False, elem_id="ask-anew")
-        self.stop = gr.Button("Stop", variant="stop", visible=False, elem_id="ask-stop")
-
     def _wire(self, data: DataStep) -> None:
         settings = self.settings
         inputs = [data.name, data.labels, settings.labels_public, self.threshold, *settings.form]
-        shown = [self.outcome, self.budget, self.reserve, self.effect, settings.labels]
+        shown = [self.offer.outcome, self.budget, self.offer.reserve, self.effect, settings.labels]
         recalculation: dict[str, Any] = {
             "inputs": inputs,
             "concurrency_limit": 2,
@@ -109,66 +92,52 @@ class AskStep:
             "trigger_mode": "always_last",
             **PRIVATE,
         }
-        gr.on(settings.settled, guarded(self.outcome)(self._recalculate), outputs=shown, **recalculation)
-        self.threshold.release(guarded(self.outcome)(self._recalculate), outputs=shown, **recalculation)
+        gr.on(settings.settled, guarded(self.offer.outcome)(self._recalculate), outputs=shown, **recalculation)
+        self.threshold.release(guarded(self.offer.outcome)(self._recalculate), outputs=shown, **recalculation)
         # Step 1's own box is the same promise; the bar changes whenever the file or its columns do.
         data.labels_public.change(lambda public: public, data.labels_public, settings.labels_public, **PRIVATE)
         gr.on(
             [self._bar.html.change, data.facts.change, data.name.change],
-            guarded(self.outcome)(self._recalculate),
+            guarded(self.offer.outcome)(self._recalculate),
             outputs=shown,
             **recalculation,
         )
-        self._bar.html.expand(guarded(self.effect)(self._expanded), inputs, shown, **_EMBED, **PRIVATE)
-        self._wire_offer(inputs)
+        self._bar.html.expand(guarded(self.effect)(self._expanded), inputs, shown, **EMBED, **PRIVATE)
+        for event in [*data.changing, *self.offer.wire(inputs, self.notice, self.budget)]:
+            event.then(self._beat, None, self.beat, **PRIVATE)
+        self.change.click(self._reconsider, None, self.beat, **PRIVATE)
         self._wire_question()
 
-    def _wire_look(self, data: DataStep) -> None:
+    def _wire_look(self) -> None:
         """Which cards are there, and what they say of the state, is the output of one listener alone, `_look`.
 
         The page never has two of its calls under way: what triggers it meanwhile is sent once more when the answer has
         come (`always_last`). So its answers arrive in the order in which they read the state, whatever the network and
-        the queue do, and no late one hides the question box. After every change of the state comes a trigger: `beat`,
-        whose value is never the same twice, or the bar, where step 1 took something back. So the last reading comes
-        after the last change.
+        the queue do, and no late one hides the question box. Every event that may change the state is followed by a
+        new `beat`, which is never the same twice, so the page cannot miss it; only that triggers `_look`. So the last
+        reading comes after the last change.
         """
-        places = [self.asking, self.setup, self.open_card, self.offer, self.anew, self.reserved, self.answers]
-        gr.on(
-            [self.beat.change, self._bar.html.change],
-            self._look,
+        places = [
+            self.asking, self.setup, self.open_card, self.offer_card, self.offer.anew, self.reserved, self.answers
+        ]  # fmt: skip
+        self.beat.change(
+            guarded(self.reserved)(self._look),
             None,
             places,
             trigger_mode="always_last",
             concurrency_limit=4,
             **PRIVATE,
         )
-        for event in data.read:
-            event.then(self._beat, None, self.beat, **PRIVATE)
 
     def _beat(self, request: gr.Request) -> int:
         return self._sessions.of(request).of(AskState).beat()
-
-    def _wire_offer(self, inputs: list[Any]) -> None:
-        working = [self.offer_notice, self.progress, self.reserve, self.anew, self.stop]
-        for button, anew in ((self.reserve, False), (self.anew, True)):
-            button.click(
-                guarded(self.offer_notice, self._idle)(self._preparing(anew)), inputs, working, **_EMBED, **PRIVATE
-            ).then(
-                guarded(self.offer_notice, self._idle)(self._open),
-                None,
-                [*working, self.notice, self.budget, self._bar.html],
-                **_MODEL,
-                **PRIVATE,
-            ).then(self._beat, None, self.beat, **PRIVATE)
-        self.stop.click(self._stop, None, self.stop, queue=False, **PRIVATE)
-        self.change.click(self._reconsider, None, self.beat, **PRIVATE)
 
     def _wire_question(self) -> None:
         asked: dict[str, Any] = {
             "fn": guarded(self.notice, lambda: {self.ask: gr.Button(interactive=True)})(self._ask),
             "inputs": [self.question, self.threshold],
             "outputs": [self.notice, self.ask, self.question, self.beat, self._bar.html],
-            **_MODEL,
+            **MODEL,
             **PRIVATE,
         }
         self.ask.click(**asked)
@@ -181,21 +150,21 @@ class AskStep:
         session = self._sessions.of(request)
         columns, opened = session.of(DataState).columns, session.of(AskState).open
         if columns is None:
-            return {self.outcome: waiting(), self.budget: [], self.reserve: gr.Button(interactive=False)}
+            return {self.offer.outcome: waiting(), self.budget: [], self.offer.reserve: gr.Button(interactive=False)}
         effect = nearest(self._effects, threshold) if self._effects else None
         names = [el("span.chip", label) for label in sorted(labels)]
         update = {self.effect: self._effect(threshold, form), self.settings.labels: [el("p.chips", *names)]}
         try:
-            wanted = _request(columns, labels, AskForm.read(*form))
+            wanted = request_of(columns, labels, AskForm.read(*form))
         except StudioError as error:
-            closed = {self.outcome: refused(str(error)), self.reserve: gr.Button(interactive=False)}
+            closed = {self.offer.outcome: refused(str(error)), self.offer.reserve: gr.Button(interactive=False)}
             return update | closed | {self.budget: self._budget(columns, request, name, None)}
         cost = wanted.claim().epsilon
         paid = opened is not None and wanted.terms() == opened.terms
         return update | {
-            self.outcome: promise(wanted, effect),
+            self.offer.outcome: promise(wanted, effect),
             self.budget: self._budget(columns, request, name, None if paid else cost),
-            self.reserve: gr.Button(f"Reserve epsilon {cost:.3g} and start", interactive=True),
+            self.offer.reserve: gr.Button(f"Reserve epsilon {cost:.3g} and start", interactive=True),
         }
 
     def _budget(self, columns: Columns, request: gr.Request, name: str, planned: float | None) -> list[Tree]:
@@ -224,8 +193,8 @@ class AskStep:
             self.asking: gr.Column(visible=opened),
             self.open_card: gr.Column(visible=opened),
             self.setup: gr.Column(visible=offered),
-            self.offer: gr.Column(visible=offered),
-            self.anew: gr.Button(visible=again),
+            self.offer_card: gr.Column(visible=offered),
+            self.offer.anew: gr.Button(visible=again),
             self.answers: history(answers),
             self.reserved: reserved(reservation.asking.opened, _under(reservation, answers)) if reservation else [],
         }
@@ -237,95 +206,6 @@ class AskStep:
             yield {self.effect: [el("p.spinner", "Trying thresholds on the bundled example …", role="status")]}
             self._effects = threshold_effect_on_example(EXAMPLES[0], self._embedder.embedder())
             yield self._recalculate(request, *values)
-
-    def _preparing(self, anew: bool) -> Any:
-        def prepare(
-            request: gr.Request, name: str, labels: list[str], public: bool, _threshold: float, *form: Any
-        ) -> Iterator[dict[Any, Any]]:
-            """Embed the rows: minutes for a large file. Nothing is charged yet."""
-            session = self._sessions.of(request)
-            state, columns = session.of(AskState), session.of(DataState).columns
-            if columns is None:
-                raise UsageError(_NO_FILE)
-            wanted = _request(columns, labels, AskForm.read(*form))
-            order = Order(columns, _dataset(columns, name, wanted, public), wanted, anew)
-            if not anew:
-                self._check_terms(state, order, request)
-            ticket = state.prepare(order)
-            try:
-                yield self._busy([el("p.spinner", "Waiting for the embedding model …", role="status")])
-                yield from self._learning(state, ticket, order)
-                state.prepared(ticket)
-            except BaseException:  # the tab that is closed included
-                state.give_up(ticket)
-                raise
-
-        return prepare
-
-    def _check_terms(self, state: AskState, order: Order, request: gr.Request) -> None:
-        try:
-            check_terms(order.dataset, order.request, self._ledgers.of(request))
-        except ReservedOtherwise:
-            state.refused(order.columns)
-            raise
-
-    def _learning(self, state: AskState, ticket: int, order: Order) -> Iterator[dict[Any, Any]]:
-        vectors, shown = state.vectors(order.columns, self._embedder.embedder()), 0.0
-        labels, records = order.request.labels, order.dataset.records
-        for done, total in vectors.learn(each.text for each in records if not labels or each.label in labels):
-            state.check(ticket)
-            if time.monotonic() - shown > _INTERVAL:
-                shown = time.monotonic()
-                yield {self.progress: progress(done, total, f"{done / total:.0%} of the rows read")}
-
-    def _open(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
-        """Reserve the price in the ledger, and open the questions."""
-        session = self._sessions.of(request)
-        state = session.of(AskState)
-        stage = state.stage
-        if not isinstance(stage, Prepared):
-            return
-        ticket = stage.ticket
-        try:
-            needed = stage.order.request.retrieval is not Retrieval.LABELS_ONLY
-            if needed and not self._loader.settled:
-                yield self._busy([el("p.spinner", "Waiting for the language model …", role="status")])
-            model = self._loader.model() if needed else None
-            order = state.begin(ticket)
-            yield self._busy([el("p.spinner", "Reserving …", role="status")])
-            vectors, ledger = state.vectors(order.columns, self._embedder.embedder()), self._ledgers.of(request)
-            asking = open_session(order.dataset, order.request, vectors, model, ledger, anew=order.anew)
-            state.opened(ticket, asking)
-        except BaseException:
-            state.give_up(ticket)
-            raise
-        yield {
-            self.offer_notice: [],
-            self.notice: [],
-            self.budget: budget(asking.opened.budget),
-            self._bar.html: self._bar.value(session),
-        }
-
-    def _busy(self, shown: list[Tree]) -> dict[Any, Any]:
-        return {
-            self.offer_notice: [],
-            self.progress: shown,
-            self.reserve: gr.Button(interactive=False),
-            self.anew: gr.Button(interactive=False),
-            self.stop: gr.Button("Stop", visible=True, interactive=True),
-        }
-
-    def _idle(self) -> dict[Any, Any]:
-        return {
-            self.progress: [],
-            self.reserve: gr.Button(interactive=True),
-            self.anew: gr.Button(interactive=True),
-            self.stop: gr.Button(visible=False),
-        }
-
-    def _stop(self, request: gr.Request) -> Any:
-        self._sessions.of(request).of(AskState).stop()
-        return gr.Button("Stopping …", interactive=False)
 
     def _reconsider(self, request: gr.Request) -> int:
         self._sessions.of(request).of(AskState).reconsider()
@@ -350,19 +230,6 @@ class AskStep:
             self.beat: state.beat(),
             self._bar.html: self._bar.value(session),
         }
-
-
-def _request(columns: Columns, labels: list[str], form: AskForm) -> AnswerRequest:
-    return form.request(tuple(sorted(labels)), columns.by_user, columns.file.field_names)
-
-
-def _dataset(columns: Columns, name: str, wanted: AnswerRequest, public: bool) -> Dataset:
-    """The data set that is asked, by its name in the ledger; of votes, under the labels that become public."""
-    if not name.strip():
-        raise DataError("Give the data set a name in step 1: the ledger keeps what it has spent under it.")
-    if wanted.labels and not public:
-        raise DataError("Confirm that the label names become public.")
-    return to_dataset(columns.file.table, columns.mapping, name.strip(), wanted.labels)
 
 
 def _under(reservation: Open, answers: Answers) -> list[AnswerReleased]:

@@ -49,8 +49,8 @@ _SIZES = [("Declare the counts public", _DECLARE), ("Measure them with noise, fo
 
 
 class DataStep:
-    """Components and handlers of step 1. `confirmed` fires after the data set was accepted or refused, `read` after
-    the file, its columns or its labels may have changed."""
+    """Components and handlers of step 1. `confirmed` fires after the data set was accepted or refused, one of
+    `changing` after the file, its columns or its labels may have changed, or a confirmation was withdrawn."""
 
     def __init__(self, sessions: Sessions, ledgers: Ledgers, bar: StepBar) -> None:
         self._sessions, self._ledgers, self._bar = sessions, ledgers, bar
@@ -120,9 +120,9 @@ class DataStep:
             self.upload, self.notice, self.body, self.preview, self.text, self.label, self.unit, self.name, self.drop,
             self.labels, self.facts, self.labels_public, self.counts_public, self.problem, self._bar.html,
         ]  # fmt: skip
-        self.read = [self.upload.upload(guarded(self.notice)(self._upload), self.upload, loaded, **PRIVATE)]
+        self.changing = [self.upload.upload(guarded(self.notice)(self._upload), self.upload, loaded, **PRIVATE)]
         for number, button in enumerate(self.examples):
-            self.read.append(button.click(guarded(self.notice)(self._example(number)), None, loaded, **PRIVATE))
+            self.changing.append(button.click(guarded(self.notice)(self._example(number)), None, loaded, **PRIVATE))
         self._wire_columns()
         self._wire_public()
 
@@ -132,8 +132,10 @@ class DataStep:
             self.labels, self.facts, self.drop, self.labels_public, self.counts_public, self.problem, self._bar.html
         ]  # fmt: skip
         chosen = [each.input for each in (self.text, self.label, self.unit)] + [self.drop.input]
-        self.read += [event(guarded(self.problem)(self._inspect), mapping, inspected, **PRIVATE) for event in chosen]
-        self.read.append(self.labels.input(guarded(self.problem)(self._choose), self.labels, inspected, **PRIVATE))
+        self.changing += [
+            event(guarded(self.problem)(self._inspect), mapping, inspected, **PRIVATE) for event in chosen
+        ]
+        self.changing.append(self.labels.input(guarded(self.problem)(self._choose), self.labels, inspected, **PRIVATE))
 
     def _wire_public(self) -> None:
         self.confirmed = self.confirm.click(
@@ -143,14 +145,15 @@ class DataStep:
             **PRIVATE,
         )
         choice = [self.sizes, self.count_epsilon]
-        self.sizes.input(
+        chosen = self.sizes.input(
             guarded(self.problem)(self._choose_sizes),
             choice,
             [self.count_epsilon, self.counts_public, self.confirm, self.problem, self._bar.html],
             **PRIVATE,
         )
         self.count_epsilon.input(lambda *chosen: gr.Button(_button(*chosen)), choice, self.confirm, **PRIVATE)
-        self.name.input(guarded(self.problem)(self._renamed), None, [self.problem, self._bar.html], **PRIVATE)
+        named = self.name.input(guarded(self.problem)(self._renamed), None, [self.problem, self._bar.html], **PRIVATE)
+        self.changing += [chosen, named]
 
     def _upload(self, upload: str | None, request: gr.Request) -> dict[Any, Any]:
         if upload is None:

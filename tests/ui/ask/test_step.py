@@ -27,6 +27,7 @@ from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import BudgetRefused, DataError, ModelUnavailable, ReservedOtherwise, UsageError
 from mechanisms.queries import Retrieval
 from mechanisms.studio.data.csv_file import Mapping, read_table
+from mechanisms.studio.data.examples import EXAMPLES
 from tests.toy_embedder import ToyEmbedder
 
 LABELS = ["Billing", "Delivery"]
@@ -143,18 +144,18 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.ledger, self.sessions = PrivacyLedger(folder), Sessions()
         self.step = asyncio.run(self.built())
-        self.step._embedder = SimpleNamespace(embedder=ToyEmbedder)
+        self.step.offer._embedder = SimpleNamespace(embedder=ToyEmbedder)
         self.request: Any = SimpleNamespace(session_hash="tab", username=None)
         self.session = self.sessions.of(self.request)
         self.write(folder / "letters.csv", 60)
 
     async def built(self) -> AskStep:
         # Blocks made outside an event loop open one of their own and never close it.
-        with gr.Blocks():
+        with gr.Blocks() as self.page:
             bar = StepBar(PLACES)
             ledgers = CuratorLedger(self.ledger)
-            data = DataStep(self.sessions, ledgers, bar)
-            return AskStep(self.sessions, ledgers, ModelLoader("none"), bar, data)
+            self.data = DataStep(self.sessions, ledgers, bar)
+            return AskStep(self.sessions, ledgers, ModelLoader("none"), bar, self.data)
 
     def write(self, path: Path, rows: int) -> None:
         words = ("invoice refund", "parcel late")
@@ -166,8 +167,8 @@ class Place:
 
     def reserve(self, anew: bool = False, public: bool = True, **changed: Any) -> list[Any]:
         inputs = ("letters", LABELS, public, 0.3, *values(**changed))
-        shown = list(self.step._preparing(anew)(self.request, *inputs))
-        return shown + list(self.step._open(self.request))
+        shown = list(self.step.offer._preparing(anew)(self.request, *inputs))
+        return shown + list(self.step.offer._open(self.request))
 
     def ask(self, question: str, threshold: float = 0.1) -> list[Any]:
         return list(self.step._ask(question, threshold, self.request))
@@ -175,6 +176,9 @@ class Place:
     def look(self) -> dict[Any, Any]:
         """What the page shows once it has looked."""
         return self.step._look(self.request)
+
+    def listeners(self) -> list[dict[str, Any]]:
+        return self.page.config["dependencies"]
 
     @property
     def state(self) -> AskState:
@@ -212,20 +216,20 @@ def test_labels_stay_private_until_somebody_says_otherwise(place: Place):
 
 def test_the_price_is_shown_before_anything_is_charged(place: Place):
     shown = place.step._recalculate(place.request, "letters", LABELS, True, 0.3, *values())
-    assert "epsilon 4" in text_of(shown[place.step.outcome])
-    assert "at least 5" in text_of(shown[place.step.outcome])
+    assert "epsilon 4" in text_of(shown[place.step.offer.outcome])
+    assert "at least 5" in text_of(shown[place.step.offer.outcome])
     assert place.runs == 0
     refused = place.step._recalculate(place.request, "letters", ["Billing"], True, 0.3, *values())
-    assert "two labels" in text_of(refused[place.step.outcome])
+    assert "two labels" in text_of(refused[place.step.offer.outcome])
 
 
 def test_a_stop_while_rows_are_read_charges_nothing_and_opens_nothing(place: Place):
-    preparing = place.step._preparing(False)(place.request, "letters", LABELS, True, 0.3, *values())
+    preparing = place.step.offer._preparing(False)(place.request, "letters", LABELS, True, 0.3, *values())
     next(preparing)
-    place.step._stop(place.request)
+    place.step.offer._stop(place.request)
     with pytest.raises(UsageError, match="Nothing was charged"):
         list(preparing)
-    assert list(place.step._open(place.request)) == []
+    assert list(place.step.offer._open(place.request)) == []
     assert (place.state.open, place.runs) == (None, 0)
 
 
@@ -246,14 +250,14 @@ def test_other_terms_are_refused_before_rows_are_read_and_no_other_refusal_offer
 ):
     place.reserve()
     place.write(tmp_path / "letters.csv", 60)
-    assert not place.look()[place.step.anew].visible
+    assert not place.look()[place.step.offer.anew].visible
     with pytest.raises(DataError):
-        next(place.step._preparing(False)(place.request, "letters", LABELS, False, 0.3, *values()))
-    assert not place.look()[place.step.anew].visible
-    place.step._embedder = None
+        next(place.step.offer._preparing(False)(place.request, "letters", LABELS, False, 0.3, *values()))
+    assert not place.look()[place.step.offer.anew].visible
+    place.step.offer._embedder = None
     with pytest.raises(ReservedOtherwise):
-        next(place.step._preparing(False)(place.request, "letters", LABELS, True, 0.3, *values(epsilon=2.0)))
-    assert place.look()[place.step.anew].visible
+        next(place.step.offer._preparing(False)(place.request, "letters", LABELS, True, 0.3, *values(epsilon=2.0)))
+    assert place.look()[place.step.offer.anew].visible
 
 
 def test_a_changed_file_needs_a_new_reservation(place: Place, tmp_path: Path):
@@ -289,7 +293,7 @@ def test_a_missing_embedding_model_is_one_line(place: Place):
     def missing() -> Any:
         raise ModelUnavailable("The embedding model is not available: install it.")
 
-    place.step._embedder = SimpleNamespace(embedder=missing)
+    place.step.offer._embedder = SimpleNamespace(embedder=missing)
     with pytest.raises(ModelUnavailable):
         place.reserve()
     assert place.runs == 0
@@ -306,7 +310,7 @@ def test_an_empty_question_costs_nothing(place: Place):
 
 
 def test_a_closed_tab_stops_and_forgets(place: Place):
-    preparing = place.step._preparing(False)(place.request, "letters", LABELS, True, 0.3, *values())
+    preparing = place.step.offer._preparing(False)(place.request, "letters", LABELS, True, 0.3, *values())
     next(preparing)
     assert isinstance(place.state.stage, Preparing)
     place.sessions.drop(place.request)
@@ -314,3 +318,55 @@ def test_a_closed_tab_stops_and_forgets(place: Place):
         list(preparing)
     assert place.sessions.of(place.request).of(AskState).open is None
     assert place.runs == 0
+
+
+def test_one_listener_alone_shows_cards_and_the_page_calls_it_one_at_a_time(place: Place):
+    step = place.step
+    cards = (step.asking, step.open_card, step.setup, step.offer_card, step.reserved, step.answers)
+    shows = [each for each in place.listeners() if {card._id for card in cards} & set(each["outputs"])]
+    assert [each["targets"] for each in shows] == [[(step.beat._id, "change")]]
+    assert shows[0]["trigger_mode"] == "always_last"
+
+
+def test_whatever_may_change_the_state_is_followed_by_a_beat(place: Place):
+    beat, listeners = place.step.beat._id, place.listeners()
+    followed = {each["trigger_after"] for each in listeners if each["outputs"] == [beat]}
+    changing = {each["id"] for each in place.data.changing}
+    assert len(changing) == len(EXAMPLES) + 8  # a file, four columns, the labels, the sizes and the name
+    assert changing <= followed
+    [opens] = {each["id"] for each in listeners if each["targets"] == [(place.step.offer.reserve._id, "click")]}
+    [opened] = {each["id"] for each in listeners if each["trigger_after"] == opens}
+    assert opened in followed
+    numbers = [place.step._beat(place.request) for _ in range(3)]
+    assert len(set(numbers)) == 3
+
+
+def test_a_look_before_the_reservation_is_followed_by_one_after_it(place: Place):
+    late = place.look()
+    beat = place.step._beat(place.request)
+    place.reserve()
+    assert not late[place.step.asking].visible
+    assert place.step._beat(place.request) != beat
+    shown = place.look()
+    assert shown[place.step.asking].visible
+    assert not shown[place.step.setup].visible
+
+
+def test_other_terms_can_be_looked_at_while_a_reservation_is_open(place: Place):
+    place.reserve()
+    place.step._reconsider(place.request)
+    shown = place.look()
+    assert all(shown[each].visible for each in (place.step.asking, place.step.setup, place.step.offer_card))
+    place.reserve(anew=True, epsilon=2.0)
+    assert not place.look()[place.step.setup].visible
+
+
+def test_data_that_changes_while_the_ledger_is_charged_opens_nothing(place: Place, tmp_path: Path):
+    inputs = ("letters", LABELS, True, 0.3, *values())
+    list(place.step.offer._preparing(False)(place.request, *inputs))
+    opening = place.step.offer._open(place.request)
+    next(opening)
+    place.write(tmp_path / "letters.csv", 60)
+    with pytest.raises(UsageError, match="goes on when the old file is back"):
+        list(opening)
+    assert (place.state.open, place.runs) == (None, 1)
