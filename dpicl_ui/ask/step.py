@@ -112,10 +112,10 @@ class AskStep:
         """Which cards are there, and what they say of the state, is the output of one listener alone, `_look`.
 
         The page never has two of its calls under way: what triggers it meanwhile is sent once more when the answer has
-        come (`always_last`). So its answers arrive in the order in which they read the state, whatever the network and
-        the queue do, and no late one hides the question box. Every event that may change the state is followed by a
-        new `beat`, which is never the same twice, so the page cannot miss it; only that triggers `_look`. So the last
-        reading comes after the last change.
+        come (`always_last`), and the server reads one at a time. So its answers arrive in the order in which they read
+        the state, and no late one hides the question box. Every event that may change the state is followed by a new
+        `beat`, which is never the same twice, so the page cannot miss it; that alone triggers `_look`. So the last
+        reading comes after the last change, and what it says stays.
         """
         places = [
             self.asking, self.setup, self.open_card, self.offer_card, self.offer.anew, self.reserved, self.answers
@@ -125,7 +125,7 @@ class AskStep:
             None,
             places,
             trigger_mode="always_last",
-            concurrency_limit=4,
+            concurrency_limit=1,
             **PRIVATE,
         )
 
