@@ -7,9 +7,9 @@ os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.serving import serving
 from dpicl_ui.frame.theme import look
 from dpicl_ui.page import build
+from dpicl_ui.server.serving import serving
 from mechanisms.errors import StudioError
 from mechanisms.studio.data.csv_file import MAX_BYTES
 

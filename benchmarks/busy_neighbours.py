@@ -84,7 +84,7 @@ def used(busy: list[psutil.Process]) -> float:
     runs = psutil.Process().cpu_times()
     ours = [runs.children_user, runs.children_system]
     ours += [sum(each.cpu_times()[:2]) for each in busy]
-    return others() - sum(ours)
+    return float(others() - sum(ours))
 
 
 def main(rounds: int) -> None:

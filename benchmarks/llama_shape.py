@@ -101,7 +101,7 @@ def operations(model: TransformersModel, step: int) -> float:
     held = len(model.started(prompt.prefix)) + length
     private = SUBSETS * length
     attention = 4 * config.num_hidden_layers * config.hidden_size
-    return 2 * weights * (private + 1) + attention * (private * held + held)
+    return float(2 * weights * (private + 1) + attention * (private * held + held))
 
 
 def steps(name: str, records: tuple[Record, ...], model: TransformersModel, count: int) -> list[float]:

@@ -18,11 +18,12 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from scipy.stats import ks_2samp, mannwhitneyu
 
-from mechanisms.inference import GenerationPrompt
+from mechanisms.inference import GenerationPrompt, Session
 from mechanisms.inference.engine.threads import number_held
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.records import PromptTemplate
@@ -51,18 +52,17 @@ class Steps:
         times, rows = {}, [self.prompt.row(each) for each in texts]
         times["tokenise"] = clock(lambda: [self.prompt.row(each) for each in texts])
         for name, length in (("padded", self.prompt.length), ("unpadded", max(map(len, rows)))):
-            opened = []
-            times[f"per token, {name}"] = clock(lambda n=length, o=opened: o.append(self._opened(rows, n)))
+            opened: list[Session] = []
+            times[f"per token, {name}"] = clock(partial(self._open, opened, rows, length))
             session = opened[0]
-            times[f"per demonstration, {name}"] = clock(lambda s=session: self._advanced(s))
+            times[f"per demonstration, {name}"] = clock(partial(self._advanced, session))
         return times
 
-    def _opened(self, rows, length):
-        session = self.model.open(self.prompt.prefix, rows, length, ROOM)
-        session.logits(COLUMNS)
-        return session
+    def _open(self, opened: list[Session], rows: list[list[int]], length: int) -> None:
+        opened.append(self.model.open(self.prompt.prefix, rows, length, ROOM))
+        opened[-1].logits(COLUMNS)
 
-    def _advanced(self, session) -> None:
+    def _advanced(self, session: Session) -> None:
         session.advance([300] * ROWS)
         session.logits(COLUMNS)
 
@@ -78,7 +78,7 @@ def main(samples: int) -> None:
     steps = Steps()
     for kind in RECORD_WORDS:
         steps.timed(kind)
-    times = defaultdict(lambda: defaultdict(list))
+    times: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     order = list(RECORD_WORDS) * samples
     random.shuffle(order)
     for kind in order:

@@ -17,22 +17,22 @@ from collections import defaultdict
 import numpy as np
 from scipy.special import log_softmax
 
-from mechanisms.inference import GenerationPrompt
+from mechanisms.inference import GenerationPrompt, LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.records import PromptTemplate
-from mechanisms.steps import NoTransform, TokenDistributions, transform_class
+from mechanisms.steps import NoTransform, TokenDistributions
+from mechanisms.steps.transforms.pta import PlausibleTokenAmplification
 
 ROWS, TEXTS, STEPS, K, NOISE = 100, 3, 12, 50, 3.2
-PTA = transform_class("pta")
 ARMS = {
     "plain": NoTransform(),
-    "pta": PTA(),
-    "pta, no base": PTA(base=False),
-    "pta, alpha 2": PTA(alpha=2.0),
+    "pta": PlausibleTokenAmplification(),
+    "pta, no base": PlausibleTokenAmplification(base=False),
+    "pta, alpha 2": PlausibleTokenAmplification(alpha=2.0),
 }
 
 
-def measure(path: str, model) -> None:
+def measure(path: str, model: LanguageModel) -> None:
     by_label = defaultdict(list)
     with open(path, encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -57,8 +57,8 @@ def measure(path: str, model) -> None:
                     total = transform.apply(step).probabilities().sum(axis=0)
                     ranks[name].append(1 + int((total > total[favoured]).sum()))
                     signals[name].append((total[favoured] - np.median(total)) / NOISE)
-                for session in (private, public, base):
-                    session.advance(token)
+                for session, count in ((private, len(rows)), (public, 1), (base, 1)):
+                    session.advance([token] * count)
     print(path)
     for name in ARMS:
         rank, signal = np.mean(ranks[name]), np.mean(signals[name])

@@ -14,6 +14,7 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 EPSILONS = (1, 8)
 LIMIT = 100
@@ -33,7 +34,7 @@ MECHANISMS = {
 OUT = Path(__file__).parents[1] / "docs" / "side_by_side.md"
 
 
-def run(line: list[str]) -> dict:
+def run(line: list[str]) -> Any:
     from mechanisms.cli.main import main
 
     printed = io.StringIO()

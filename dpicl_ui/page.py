@@ -6,19 +6,35 @@ from typing import Any
 
 import gradio as gr
 
+from dpicl_ui.ask import state as ask_state
 from dpicl_ui.ask.step import AskStep
-from dpicl_ui.data.step import PRIVATE, DataStep
+from dpicl_ui.data import state as data_state
+from dpicl_ui.data.step import DataStep
+from dpicl_ui.export import step as export_step
 from dpicl_ui.export.step import ExportStep
+from dpicl_ui.frame.guard import PRIVATE
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions
-from dpicl_ui.frame.step_bar import steps_bar, steps_value
+from dpicl_ui.frame.step_bar import Place, StepBar
 from dpicl_ui.frame.tree import Tree, el, notice, panel
+from dpicl_ui.generate import state as generate_state
 from dpicl_ui.generate.step import GenerateStep
-from dpicl_ui.privacy.step import PrivacyStep, timed
+from dpicl_ui.privacy import state as privacy_state
+from dpicl_ui.privacy.step import PrivacyStep
+from dpicl_ui.test import state as test_state
 from dpicl_ui.test.step import EvaluationStep
 
 TITLE = "DP-ICL Studio"
+PLACES = (
+    Place("Data", data_state.gate),
+    Place("Privacy", privacy_state.gate),
+    Place("Generate", generate_state.gate),
+    Place("Test", test_state.gate),
+    Place("Export", export_step.gate),
+    Place("Ask privately", ask_state.gate, beside=True),
+)
+"""The steps in their order, and the place beside them: it needs the data of step 1 and nothing else."""
 _CACHE_AGE = 600
 """Seconds after which Gradio's temporary folder is emptied of anything that a handler could not remove."""
 
@@ -26,29 +42,26 @@ _CACHE_AGE = 600
 def build(ledgers: Ledgers, loader: ModelLoader) -> gr.Blocks:
     """The whole app; `loader` may still be at work."""
     sessions = Sessions()
-
-    def tick(request: gr.Request) -> Any:
-        return model_status(loader), gr.Timer(active=not loader.settled), timed(sessions.of(request), loader)
+    page = gr.Blocks(title=TITLE, analytics_enabled=False, delete_cache=(_CACHE_AGE, _CACHE_AGE))
 
     def to_test(request: gr.Request) -> dict[str, Any]:
-        return steps_value(sessions.of(request), 4)
+        return bar.value(sessions.of(request), 4)
 
-    with gr.Blocks(title=TITLE, analytics_enabled=False, delete_cache=(_CACHE_AGE, _CACHE_AGE)) as page:
+    with page:
         status = _head(ledgers, loader)
-        nav = steps_bar()
-        data = DataStep(sessions, ledgers, nav)
-        privacy = PrivacyStep(sessions, ledgers, loader, nav)
-        generate = GenerateStep(sessions, ledgers, loader, nav, privacy)
-        test = EvaluationStep(sessions, ledgers, loader, nav)
-        export = ExportStep(sessions, ledgers)
-        AskStep(sessions, ledgers, loader, nav, data)
+        bar = StepBar(PLACES)
+        data = DataStep(sessions, ledgers, bar)
+        privacy = PrivacyStep(sessions, ledgers, loader, bar)
+        generate = GenerateStep(sessions, ledgers, loader, bar, privacy)
+        test = EvaluationStep(sessions, ledgers, loader, bar)
+        export = ExportStep(sessions, ledgers, bar)
+        AskStep(sessions, ledgers, loader, bar, data)
         _foot(ledgers)
         privacy.follow(data.confirmed)
         test.follow(generate.ended)
         export.follow(generate.ended)
-        clock = gr.Timer(1.0)
-        clock.tick(tick, None, [status, clock, privacy.outcome], queue=False, **PRIVATE)
-        data.load_instead.click(to_test, None, nav, **PRIVATE)
+        _tick(loader, status, privacy)
+        data.load_instead.click(to_test, None, bar.html, **PRIVATE)
         page.unload(sessions.drop)
         page.unload(ledgers.drop)
     page.queue(api_open=False, max_size=32)
@@ -84,6 +97,16 @@ def _foot(ledgers: Ledgers) -> None:
     )
     if ledgers.signed_in:
         gr.Button("Sign out", link="/logout", link_target="_self", size="sm", elem_id="sign-out")
+
+
+def _tick(loader: ModelLoader, status: gr.HTML, privacy: PrivacyStep) -> None:
+    """Look every second how far the model is, until it is loaded."""
+    clock = gr.Timer(1.0)
+
+    def tick(request: gr.Request) -> Any:
+        return model_status(loader), gr.Timer(active=not loader.settled), privacy.timed(request)
+
+    clock.tick(tick, None, [status, clock, privacy.outcome], queue=False, **PRIVATE)
 
 
 def model_status(loader: ModelLoader) -> list[Tree]:

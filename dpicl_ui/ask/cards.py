@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from dpicl_ui.frame.cards import fact
 from dpicl_ui.frame.tree import Tree, el, notice
-from dpicl_ui.privacy.cards import fact
 from mechanisms.queries import Retrieval
 from mechanisms.records import person
 from mechanisms.studio.answering.events import AnswerReleased, AnswersOpened

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dpicl_ui.privacy.form import number, whole
+from dpicl_ui.frame.numbers import number, whole
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.errors import UsageError
 from mechanisms.parameters import Parameter, parameters

@@ -7,9 +7,9 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.ask.form import described, query_mechanisms
-from dpicl_ui.data.step import PRIVATE
+from dpicl_ui.frame.epsilon_slider import epsilon_slider
+from dpicl_ui.frame.guard import PRIVATE
 from dpicl_ui.frame.tree import el, panel
-from dpicl_ui.privacy.epsilon_slider import epsilon_slider
 from mechanisms.queries import QueryMechanism, Retrieval
 from mechanisms.studio.answering.request import AnswerRequest
 
@@ -114,7 +114,8 @@ class AskSettings:
             self.queries.release,
             self.mechanism.input,
             self.retrieval.input,
-            *(each.blur for each in (*typed, self.instruction, self.text_name, self.label_name)),
+            *(each.blur for each in typed),
+            *(each.blur for each in (self.instruction, self.text_name, self.label_name)),
             *(each.submit for each in typed),
         ]
 

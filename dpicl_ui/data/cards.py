@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dpicl_ui.frame.cards import private_tag
 from dpicl_ui.frame.tree import Tree, el
 from mechanisms.studio.data.csv_file import Inspection, Table
 
@@ -9,11 +10,6 @@ PREVIEW_ROWS = 5
 _CELL = 240
 _COLUMNS = 12
 _FEW = 30
-
-
-def private_tag(words: str = "Only on your screen") -> Tree:
-    """The mark of private things."""
-    return el("span.tag.private", words)
 
 
 def preview_table(table: Table) -> list[Tree]:

@@ -8,24 +8,21 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.cards import label_counts, preview_table
+from dpicl_ui.data.state import Confirmed, DataState
 from dpicl_ui.frame.choices import PrivateCheckboxGroup, PrivateDropdown
-from dpicl_ui.frame.guard import guarded
+from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.sessions import Session, Sessions
-from dpicl_ui.frame.step_bar import step_panel, steps_value
+from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import el, notice, panel
 from dpicl_ui.frame.uploads import taken
-from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.errors import DataError, UsageError
-from mechanisms.records import Dataset
-from mechanisms.studio.data.counts import MeasuredSizes, measure_sizes
-from mechanisms.studio.data.csv_file import Mapping, Table, guess_columns, inspect, read_table, to_dataset
+from mechanisms.accounting import fingerprint
+from mechanisms.errors import DataError
+from mechanisms.studio.data.csv_file import Mapping, Table, guess_columns, read_table, to_dataset
 from mechanisms.studio.data.examples import EXAMPLES
 
 _NO_USER = "(every row stands for itself)"
 _MOST_LABELS = 50
-PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
-"""Arguments of every handler: not part of the app's API, and no overlay over what is being read."""
 
 _SOURCE = [
     el("h2", "Bring your labelled texts"),
@@ -49,16 +46,15 @@ def counts_public(by_user: bool) -> str:
 
 _DECLARE, _MEASURE = "declare", "measure"
 _SIZES = [("Declare the counts public", _DECLARE), ("Measure them with noise, for a share of epsilon", _MEASURE)]
-_COUNT_DELTA = 1e-6
-"""Counting comes before the run's delta is chosen: a thousandth of this is the chance that a measured size is low."""
 
 
 class DataStep:
-    """Components and handlers of step 1. `confirmed` fires after the data set was accepted or refused."""
+    """Components and handlers of step 1. `confirmed` fires after the data set was accepted or refused, one of
+    `changing` after the file, its columns or its labels may have changed, or a confirmation was withdrawn."""
 
-    def __init__(self, sessions: Sessions, ledgers: Ledgers, nav: gr.HTML) -> None:
-        self._sessions, self._ledgers, self._nav = sessions, ledgers, nav
-        with step_panel(1):
+    def __init__(self, sessions: Sessions, ledgers: Ledgers, bar: StepBar) -> None:
+        self._sessions, self._ledgers, self._bar = sessions, ledgers, bar
+        with bar.panel(1):
             self._build_source()
             with gr.Column(visible=False) as self.body:
                 self._build_columns()
@@ -122,58 +118,66 @@ class DataStep:
     def _wire(self) -> None:
         loaded = [
             self.upload, self.notice, self.body, self.preview, self.text, self.label, self.unit, self.name, self.drop,
-            self.labels, self.facts, self.labels_public, self.counts_public, self.problem, self._nav,
+            self.labels, self.facts, self.labels_public, self.counts_public, self.problem, self._bar.html,
         ]  # fmt: skip
-        self.upload.upload(guarded(self.notice)(self._upload), self.upload, loaded, **PRIVATE)
+        self.changing = [self.upload.upload(guarded(self.notice)(self._upload), self.upload, loaded, **PRIVATE)]
         for number, button in enumerate(self.examples):
-            button.click(guarded(self.notice)(self._example(number)), None, loaded, **PRIVATE)
+            self.changing.append(button.click(guarded(self.notice)(self._example(number)), None, loaded, **PRIVATE))
+        self._wire_columns()
+        self._wire_public()
+
+    def _wire_columns(self) -> None:
         mapping = [self.text, self.label, self.unit, self.drop]
         inspected = [
-            self.labels, self.facts, self.drop, self.labels_public, self.counts_public, self.problem, self._nav
+            self.labels, self.facts, self.drop, self.labels_public, self.counts_public, self.problem, self._bar.html
         ]  # fmt: skip
-        for component in mapping:
-            component.input(guarded(self.problem)(self._inspect), mapping, inspected, **PRIVATE)
-        self.labels.input(guarded(self.problem)(self._choose), self.labels, inspected, **PRIVATE)
+        chosen = [each.input for each in (self.text, self.label, self.unit)] + [self.drop.input]
+        self.changing += [
+            event(guarded(self.problem)(self._inspect), mapping, inspected, **PRIVATE) for event in chosen
+        ]
+        self.changing.append(self.labels.input(guarded(self.problem)(self._choose), self.labels, inspected, **PRIVATE))
+
+    def _wire_public(self) -> None:
         self.confirmed = self.confirm.click(
             guarded(self.problem)(self._confirm),
             [self.name, self.labels, self.labels_public, self.counts_public, self.sizes, self.count_epsilon],
-            [self.problem, self._nav],
+            [self.problem, self._bar.html],
             **PRIVATE,
         )
         choice = [self.sizes, self.count_epsilon]
-        self.sizes.input(
+        chosen = self.sizes.input(
             guarded(self.problem)(self._choose_sizes),
             choice,
-            [self.count_epsilon, self.counts_public, self.confirm, self.problem, self._nav],
+            [self.count_epsilon, self.counts_public, self.confirm, self.problem, self._bar.html],
             **PRIVATE,
         )
         self.count_epsilon.input(lambda *chosen: gr.Button(_button(*chosen)), choice, self.confirm, **PRIVATE)
-        self.name.input(guarded(self.problem)(self._renamed), None, [self.problem, self._nav], **PRIVATE)
+        named = self.name.input(guarded(self.problem)(self._renamed), None, [self.problem, self._bar.html], **PRIVATE)
+        self.changing += [chosen, named]
 
     def _upload(self, upload: str | None, request: gr.Request) -> dict[Any, Any]:
         if upload is None:
             return {self.notice: []}
-        session = self._sessions.of(request)
         try:
             with taken(upload) as path:
                 table = read_table(path)
         except DataError as error:
             return {self.upload: None, self.notice: notice(str(error))}
+        session = self._sessions.of(request)
+        session.of(DataState).open(table, ("Text", "Label"))
         text, label = guess_columns(table)
-        session.field_names = ("Text", "Label")
         return {self.upload: None} | self._opened(session, table, Mapping(text, label), Path(upload).stem[:80])
 
     def _example(self, number: int) -> Any:
         def take(request: gr.Request) -> dict[Any, Any]:
             example = EXAMPLES[number]
-            session = self._sessions.of(request)
-            session.field_names = example.fields
-            return self._opened(session, read_table(example.path), example.mapping, example.path.stem)
+            session, table = self._sessions.of(request), read_table(example.path)
+            session.of(DataState).open(table, example.fields)
+            return self._opened(session, table, example.mapping, example.path.stem)
 
         return take
 
     def _opened(self, session: Session, table: Table, mapping: Mapping, name: str) -> dict[Any, Any]:
-        session.table, session.inspection = table, None
         columns = table.columns
         return {
             self.notice: [],
@@ -186,65 +190,52 @@ class DataStep:
         } | self._inspected(session, mapping)
 
     def _inspect(self, text: str, label: str, unit: str, drop: bool, request: gr.Request) -> dict[Any, Any]:
-        session = self._sessions.of(request)
-        session.inspection = None  # what was confirmed so far does not fit the new columns
-        return self._inspected(session, Mapping(text, label, None if unit == _NO_USER else unit, drop))
+        mapping = Mapping(text, label, None if unit == _NO_USER else unit, drop)
+        return self._inspected(self._sessions.of(request), mapping)
 
     def _inspected(self, session: Session, mapping: Mapping) -> dict[Any, Any]:
-        if session.table is None:
-            raise UsageError("The file is no longer in memory: upload it again.")
-        session.forget_data()
-        closed = {
-            self.labels_public: False,
-            self.counts_public: False,
-            self.problem: [],
-            self._nav: steps_value(session),
-        }
         try:
-            inspection = inspect(session.table, mapping)
+            columns = session.of(DataState).read(mapping)
         except DataError as error:
-            session.mapping = None
-            return closed | {self.facts: notice(str(error)), self.labels: gr.CheckboxGroup(choices=[], value=[])}
-        session.mapping, session.inspection = mapping, inspection
+            nothing = {self.facts: notice(str(error)), self.labels: gr.CheckboxGroup(choices=[], value=[])}
+            return self._unconfirmed(session) | nothing
+        inspection = columns.inspection
         labels = sorted(inspection.counts)[:_MOST_LABELS]
-        offer = inspection.duplicates > 0
-        return closed | {
+        return self._unconfirmed(session) | {
             self.labels: gr.CheckboxGroup(choices=labels, value=labels),
-            self.facts: label_counts(inspection, labels, session.by_user),
-            self.counts_public: gr.Checkbox(value=False, label=counts_public(session.by_user)),
-            self.drop: gr.Checkbox(visible=offer, value=mapping.drop_duplicates),
-            self._nav: steps_value(session),
+            self.facts: label_counts(inspection, labels, columns.by_user),
+            self.counts_public: gr.Checkbox(value=False, label=counts_public(columns.by_user)),
+            self.drop: gr.Checkbox(visible=inspection.duplicates > 0, value=mapping.drop_duplicates),
         }
 
     def _choose(self, labels: list[str], request: gr.Request) -> dict[Any, Any]:
         session = self._sessions.of(request)
-        if session.inspection is None:
-            raise UsageError("The file is no longer in memory: upload it again.")
-        session.forget_data()
+        columns = session.of(DataState).rechoose()
+        facts = label_counts(columns.inspection, labels, columns.by_user)
+        return self._unconfirmed(session) | {self.facts: facts}
+
+    def _unconfirmed(self, session: Session) -> dict[Any, Any]:
         return {
-            self.facts: label_counts(session.inspection, labels, session.by_user),
             self.labels_public: False,
             self.counts_public: False,
             self.problem: [],
-            self._nav: steps_value(session),
+            self._bar.html: self._bar.value(session),
         }
 
     def _renamed(self, request: gr.Request) -> dict[Any, Any]:
         session = self._sessions.of(request)
-        if session.dataset is None:
-            return {self.problem: []}
-        session.forget_data()
-        return {self.problem: [], self._nav: steps_value(session)}
+        session.of(DataState).withdraw()
+        return {self.problem: [], self._bar.html: self._bar.value(session)}
 
     def _choose_sizes(self, sizes: str, epsilon: float | None, request: gr.Request) -> dict[Any, Any]:
         session = self._sessions.of(request)
-        session.forget_data()
+        session.of(DataState).withdraw()
         return {
             self.count_epsilon: gr.Number(visible=sizes == _MEASURE),
             self.counts_public: gr.Checkbox(value=False, visible=sizes == _DECLARE),
             self.confirm: gr.Button(_button(sizes, epsilon)),
             self.problem: [],
-            self._nav: steps_value(session),
+            self._bar.html: self._bar.value(session),
         }
 
     def _confirm(
@@ -258,10 +249,12 @@ class DataStep:
         request: gr.Request,
     ) -> dict[Any, Any]:
         session = self._sessions.of(request)
-        if session.table is None or session.mapping is None or session.inspection is None:
+        state = session.of(DataState)
+        columns = state.columns
+        if columns is None:
             raise DataError("Choose a file and its columns first.")
-        if session.inspection.fatal:
-            raise DataError(session.inspection.problems[-1])
+        if columns.inspection.fatal:
+            raise DataError(columns.inspection.problems[-1])
         if len(labels) < 2:
             raise DataError("Demonstrations need at least two labels: choose them above.")
         if not name.strip():
@@ -270,28 +263,15 @@ class DataStep:
             raise DataError("Confirm both boxes: the label names and the label counts become public.")
         if not labels_public:
             raise DataError("Confirm that the label names become public.")
-        dataset = to_dataset(session.table, session.mapping, name.strip(), tuple(sorted(labels)))
+        dataset = to_dataset(columns.file.table, columns.mapping, name.strip(), tuple(sorted(labels)))
         ledger = self._ledgers.of(request)
         warnings = tuple(ledger.rows.recognise(fingerprint(dataset)))
-        session.measured = None if sizes == _DECLARE else measured_once(session, dataset, count_epsilon, ledger)
-        session.dataset, session.ledger_warnings = dataset, warnings
-        return {self.problem: [], self._nav: steps_value(session, 2)}
+        measured = None if sizes == _DECLARE else state.measured_once(dataset, count_epsilon, ledger)
+        state.confirm(Confirmed(columns, dataset, measured, warnings))
+        return {self.problem: [], self._bar.html: self._bar.value(session, 2)}
 
 
 def _button(sizes: str, epsilon: float | None) -> str:
     if sizes == _DECLARE:
         return "Use this data set"
     return f"Spend epsilon {epsilon or 0:g} on counting, and use this data set"
-
-
-def measured_once(session: Session, dataset: Dataset, epsilon: float | None, ledger: PrivacyLedger) -> MeasuredSizes:
-    """The measured label sizes of a data set: paid for at the first call in a tab, the same ever after.
-
-    Raises:
-        UsageError: epsilon is not a positive number.
-        BudgetRefused: the data set's cap does not allow it.
-    """
-    key = (dataset.name, dataset.unit, dataset.labels, fingerprint(dataset).content)
-    if key not in session.measurements:
-        session.measurements[key] = measure_sizes(dataset, float(epsilon or 0), _COUNT_DELTA, ledger)
-    return session.measurements[key]

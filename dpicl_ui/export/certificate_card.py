@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dpicl_ui.frame.cards import fact
 from dpicl_ui.frame.tree import Tree, el, notice
-from dpicl_ui.privacy.cards import fact
 from mechanisms.records import PromptTemplate, unit_in_words
 from mechanisms.steps import mechanism_class, mechanism_names
 from mechanisms.studio.synthesis.demo_set import DemoSet

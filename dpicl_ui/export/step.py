@@ -7,14 +7,14 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.assets import asset
-from dpicl_ui.data.step import PRIVATE
 from dpicl_ui.export.certificate_card import certificate, task
-from dpicl_ui.frame.guard import guarded
+from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
-from dpicl_ui.frame.sessions import Session, Sessions
-from dpicl_ui.frame.step_bar import step_panel
+from dpicl_ui.frame.sessions import Session, Sessions, State
+from dpicl_ui.frame.step_bar import Gate, StepBar
 from dpicl_ui.frame.tree import el, notice, panel
 from dpicl_ui.generate.cards import demonstration
+from dpicl_ui.generate.state import GenerateState
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import UsageError
 from mechanisms.studio.synthesis.demo_set import FORMAT, DemoSet, to_text
@@ -23,12 +23,29 @@ from mechanisms.studio.synthesis.signature import signed
 FILE_NAME = "demonstrations.dpicl.json"
 
 
+class Downloads(State):
+    """How often this tab has downloaded a set: a higher count is a new download."""
+
+    count = 0
+
+
+def gate(session: Session) -> Gate:
+    """Open when something was written."""
+    made = session.of(GenerateState).made
+    if made is None or not made.demo_set.demonstrations:
+        return Gate(
+            "There is nothing to export yet: write demonstrations in step 3. To look at a file that was exported "
+            "before, load it in step 4."
+        )
+    return Gate()
+
+
 class ExportStep:
     """Components and handlers of step 5."""
 
-    def __init__(self, sessions: Sessions, ledgers: Ledgers) -> None:
+    def __init__(self, sessions: Sessions, ledgers: Ledgers, bar: StepBar) -> None:
         self._sessions, self._ledgers = sessions, ledgers
-        with step_panel(5), gr.Row(elem_classes="split"):
+        with bar.panel(5), gr.Row(elem_classes="split"):
             with gr.Column(scale=7, min_width=300, elem_classes="card public"):
                 panel(
                     el("div.card-head", el("h2", "Privacy certificate"), el("span.tag.public", "Releasable")),
@@ -60,9 +77,8 @@ class ExportStep:
 
     def _marked(self, session: Session, ledger: PrivacyLedger) -> DemoSet | None:
         """The set as it may be exported now: what became known since it was written is on it."""
-        if session.made is None or session.made_of is None:
-            return None
-        return session.made.with_marks(ledger.rows.marks(session.made_of))
+        made = session.of(GenerateState).made
+        return made.demo_set.with_marks(ledger.rows.marks(made.of)) if made else None
 
     def _show(self, request: gr.Request) -> Any:
         made = self._marked(self._sessions.of(request), self._ledgers.of(request))
@@ -80,8 +96,9 @@ class ExportStep:
         made = self._marked(session, self._ledgers.of(request))
         if made is None:
             raise UsageError("There is nothing to export yet: write demonstrations in step 3.")
-        session.downloads += 1
-        document = {"ticket": session.downloads, "name": FILE_NAME, "text": to_text(signed(made))}
+        downloads = session.of(Downloads)
+        downloads.count += 1
+        document = {"ticket": downloads.count, "name": FILE_NAME, "text": to_text(signed(made))}
         return {
             self.sink: document,
             self.certificate: certificate(made),

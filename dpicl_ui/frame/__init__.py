@@ -1,1 +1,1 @@
-"""What the steps stand in: bar, sessions, look, login, guards."""
+"""What the steps stand in: bar, sessions, look, guards."""

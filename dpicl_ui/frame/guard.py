@@ -20,6 +20,9 @@ from mechanisms.errors import StudioError
 
 Updates = Callable[[], dict[Any, Any]]
 
+PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+"""Arguments of every handler: not part of the app's API, and no overlay over what is being read."""
+
 _log = logging.getLogger(__name__)
 
 

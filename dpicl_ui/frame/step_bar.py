@@ -1,85 +1,88 @@
-"""The five steps and the place beside them: which are open, why not, and the panels that hold them."""
+"""The bar of the steps and of the place beside them: which are open, why not, and the panels that hold them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
 
 from dpicl_ui.assets import asset
-from dpicl_ui.frame.sessions import Session
-
-TITLES = ("Data", "Privacy", "Generate", "Test", "Export", "Ask privately")
-ASK = 6
-"""The place beside the steps: it needs the data of step 1 and nothing else."""
+from dpicl_ui.frame.sessions import Session, State
 
 
-@contextmanager
-def step_panel(number: int) -> Iterator[None]:
-    """A panel: its components, or the reason why it is closed. The browser shows one of them at a time."""
-    with gr.Column(elem_id=f"step-{number}", elem_classes=["step", "current"] if number == 1 else ["step"]):
-        gr.HTML(
-            html_template=f'<h2>{TITLES[number - 1]}</h2><p class="gate-why"></p>',
-            js_on_load=None,
+@dataclass(frozen=True)
+class Gate:
+    """What a step says of itself: why it is closed, empty where it is open, and whether it is done."""
+
+    why: str = ""
+    done: bool = False
+
+    @property
+    def note(self) -> str:
+        """One word for the bar."""
+        return "closed" if self.why else "done" if self.done else "open"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A step of the bar, or a place beside the steps."""
+
+    title: str
+    gate: Callable[[Session], Gate]
+    beside: bool = False
+
+
+class Moves(State):
+    """How often the server has moved this tab to another step: a higher count is a new move."""
+
+    count = 0
+
+
+class StepBar:
+    """The bar's component, `html`, and its value; `html` fires `expand` when a place beside the steps is opened."""
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        self._places = places
+        self.html = gr.HTML(
+            value=self.value(Session()),
+            html_template="<div></div>",
+            js_on_load=asset("steps.js"),
             apply_default_css=False,
-            elem_classes="gate card",
+            elem_id="steps",
         )
-        with gr.Column(elem_classes="step-body"):
-            yield
 
+    @contextmanager
+    def panel(self, number: int) -> Iterator[None]:
+        """A step's components, or the reason why it is closed: the browser shows one of them. Numbers begin at 1."""
+        with gr.Column(elem_id=f"step-{number}", elem_classes=["step", "current"] if number == 1 else ["step"]):
+            gr.HTML(
+                html_template=f'<h2>{self._places[number - 1].title}</h2><p class="gate-why"></p>',
+                js_on_load=None,
+                apply_default_css=False,
+                elem_classes="gate card",
+            )
+            with gr.Column(elem_classes="step-body"):
+                yield
 
-def steps_bar() -> gr.HTML:
-    """The bar of the five steps and the place beside them; it fires `expand` when that place is opened."""
-    return gr.HTML(
-        value=steps_value(Session()),
-        html_template="<div></div>",
-        js_on_load=asset("steps.js"),
-        apply_default_css=False,
-        elem_id="steps",
-    )
-
-
-def steps_value(session: Session, go: int | None = None) -> dict[str, Any]:
-    """The bar's value; with `go` the browser moves to that step."""
-    if go is not None:
-        session.moves += 1
-    made = session.made is not None and bool(session.made.demonstrations)
-    whys = (
-        "",
-        ""
-        if session.dataset
-        else "Choose a data set in step 1 and confirm what becomes public: the noise depends on it.",
-        _generate_why(session),
-        "",
-        ""
-        if made
-        else "There is nothing to export yet: write demonstrations in step 3. To look at a file that was "
-        "exported before, load it in step 4.",
-        ""
-        if session.mapping
-        else "Bring a file in step 1 first, and say what its columns mean. Nothing has to be generated.",
-    )
-    done = (session.dataset is not None, session.preview is not None, made, bool(session.scorecards), False, False)
-    steps = [
-        {
-            "title": title,
-            "note": _note(why, finished),
-            "done": finished and not why,
-            "why": why,
-            "beside": number == ASK,
+    def value(self, session: Session, go: int | None = None) -> dict[str, Any]:
+        """The bar's value; with `go` the browser moves to that step."""
+        moves = session.of(Moves)
+        if go is not None:
+            moves.count += 1
+        gates = [(place, place.gate(session)) for place in self._places]
+        return {
+            "go": [moves.count, go or 1],
+            "steps": [
+                {
+                    "title": place.title,
+                    "note": gate.note,
+                    "done": gate.done and not gate.why,
+                    "why": gate.why,
+                    "beside": place.beside,
+                }
+                for place, gate in gates
+            ],
         }
-        for number, (title, why, finished) in enumerate(zip(TITLES, whys, done, strict=True), start=1)
-    ]
-    return {"go": [session.moves, go or 1], "steps": steps}
-
-
-def _generate_why(session: Session) -> str:
-    if session.dataset is None:
-        return "Choose a data set in step 1 first, then its privacy in step 2."
-    return "" if session.preview else "Wait for the noise in step 2, or correct what it complains about."
-
-
-def _note(why: str, done: bool) -> str:
-    return "closed" if why else "done" if done else "open"

@@ -11,19 +11,21 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.assets import asset
-from dpicl_ui.data.step import PRIVATE
-from dpicl_ui.frame.guard import guarded
+from dpicl_ui.data.state import DataState
+from dpicl_ui.frame.cards import budget
+from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
-from dpicl_ui.frame.step_bar import step_panel, steps_value
+from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import notice, panel
 from dpicl_ui.generate.cards import finished, outcome_of_run
 from dpicl_ui.generate.live_chart import live
 from dpicl_ui.generate.run_view import RunView, reduce, replay, up_to_token
-from dpicl_ui.privacy.cards import budget
+from dpicl_ui.generate.state import GenerateState, Made, Run
 from dpicl_ui.privacy.form import PrivacyForm
-from dpicl_ui.privacy.step import PrivacyStep, calibrate
+from dpicl_ui.privacy.state import PrivacyState
+from dpicl_ui.privacy.step import PrivacyStep, budget_of
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.studio.synthesis.events import (
@@ -32,7 +34,6 @@ from mechanisms.studio.synthesis.events import (
     PrivateDiagnostics,
     RunFailed,
     RunStopped,
-    SynthesisEvent,
     TokenReleased,
 )
 from mechanisms.studio.synthesis.synthesize import synthesize
@@ -51,10 +52,10 @@ class GenerateStep:
     """Components and handlers of step 3."""
 
     def __init__(
-        self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, nav: gr.HTML, privacy: PrivacyStep
+        self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, bar: StepBar, privacy: PrivacyStep
     ) -> None:
-        self._sessions, self._ledgers, self._loader, self._nav = sessions, ledgers, loader, nav
-        with step_panel(3), gr.Row(elem_classes="split"):
+        self._sessions, self._ledgers, self._loader, self._bar = sessions, ledgers, loader, bar
+        with bar.panel(3), gr.Row(elem_classes="split"):
             with gr.Column(scale=7, min_width=300):
                 with gr.Column(elem_classes="card"):
                     with gr.Row(elem_classes="actions"):
@@ -92,7 +93,7 @@ class GenerateStep:
     def _wire(self, privacy: PrivacyStep) -> None:
         outputs = [
             self.screen, self.finished, self.budget, self.notice, self.start, self.stop, self.scrub, self.test,
-            self.export, self.curator, self._nav,
+            self.export, self.curator, self._bar.html,
         ]  # fmt: skip
         self.ended = self.start.click(
             guarded(self.notice, self._buttons)(self._run),
@@ -108,33 +109,30 @@ class GenerateStep:
         )
         privacy.start.click(self._show_budget, None, self.budget, **PRIVATE)
         for button, step in ((self.test, 4), (self.export, 5)):
-            button.click(self._mover(step), None, self._nav, **PRIVATE)
+            button.click(self._mover(step), None, self._bar.html, **PRIVATE)
 
     def _mover(self, step: int) -> Any:
         def move(request: gr.Request) -> Any:
-            return steps_value(self._sessions.of(request), step)
+            return self._bar.value(self._sessions.of(request), step)
 
         return move
 
     def _show_budget(self, request: gr.Request) -> Any:
-        session = self._sessions.of(request)
-        if session.dataset is None:
-            return []
-        return budget(self._ledgers.of(request).snapshot(session.dataset.name, session.dataset.unit), session.planned)
+        return budget_of(self._sessions.of(request), self._ledgers.of(request))
 
     def _stop(self, request: gr.Request) -> Any:
-        self._sessions.of(request).stop.set()
+        self._sessions.of(request).of(GenerateState).stop()
         return gr.Button("Stopping …", interactive=False)
 
     def _look_back(self, token: float, request: gr.Request) -> Any:
-        recording = self._sessions.of(request).recording
-        if not recording:
+        run = self._sessions.of(request).of(GenerateState).run
+        if run is None or not run.recording:
             return gr.skip()
-        return live(replay(up_to_token(recording, int(token))))
+        return live(replay(up_to_token(run.recording, int(token))))
 
     def _run(self, request: gr.Request, curator: bool, *form: Any) -> Iterator[dict[Any, Any]]:
         session, ledger = self._sessions.of(request), self._ledgers.of(request)
-        session.stop.clear()
+        run = session.of(GenerateState).begin()
         yield {
             self.screen: live(RunView(phase="waiting" if not self._loader.ready else "running")),
             self.notice: [],
@@ -143,14 +141,13 @@ class GenerateStep:
             self.scrub: gr.Slider(visible=False),
             self.curator: gr.Checkbox(interactive=False),
         }
-        view, recording = RunView(), list[SynthesisEvent]()
-        session.recording = recording
+        view = RunView()
         try:
             shown = 0.0
-            with closing(self._events(session, ledger, PrivacyForm.read(*form), curator)) as events:
+            with closing(self._events(session, ledger, run, PrivacyForm.read(*form), curator)) as events:
                 for event in events:
                     if not isinstance(event, PrivateDiagnostics):
-                        recording.append(event)
+                        run.recording.append(event)
                     view = reduce(view, event)
                     if isinstance(event, TokenReleased) and curator:
                         continue  # its clean values follow at once
@@ -164,25 +161,25 @@ class GenerateStep:
         yield self._ended(session, ledger, view)
 
     def _events(
-        self, session: Session, ledger: PrivacyLedger, form: PrivacyForm, curator: bool
+        self, session: Session, ledger: PrivacyLedger, pressed: Run, form: PrivacyForm, curator: bool
     ) -> Generator[CuratorEvent]:
         """The run's events; a stop is one of them. Closing this iterator closes the run and settles the ledger."""
-        calibrate(session, form, self._loader)
-        dataset, planned = session.dataset, session.preview
-        if dataset is None or planned is None:
-            raise UsageError("Choose a data set in step 1 and its privacy in step 2 first.")
+        planned = session.of(PrivacyState).calibrate(form, self._loader.speed)
         model = self._loader.model()
-        session.loaded, session.scorecards = None, []
+        if planned.confirmed is not session.of(DataState).confirmed:
+            raise UsageError("The data of step 1 has changed: look at step 2, then start again.")
+        state, dataset = session.of(GenerateState), planned.confirmed.dataset
+        state.written = pressed
         view = RunView()
         of = fingerprint(dataset)
-        run = synthesize(dataset, planned.request, model, ledger, curator=curator)
+        run = synthesize(dataset, planned.preview.request, model, ledger, curator=curator)
         try:
             for event in run:
                 view = reduce(view, event)
                 if view.demo_set and isinstance(event, DemoCompleted):
-                    session.made, session.made_of = view.demo_set.with_demonstrations(view.finished), of
+                    state.made = Made(view.demo_set.with_demonstrations(view.finished), of)
                 yield event
-                if session.stop.is_set() and view.demo_set and view.phase == "running":
+                if pressed.stop.is_set() and view.demo_set and view.phase == "running":
                     yield RunStopped(view.demo_set.with_demonstrations(view.finished))
                     return
         finally:
@@ -196,9 +193,8 @@ class GenerateStep:
         return update
 
     def _ended(self, session: Session, ledger: PrivacyLedger, view: RunView) -> dict[Any, Any]:
-        if session.dataset is not None:
-            snapshot = ledger.snapshot(session.dataset.name, session.dataset.unit)
-            view = replace(view, budget=snapshot)
+        if (confirmed := session.of(DataState).confirmed) is not None:
+            view = replace(view, budget=ledger.snapshot(confirmed.dataset.name, confirmed.dataset.unit))
         some = bool(view.finished)
         message, kind = outcome_of_run(view)
         return self._shown(view, whole=True) | {
@@ -206,7 +202,7 @@ class GenerateStep:
             self.scrub: gr.Slider(maximum=max(2, view.released), value=view.released, visible=view.released > 1),
             self.test: gr.Button(visible=some),
             self.export: gr.Button(visible=some),
-            self._nav: steps_value(session),
+            self._bar.html: self._bar.value(session),
         }
 
     def _buttons(self) -> dict[Any, Any]:

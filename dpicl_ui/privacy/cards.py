@@ -1,13 +1,12 @@
-"""What step 2 shows: the guarantee, the noise, the time, and the ledger."""
+"""What step 2 shows: the guarantee, the noise and the time."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from dpicl_ui.frame.cards import fact
 from dpicl_ui.frame.tree import Tree, el, notice
-from mechanisms.accounting import BudgetSnapshot
 from mechanisms.parameters import parameters
-from mechanisms.records import unit_in_words
 from mechanisms.studio.data.counts import MeasuredSizes
 from mechanisms.studio.synthesis.preview import Preview
 
@@ -20,10 +19,6 @@ CALIBRATING: list[Tree] = [
 ]
 
 
-_KNOWN = "More is known of this data set than what is counted here: {marks}. Every later certificate says so."
-_TOO_MUCH = "This run needs more than what is left of the cap, so the ledger may refuse it."
-
-
 def duration(seconds: float) -> str:
     """A rough duration in words."""
     if seconds < 50:
@@ -31,11 +26,6 @@ def duration(seconds: float) -> str:
     if seconds < 90:
         return "about a minute"
     return f"about {round(seconds / 60)} minutes" if seconds < 5400 else f"about {seconds / 3600:.1f} hours"
-
-
-def fact(name: str, value: str, remark: str = "") -> Tree:
-    """A named value with a remark."""
-    return el("div.fact", el("dt", name), el("dd", value, el("span.remark", remark) if remark else None))
 
 
 def clarity(signal_to_noise: float) -> str:
@@ -95,34 +85,3 @@ def calibrated_values(preview: Preview) -> tuple[list[Tree], list[Tree]]:
         shown = fact(each.label, f"{getattr(mechanism, each.name):.4g}", each.help)
         (solved if each.name == mechanism.calibrated else others).append(shown)
     return solved, others
-
-
-def budget(snapshot: BudgetSnapshot, planned: float | None = None, warnings: tuple[str, ...] = ()) -> list[Tree]:
-    """The ledger's state of a data set, with what a planned run would add."""
-    cap = snapshot.cap.epsilon
-    spent = min(1.0, snapshot.epsilon / cap)
-    more = min(1.0 - spent, (planned or 0.0) / cap)
-    runs = "no run yet" if not snapshot.runs else "1 run" if snapshot.runs == 1 else f"{snapshot.runs} runs"
-    return [
-        el(
-            "div.budget",
-            el("div.card-head", el("h3", "Privacy budget"), el("span.budget-name", snapshot.name, title=snapshot.name)),
-            el(
-                "div.budget-bar",
-                el("span.budget-spent", numbers={"share": spent}),
-                el("span.budget-planned", numbers={"share": more}),
-                role="img",
-                aria_label=f"{snapshot.epsilon:.3g} of {cap:g} spent",
-            ),
-            el(
-                "div.budget-words",
-                el("span", el("strong", f"{snapshot.epsilon:.3g}"), " spent"),
-                el("span", el("strong", f"{planned:.3g}"), " this run") if planned else None,
-                el("span", el("strong", f"{snapshot.remaining:.3g}"), f" of {cap:g} left"),
-            ),
-            el("p.muted", f"Epsilon, {runs}, counted for {unit_in_words(snapshot.unit)} by {snapshot.bound}."),
-            *notice(_TOO_MUCH if planned and planned > snapshot.remaining else "", "warn"),
-            *notice(_KNOWN.format(marks="; ".join(snapshot.marks)) if snapshot.marks else "", "warn"),
-            *(tree for warning in warnings for tree in notice(warning, "warn")),
-        )
-    ]

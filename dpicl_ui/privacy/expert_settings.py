@@ -6,7 +6,7 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.data.step import PRIVATE
+from dpicl_ui.frame.guard import PRIVATE
 from dpicl_ui.frame.tree import el, panel
 from dpicl_ui.privacy.form import described, private_mechanisms, transforms
 from mechanisms.sampling import Scheme
@@ -74,11 +74,11 @@ class ExpertSettings:
         for of, parameter in described():
             if of is owner:
                 words: dict[str, Any] = {"label": parameter.label, "info": f"{parameter.help} ({parameter.citation})"}
-                switch = isinstance(parameter.default, bool)
-                made = (
-                    gr.Checkbox(parameter.default, **words) if switch else gr.Number(float(parameter.default), **words)
-                )
-                self.own.append(made)
+                usual = parameter.default
+                if isinstance(usual, bool):
+                    self.own.append(gr.Checkbox(usual, **words))
+                else:
+                    self.own.append(gr.Number(float(usual), **words))
 
     def _build_sampling(self) -> None:
         self.scheme = gr.Radio(
@@ -109,10 +109,11 @@ class ExpertSettings:
     def settled(self) -> list[Any]:
         """Events after which the settings have new values."""
         typed = (self.delta, self.per_subset, *(each for each in self.own if isinstance(each, gr.Number)))
-        chosen = (self.mechanism, self.transform, self.scheme, self.unit_rows)
+        switches = (each for each in self.own if isinstance(each, gr.Checkbox))
         return [
             *(each.release for each in (self.candidates, self.length)),
-            *(each.input for each in (*chosen, *(each for each in self.own if isinstance(each, gr.Checkbox)))),
+            *(each.input for each in (self.mechanism, self.transform, self.scheme, self.unit_rows)),
+            *(each.input for each in switches),
             *(each.blur for each in typed),
             *(each.submit for each in typed),
         ]

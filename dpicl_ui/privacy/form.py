@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
+from dpicl_ui.frame.numbers import number, whole
 from mechanisms.accounting import PrivacyTarget, fingerprint
-from mechanisms.errors import UsageError
 from mechanisms.parameters import Parameter, parameters
 from mechanisms.records import Dataset, PromptTemplate
 from mechanisms.sampling import SamplingPlan, Scheme
@@ -150,30 +149,3 @@ class PrivacyForm:
             public_inputs=(LABEL_SET, FILE_FORMAT, declared_counts(dataset.by_user)),
         )
         return request.with_measured_sizes(measured) if measured else request
-
-
-def number(name: str, value: Any) -> float:
-    """A component's value as a number.
-
-    Raises:
-        UsageError: it is none.
-    """
-    try:
-        given = float(value)
-    except (TypeError, ValueError):
-        given = math.nan
-    if not math.isfinite(given):
-        raise UsageError(f"{name} needs a number.")
-    return given
-
-
-def whole(name: str, value: Any) -> int:
-    """A component's value as a whole number.
-
-    Raises:
-        UsageError: it is none.
-    """
-    given = number(name, value)
-    if given != int(given):
-        raise UsageError(f"{name} must be a whole number.")
-    return int(given)

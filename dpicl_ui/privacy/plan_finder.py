@@ -9,14 +9,15 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.data.step import PRIVATE
-from dpicl_ui.frame.guard import guarded
+from dpicl_ui.data.state import DataState
+from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.sessions import Session, Sessions
+from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.privacy.cards import duration
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.plan_cards import option_in_words, plan_figure
+from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.records import Dataset
@@ -154,12 +155,13 @@ class PlanFinder:
 
     def _find(self, request: gr.Request, seconds: float, *form: Any) -> Iterator[dict[Any, Any]]:
         session = self._sessions.of(request)
-        if session.dataset is None:
+        confirmed, state = session.of(DataState).confirmed, session.of(PrivacyState)
+        if confirmed is None:
             raise UsageError("Choose a data set in step 1 first.")
-        dataset, speed = session.dataset, self._speed()
-        looked = search(PrivacyForm.read(*form), dataset, speed, float(seconds), session.measured)
-        session.plans = ()
-        now = _now(session, looked)
+        dataset, speed = confirmed.dataset, self._speed()
+        looked = search(PrivacyForm.read(*form), dataset, speed, float(seconds), confirmed.measured)
+        state.offer(confirmed, ())
+        now = _now(state, looked)
         yield self.forgotten() | {self.notice: _trying(0), self.find: gr.Button(interactive=False)}
         found: list[Option] = []
         shown = time.monotonic()
@@ -173,12 +175,11 @@ class PlanFinder:
                 }
         if not found:
             raise UsageError("No plan fits: allow more time, a larger epsilon or fewer tokens.")
-        if session.dataset is not dataset:  # another one was chosen meanwhile
+        plans = tuple(each for each in ranked(found) if each.efficient)[:_MOST]
+        if not state.offer(confirmed, plans):
             return
-        session.plans_of = dataset
-        session.plans = tuple(each for each in ranked(found) if each.efficient)[:_MOST]
-        times = (duration(looked.seconds(each, dataset, speed)) for each in session.plans)
-        lines = [option_in_words(each, time) for each, time in zip(session.plans, times, strict=True)]
+        times = (duration(looked.seconds(each, dataset, speed)) for each in plans)
+        lines = [option_in_words(each, time) for each, time in zip(plans, times, strict=True)]
         choices = [(line, number) for number, line in enumerate(lines)]
         # The page may drop an update that follows another at once, as where every plan was calibrated before.
         time.sleep(max(0.0, shown + _INTERVAL - time.monotonic()))
@@ -197,8 +198,7 @@ class PlanFinder:
         raise ModelUnavailable("The model's speed is not known yet: wait until it is loaded (top of the page).")
 
     def _use(self, number: int | None, request: gr.Request) -> dict[Any, Any]:
-        session = self._sessions.of(request)
-        plans = session.plans if session.plans_of is session.dataset else ()
+        plans = self._sessions.of(request).of(PrivacyState).found
         if number is None or not 0 <= number < len(plans):
             raise UsageError("Find a plan first.")
         plan = plans[number].plan
@@ -222,8 +222,10 @@ def _found(looked: Search) -> str:
     return f"Found for epsilon {form.epsilon:g}, delta {form.delta:.2g} and {form.tokens} tokens{many}."
 
 
-def _now(session: Session, looked: Search) -> tuple[float, float] | None:
+def _now(state: PrivacyState, looked: Search) -> tuple[float, float] | None:
     """Cost and signal-to-noise of the current settings, where they are calibrated."""
-    if session.preview is None or session.form != looked.form:
+    planned = state.planned
+    if planned is None or planned.form != looked.form:
         return None
-    return cost(session.preview.request.plan, looked.task, looked.form.delta), session.preview.signal_to_noise
+    made = planned.preview
+    return cost(made.request.plan, looked.task, looked.form.delta), made.signal_to_noise

@@ -3,36 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.data.step import PRIVATE
-from dpicl_ui.frame.guard import guarded
+from dpicl_ui.data.state import DataState
+from dpicl_ui.frame.cards import budget
+from dpicl_ui.frame.epsilon_slider import epsilon_slider
+from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
-from dpicl_ui.frame.step_bar import step_panel, steps_value
-from dpicl_ui.frame.tree import el, notice, panel
-from dpicl_ui.privacy.cards import CALIBRATING, budget, outcome, refused
-from dpicl_ui.privacy.epsilon_slider import epsilon_slider
+from dpicl_ui.frame.step_bar import StepBar
+from dpicl_ui.frame.tree import Tree, el, notice, panel
+from dpicl_ui.privacy.cards import CALIBRATING, outcome, refused
 from dpicl_ui.privacy.expert_settings import ExpertSettings
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.plan_finder import PlanFinder
-from mechanisms.accounting import Cap
+from dpicl_ui.privacy.state import PrivacyState
+from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.records import default_template
-from mechanisms.studio.synthesis.forecast import predicted_seconds
-from mechanisms.studio.synthesis.preview import preview, suggested_delta
+from mechanisms.studio.synthesis.preview import suggested_delta
 
 
 class PrivacyStep:
     """Components and handlers of step 2. `form` are the inputs that `PrivacyForm.read` reads, in its order."""
 
-    def __init__(self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, nav: gr.HTML) -> None:
-        self._sessions, self._ledgers, self._loader, self._nav = sessions, ledgers, loader, nav
-        with step_panel(2), gr.Row(elem_classes="split"):
+    def __init__(self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, bar: StepBar) -> None:
+        self._sessions, self._ledgers, self._loader, self._bar = sessions, ledgers, loader, bar
+        with bar.panel(2), gr.Row(elem_classes="split"):
             with gr.Column(scale=6, min_width=300):
                 self._build_settings()
             with gr.Column(scale=5, min_width=300, elem_classes="aside"):
@@ -101,7 +101,7 @@ class PrivacyStep:
         self._calibration: dict[str, Any] = {
             "fn": guarded(self.outcome)(self._recalculate),
             "inputs": self.form,
-            "outputs": [self.outcome, self.budget, self._nav],
+            "outputs": [self.outcome, self.budget, self._bar.html],
             "concurrency_limit": 2,
             "concurrency_id": "calibrate",
             **PRIVATE,
@@ -124,7 +124,7 @@ class PrivacyStep:
             [self.cap_notice, self.budget],
             **PRIVATE,
         )
-        self.start.click(guarded(self.outcome)(self._accept), None, [self.outcome, self._nav], **PRIVATE)
+        self.start.click(guarded(self.outcome)(self._accept), None, [self.outcome, self._bar.html], **PRIVATE)
 
     def follow(self, confirmed: gr.events.Dependency) -> None:
         """Fill in suggestions after step 1, then calibrate them."""
@@ -136,12 +136,11 @@ class PrivacyStep:
 
     def _suggest(self, request: gr.Request) -> dict[Any, Any]:
         session = self._sessions.of(request)
-        dataset = session.dataset
-        if dataset is None or session.preview is not None:
+        confirmed = session.of(DataState).confirmed
+        if confirmed is None or session.of(PrivacyState).planned is not None:
             return {self.cap_notice: []}
-        # Declared public in step 1, or measured there.
-        sizes = session.measured.sizes if session.measured else dataset.counted_sizes()
-        template = default_template(dataset.labels, *session.field_names)
+        dataset, sizes = confirmed.dataset, confirmed.sizes
+        template = default_template(dataset.labels, *confirmed.columns.file.field_names)
         cap = self._ledgers.of(request).snapshot(dataset.name, dataset.unit).cap
         return {
             self.expert.delta: suggested_delta(sum(sizes.values())),
@@ -158,65 +157,57 @@ class PrivacyStep:
     def _recalculate(self, request: gr.Request, *values: Any) -> Iterator[dict[Any, Any]]:
         """Calibrate the settings and show what follows."""
         session = self._sessions.of(request)
-        if session.dataset is None:
-            yield {self.outcome: CALIBRATING}
-            return
         yield {self.outcome: CALIBRATING}
-        try:
-            calibrate(session, PrivacyForm.read(*values), self._loader)
-        except StudioError as error:
-            session.preview = None
-            shown = refused(str(error))
-            yield {self.outcome: shown, self.budget: self._budget(session, request), self._nav: steps_value(session)}
+        if session.of(DataState).confirmed is None:
             return
-        if session.preview is not None:
-            shown = outcome(session.preview)
-            yield {self.outcome: shown, self.budget: self._budget(session, request), self._nav: steps_value(session)}
-
-    def _budget(self, session: Session, request: gr.Request) -> Any:
-        if session.dataset is None:
-            return []
-        snapshot = self._ledgers.of(request).snapshot(session.dataset.name, session.dataset.unit)
-        return budget(snapshot, session.planned, session.ledger_warnings)
+        state = session.of(PrivacyState)
+        try:
+            state.calibrate(_read(state, values), self._loader.speed)
+        except StudioError as error:
+            shown = refused(str(error))
+        else:
+            if (planned := state.planned) is None:  # overtaken: what overtook it says more
+                return
+            shown = outcome(planned.preview)
+        yield {
+            self.outcome: shown,
+            self.budget: budget_of(session, self._ledgers.of(request)),
+            self._bar.html: self._bar.value(session),
+        }
 
     def _set_cap(self, epsilon: float, delta: float, request: gr.Request) -> dict[Any, Any]:
-        session = self._sessions.of(request)
-        if session.dataset is None:
+        session, ledger = self._sessions.of(request), self._ledgers.of(request)
+        confirmed = session.of(DataState).confirmed
+        if confirmed is None:
             raise UsageError("Choose a data set in step 1 first.")
         cap = Cap(float(epsilon or 0), float(delta or 0))
-        self._ledgers.of(request).set_cap(session.dataset.name, session.dataset.unit, cap)
-        return {self.cap_notice: notice("The cap is set.", "good"), self.budget: self._budget(session, request)}
+        ledger.set_cap(confirmed.dataset.name, confirmed.dataset.unit, cap)
+        return {self.cap_notice: notice("The cap is set.", "good"), self.budget: budget_of(session, ledger)}
 
     def _accept(self, request: gr.Request) -> dict[Any, Any]:
         session = self._sessions.of(request)
-        if session.preview is None:
+        if session.of(PrivacyState).planned is None:
             raise UsageError("No run with these settings yet: change them, or wait until they are calibrated.")
-        return {self._nav: steps_value(session, 3)}
+        return {self._bar.html: self._bar.value(session, 3)}
+
+    def timed(self, request: gr.Request) -> Any:
+        """The card of a run that was calibrated before the model was measured, now with its duration."""
+        planned = self._sessions.of(request).of(PrivacyState).time(self._loader.speed)
+        return outcome(planned.preview) if planned else gr.skip()
 
 
-def calibrate(session: Session, form: PrivacyForm, loader: ModelLoader) -> None:
-    """Bring `session.preview` up to date with the form; does nothing when it is.
-
-    Raises:
-        StudioError: the settings cannot be used; the session is then without a preview.
-    """
-    dataset, measured = session.dataset, session.measured
-    if dataset is None:
-        return
-    if session.preview is None or session.form != form:
-        session.form, session.preview = form, None
-        made = preview(form.request(dataset, measured), loader.speed)
-        # Not overtaken meanwhile by later settings, or by another data set; `synthesize` checks the latter once more.
-        if session.form == form and session.dataset is dataset:
-            session.preview = made
-    else:
-        timed(session, loader)
+def _read(state: PrivacyState, values: tuple[Any, ...]) -> PrivacyForm:
+    try:
+        return PrivacyForm.read(*values)
+    except UsageError:
+        state.forget()
+        raise
 
 
-def timed(session: Session, loader: ModelLoader) -> Any:
-    """Add the predicted duration to a preview made before the model was measured; gives the card if that changed it."""
-    if session.preview is None or session.preview.seconds is not None or loader.speed is None:
-        return gr.skip()
-    seconds = predicted_seconds(session.preview.request, loader.speed)
-    session.preview = replace(session.preview, seconds=seconds)
-    return outcome(session.preview)
+def budget_of(session: Session, ledger: PrivacyLedger) -> list[Tree]:
+    """The ledger's state of the confirmed data set, with what the planned run would add."""
+    confirmed, planned = session.of(DataState).confirmed, session.of(PrivacyState).planned
+    if confirmed is None:
+        return []
+    snapshot = ledger.snapshot(confirmed.dataset.name, confirmed.dataset.unit)
+    return budget(snapshot, planned.charge if planned else None, confirmed.warnings)

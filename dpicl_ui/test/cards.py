@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpicl_ui.data.cards import private_tag
+from dpicl_ui.frame.cards import private_tag
 from dpicl_ui.frame.tree import Tree, el
 from dpicl_ui.generate.cards import demonstration
 from mechanisms.studio.evaluation.classify import Prediction
@@ -120,12 +120,3 @@ def _bar(kind: str, accuracy: Accuracy) -> Tree:
         ),
         el("span.score-number", words),
     )
-
-
-def progress(done: int, total: int, words: str) -> list[Tree]:
-    """A progress bar with words."""
-    share = done / total if total else 0.0
-    return [
-        el("div.meter", el("div.meter-fill.by-share", numbers={"share": share})),
-        el("p.muted", words, role="status"),
-    ]

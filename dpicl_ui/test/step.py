@@ -8,20 +8,22 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.data.step import PRIVATE
+from dpicl_ui.data.state import DataState
+from dpicl_ui.frame.cards import progress
 from dpicl_ui.frame.choices import PrivateDropdown
-from dpicl_ui.frame.guard import guarded
+from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
-from dpicl_ui.frame.step_bar import step_panel, steps_value
+from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import el, notice, panel
 from dpicl_ui.frame.uploads import taken
-from dpicl_ui.test.cards import ARMS, accuracies, answers, confused, progress, subject
+from dpicl_ui.test.cards import ARMS, accuracies, answers, confused, subject
 from dpicl_ui.test.confusion import confusion_figure
+from dpicl_ui.test.state import Scored, TestState
 from mechanisms.accounting import fingerprint
 from mechanisms.errors import DataError, UsageError
-from mechanisms.records import Demonstration, Record
+from mechanisms.records import Dataset, Demonstration, Record
 from mechanisms.studio.data.csv_file import Mapping, guess_columns, read_table, to_dataset
 from mechanisms.studio.data.marks import mark_scored, owners_of
 from mechanisms.studio.evaluation.classify import Classifier, Prediction
@@ -42,6 +44,7 @@ _SIGNATURES = {
 }
 
 
+_NOTHING = "There is nothing to test: write demonstrations in step 3, or load an exported set."
 _SHARED = (
     "This file shares rows with {names}. An accuracy has no noise, so on those rows it would be a clean value of "
     "private data. Bring rows that took no part, or tick the box below."
@@ -52,9 +55,9 @@ _OWN_ROWS = "Show me the figures of private rows. They are for me alone, and eve
 class EvaluationStep:
     """Components and handlers of step 4."""
 
-    def __init__(self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, nav: gr.HTML) -> None:
-        self._sessions, self._ledgers, self._loader, self._nav = sessions, ledgers, loader, nav
-        with step_panel(4):
+    def __init__(self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, bar: StepBar) -> None:
+        self._sessions, self._ledgers, self._loader, self._bar = sessions, ledgers, loader, bar
+        with bar.panel(4):
             with gr.Row(elem_classes="split"):
                 with gr.Column(scale=6, min_width=300, elem_classes="card public"):
                     self.subject = panel(*subject(None, False), elem_id="subject")
@@ -116,7 +119,7 @@ class EvaluationStep:
         self.load.upload(
             guarded(self.load_notice)(self._load),
             self.load,
-            [self.load, self.load_notice, self.subject, self.answer, self.scores, self.matrix, self._nav],
+            [self.load, self.load_notice, self.subject, self.answer, self.scores, self.matrix, self._bar.html],
             **PRIVATE,
         )
         asked: dict[str, Any] = {
@@ -150,7 +153,7 @@ class EvaluationStep:
                 self.plot,
                 self.measure,
                 self.cancel,
-                self._nav,
+                self._bar.html,
             ],
             **_MODEL,
             **PRIVATE,
@@ -163,8 +166,8 @@ class EvaluationStep:
         ended.then(self._show_subject, None, [self.subject, self.answer, self.scores, self.matrix], **PRIVATE)
 
     def _show_subject(self, request: gr.Request) -> Any:
-        session = self._sessions.of(request)
-        return subject(session.tested, session.loaded is not None), [], [], gr.Column(visible=False)
+        state = self._sessions.of(request).of(TestState)
+        return subject(state.tested, state.loaded is not None), [], [], gr.Column(visible=False)
 
     def _load(self, upload: str | None, request: gr.Request) -> Iterator[dict[Any, Any]]:
         if upload is None:
@@ -175,24 +178,23 @@ class EvaluationStep:
         demo_set = loads(text)
         said = [*notice(*verified(demo_set)), *notice(*origin(text))]
         session = self._sessions.of(request)
-        session.loaded, session.scorecards = demo_set, []
+        session.of(TestState).load(demo_set)
         yield {
             self.load_notice: said,
             self.subject: subject(demo_set, loaded=True),
             self.answer: [],
             self.scores: [],
             self.matrix: gr.Column(visible=False),
-            self._nav: steps_value(session),
+            self._bar.html: self._bar.value(session),
         }
 
-    def _arms(self, session: Session) -> tuple[DemoSet, list[tuple[str, tuple[Demonstration, ...]]]]:
-        demo_set = session.tested
-        if demo_set is None or not demo_set.demonstrations:
-            raise UsageError("There is nothing to test: write demonstrations in step 3, or load an exported set.")
+    def _arms(self, state: TestState, demo_set: DemoSet) -> list[tuple[str, tuple[Demonstration, ...]]]:
+        if not demo_set.demonstrations:
+            raise UsageError(_NOTHING)
         key = demo_set.dumps()
-        if key not in session.public:
-            session.public[key] = public_demonstrations(demo_set, self._loader.model())
-        return demo_set, [(ZERO_SHOT, ()), (PUBLIC_ONLY, session.public[key]), (OWN, demo_set.demonstrations)]
+        if key not in state.public:
+            state.public[key] = public_demonstrations(demo_set, self._loader.model())
+        return [(ZERO_SHOT, ()), (PUBLIC_ONLY, state.public[key]), (OWN, demo_set.demonstrations)]
 
     def _ask(self, query: str, request: gr.Request) -> Iterator[dict[Any, Any]]:
         if not (query or "").strip():
@@ -201,7 +203,10 @@ class EvaluationStep:
             self.answer: [el("p.spinner", "Asking the model …", role="status")],
             self.ask: gr.Button(interactive=False),
         }
-        demo_set, arms = self._arms(self._sessions.of(request))
+        state = self._sessions.of(request).of(TestState)
+        if (demo_set := state.tested) is None:
+            raise UsageError(_NOTHING)
+        arms = self._arms(state, demo_set)
         model = self._loader.model()
         predictions: list[tuple[str, Prediction]] = []
         for name, demonstrations in arms:
@@ -212,15 +217,15 @@ class EvaluationStep:
     def _open_test(self, upload: str | None, request: gr.Request) -> dict[Any, Any]:
         if upload is None:
             return {self.test_notice: []}
-        session = self._sessions.of(request)
         try:
             with taken(upload) as path:
-                session.test_table = read_table(path)
+                table = read_table(path)
         except DataError as error:
             return {self.test_file: None, self.test_notice: notice(str(error))}
-        text, label = guess_columns(session.test_table)
-        columns = session.test_table.columns
-        rows = f"{len(session.test_table.frame):,} rows are ready. Check the columns, then measure."
+        self._sessions.of(request).of(TestState).table = table
+        text, label = guess_columns(table)
+        columns = table.columns
+        rows = f"{len(table.frame):,} rows are ready. Check the columns, then measure."
         return {
             self.test_file: None,
             self.test_notice: notice(rows, "good"),
@@ -229,31 +234,28 @@ class EvaluationStep:
         }
 
     def _cancel(self, request: gr.Request) -> Any:
-        self._sessions.of(request).stop_test.set()
+        self._sessions.of(request).of(TestState).stop()
         return gr.Button("Stopping …", interactive=False)
 
     def _measure(
         self, text: str, label: str, limit: float, own_rows: bool, request: gr.Request
     ) -> Iterator[dict[Any, Any]]:
         session = self._sessions.of(request)
-        if session.test_table is None:
+        state = session.of(TestState)
+        table, tested = state.table, state.tested
+        if table is None:
             raise UsageError("Upload a labelled test file first.")
-        if session.tested is None:
-            raise UsageError("There is nothing to test: write demonstrations in step 3, or load an exported set.")
-        test = to_dataset(session.test_table, Mapping(text, label), "test file", ())
-        rows = test.records
-        known = [row for row in rows if row.label in session.tested.labels]
-        unknown, chosen = len(rows) - len(known), spread(known, int(limit))
-        ledger = self._ledgers.of(request)
-        scored, own = fingerprint(test), session.dataset
-        owners = owners_of(scored, ledger, fingerprint(own) if own else None)
+        if tested is None:
+            raise UsageError(_NOTHING)
+        test = to_dataset(table, Mapping(text, label), "test file", ())
+        known = [row for row in test.records if row.label in tested.labels]
+        unknown, chosen = len(test.records) - len(known), spread(known, int(limit))
+        owners = self._owners(session, request, test)
         if owners and not own_rows:
             yield {self.own_rows: gr.Checkbox(visible=True)}
             raise UsageError(_SHARED.format(names=", ".join(f"'{name}'" for name in owners)))
-        mark_scored(scored, ledger, owners)
-        session.scored_owners = tuple(owners)
-        session.stop_test.clear()
-        session.scorecards = []
+        mark_scored(fingerprint(test), self._ledgers.of(request), owners)
+        scored = state.score(tested, owners)
         yield {
             self.test_notice: notice(f"{unknown} rows have a label outside the set and are left out.", "warn")
             if unknown
@@ -264,8 +266,13 @@ class EvaluationStep:
             self.measure: gr.Button(interactive=False),
             self.cancel: gr.Button("Stop", interactive=True),
         }
-        yield from self._measured(session, chosen)
-        yield {self._nav: steps_value(session)}
+        yield from self._measured(state, scored, chosen)
+        yield {self._bar.html: self._bar.value(session)}
+
+    def _owners(self, session: Session, request: gr.Request, test: Dataset) -> tuple[str, ...]:
+        """Names of the private data sets that test rows belong to."""
+        ledger, confirmed = self._ledgers.of(request), session.of(DataState).confirmed
+        return tuple(owners_of(fingerprint(test), ledger, fingerprint(confirmed.dataset) if confirmed else None))
 
     def _measured_buttons(self) -> dict[Any, Any]:
         return {
@@ -274,28 +281,30 @@ class EvaluationStep:
             self.cancel: gr.Button("Stop", interactive=False),
         }
 
-    def _measured(self, session: Session, rows: list[Record]) -> Iterator[dict[Any, Any]]:
-        demo_set, arms = self._arms(session)
+    def _measured(self, state: TestState, scored: Scored, rows: list[Record]) -> Iterator[dict[Any, Any]]:
+        demo_set = scored.of
+        arms = self._arms(state, demo_set)
         yield {self.progress: progress(0, 1, "Asking the model …")}
         for result in evaluate(self._loader.model(), demo_set.template, demo_set.labels, arms, rows):
             match result:
                 case Progress(done, total):
                     yield {self.progress: progress(done, total, f"{done} of {total} answers")}
                 case Scorecard():
-                    session.scorecards.append(result)
-                    yield {self.scores: accuracies(session.scorecards, session.scored_owners)}
-            if session.stop_test.is_set():
+                    scored = scored.with_card(result)
+                    state.show(scored)
+                    yield {self.scores: accuracies(scored.cards, scored.owners)}
+            if scored.stop.is_set():
                 yield {self.test_notice: notice("Stopped. What was measured so far is shown.", "warn")}
                 return
-        shown = confusion_figure(session.scorecards[-1], demo_set.labels)
-        head = confused(session.scored_owners)
+        shown = confusion_figure(scored.cards[-1], demo_set.labels)
+        head = confused(scored.owners)
         yield {self.matrix: gr.Column(visible=True), self.matrix_head: head, self.arm: OWN, self.plot: shown}
 
     def _choose_arm(self, name: str, request: gr.Request) -> Any:
-        session = self._sessions.of(request)
-        for card in session.scorecards:
-            if card.name == name and session.tested:
-                return confusion_figure(card, session.tested.labels)
+        scored = self._sessions.of(request).of(TestState).scored
+        for card in scored.cards if scored else ():
+            if scored and card.name == name:
+                return confusion_figure(card, scored.of.labels)
         return gr.skip()
 
 

@@ -28,9 +28,9 @@ def write_csv(path: Path, rows: list[tuple[str, str]]) -> Path:
     return path
 
 
-def messages(count: int) -> list[tuple[str, str]]:
+def messages(count: int, first: int = 0) -> list[tuple[str, str]]:
     words = {"Billing": "The invoice of month {} is wrong, please refund it.", "Delivery": "Parcel {} has not arrived."}
-    return [(words[label].format(i), label) for i in range(count) for label in LABELS]
+    return [(words[label].format(i), label) for i in range(first, first + count) for label in LABELS]
 
 
 @pytest.fixture(scope="module")
@@ -142,12 +142,20 @@ def ask(page: Page, seen: Journey) -> None:
 
 
 def measure(page: Page, seen: Journey) -> None:
-    page.set_input_files("#upload-test input[type=file]", write_csv(seen.folder / "test.csv", messages(8)))
-    page.wait_for_selector("#test-notice .notice.good")
+    bring_test(page, write_csv(seen.folder / "shared.csv", messages(8)))
+    page.click("#measure")
+    page.wait_for_selector("#test-notice .notice.bad")
+    seen.shown["shared"] = page.inner_text("#test-notice")
+    bring_test(page, write_csv(seen.folder / "test.csv", messages(8, first=100)))
     page.click("#measure")
     page.wait_for_selector("#scores .score:nth-child(3)", timeout=SLOW)
     page.wait_for_selector("#confusion .js-plotly-plot", timeout=SLOW)
     seen.shown["scores"] = page.inner_text("#scores")
+
+
+def bring_test(page: Page, path: Path) -> None:
+    page.set_input_files("#upload-test input[type=file]", path)
+    page.wait_for_selector("#test-notice .notice.good")
 
 
 def narrow(page: Page, seen: Journey) -> None:
@@ -200,6 +208,10 @@ def test_an_export_is_loaded_checked_and_answers(journey: Journey):
     assert "Zero-shot" in journey.shown["answer"]
     assert any(label in journey.shown["answer"] for label in LABELS)
     assert "16 test rows" in journey.shown["scores"]
+
+
+def test_rows_that_were_written_from_are_not_measured_unasked(journey: Journey):
+    assert f"shares rows with '{NAME}'" in journey.shown["shared"]
 
 
 def test_the_canary_is_nowhere_but_on_the_screen(journey: Journey):

@@ -8,10 +8,11 @@ import pytest
 
 from dpicl_ui.data.cards import label_counts, preview_table
 from dpicl_ui.export.certificate_card import certificate
+from dpicl_ui.frame.cards import budget
 from dpicl_ui.frame.tree import el, notice, text_of
 from dpicl_ui.generate.cards import finished, outcome_of_run
 from dpicl_ui.generate.run_view import RunView, replay
-from dpicl_ui.privacy.cards import budget, duration
+from dpicl_ui.privacy.cards import duration
 from dpicl_ui.test.cards import accuracies
 from dpicl_ui.test.confusion import confusion_figure
 from mechanisms.records import Demonstration

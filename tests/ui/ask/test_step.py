@@ -13,17 +13,21 @@ import pytest
 
 from dpicl_ui.ask.form import AskForm, described
 from dpicl_ui.ask.row_vectors import EmbedderLoader, RowVectors
+from dpicl_ui.ask.state import AskState, Idle, Preparing
 from dpicl_ui.ask.step import AskStep
+from dpicl_ui.data.state import DataState
 from dpicl_ui.data.step import DataStep
 from dpicl_ui.frame.ledgers import CuratorLedger
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
-from dpicl_ui.frame.step_bar import ASK, steps_bar, steps_value
+from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import text_of
+from dpicl_ui.page import PLACES
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import BudgetRefused, DataError, ModelUnavailable, ReservedOtherwise, UsageError
 from mechanisms.queries import Retrieval
 from mechanisms.studio.data.csv_file import Mapping, read_table
+from mechanisms.studio.data.examples import EXAMPLES
 from tests.toy_embedder import ToyEmbedder
 
 LABELS = ["Billing", "Delivery"]
@@ -126,12 +130,12 @@ def test_questions_are_not_remembered():
     assert counting.count == 2
 
 
-def test_asking_needs_a_file_and_no_confirmed_labels():
-    session = Session()
-    assert steps_value(session)["steps"][ASK - 1]["why"]
-    session.mapping = Mapping("message", "topic")
-    assert not steps_value(session)["steps"][ASK - 1]["why"]
-    assert steps_value(session)["steps"][1]["why"]
+def test_asking_needs_a_file_and_no_confirmed_labels(place: Place):
+    bar = place.step._bar
+    assert bar.value(Session())["steps"][5]["why"]
+    steps = bar.value(place.session)["steps"]
+    assert not steps[5]["why"]
+    assert steps[1]["why"]
 
 
 class Place:
@@ -140,33 +144,45 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.ledger, self.sessions = PrivacyLedger(folder), Sessions()
         self.step = asyncio.run(self.built())
-        self.step._embedder = SimpleNamespace(embedder=ToyEmbedder)
+        self.step.offer._embedder = SimpleNamespace(embedder=ToyEmbedder)
         self.request: Any = SimpleNamespace(session_hash="tab", username=None)
         self.session = self.sessions.of(self.request)
         self.write(folder / "letters.csv", 60)
 
     async def built(self) -> AskStep:
         # Blocks made outside an event loop open one of their own and never close it.
-        with gr.Blocks():
-            nav = steps_bar()
+        with gr.Blocks() as self.page:
+            bar = StepBar(PLACES)
             ledgers = CuratorLedger(self.ledger)
-            data = DataStep(self.sessions, ledgers, nav)
-            return AskStep(self.sessions, ledgers, ModelLoader("none"), nav, data)
+            self.data = DataStep(self.sessions, ledgers, bar)
+            return AskStep(self.sessions, ledgers, ModelLoader("none"), bar, self.data)
 
     def write(self, path: Path, rows: int) -> None:
         words = ("invoice refund", "parcel late")
         lines = [f"{words[i % 2]} {i},{LABELS[i % 2]}" for i in range(rows)]
         path.write_text("\n".join(["message,topic", *lines]), encoding="utf-8")
-        self.session.forget_data()
-        self.session.table, self.session.mapping = read_table(path), Mapping("message", "topic")
+        state = self.session.of(DataState)
+        state.open(read_table(path), ("Text", "Label"))
+        state.read(Mapping("message", "topic"))
 
     def reserve(self, anew: bool = False, public: bool = True, **changed: Any) -> list[Any]:
         inputs = ("letters", LABELS, public, 0.3, *values(**changed))
-        shown = list(self.step._preparing(anew)(self.request, *inputs))
-        return shown + list(self.step._open(self.request))
+        shown = list(self.step.offer._preparing(anew)(self.request, *inputs))
+        return shown + list(self.step.offer._open(self.request))
 
     def ask(self, question: str, threshold: float = 0.1) -> list[Any]:
         return list(self.step._ask(question, threshold, self.request))
+
+    def look(self) -> dict[Any, Any]:
+        """What the page shows once it has looked."""
+        return self.step._look(self.request)
+
+    def listeners(self) -> list[dict[str, Any]]:
+        return self.page.config["dependencies"]
+
+    @property
+    def state(self) -> AskState:
+        return self.session.of(AskState)
 
     @property
     def runs(self) -> int:
@@ -183,7 +199,8 @@ def test_one_reservation_pays_for_all_questions(place: Place):
     before = place.ledger.snapshot("letters", "record").epsilon
     assert before == pytest.approx(4, rel=0.05)
     for i in range(3):
-        [_, shown] = place.ask(f"parcel late {i}")
+        place.ask(f"parcel late {i}")
+    shown = place.look()
     assert text_of(shown[place.step.answers]).count("→") == 2
     assert place.runs == 1
     assert place.ledger.snapshot("letters", "record").epsilon == before
@@ -199,21 +216,21 @@ def test_labels_stay_private_until_somebody_says_otherwise(place: Place):
 
 def test_the_price_is_shown_before_anything_is_charged(place: Place):
     shown = place.step._recalculate(place.request, "letters", LABELS, True, 0.3, *values())
-    assert "epsilon 4" in text_of(shown[place.step.outcome])
-    assert "at least 5" in text_of(shown[place.step.outcome])
+    assert "epsilon 4" in text_of(shown[place.step.offer.outcome])
+    assert "at least 5" in text_of(shown[place.step.offer.outcome])
     assert place.runs == 0
     refused = place.step._recalculate(place.request, "letters", ["Billing"], True, 0.3, *values())
-    assert "two labels" in text_of(refused[place.step.outcome])
+    assert "two labels" in text_of(refused[place.step.offer.outcome])
 
 
 def test_a_stop_while_rows_are_read_charges_nothing_and_opens_nothing(place: Place):
-    preparing = place.step._preparing(False)(place.request, "letters", LABELS, True, 0.3, *values())
+    preparing = place.step.offer._preparing(False)(place.request, "letters", LABELS, True, 0.3, *values())
     next(preparing)
-    place.step._stop(place.request)
+    place.step.offer._stop(place.request)
     with pytest.raises(UsageError, match="Nothing was charged"):
         list(preparing)
-    assert list(place.step._open(place.request)) == []
-    assert (place.session.asking, place.runs) == (None, 0)
+    assert list(place.step.offer._open(place.request)) == []
+    assert (place.state.open, place.runs) == (None, 0)
 
 
 def test_other_terms_are_refused_and_may_be_paid_again(place: Place):
@@ -225,20 +242,22 @@ def test_other_terms_are_refused_and_may_be_paid_again(place: Place):
     place.ask("still answers")
     place.reserve(anew=True, epsilon=2.0)
     assert place.runs == 2
-    assert len(place.session.answers) == 2
+    assert len(place.state.answers) == 2
 
 
-def test_other_terms_are_refused_before_rows_are_read_and_no_other_refusal_offers_to_pay_again(place: Place):
+def test_other_terms_are_refused_before_rows_are_read_and_no_other_refusal_offers_to_pay_again(
+    place: Place, tmp_path: Path
+):
     place.reserve()
-    place.session.vectors = None
-    preparing = place.step._preparing(False)(place.request, "letters", LABELS, True, 0.3, *values(epsilon=2.0))
-    assert next(preparing)[place.step.anew].visible
-    with pytest.raises(ReservedOtherwise):
-        next(preparing)
-    assert place.session.vectors is None
-    refused = place.step._preparing(False)(place.request, "letters", LABELS, False, 0.3, *values())
+    place.write(tmp_path / "letters.csv", 60)
+    assert not place.look()[place.step.offer.anew].visible
     with pytest.raises(DataError):
-        next(refused)
+        next(place.step.offer._preparing(False)(place.request, "letters", LABELS, False, 0.3, *values()))
+    assert not place.look()[place.step.offer.anew].visible
+    place.step.offer._embedder = None
+    with pytest.raises(ReservedOtherwise):
+        next(place.step.offer._preparing(False)(place.request, "letters", LABELS, True, 0.3, *values(epsilon=2.0)))
+    assert place.look()[place.step.offer.anew].visible
 
 
 def test_a_changed_file_needs_a_new_reservation(place: Place, tmp_path: Path):
@@ -256,23 +275,25 @@ def test_the_same_file_and_terms_go_on_for_nothing(place: Place, tmp_path: Path)
     place.reserve()
     place.ask("parcel late")
     place.write(tmp_path / "letters.csv", 60)
-    shown = place.reserve()
+    place.reserve()
     assert place.runs == 1
-    assert "continues" in text_of(shown[-1][place.step.reserved])
-    assert "4" in text_of(shown[-1][place.step.reserved])
+    shown = text_of(place.look()[place.step.reserved])
+    assert "continues" in shown
+    assert "4" in shown
 
 
 def test_beyond_the_cap_nothing_opens(place: Place):
     with pytest.raises(BudgetRefused):
         place.reserve(epsilon=9.0, delta=9e-4)
-    assert place.session.asking is None
+    assert isinstance(place.state.stage, Idle)
+    assert place.state.open is None
 
 
 def test_a_missing_embedding_model_is_one_line(place: Place):
     def missing() -> Any:
         raise ModelUnavailable("The embedding model is not available: install it.")
 
-    place.step._embedder = SimpleNamespace(embedder=missing)
+    place.step.offer._embedder = SimpleNamespace(embedder=missing)
     with pytest.raises(ModelUnavailable):
         place.reserve()
     assert place.runs == 0
@@ -282,14 +303,70 @@ def test_an_empty_question_costs_nothing(place: Place):
     place.reserve()
     with pytest.raises(UsageError, match="Type a question"):
         place.ask("  ")
-    assert place.session.asking is not None
-    assert place.session.asking.opened.asked == 0
-    [_, shown] = place.ask("parcel late")
-    assert "1 of 5" in text_of(shown[place.step.reserved])
+    assert place.state.open is not None
+    assert place.state.open.asking.opened.asked == 0
+    place.ask("parcel late")
+    assert "1 of 5" in text_of(place.look()[place.step.reserved])
 
 
 def test_a_closed_tab_stops_and_forgets(place: Place):
-    place.reserve()
+    preparing = place.step.offer._preparing(False)(place.request, "letters", LABELS, True, 0.3, *values())
+    next(preparing)
+    assert isinstance(place.state.stage, Preparing)
     place.sessions.drop(place.request)
-    assert place.session.stop_ask.is_set()
-    assert place.sessions.of(place.request).asking is None
+    with pytest.raises(UsageError, match="Stopped"):
+        list(preparing)
+    assert place.sessions.of(place.request).of(AskState).open is None
+    assert place.runs == 0
+
+
+def test_one_listener_alone_shows_cards_and_the_page_calls_it_one_at_a_time(place: Place):
+    step = place.step
+    cards = (step.asking, step.open_card, step.setup, step.offer_card, step.reserved, step.answers)
+    shows = [each for each in place.listeners() if {card._id for card in cards} & set(each["outputs"])]
+    assert [each["targets"] for each in shows] == [[(step.beat._id, "change")]]
+    assert shows[0]["trigger_mode"] == "always_last"
+
+
+def test_whatever_may_change_the_state_is_followed_by_a_beat(place: Place):
+    beat, listeners = place.step.beat._id, place.listeners()
+    followed = {each["trigger_after"] for each in listeners if each["outputs"] == [beat]}
+    changing = {each["id"] for each in place.data.changing}
+    assert len(changing) == len(EXAMPLES) + 8  # a file, four columns, the labels, the sizes and the name
+    assert changing <= followed
+    [opens] = {each["id"] for each in listeners if each["targets"] == [(place.step.offer.reserve._id, "click")]}
+    [opened] = {each["id"] for each in listeners if each["trigger_after"] == opens}
+    assert opened in followed
+    numbers = [place.step._beat(place.request) for _ in range(3)]
+    assert len(set(numbers)) == 3
+
+
+def test_a_look_before_the_reservation_is_followed_by_one_after_it(place: Place):
+    late = place.look()
+    beat = place.step._beat(place.request)
+    place.reserve()
+    assert not late[place.step.asking].visible
+    assert place.step._beat(place.request) != beat
+    shown = place.look()
+    assert shown[place.step.asking].visible
+    assert not shown[place.step.setup].visible
+
+
+def test_other_terms_can_be_looked_at_while_a_reservation_is_open(place: Place):
+    place.reserve()
+    place.step._reconsider(place.request)
+    shown = place.look()
+    assert all(shown[each].visible for each in (place.step.asking, place.step.setup, place.step.offer_card))
+    place.reserve(anew=True, epsilon=2.0)
+    assert not place.look()[place.step.setup].visible
+
+
+def test_data_that_changes_while_the_ledger_is_charged_opens_nothing(place: Place, tmp_path: Path):
+    inputs = ("letters", LABELS, True, 0.3, *values())
+    list(place.step.offer._preparing(False)(place.request, *inputs))
+    opening = place.step.offer._open(place.request)
+    next(opening)
+    place.write(tmp_path / "letters.csv", 60)
+    with pytest.raises(UsageError, match="goes on when the old file is back"):
+        list(opening)
+    assert (place.state.open, place.runs) == (None, 1)

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from dpicl_ui.data.step import measured_once
+from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import text_of
 from dpicl_ui.privacy.cards import outcome
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.plan_finder import search
+from dpicl_ui.privacy.state import Planned
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.errors import UsageError
 from mechanisms.studio.data.counts import MeasuredSizes
@@ -20,6 +21,7 @@ from mechanisms.studio.synthesis.forecast import ModelSpeed
 from mechanisms.studio.synthesis.preview import preview
 from mechanisms.studio.synthesis.request import DECLARED_COUNTS
 from tests.ui.privacy.test_form import DATASET, VALUES
+from tests.ui.tabs import confirm
 
 FORM = PrivacyForm.read(*VALUES)
 
@@ -34,43 +36,45 @@ def spent(ledger: PrivacyLedger) -> float:
 
 def test_a_data_set_is_counted_and_charged_once(tmp_path: Path):
     session, ledger = Session(), PrivacyLedger(tmp_path)
-    first = measured_once(session, DATASET, 0.1, ledger)
+    state = session.of(DataState)
+    first = state.measured_once(DATASET, 0.1, ledger)
     assert spent(ledger) == pytest.approx(0.1)
-    session.forget_data()
-    assert measured_once(session, DATASET, 0.5, ledger) is first
+    confirm(session, DATASET, first)
+    state.withdraw()
+    assert state.measured_once(DATASET, 0.5, ledger) is first
     assert spent(ledger) == pytest.approx(0.1)
 
 
 def test_another_choice_of_labels_is_another_count(tmp_path: Path):
-    session, ledger = Session(), PrivacyLedger(tmp_path)
-    measured_once(session, DATASET, 0.1, ledger)
-    measured_once(session, replace(DATASET, labels=("b",)), 0.1, ledger)
-    assert len(session.measurements) == 2
+    state, ledger = Session().of(DataState), PrivacyLedger(tmp_path)
+    first = state.measured_once(DATASET, 0.1, ledger)
+    other = state.measured_once(replace(DATASET, labels=("b",)), 0.1, ledger)
+    assert (set(first.sizes), set(other.sizes)) == ({"a", "b"}, {"b"})
 
 
 @pytest.mark.parametrize("epsilon", [None, 0, -1.0, float("nan")])
 def test_counting_wants_an_epsilon(tmp_path: Path, epsilon):
     ledger = PrivacyLedger(tmp_path)
     with pytest.raises(UsageError, match="epsilon for counting"):
-        measured_once(Session(), DATASET, epsilon, ledger)
+        Session().of(DataState).measured_once(DATASET, epsilon, ledger)
     assert spent(ledger) == 0
 
 
 @pytest.mark.slow
 def test_a_run_on_measured_sizes_claims_the_measurement_and_is_charged_without_it():
-    made = preview(FORM.request(DATASET, measured()))
-    session = Session(dataset=DATASET, measured=measured(), preview=made)
-    assert made.request.sizes == measured().sizes
+    confirmed = confirm(Session(), DATASET, measured())
+    made = preview(FORM.request(DATASET, confirmed.measured))
+    assert made.request.sizes == measured().sizes == confirmed.sizes
     assert DECLARED_COUNTS not in made.request.public_inputs
     assert made.claim.epsilon <= FORM.epsilon
-    assert session.planned == pytest.approx(made.request.release_claim().epsilon)
+    charge = Planned(confirmed, FORM, made).charge
+    assert charge == pytest.approx(made.request.release_claim().epsilon)
     assert "a: 70, b: 80" in text_of(outcome(made))
 
 
-def test_forgotten_data_takes_its_measurement_along():
-    session = Session(dataset=DATASET, measured=measured())
-    session.forget_data()
-    assert session.measured is None
+def test_sizes_are_the_measured_ones_or_those_declared():
+    assert confirm(Session(), DATASET, measured()).sizes == measured().sizes
+    assert confirm(Session(), DATASET).sizes == {"a": 30, "b": 30}
 
 
 def test_the_planner_searches_with_what_counting_has_left():

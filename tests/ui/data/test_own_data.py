@@ -16,12 +16,14 @@ from dpicl_ui.export.step import ExportStep
 from dpicl_ui.frame.ledgers import CuratorLedger
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
-from dpicl_ui.frame.step_bar import steps_bar
+from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import text_of
-from dpicl_ui.privacy import step as privacy_step
+from dpicl_ui.page import PLACES
+from dpicl_ui.privacy import state as privacy_state
 from dpicl_ui.privacy.form import PrivacyForm
-from dpicl_ui.privacy.step import calibrate
+from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.test.cards import accuracies
+from dpicl_ui.test.state import TestState
 from dpicl_ui.test.step import EvaluationStep
 from mechanisms.accounting import PrivacyLedger, fingerprint, text_digests
 from mechanisms.errors import UsageError
@@ -33,6 +35,7 @@ from mechanisms.studio.synthesis.preview import preview
 from mechanisms.studio.synthesis.signature import Signature, check_signature
 from tests.ui.generate.recording import demo_set
 from tests.ui.privacy.test_form import DATASET, VALUES
+from tests.ui.tabs import confirm, write
 from tests.ui.test_cards import scorecard
 
 FORM = PrivacyForm.read(*VALUES)
@@ -41,15 +44,17 @@ TAB: Any = SimpleNamespace(username=None, session_hash="tab")
 
 
 def test_a_preview_that_was_overtaken_by_another_data_set_is_dropped(monkeypatch: pytest.MonkeyPatch):
-    session = Session(dataset=DATASET)
+    session = Session()
+    first = confirm(session, DATASET)
 
     def overtaken(*given: Any) -> Any:
-        session.dataset = OTHER
+        confirm(session, OTHER)
         return preview(*given)
 
-    monkeypatch.setattr(privacy_step, "preview", overtaken)
-    calibrate(session, FORM, ModelLoader("none"))
-    assert session.preview is None
+    monkeypatch.setattr(privacy_state, "preview", overtaken)
+    made = session.of(PrivacyState).calibrate(FORM, None)
+    assert made.confirmed is first
+    assert session.of(PrivacyState).planned is None
 
 
 def test_what_is_declared_are_the_users_where_they_are_the_unit(tmp_path: Path):
@@ -70,8 +75,8 @@ def test_what_is_declared_are_the_users_where_they_are_the_unit(tmp_path: Path):
 def steps(ledger: PrivacyLedger, sessions: Sessions) -> tuple[EvaluationStep, ExportStep]:
     async def built() -> tuple[EvaluationStep, ExportStep]:
         with gr.Blocks():
-            loader, ledgers = ModelLoader("none"), CuratorLedger(ledger)
-            return EvaluationStep(sessions, ledgers, loader, steps_bar()), ExportStep(sessions, ledgers)
+            loader, ledgers, bar = ModelLoader("none"), CuratorLedger(ledger), StepBar(PLACES)
+            return EvaluationStep(sessions, ledgers, loader, bar), ExportStep(sessions, ledgers, bar)
 
     return asyncio.run(built())
 
@@ -85,10 +90,11 @@ def test_private_rows_are_scored_only_where_the_curator_asks_for_it(tmp_path: Pa
     sessions = Sessions()
     step, _ = steps(ledger, sessions)
     session = sessions.of(TAB)
-    session.dataset, session.made = OTHER, demo_set()
+    confirm(session, OTHER)
+    write(session, demo_set(), OTHER)
     path = tmp_path / "test.csv"
     path.write_text("text,label\nO  3,News\nsomething else,Sport\n", encoding="utf-8")
-    session.test_table = read_table(path)
+    session.of(TestState).table = read_table(path)
     telling = step._measure("text", "label", 10, False, TAB)
     assert next(telling)[step.own_rows].get_config()["visible"]
     with pytest.raises(UsageError, match="shares rows with 'other'"):
@@ -96,7 +102,9 @@ def test_private_rows_are_scored_only_where_the_curator_asks_for_it(tmp_path: Pa
     assert ledger.rows.marks(fingerprint(OTHER)) == ()
     next(step._measure("text", "label", 10, True, TAB))
     assert ledger.rows.marks(fingerprint(OTHER)) != ()
-    assert session.scored_owners == ("other",)
+    scored = session.of(TestState).scored
+    assert scored is not None
+    assert scored.owners == ("other",)
 
 
 def test_figures_of_private_rows_are_tagged():
@@ -108,7 +116,7 @@ def test_an_export_carries_what_became_known_since_the_run(ledger: PrivacyLedger
     sessions = Sessions()
     _, step = steps(ledger, sessions)
     session = sessions.of(TAB)
-    session.made, session.made_of = demo_set(), fingerprint(OTHER)
+    write(session, demo_set(), OTHER)
     saved = step._save(TAB)[step.sink]["text"]
     assert loads(saved).certificate.shown == ()
     assert check_signature(saved) is Signature.VALID

@@ -12,15 +12,18 @@ import pytest
 from dpicl_ui.frame.choices import PrivateCheckboxGroup, PrivateDropdown
 from dpicl_ui.frame.guard import guarded
 from dpicl_ui.frame.sessions import Session
-from dpicl_ui.frame.step_bar import steps_value
+from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import text_of
 from dpicl_ui.frame.uploads import taken
+from dpicl_ui.page import PLACES
 from dpicl_ui.test.step import origin, spread, verified
 from mechanisms.errors import DataError
 from mechanisms.records import Demonstration, Record
 from mechanisms.studio.synthesis.demo_set import to_text
 from mechanisms.studio.synthesis.signature import signed
 from tests.ui.generate.recording import demo_set
+from tests.ui.privacy.test_form import DATASET
+from tests.ui.tabs import write
 
 SECRET = "the patient is Canary Q. Person"
 
@@ -121,21 +124,34 @@ def test_closing_a_guarded_generator_closes_what_it_runs():
     assert closed == [True]
 
 
-def test_closed_steps_say_why_and_testing_is_always_open():
-    steps = steps_value(Session())["steps"]
+@pytest.fixture
+def bar() -> StepBar:
+    return StepBar(PLACES)
+
+
+def test_closed_steps_say_why_and_testing_is_always_open(bar: StepBar):
+    steps = bar.value(Session())["steps"]
     assert [bool(step["why"]) for step in steps] == [False, True, True, False, True, True]
 
 
-def test_a_set_opens_the_export():
-    session = Session(made=demo_set(Demonstration("a", "News")))
-    assert not steps_value(session)["steps"][4]["why"]
-
-
-def test_only_a_new_move_moves():
+def test_a_set_opens_the_export(bar: StepBar):
     session = Session()
-    before = steps_value(session)["go"]
-    assert steps_value(session)["go"] == before
-    assert steps_value(session, 3)["go"] == [before[0] + 1, 3]
+    write(session, demo_set(Demonstration("a", "News")), DATASET)
+    assert not bar.value(session)["steps"][4]["why"]
+
+
+def test_a_closed_step_is_not_called_done(bar: StepBar):
+    session = Session()
+    write(session, demo_set(Demonstration("a", "News")), DATASET)
+    generate = bar.value(session)["steps"][2]
+    assert (generate["done"], generate["note"]) == (False, "closed")
+
+
+def test_only_a_new_move_moves(bar: StepBar):
+    session = Session()
+    before = bar.value(session)["go"]
+    assert bar.value(session)["go"] == before
+    assert bar.value(session, 3)["go"] == [before[0] + 1, 3]
 
 
 def test_test_rows_are_spread_over_a_sorted_file():

@@ -16,6 +16,7 @@ from dpicl_ui.frame.tree import text_of
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.plan_cards import plan_figure
 from dpicl_ui.privacy.plan_finder import PlanFinder, search, with_plan
+from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.records import Dataset, Record
 from mechanisms.sampling import SamplingPlan, Scheme
@@ -23,6 +24,7 @@ from mechanisms.steps import mechanism_class
 from mechanisms.studio.synthesis.forecast import ModelSpeed, positions
 from mechanisms.studio.synthesis.planner import Option, ranked
 from tests.ui.privacy.test_form import DATASET, VALUES
+from tests.ui.tabs import confirm
 
 FORM = PrivacyForm.read(*VALUES)
 SPEED = ModelSpeed(position=1e-3, row=1e-3, step=1e-3)
@@ -103,13 +105,14 @@ def tab() -> Any:
 def test_a_search_tells_its_progress_and_offers_the_efficient_options(finder, monkeypatch):
     monkeypatch.setattr("dpicl_ui.privacy.plan_finder._POINTS", 1)
     session = finder._sessions.of(tab())
-    session.dataset = DATASET
+    confirm(session, DATASET)
     *progress, last = finder._find(tab(), 3.0, *VALUES)
     assert "1 tried" in text_of(progress[1][finder.notice])
-    assert session.plans
-    assert all(each.efficient for each in session.plans)
-    assert [number for _, number in last[finder.choice].choices] == list(range(len(session.plans)))
-    best = session.plans[0].plan
+    plans = session.of(PrivacyState).found
+    assert plans
+    assert all(each.efficient for each in plans)
+    assert [number for _, number in last[finder.choice].choices] == list(range(len(plans)))
+    best = plans[0].plan
     used = finder._use(0, tab())
     assert used[finder._subsets].value == best.subsets
     assert used[finder._subsets].minimum <= best.subsets <= used[finder._subsets].maximum
@@ -117,9 +120,14 @@ def test_a_search_tells_its_progress_and_offers_the_efficient_options(finder, mo
 
 def test_new_data_forgets_the_plans(finder):
     session = finder._sessions.of(tab())
-    session.plans = tuple(FOUND)
-    session.forget_data()
-    assert session.plans == ()
+    state, confirmed = session.of(PrivacyState), confirm(session, DATASET)
+    assert state.offer(confirmed, tuple(FOUND))
+    assert state.found
+    confirm(session, DATASET)
+    assert state.found == ()
+    assert not state.offer(confirmed, tuple(FOUND))
+    with pytest.raises(UsageError, match="Find a plan first"):
+        finder._use(0, tab())
 
 
 @pytest.mark.parametrize(("done", "words"), [(False, "not known yet"), (True, "not available")])
@@ -129,6 +137,6 @@ def test_without_a_speed_it_says_so(finder, done, words):
     if done:
         loader._done.set()
     finder._loader = loader
-    finder._sessions.of(tab()).dataset = DATASET
+    confirm(finder._sessions.of(tab()), DATASET)
     with pytest.raises(ModelUnavailable, match=words):
         list(finder._find(tab(), 3.0, *VALUES))

@@ -10,10 +10,10 @@ from typing import Any
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from dpicl_ui.frame.gate import Gate
 from dpicl_ui.frame.ledgers import CuratorLedger, Ledgers, OwnerLedgers, TabLedgers
-from dpicl_ui.frame.login import Login
 from dpicl_ui.frame.theme import SIGN_IN
+from dpicl_ui.server.doorkeeper import Doorkeeper
+from dpicl_ui.server.login import Login
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.accounts import Accounts
 from mechanisms.errors import UsageError
@@ -58,7 +58,7 @@ def _loopback(host: str) -> bool:
 
 
 def _listening(host: str, only: tuple[str, ...] = ()) -> dict[str, Any]:
-    middleware = [Middleware(Gate)]
+    middleware = [Middleware(Doorkeeper)]
     if only:  # a page elsewhere whose name was made to lead to this machine is another site
         middleware.append(Middleware(TrustedHostMiddleware, allowed_hosts=list(only), www_redirect=False))
     return {

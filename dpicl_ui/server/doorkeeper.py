@@ -18,7 +18,7 @@ _CHANGING = ("/logout", "/gradio_api/heartbeat")
 """Routes that change something although they are only read: who is signed in, and which page is open."""
 
 
-class Gate:
+class Doorkeeper:
     """ASGI middleware. Refuses unused routes, and changes asked for by a page of another site."""
 
     def __init__(self, app: ASGIApp) -> None:

@@ -16,9 +16,9 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from dpicl_ui.frame.ledgers import CuratorLedger, OwnerLedgers, TabLedgers
-from dpicl_ui.frame.login import Login
-from dpicl_ui.frame.serving import serving
 from dpicl_ui.frame.sessions import Sessions
+from dpicl_ui.server.login import Login
+from dpicl_ui.server.serving import serving
 from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.accounts import Accounts
 from mechanisms.errors import UsageError

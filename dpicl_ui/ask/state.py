@@ -1,0 +1,239 @@
+"""What "Ask privately" remembers: how far a reservation has come, what questions are paid from, and the answers.
+
+A reservation is made in three strides, each in a handler of its own: its rows are read (minutes), a model is waited
+for, and the ledger is charged. Between them the curator may stop, choose other data or close the tab. Each reservation
+has a ticket, and every transition shows it: what was overtaken is refused.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from dpicl_ui.ask.row_vectors import RowVectors
+from dpicl_ui.data.state import Columns, DataState
+from dpicl_ui.frame.sessions import Session, State
+from dpicl_ui.frame.step_bar import Gate
+from mechanisms.errors import UsageError
+from mechanisms.inference import Embedder
+from mechanisms.records import Dataset
+from mechanisms.studio.answering.events import AnswerReleased, AnswersOpened
+from mechanisms.studio.answering.request import AnswerRequest
+from mechanisms.studio.answering.session import AnswerSession
+
+_CHANGED = "The data of step 1 has changed. Nothing was charged: reserve again."
+_LOST = "The data of step 1 has changed: what was reserved goes on when the old file is back."
+_STOPPED = "Stopped. Nothing was charged. To go on, press the button again."
+_BUSY = "A reservation is being made: wait for it."
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Order:
+    """A reservation that somebody wants. Private, but for the request.
+
+    Attributes:
+        columns: what `dataset` was made from.
+        anew: pay again, although the data set has a reservation.
+    """
+
+    columns: Columns
+    dataset: Dataset
+    request: AnswerRequest
+    anew: bool
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Open:
+    """What questions are paid from, and its terms; `changing` while other terms are looked at."""
+
+    asking: AnswerSession
+    terms: str
+    changing: bool = False
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Idle:
+    """No reservation is being made. `open` is the one that was made last, in every state.
+
+    Attributes:
+        otherwise: the ledger holds a reservation under other terms, so the next one has to be paid again.
+    """
+
+    open: Open | None = None
+    otherwise: bool = False
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Underway:
+    """A reservation is being made."""
+
+    open: Open | None
+    ticket: int
+    order: Order
+
+
+class Preparing(Underway):
+    """The rows of an order are being read. Nothing is charged."""
+
+
+class Prepared(Underway):
+    """The rows are read. Nothing is charged."""
+
+
+class Opening(Underway):
+    """The ledger is being charged: too late to stop."""
+
+
+Answers = tuple[tuple[AnswersOpened, AnswerReleased], ...]
+Stage = Idle | Underway
+U = TypeVar("U", bound=Underway)
+
+
+class AskState(State):
+    """The stage belongs to the columns that it was reached with: with others there, it is `Idle()` by itself."""
+
+    def __init__(self, session: Session) -> None:
+        self._data = session.of(DataState)
+        self._lock = threading.Lock()
+        self._reached: tuple[Columns | None, Stage] = None, Idle()
+        self._vectors: tuple[Columns, RowVectors] | None = None
+        self._tickets = 0
+        self._beats = 0
+        self.answers: Answers = ()
+        """What was asked in this tab, oldest first; it stays when the data changes, because it was released."""
+
+    @property
+    def stage(self) -> Stage:
+        """How far a reservation on the present data has come."""
+        columns, stage = self._reached
+        return stage if columns is self._data.columns else Idle()
+
+    @property
+    def open(self) -> Open | None:
+        """What questions are paid from."""
+        return self.stage.open
+
+    def prepare(self, order: Order) -> int:
+        """Begin with a reservation; gives its ticket. One that is not yet being charged gives way to it.
+
+        Raises:
+            UsageError: the data is not the order's any more, or a reservation is being charged.
+        """
+        with self._lock:
+            stage = self.stage
+            if order.columns is not self._data.columns:
+                raise UsageError(_CHANGED)
+            if isinstance(stage, Opening):
+                raise UsageError(_BUSY)
+            self._tickets += 1
+            self._reach(order.columns, Preparing(stage.open, self._tickets, order))
+            return self._tickets
+
+    def check(self, ticket: int) -> None:
+        """Refuse a reservation that was stopped or overtaken.
+
+        Raises:
+            UsageError: with the reason.
+        """
+        self._of(ticket, Preparing)
+
+    def prepared(self, ticket: int) -> None:
+        """Its rows are read.
+
+        Raises:
+            UsageError: it was stopped or overtaken.
+        """
+        with self._lock:
+            at = self._of(ticket, Preparing)
+            self._reach(at.order.columns, Prepared(at.open, ticket, at.order))
+
+    def begin(self, ticket: int) -> Order:
+        """Its charge begins; gives what to charge for.
+
+        Raises:
+            UsageError: it was stopped or overtaken.
+        """
+        with self._lock:
+            at = self._of(ticket, Prepared)
+            self._reach(at.order.columns, Opening(at.open, ticket, at.order))
+            return at.order
+
+    def opened(self, ticket: int, asking: AnswerSession) -> None:
+        """It is charged: questions are paid from it now.
+
+        Raises:
+            UsageError: other data is there. The ledger keeps the reservation for when the old is back.
+        """
+        with self._lock:
+            at = self._of(ticket, Opening, _LOST)
+            self._reach(at.order.columns, Idle(Open(asking, at.order.request.terms())))
+
+    def give_up(self, ticket: int) -> None:
+        """It has failed; nothing changes where it was overtaken."""
+        with self._lock:
+            stage = self.stage
+            if isinstance(stage, Underway) and stage.ticket == ticket:
+                self._reach(stage.order.columns, Idle(stage.open))
+
+    def stop(self) -> None:
+        """End what nothing was charged for yet."""
+        with self._lock:
+            stage = self.stage
+            if isinstance(stage, Preparing | Prepared):
+                self._reach(stage.order.columns, Idle(stage.open))
+
+    def refused(self, columns: Columns) -> None:
+        """The ledger has a reservation under other terms: offer to pay again."""
+        with self._lock:
+            stage = self.stage
+            if columns is self._data.columns and isinstance(stage, Idle):
+                self._reach(columns, Idle(stage.open, otherwise=True))
+
+    def reconsider(self) -> None:
+        """Look at other terms while a reservation is open."""
+        with self._lock:
+            columns, stage = self._reached
+            if stage.open is not None and columns is self._data.columns:
+                self._reach(columns, replace(stage, open=replace(stage.open, changing=True)))
+
+    def answered(self, asking: AnswerSession, released: AnswerReleased) -> None:
+        """One more answer."""
+        with self._lock:
+            self.answers = (*self.answers, (asking.opened, released))
+
+    def vectors(self, columns: Columns, embedder: Embedder) -> RowVectors:
+        """The embeddings of a file's rows as far as they are known; as private as the rows."""
+        with self._lock:
+            if self._vectors is None or self._vectors[0] is not columns:
+                self._vectors = columns, RowVectors(embedder)
+            return self._vectors[1]
+
+    def beat(self) -> int:
+        """A number that this tab has never had."""
+        with self._lock:
+            self._beats += 1
+            return self._beats
+
+    def close(self) -> None:
+        """See `State.close`."""
+        self.stop()
+
+    def _reach(self, columns: Columns | None, stage: Stage) -> None:
+        self._reached = columns, stage
+
+    def _of(self, ticket: int, kind: type[U], changed: str = _CHANGED) -> U:
+        """The stage of a ticket's reservation, if it is the one under way and has come just as far as `kind`."""
+        columns, stage = self._reached
+        if columns is not self._data.columns:
+            raise UsageError(changed)
+        if type(stage) is not kind or stage.ticket != ticket:
+            raise UsageError(_STOPPED)
+        return stage
+
+
+def gate(session: Session) -> Gate:
+    """Open with a file whose columns make sense."""
+    if session.of(DataState).columns is None:
+        return Gate("Bring a file in step 1 first, and say what its columns mean. Nothing has to be generated.")
+    return Gate()

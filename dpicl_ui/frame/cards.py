@@ -1,0 +1,60 @@
+"""Pieces of cards that several steps show: marks, facts, progress, and the ledger."""
+
+from __future__ import annotations
+
+from dpicl_ui.frame.tree import Tree, el, notice
+from mechanisms.accounting import BudgetSnapshot
+from mechanisms.records import unit_in_words
+
+_KNOWN = "More is known of this data set than what is counted here: {marks}. Every later certificate says so."
+_TOO_MUCH = "This run needs more than what is left of the cap, so the ledger may refuse it."
+
+
+def private_tag(words: str = "Only on your screen") -> Tree:
+    """The mark of private things."""
+    return el("span.tag.private", words)
+
+
+def fact(name: str, value: str, remark: str = "") -> Tree:
+    """A named value with a remark."""
+    return el("div.fact", el("dt", name), el("dd", value, el("span.remark", remark) if remark else None))
+
+
+def progress(done: int, total: int, words: str) -> list[Tree]:
+    """A progress bar with words."""
+    share = done / total if total else 0.0
+    return [
+        el("div.meter", el("div.meter-fill.by-share", numbers={"share": share})),
+        el("p.muted", words, role="status"),
+    ]
+
+
+def budget(snapshot: BudgetSnapshot, planned: float | None = None, warnings: tuple[str, ...] = ()) -> list[Tree]:
+    """The ledger's state of a data set, with what a planned run would add."""
+    cap = snapshot.cap.epsilon
+    spent = min(1.0, snapshot.epsilon / cap)
+    more = min(1.0 - spent, (planned or 0.0) / cap)
+    runs = "no run yet" if not snapshot.runs else "1 run" if snapshot.runs == 1 else f"{snapshot.runs} runs"
+    return [
+        el(
+            "div.budget",
+            el("div.card-head", el("h3", "Privacy budget"), el("span.budget-name", snapshot.name, title=snapshot.name)),
+            el(
+                "div.budget-bar",
+                el("span.budget-spent", numbers={"share": spent}),
+                el("span.budget-planned", numbers={"share": more}),
+                role="img",
+                aria_label=f"{snapshot.epsilon:.3g} of {cap:g} spent",
+            ),
+            el(
+                "div.budget-words",
+                el("span", el("strong", f"{snapshot.epsilon:.3g}"), " spent"),
+                el("span", el("strong", f"{planned:.3g}"), " this run") if planned else None,
+                el("span", el("strong", f"{snapshot.remaining:.3g}"), f" of {cap:g} left"),
+            ),
+            el("p.muted", f"Epsilon, {runs}, counted for {unit_in_words(snapshot.unit)} by {snapshot.bound}."),
+            *notice(_TOO_MUCH if planned and planned > snapshot.remaining else "", "warn"),
+            *notice(_KNOWN.format(marks="; ".join(snapshot.marks)) if snapshot.marks else "", "warn"),
+            *(tree for warning in warnings for tree in notice(warning, "warn")),
+        )
+    ]

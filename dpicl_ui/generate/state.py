@@ -1,0 +1,63 @@
+"""What step 3 remembers: the run under way or the last one, and the set that was written."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+from dpicl_ui.data.state import DataState
+from dpicl_ui.frame.sessions import Session, State
+from dpicl_ui.frame.step_bar import Gate
+from dpicl_ui.privacy.state import PrivacyState
+from mechanisms.accounting import Fingerprint
+from mechanisms.studio.synthesis.demo_set import DemoSet
+from mechanisms.studio.synthesis.events import SynthesisEvent
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Run:
+    """One press of Generate: what stops it, and its events; `PrivateDiagnostics` is not among them by type."""
+
+    stop: threading.Event = field(default_factory=threading.Event)
+    recording: list[SynthesisEvent] = field(default_factory=list)
+
+
+@dataclass(frozen=True, repr=False)
+class Made:
+    """A set that was written in this tab, and the data set that it was written from; the latter is private."""
+
+    demo_set: DemoSet
+    of: Fingerprint
+
+
+class GenerateState(State):
+    """`written` is the last run that began to write: what was loaded in step 4 before it gives way to its set."""
+
+    def __init__(self, session: Session) -> None:
+        self.run: Run | None = None
+        self.written: Run | None = None
+        self.made: Made | None = None
+
+    def begin(self) -> Run:
+        """A new run, which a stop that was meant for another does not reach."""
+        self.run = run = Run()
+        return run
+
+    def stop(self) -> None:
+        """Stop the run under way."""
+        if self.run is not None:
+            self.run.stop.set()
+
+    def close(self) -> None:
+        """See `State.close`."""
+        self.stop()
+
+
+def gate(session: Session) -> Gate:
+    """Open with a calibrated run; done when something was written."""
+    done = (made := session.of(GenerateState).made) is not None and bool(made.demo_set.demonstrations)
+    if session.of(DataState).confirmed is None:
+        return Gate("Choose a data set in step 1 first, then its privacy in step 2.", done)
+    if session.of(PrivacyState).planned is None:
+        return Gate("Wait for the noise in step 2, or correct what it complains about.", done)
+    return Gate(done=done)

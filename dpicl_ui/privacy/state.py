@@ -1,0 +1,122 @@
+"""What step 2 remembers: the settings that were calibrated last, and the plans that were found."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+
+from dpicl_ui.data.state import Confirmed, DataState
+from dpicl_ui.frame.sessions import Session, State
+from dpicl_ui.frame.step_bar import Gate
+from dpicl_ui.privacy.form import PrivacyForm
+from mechanisms.errors import UsageError
+from mechanisms.studio.synthesis.forecast import ModelSpeed, predicted_seconds
+from mechanisms.studio.synthesis.planner import Option
+from mechanisms.studio.synthesis.preview import Preview, preview
+
+
+@dataclass(frozen=True, repr=False)
+class Wanted:
+    """Settings for a data set, on their way to a preview."""
+
+    confirmed: Confirmed
+    form: PrivacyForm
+
+
+@dataclass(frozen=True, repr=False)
+class Planned:
+    """A run as it would be: on which data set, with which settings, and what follows."""
+
+    confirmed: Confirmed
+    form: PrivacyForm
+    preview: Preview
+
+    @property
+    def charge(self) -> float:
+        """The epsilon that the run adds to the ledger, which has been charged with a measurement before."""
+        measured = self.confirmed.measured
+        return self.preview.claim.epsilon - (measured.epsilon if measured else 0.0)
+
+    def timed(self, speed: ModelSpeed | None) -> Planned:
+        """The same with a predicted duration, once the model's speed is known."""
+        if speed is None or self.preview.seconds is not None:
+            return self
+        return replace(self, preview=replace(self.preview, seconds=predicted_seconds(self.preview.request, speed)))
+
+
+@dataclass(frozen=True, repr=False)
+class Found:
+    """What the planner offers for a data set, the best first."""
+
+    confirmed: Confirmed
+    options: tuple[Option, ...]
+
+
+class PrivacyState(State):
+    """All of it belongs to a confirmed data set, and is there as long as that is the one of step 1."""
+
+    def __init__(self, session: Session) -> None:
+        self._data = session.of(DataState)
+        self._lock = threading.Lock()
+        self._plan: Wanted | Planned | None = None
+        self._found: Found | None = None
+
+    @property
+    def planned(self) -> Planned | None:
+        """The calibrated run; None while its settings are being calibrated, or where they were refused."""
+        plan = self._plan
+        return plan if isinstance(plan, Planned) and plan.confirmed is self._data.confirmed else None
+
+    def calibrate(self, form: PrivacyForm, speed: ModelSpeed | None) -> Planned:
+        """The run that the settings describe; it becomes `planned` unless later settings or other data overtook it.
+
+        Raises:
+            UsageError: no data set was confirmed.
+            StudioError: the settings cannot be used; there is then no `planned`.
+        """
+        confirmed = self._data.confirmed
+        if confirmed is None:
+            raise UsageError("Choose a data set in step 1 and its privacy in step 2 first.")
+        if (current := self.planned) is not None and current.form == form:
+            self.time(speed)
+            return current.timed(speed)
+        wanted = Wanted(confirmed, form)
+        with self._lock:
+            self._plan = wanted
+        made = Planned(confirmed, form, preview(form.request(confirmed.dataset, confirmed.measured), speed))
+        with self._lock:
+            if self._plan == wanted:
+                self._plan = made
+        return made
+
+    def forget(self) -> None:
+        """The settings are no settings at all."""
+        with self._lock:
+            self._plan = None
+
+    def time(self, speed: ModelSpeed | None) -> Planned | None:
+        """Add the duration to a run that was calibrated before the model was measured; gives it if that changed it."""
+        with self._lock:
+            planned = self.planned
+            if planned is None or (timed := planned.timed(speed)) is planned:
+                return None
+            self._plan = timed
+            return timed
+
+    @property
+    def found(self) -> tuple[Option, ...]:
+        """What the planner offers."""
+        found = self._found
+        return found.options if found is not None and found.confirmed is self._data.confirmed else ()
+
+    def offer(self, confirmed: Confirmed, options: tuple[Option, ...]) -> bool:
+        """Offer what was found for a data set; False if that is no longer the one of step 1."""
+        self._found = Found(confirmed, options)
+        return confirmed is self._data.confirmed
+
+
+def gate(session: Session) -> Gate:
+    """Open with a confirmed data set; done when a run is calibrated."""
+    if session.of(DataState).confirmed is None:
+        return Gate("Choose a data set in step 1 and confirm what becomes public: the noise depends on it.")
+    return Gate(done=session.of(PrivacyState).planned is not None)

@@ -1,0 +1,1 @@
+"""Whom the server serves, who signs in, and what is refused at the door."""

@@ -1,0 +1,101 @@
+"""What step 4 remembers: a loaded set, the test file, and figures."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+
+from dpicl_ui.frame.sessions import Session, State
+from dpicl_ui.frame.step_bar import Gate
+from dpicl_ui.generate.state import GenerateState, Run
+from mechanisms.records import Demonstration
+from mechanisms.studio.data.csv_file import Table
+from mechanisms.studio.evaluation.evaluate import Scorecard
+from mechanisms.studio.synthesis.demo_set import DemoSet
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Loaded:
+    """A set out of an exported file, and the last run that had written when it was loaded."""
+
+    demo_set: DemoSet
+    after: Run | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Scored:
+    """Figures of a set; with `owners`, private data sets that the scored rows belong to, they are the curator's alone.
+
+    Attributes:
+        stop: set when no more figures are wanted.
+    """
+
+    of: DemoSet
+    owners: tuple[str, ...]
+    stop: threading.Event
+    cards: tuple[Scorecard, ...] = ()
+
+    def with_card(self, card: Scorecard) -> Scored:
+        """The figures with those of one more arm."""
+        return replace(self, cards=(*self.cards, card))
+
+
+class TestState(State):
+    """Figures belong to the tested set, and a loaded set is the tested one until a later run writes."""
+
+    __test__ = False  # a name that pytest would collect
+
+    def __init__(self, session: Session) -> None:
+        self._generate = session.of(GenerateState)
+        self._loaded: Loaded | None = None
+        self._scored: Scored | None = None
+        self.table: Table | None = None
+        """The labelled test file; private."""
+        self.public: dict[str, tuple[Demonstration, ...]] = {}
+        """Public demonstrations already written, by the tested set's content."""
+
+    @property
+    def loaded(self) -> DemoSet | None:
+        """A set read from an exported file, unless a run has written since."""
+        loaded = self._loaded
+        return loaded.demo_set if loaded is not None and loaded.after is self._generate.written else None
+
+    @property
+    def tested(self) -> DemoSet | None:
+        """The set under test: a loaded one goes first."""
+        made = self._generate.made
+        return self.loaded or (made.demo_set if made else None)
+
+    @property
+    def scored(self) -> Scored | None:
+        """Figures of the tested set."""
+        scored = self._scored
+        return scored if scored is not None and scored.of is self.tested else None
+
+    def load(self, demo_set: DemoSet) -> None:
+        """Test a set out of a file."""
+        self._loaded = Loaded(demo_set, self._generate.written)
+
+    def score(self, of: DemoSet, owners: tuple[str, ...]) -> Scored:
+        """Begin with new figures."""
+        self._scored = scored = Scored(of, owners, threading.Event())
+        return scored
+
+    def show(self, scored: Scored) -> None:
+        """More figures are there."""
+        self._scored = scored
+
+    def stop(self) -> None:
+        """No more figures, please."""
+        if self._scored is not None:
+            self._scored.stop.set()
+
+    def close(self) -> None:
+        """See `State.close`."""
+        self.stop()
+
+
+def gate(session: Session) -> Gate:
+    """Always open, since it needs no private data; done when something was measured."""
+    scored = session.of(TestState).scored
+    return Gate(done=scored is not None and bool(scored.cards))

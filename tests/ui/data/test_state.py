@@ -1,0 +1,69 @@
+"""Step 1 holds one value at a time: what is confirmed belongs to the columns that are there."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from dpicl_ui.data.state import Columns, Confirmed, DataState
+from dpicl_ui.frame.sessions import Session
+from mechanisms.errors import DataError, UsageError
+from mechanisms.studio.data.csv_file import Mapping, Table
+from tests.ui.privacy.test_form import DATASET
+
+MAPPING = Mapping("text", "label")
+
+
+def table() -> Table:
+    return Table(pd.DataFrame({"text": ["a", "b"] * 20, "label": ["x", "y"] * 20}))
+
+
+@pytest.fixture
+def state() -> DataState:
+    made = Session().of(DataState)
+    made.open(table(), ("Text", "Label"))
+    return made
+
+
+def confirmed(state: DataState) -> Columns:
+    columns = state.read(MAPPING)
+    state.confirm(Confirmed(columns, DATASET))
+    assert state.confirmed is not None
+    assert state.columns is columns
+    return columns
+
+
+@pytest.mark.parametrize("change", ["open", "read", "rechoose", "withdraw"])
+def test_every_change_takes_back_what_was_confirmed_and_outdates_its_columns(state: DataState, change: str):
+    columns = confirmed(state)
+    if change == "open":
+        state.open(table(), ("Text", "Label"))
+    elif change == "read":
+        state.read(MAPPING)
+    else:
+        getattr(state, change)()
+    assert state.confirmed is None
+    assert state.columns is not columns
+    with pytest.raises(UsageError, match="confirm again"):
+        state.confirm(Confirmed(columns, DATASET))
+    assert state.confirmed is None
+
+
+def test_a_withdrawal_of_nothing_disturbs_nothing(state: DataState):
+    columns = state.read(MAPPING)
+    state.withdraw()
+    assert state.columns is columns
+
+
+def test_columns_without_sense_leave_the_file_alone(state: DataState):
+    confirmed(state)
+    file = state.file
+    with pytest.raises(DataError):
+        state.read(Mapping("text", "text"))
+    assert (state.file, state.columns, state.confirmed) == (file, None, None)
+
+
+@pytest.mark.parametrize("change", [lambda state: state.read(MAPPING), lambda state: state.rechoose()])
+def test_without_a_file_there_is_nothing_to_choose(change):
+    with pytest.raises(UsageError, match="upload it again"):
+        change(Session().of(DataState))

@@ -1,0 +1,28 @@
+"""A tab as it is after a curator's choices, made without a page."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from dpicl_ui.data.state import Confirmed, DataState
+from dpicl_ui.frame.sessions import Session
+from dpicl_ui.generate.state import GenerateState, Made
+from mechanisms.accounting import fingerprint
+from mechanisms.records import Dataset
+from mechanisms.studio.data.counts import MeasuredSizes
+from mechanisms.studio.data.csv_file import Mapping, Table
+from mechanisms.studio.synthesis.demo_set import DemoSet
+
+
+def confirm(session: Session, dataset: Dataset, measured: MeasuredSizes | None = None) -> Confirmed:
+    """Step 1 done with a file that holds these records."""
+    state = session.of(DataState)
+    rows = [(each.text, each.label) for each in dataset.records]
+    state.open(Table(pd.DataFrame(rows, columns=["text", "label"])), ("Text", "Label"))
+    state.confirm(confirmed := Confirmed(state.read(Mapping("text", "label")), dataset, measured))
+    return confirmed
+
+
+def write(session: Session, demo_set: DemoSet, of: Dataset) -> None:
+    """Step 3 done."""
+    session.of(GenerateState).made = Made(demo_set, fingerprint(of))
