@@ -60,6 +60,12 @@ class Confirmed:
     warnings: tuple[str, ...] = ()
 
     @property
+    def chosen(self) -> tuple[Hashable, ...]:
+        """All that can differ between two of the same columns."""
+        sizes = tuple(sorted(self.measured.sizes.items())) if self.measured else None
+        return self.dataset.name, self.dataset.labels, sizes
+
+    @property
     def sizes(self) -> dict[str, int]:
         """The public size of each label: as measured, or the true one, which was declared public."""
         return dict(self.measured.sizes if self.measured else self.dataset.counted_sizes())
@@ -132,7 +138,7 @@ class DataState(State):
             self.rechoose()
 
     def confirm(self, confirmed: Confirmed) -> None:
-        """Accept a data set.
+        """Accept a data set; one that is confirmed already stays as it is, with all that was planned on it.
 
         Raises:
             UsageError: the file or the choice of its labels is not the one that it was made from any more.
@@ -140,7 +146,9 @@ class DataState(State):
         with self._lock:
             if confirmed.columns is not self.columns:
                 raise UsageError("The file or its labels were changed meanwhile: look at them, and confirm again.")
-            self._at = confirmed
+            at = self.confirmed
+            if at is None or at.chosen != confirmed.chosen:
+                self._at = confirmed
 
     def measured_once(self, dataset: Dataset, epsilon: float | None, ledger: PrivacyLedger) -> MeasuredSizes:
         """The measured label sizes of a data set: paid for at the first call in a tab, the same ever after.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import gradio as gr
 
@@ -33,9 +33,7 @@ class Session:
         with self._lock:
             if kind not in self._states:
                 self._states[kind] = kind(self)
-            found = self._states[kind]
-        assert isinstance(found, kind)
-        return found
+            return cast(S, self._states[kind])
 
     def close(self) -> None:
         """Stop what runs in this tab."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 
@@ -47,6 +49,16 @@ def test_every_change_takes_back_what_was_confirmed_and_outdates_its_columns(sta
     with pytest.raises(UsageError, match="confirm again"):
         state.confirm(Confirmed(columns, DATASET))
     assert state.confirmed is None
+
+
+def test_what_is_confirmed_again_stays_the_same_and_what_differs_does_not(state: DataState):
+    columns = confirmed(state)
+    first = state.confirmed
+    state.confirm(Confirmed(columns, replace(DATASET)))
+    assert state.confirmed is first
+    other = Confirmed(columns, replace(DATASET, name="renamed"))
+    state.confirm(other)
+    assert state.confirmed is other
 
 
 def test_a_withdrawal_of_nothing_disturbs_nothing(state: DataState):
