@@ -103,7 +103,7 @@ class DataStep:
         with gr.Column(elem_classes="card public"):
             panel(el("div.card-head", el("h3", "What becomes public"), el("span.tag.public", "Releasable")))
             self.labels_public = gr.Checkbox(label=_LABELS_PUBLIC, elem_id="labels-public")
-            self.sizes = gr.Radio(_SIZES, value=_DECLARE, label="How many have a label", elem_id="sizes")
+            self.sizes = gr.Radio(_SIZES, value=_DECLARE, label="How large each label is", elem_id="sizes")
             self.count_epsilon = gr.Number(
                 0.1,
                 label="Epsilon for counting",
