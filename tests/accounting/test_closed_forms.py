@@ -89,6 +89,7 @@ def test_too_little_noise_is_refused_not_guessed():
         pld.epsilon(normal_form([Poisson(0.5, Pure(0.01, 10**5))]), 1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("releases", "delta"), [(10**7, 1e-5), (1, 1e-301)])
 def test_what_no_accountant_can_hold_in_memory_or_in_a_number_is_refused(releases, delta):
     with pytest.raises(AccountingError, match="beyond"):

@@ -32,6 +32,8 @@ from mechanisms.privacy_events import (
     from_json,
 )
 
+pytestmark = pytest.mark.slow
+
 DELTA = 1e-5
 SAMPLED = [(1.0, 0.1), (0.4, 0.02), (3.0, 0.6), (0.2, 0.3)]
 

@@ -174,6 +174,7 @@ def test_bad_usage_gets_one_line_and_its_exit_code(capsys, line, code, message):
     check_refusal(capsys, line, code, message)
 
 
+@pytest.mark.slow
 def test_a_refused_budget_is_exit_code_three(capsys):
     run(capsys, "ledger cap bank_support --epsilon 0.5 --delta 1e-4")
     code, _, err = run(capsys, f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 2")

@@ -145,6 +145,7 @@ def test_what_is_set_holds(monkeypatch):
             number_set()
 
 
+@pytest.mark.slow
 def test_a_model_follows_the_load_unless_a_number_is_set(monkeypatch):
     before = torch.get_num_threads()
     for name in (threads.SETTING, *LIBRARIES):

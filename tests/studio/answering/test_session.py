@@ -56,6 +56,7 @@ RECORDS = st.lists(st.builds(Record, WORDS, st.sampled_from(LABELS)), min_size=1
 STREAM = st.lists(WORDS, min_size=1, max_size=8)
 
 
+@pytest.mark.slow
 @given(records=RECORDS, stream=STREAM, place=st.integers(0, 24), queries=st.integers(1, 3))
 @BOUNDED
 def test_without_a_unit_votes_differ_only_where_it_paid(records, stream, place, queries):

@@ -23,6 +23,8 @@ from mechanisms.studio.synthesis.request import SynthesisRequest
 from mechanisms.studio.synthesis.synthesize import synthesize
 from tests.toy_model import ToyModel
 
+pytestmark = pytest.mark.slow
+
 LABELS = ("red", "blue")
 
 

@@ -27,6 +27,8 @@ from mechanisms.studio.synthesis.verification import Verification, verify
 from tests.studio.synthesis.test_synthesize import LABELS, dataset, request
 from tests.toy_model import ToyModel
 
+pytestmark = pytest.mark.slow
+
 VERSION_1 = sorted((Path(__file__).parent / "version_1").glob("*.json"))
 MEASURED = MeasuredSizes({"a": 45, "b": 52}, 0.2, 1e-8, NO_FILE)
 SIZES = {"a": 45, "b": 52}
