@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from dataclasses import replace
+from functools import cache
 
 import jsonschema
 import pytest
@@ -12,7 +14,7 @@ from mechanisms.accounting import PrivacyLedger, claim
 from mechanisms.errors import UsageError
 from mechanisms.noise import SecureRandomness
 from mechanisms.privacy_events import from_json
-from mechanisms.studio.synthesis.demo_set import FORMAT, VERSION, loads, schema
+from mechanisms.studio.synthesis.demo_set import FORMAT, VERSION, DemoSet, loads, schema
 from mechanisms.studio.synthesis.synthesize import synthesize
 from tests.studio.synthesis.test_synthesize import dataset, request
 from tests.toy_model import ToyModel
@@ -24,10 +26,16 @@ def nested(depth: int) -> dict:
     return ONE if depth == 0 else {"type": "repeat", "count": 1, "of": nested(depth - 1)}
 
 
-@pytest.fixture
-def demo_set():
+@cache
+def written() -> DemoSet:
+    """A calibrated run's set, written once: it never changes."""
     calibrated = request().calibrated()
     return list(synthesize(dataset(), calibrated, ToyModel(), PrivacyLedger(), SecureRandomness()))[-1].demo_set
+
+
+@pytest.fixture
+def demo_set():
+    return deepcopy(written())  # tests edit what its document shares
 
 
 def test_it_validates_and_comes_back_the_same(demo_set):
