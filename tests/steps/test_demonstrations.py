@@ -29,6 +29,8 @@ from mechanisms.steps.public import PublicText
 from tests.steps.demonstrations import LeakError, Recording, loss, paid, same, unsampled, write, writing
 from tests.steps.inputs import neighbours
 
+pytestmark = pytest.mark.slow
+
 TOKENS, CANDIDATES, ROWS = 20, 5, 12
 PLANS = [SamplingPlan(scheme, subsets=ROWS, tokens=TOKENS, unit_rows=u) for scheme in Scheme for u in (True, False)]
 OPEN = [
