@@ -1,5 +1,14 @@
 """The one exception tree. Each message is a single line that says what to do; none holds private text."""
 
+import traceback
+from pathlib import Path
+
+
+def place_of(defect: Exception) -> str:
+    """Where something broke, without the exception's message, which may quote a cell."""
+    frame = traceback.extract_tb(defect.__traceback__)[-1]
+    return f"{type(defect).__name__} at {frame.name}, line {frame.lineno} of {Path(frame.filename).name}"
+
 
 class StudioError(Exception):
     """Base of every error that a user can meet; `exit_code` is what the command line returns."""

@@ -9,14 +9,13 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
-import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import gradio as gr
 
 from dpicl_ui.frame.tree import notice
-from mechanisms.errors import StudioError
+from mechanisms.errors import StudioError, place_of
 
 Updates = Callable[[], dict[Any, Any]]
 
@@ -64,7 +63,5 @@ def guarded(where: gr.HTML, after: Updates | None = None) -> Callable[[Callable[
 def _line(error: Exception) -> str:
     if isinstance(error, StudioError):
         return str(error)
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    place = f"{type(error).__name__} at {frame.name}, line {frame.lineno}"
-    _log.error("a handler failed: %s in %s", place, frame.filename)
-    return f"Something went wrong inside the app ({place}). Please report it; nothing more was released."
+    _log.error("a handler failed: %s", place_of(error))
+    return f"Something went wrong inside the app ({place_of(error)}). Please report it; nothing more was released."

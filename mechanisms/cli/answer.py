@@ -7,9 +7,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.accounting import PrivacyLedger
 from mechanisms.cli.answer_options import add_answer_options, answer_request
-from mechanisms.cli.output import add_json, curators_only, not_private, progress, show
+from mechanisms.cli.output import add_json, progress, show
+from mechanisms.cli.scoring import about_to_score, not_private
 from mechanisms.errors import DataError, UsageError
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
@@ -22,7 +23,7 @@ from mechanisms.studio.answering.request import AnswerRequest
 from mechanisms.studio.answering.session import AnswerSession, open_session
 from mechanisms.studio.answering.words import answer_in_words, reservation_in_words
 from mechanisms.studio.data.csv_file import Mapping, Table, no_column, read_table, to_dataset
-from mechanisms.studio.data.marks import SCORED, mark_scored, owners_of
+from mechanisms.studio.data.marks import SCORED
 
 
 def add_commands(commands: Any) -> None:
@@ -81,13 +82,10 @@ def _test_file(options: argparse.Namespace) -> Dataset:
 
 def _scored(session: AnswerSession, file: Dataset, test: list[Record]) -> dict[str, Any]:
     """The figures with the session's terms; apart from them where the rows are somebody's private ones."""
-    scored, ledger = fingerprint(file), PrivacyLedger()
-    owners = owners_of(scored, ledger)
-    mark_scored(scored, ledger, owners)
+    owners = about_to_score(file)
     terms = _terms(session.opened)
     if not owners:
         return _evaluated(session, test) | terms
-    progress(curators_only(owners))
     shown = sorted({*session.opened.shown, SCORED})
     marked = terms | {"curator_diagnostics_shown": True, "shown": shown}
     return _evaluated(session, test) | {"session": marked} | not_private(owners)

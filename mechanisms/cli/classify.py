@@ -6,12 +6,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.cli.output import add_json, curators_only, not_private, progress, read, show
+from mechanisms.cli.output import add_json, progress, read, show
+from mechanisms.cli.scoring import about_to_score, not_private
 from mechanisms.errors import UsageError
 from mechanisms.inference.models.catalogue import EMBEDDED, load_model
 from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
-from mechanisms.studio.data.marks import mark_scored, owners_of
 from mechanisms.studio.evaluation.classify import Classifier
 from mechanisms.studio.evaluation.evaluate import (
     PRIVATE,
@@ -64,11 +63,7 @@ def _evaluate(options: argparse.Namespace) -> None:
         raise UsageError("--limit must be at least 1.")
     mapping = Mapping(options.text_column, options.label_column)
     test = to_dataset(read_table(Path(options.test)), mapping, "test file", ())
-    rows, scored = test.records[: options.limit], fingerprint(test)
-    owners = owners_of(scored, ledger := PrivacyLedger())
-    mark_scored(scored, ledger, owners)
-    if owners:
-        progress(curators_only(owners))
+    rows, owners = test.records[: options.limit], about_to_score(test)
     model = load_model(options.model)
     arms = [
         (ZERO_SHOT, ()),

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-import traceback
 from collections.abc import Sequence
 
 from mechanisms import __version__
 from mechanisms.cli import account, answer, audit, bench, classify, ledger, models, plan, synthesize, users
-from mechanisms.errors import StudioError
+from mechanisms.errors import StudioError, place_of
 
 
 def parser(prog: str = "dpicl") -> argparse.ArgumentParser:
@@ -35,10 +34,8 @@ def main(arguments: Sequence[str] | None = None, prog: str = "dpicl") -> int:
     except StudioError as error:
         print(f"{options.command}: {error}", file=sys.stderr)
         return error.exit_code
-    except Exception as error:  # its message may quote a cell: only where it happened is said
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{type(error).__name__} at {frame.name}, line {frame.lineno} of {frame.filename}"
-        print(f"{options.command}: a defect of this program ({place}): please report it.", file=sys.stderr)
+    except Exception as error:
+        print(f"{options.command}: a defect of this program ({place_of(error)}): please report it.", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print(f"{options.command}: stopped; what was charged stays charged.", file=sys.stderr)

@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from mechanisms.errors import UsageError
@@ -31,21 +31,6 @@ def show(options: argparse.Namespace, document: Mapping[str, Any]) -> None:
 def progress(message: str) -> None:
     """Tell a person how far it is."""
     print(message, file=sys.stderr, flush=True)
-
-
-def curators_only(owners: Sequence[str]) -> str:
-    """The line for a person who scores rows of private data sets."""
-    names = ", ".join(f"'{name}'" for name in owners)
-    return (
-        f"The test file shares rows with {names}. Its figures have no noise: they are for the curator alone, promise "
-        "nothing about those rows, and every later certificate of theirs says that they were shown."
-    )
-
-
-def not_private(owners: Sequence[str]) -> dict[str, Any]:
-    """What a document with such figures says of itself; nothing where the rows are nobody's."""
-    reason = "accuracy without noise on rows of a private data set: for the curator alone"
-    return {"private": False, "reason": reason, "curator_only": True} if owners else {}
 
 
 def check_writable(path: str) -> None:

@@ -1,0 +1,31 @@
+"""What the command line says and remembers before it prints figures of a test file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.cli.output import progress
+from mechanisms.records import Dataset
+from mechanisms.studio.data.marks import mark_scored, owners_of
+
+
+def about_to_score(test: Dataset) -> list[str]:
+    """Mark a test file's rows, and tell whose private rows are among them; gives the names of those data sets."""
+    scored, ledger = fingerprint(test), PrivacyLedger()
+    owners = owners_of(scored, ledger)
+    mark_scored(scored, ledger, owners)
+    if owners:
+        names = ", ".join(f"'{name}'" for name in owners)
+        progress(
+            f"The test file shares rows with {names}. Its figures have no noise: they are for the curator alone, "
+            "promise nothing about those rows, and every later certificate of theirs says that they were shown."
+        )
+    return owners
+
+
+def not_private(owners: Sequence[str]) -> dict[str, Any]:
+    """What a document with such figures says of itself; nothing where the rows are nobody's."""
+    reason = "accuracy without noise on rows of a private data set: for the curator alone"
+    return {"private": False, "reason": reason, "curator_only": True} if owners else {}
