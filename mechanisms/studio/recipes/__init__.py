@@ -1,0 +1,1 @@
+"""Recipes: runs of several stages, in which private units judge public alternatives."""

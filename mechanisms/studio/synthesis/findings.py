@@ -1,0 +1,79 @@
+"""What the stages of a recipe found out: part of a demo set, and of its file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mechanisms.privacy_events import PrivacyEvent
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class StageRecord:
+    """A stage that took part: its name, the share of the units that it read (1: all), and its event for one unit."""
+
+    name: str
+    role: float
+    event: PrivacyEvent
+
+    def to_json(self) -> Json:
+        """One of the format's `stages`."""
+        return {"name": self.name, "role": self.role, "event": self.event.to_json()}
+
+
+@dataclass(frozen=True)
+class ArmScore:
+    """Private accuracy of one arm: the estimate in [0, 1], and its 95% interval, of sampling and noise together."""
+
+    accuracy: float
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Score:
+    """Private accuracies on rows of the data set.
+
+    Attributes:
+        arms: by name: "zero-shot", "public-only", "demonstrations", and others that stood beside them.
+        untouched: the rows took part in nothing that was chosen.
+    """
+
+    arms: Mapping[str, ArmScore]
+    untouched: bool
+
+    @property
+    def rows(self) -> str:
+        """What the file says about the rows."""
+        return "private" if self.untouched else "private, and they took part in the choice"
+
+    def to_json(self) -> Json:
+        """The format's `score`."""
+        arms = {
+            name: {"accuracy": each.accuracy, "interval": list(each.interval)} for name, each in self.arms.items()
+        }
+        return {"arms": arms, "rows": self.rows}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen.
+
+    Attributes:
+        among: how many arms (set and correction) there were.
+        chosen: the set's name: "none" where no demonstrations serve best.
+        correction: how its label probabilities are read: "none", "contextual", "prior" or "shares".
+        zero_shot: measured correction of the label log-probabilities without demonstrations; None where not measured.
+    """
+
+    among: int
+    chosen: str
+    correction: str
+    zero_shot: Mapping[str, float] | None = None
+
+    def to_json(self) -> Json:
+        """The format's `choice`."""
+        read = {"zero_shot_prior": dict(self.zero_shot)} if self.zero_shot is not None else {}
+        return {"among": self.among, "chosen": self.chosen, "correction": self.correction, **read}
