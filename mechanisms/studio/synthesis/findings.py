@@ -51,9 +51,7 @@ class Score:
 
     def to_json(self) -> Json:
         """The format's `score`."""
-        arms = {
-            name: {"accuracy": each.accuracy, "interval": list(each.interval)} for name, each in self.arms.items()
-        }
+        arms = {name: {"accuracy": each.accuracy, "interval": list(each.interval)} for name, each in self.arms.items()}
         return {"arms": arms, "rows": self.rows}
 
 
