@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mechanisms.accounting import BudgetSnapshot
+from mechanisms.records import Demonstration
 from mechanisms.studio.recipes.recipe import Stage
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.events import (
@@ -19,7 +20,6 @@ from mechanisms.studio.synthesis.events import (
     TokenReleased,
 )
 from mechanisms.studio.synthesis.findings import Score
-from mechanisms.records import Demonstration
 
 
 @dataclass(frozen=True)
