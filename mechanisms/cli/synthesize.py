@@ -15,6 +15,7 @@ from mechanisms.inference.models.catalogue import EMBEDDED
 from mechanisms.inference.models.engines import ENGINES, LOCAL, opened
 from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset, PromptTemplate, default_template
+from mechanisms.studio.certificates.signature import signed
 from mechanisms.studio.data.counts import measure_sizes
 from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
 from mechanisms.studio.synthesis.demo_set import DemoSet, to_text
@@ -26,7 +27,6 @@ from mechanisms.studio.synthesis.request import (
     SynthesisRequest,
     declared_counts,
 )
-from mechanisms.studio.synthesis.signature import signed
 from mechanisms.studio.synthesis.synthesize import synthesize
 
 
