@@ -19,7 +19,7 @@ from mechanisms.studio.recipes.events import (
     ScoreReleased,
     StageProgress,
 )
-from mechanisms.studio.recipes.reading import Reader, found, of_units, preferences, right
+from mechanisms.studio.recipes.reading import Reader, of_units, preferences, right
 from mechanisms.studio.recipes.recipe import Division, Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.recipes.sets import NONE, PUBLIC

@@ -78,13 +78,10 @@ def preferences(scores: Floats, correction: Floats) -> Floats:
     return np.where(np.isfinite(found).all(axis=1, keepdims=True), found, 0.0)
 
 
-def found(scores: Floats, correction: Floats, truth: NDArray[np.int64]) -> Floats:
-    """For a choice: the probability of each record's own label, shape (records,); 0 where it is not finite."""
-    own = probabilities(scores, correction)[np.arange(len(truth)), truth]
-    return np.where(np.isfinite(own), own, 0.0)
-
-
 def right(scores: Floats, correction: Floats, truth: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """For a score: whether each record's own label is the likeliest, shape (records,)."""
+    """For a choice or a score: whether each record's own label is the likeliest, shape (records,).
+
+    A choice by the label's probability, which is as cheap, was found to choose worse (docs/worth.md).
+    """
     finite = np.isfinite(scores).all(axis=1)
     return finite & ((scores + correction).argmax(axis=1) == truth)
