@@ -154,7 +154,9 @@ class Judges:
             number = len(self._sets)
             scores = yield from self._read(Stage.CHOOSE, candidate, everyone, k / number, 1 / number)
             columns += [
-                found(scores, self._offsets[of.name, correction], truth) for of, correction in arms if of is candidate
+                right(scores, self._offsets[of.name, correction], truth).astype(np.float64)
+                for of, correction in arms
+                if of is candidate
             ]
         contributions = of_units(np.stack(columns, axis=1), units)
         self._arm = arms[self._request.choice.release(contributions, self._randomness)]
