@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,6 +20,9 @@ from dpicl_ui.test.confusion import confusion_figure
 from mechanisms.records import Demonstration
 from mechanisms.studio.data.csv_file import Inspection, Table
 from mechanisms.studio.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard
+from mechanisms.studio.recipes.recipe import Division, Kind
+from mechanisms.studio.synthesis.demo_set import loads
+from tests.studio.certificates.recipes import text_of as recipe_text
 from tests.ui.generate.recording import HOSTILE, demo_set, recording, snapshot
 
 
@@ -62,6 +67,20 @@ def test_the_certificate_says_what_is_claimed_and_on_what_it_rests():
     shown = text_of(certificate(demo_set(curator=True)))
     for words in ("1e-05", "prv", "pld", "label counts declared public", "one row", "Gaussian", "yes (clean values"):
         assert words in shown
+
+
+def test_the_certificate_of_a_recipe_lists_its_stages_and_what_they_share():
+    made = loads(recipe_text(Kind.BOTH, Division.ROLES))
+    shown = text_of(certificate(made))
+    for words in (
+        "recipe both",
+        "write (40% of the units), vote (20% of the units)",
+        "units, each has one role",
+        "noise_multiplier: 20",
+        "rates: (a: ",
+    ):
+        assert words in shown
+    assert HOSTILE in text_of(certificate(replace(made, stages=(replace(made.stages[0], name=HOSTILE),))))
 
 
 def test_the_budget_warns_of_a_run_that_does_not_fit():
