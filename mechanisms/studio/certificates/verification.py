@@ -61,7 +61,10 @@ def verify(demo_set: DemoSet) -> Verification:
     broken = list(_of_event(certificate.event, run))
     problems = [*_of_parameters(demo_set, run), *broken]
     problems += [*_of_public_inputs(certificate, run), *_of_texts(demo_set, run)]
-    problems += [*_of_stages(demo_set.stages, run), *problems_of_findings(demo_set, run.recipe and run.recipe.recipe)]
+    problems += [
+        *_of_stages(demo_set.stages, run),
+        *problems_of_findings(demo_set, run.recipe.recipe if run.recipe else None),
+    ]
     found = None
     if not broken:  # the price of another run's event says nothing, and can be any amount of work
         try:

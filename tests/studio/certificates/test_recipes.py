@@ -12,15 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import from_json
+from mechanisms.records import Dataset, Record
 from mechanisms.sampling import Scheme
 from mechanisms.steps import mechanism_class
 from mechanisms.studio.certificates.verification import verify
+from mechanisms.studio.recipes import run as recipe_run
 from mechanisms.studio.recipes.recipe import Division, Kind, Stage
 from mechanisms.studio.synthesis.demo_set import loads
 from tests.studio.certificates.recipes import (
     FOUND,
+    LABELS,
     SHARES,
     asked,
     certified,
@@ -30,6 +34,8 @@ from tests.studio.certificates.recipes import (
     text_of,
 )
 from tests.studio.certificates.test_verification import HOSTILE, beside, edited, found, numbers
+from tests.toy_embedder import ToyEmbedder
+from tests.toy_model import ToyModel
 
 pytestmark = pytest.mark.slow
 
@@ -53,6 +59,28 @@ def test_what_a_recipe_certifies_comes_back_and_passes(case):
 def test_every_way_to_draw_rows_passes(scheme, division):
     made = certified(asked(recipe(Kind.BOTH, division), scheme=scheme))
     assert verify(loads(made.dumps())).problems == ()
+
+
+def public_drafts(model, template, label, labels, count, tokens, randomness, examples=()):
+    return tuple(f"draft {i} of {label} after {len(examples)}" for i in range(count))
+
+
+@pytest.mark.parametrize("division", Division)
+@pytest.mark.parametrize("kind", Kind)
+def test_sets_made_by_whole_runs_pass(kind, division, monkeypatch):
+    monkeypatch.setattr(recipe_run, "write_drafts", public_drafts)  # what the toy model writes is no use
+    for unit in (None, "who"):
+        rows = tuple(Record(f"t {i}", label, unit=f"u{i}") for i in range(60) for label in LABELS)
+        data = Dataset(f"rows of {unit}", LABELS, rows, unit)
+        planned, content = asked(recipe(kind, division), by_user=unit is not None), fingerprint(data).content
+        written = planned.written and replace(planned.written, content=content)
+        request = replace(planned, content=content, written=written)
+        *_, last = recipe_run.run_recipe(data, request, ToyModel(), ToyEmbedder(), PrivacyLedger())
+        assert last.demo_set.choice
+        assert last.demo_set.score
+        read = loads(last.demo_set.dumps())
+        assert read == last.demo_set
+        assert verify(read).problems == ()
 
 
 def test_a_run_that_was_stopped_claims_all_and_has_found_nothing():
