@@ -13,8 +13,8 @@ from mechanisms.records import PromptTemplate
 from mechanisms.studio.recipes.cleaning import cleaned
 
 TEMPERATURE, TOP_P = 1.0, 0.85
-"""Read side by side with the embedded model, 32 drafts a label. At a top-p of .92 more sentences lose their thread. At a
-temperature of .8 drafts are no more readable, but more alike, and more of them are dates, numbers or bare labels."""
+"""Read side by side with the embedded model, 32 drafts a label. At a top-p of .92 more sentences lose their thread. At
+a temperature of .8 drafts are no more readable, but more alike, and more of them are dates, numbers or bare labels."""
 _MOST_CANDIDATES = 256
 """Tokens that may be drawn at all: the rest of a vocabulary need not be sorted."""
 _LEAST_TOKENS = 12

@@ -73,6 +73,8 @@ def rebuilt(demo_set: DemoSet) -> Rebuilt:
     caps = {name: stated.of(name, int) for name in ("candidates", "max_record_tokens")}
     if certificate.by_user:
         caps["max_unit_records"] = stated.of("max_unit_records", int)
+    if "min_tokens" in stated.values:
+        caps["min_tokens"] = stated.of("min_tokens", int)
     with _at("privacy/parameters"):
         request = SynthesisRequest(
             labels=demo_set.labels,
