@@ -15,9 +15,12 @@ from mechanisms.noise import SeededRandomness
 from mechanisms.records import PromptTemplate, Record
 from mechanisms.sampling import SamplingPlan
 from mechanisms.studio.synthesis.events import DemoCompleted, TokenReleased
+from mechanisms.studio.synthesis.rebuild import rebuilt
 from mechanisms.studio.synthesis.synthesize import synthesize
+from mechanisms.studio.synthesis.verification import verify
 from mechanisms.studio.synthesis.writer import DemonstrationWriter
 from tests.studio.synthesis.test_synthesize import dataset, request
+from tests.studio.synthesis.test_verification import asked, certified
 from tests.toy_model import VOCABULARY, ToyModel
 
 LEAST = 6
@@ -25,8 +28,8 @@ TOKENS = st.lists(st.integers(0, VOCABULARY - 1), max_size=12)
 
 
 def writer(units=(), model=None, seed=0, number=1, **changes) -> DemonstrationWriter:
-    asked = replace(request(plan=SamplingPlan(subsets=6, tokens=12), min_tokens=LEAST), **changes)
-    return DemonstrationWriter(units, asked, model or ToyModel(), SeededRandomness(seed), "a", number)
+    planned = replace(request(plan=SamplingPlan(subsets=6, tokens=12), min_tokens=LEAST), **changes)
+    return DemonstrationWriter(units, planned, model or ToyModel(), SeededRandomness(seed), "a", number)
 
 
 def logits(seed: int) -> np.ndarray:
@@ -46,9 +49,9 @@ def test_candidates_are_the_same_whatever_the_private_rows_say(written, seed, te
 @given(TOKENS, st.integers(0, 2**32 - 1))
 def test_no_candidate_breaks_a_rule_and_no_likelier_token_is_left_out(written, seed):
     public, model = logits(seed), ToyModel()
-    asked = writer(model=model)
-    asked.written = list(written)
-    found = asked.candidates(public).tolist()
+    made = writer(model=model)
+    made.written = list(written)
+    found = made.candidates(public).tolist()
 
     def allowed(token: int) -> bool:
         after = [*written, token]
@@ -81,8 +84,8 @@ def test_a_demonstration_ends_no_sooner_than_asked_for(least):
     class Ending(ToyModel):
         stop_tokens = frozenset(range(0, VOCABULARY, 2))
 
-    asked = request(min_tokens=least, plan=SamplingPlan(subsets=6, tokens=7, shots=4))
-    told = list(synthesize(dataset(), asked, Ending(), PrivacyLedger(), SeededRandomness(1)))
+    planned = request(min_tokens=least, plan=SamplingPlan(subsets=6, tokens=7, shots=4))
+    told = list(synthesize(dataset(), planned, Ending(), PrivacyLedger(), SeededRandomness(1)))
     ends = [event.step - 1 for event in told if isinstance(event, TokenReleased) and event.stop]
     if least < 7:
         assert min(ends) == max(1, least)
@@ -111,6 +114,18 @@ def test_a_model_without_a_usable_token_is_refused():
     ],
 )
 def test_a_text_that_broke_off_is_cut_back_unless_little_would_be_left(text, stopped, kept):
-    asked = writer(template=PromptTemplate("Classify.", "T", "L"))
-    asked.written, asked.stopped = list(text.encode()), stopped
-    assert asked.demonstration.text == kept
+    made = writer(template=PromptTemplate("Classify.", "T", "L"))
+    made.written, made.stopped = list(text.encode()), stopped
+    assert made.demonstration.text == kept
+
+
+def test_a_certificate_states_the_least_length_and_older_ones_none():
+    stated = certified(asked("gaussian"))
+    assert "min_tokens" not in stated.certificate.parameters
+    assert rebuilt(stated).request.min_tokens == 0
+    bounded = certified(replace(asked("gaussian"), min_tokens=4))
+    assert rebuilt(bounded).request.min_tokens == bounded.certificate.parameters["min_tokens"] == 4
+    assert verify(bounded).problems == ()
+    edited = replace(bounded.certificate, parameters=bounded.certificate.parameters | {"min_tokens": 6})
+    [problem] = verify(replace(bounded, certificate=edited)).problems
+    assert "min tokens must lie between 0 and 5" in problem
