@@ -20,7 +20,7 @@ from mechanisms.steps import (
     transform_names,
 )
 from mechanisms.studio.data.counts import MeasuredSizes
-from mechanisms.studio.synthesis.request import FILE_FORMAT, LABEL_SET, SynthesisRequest, declared_counts
+from mechanisms.studio.synthesis.request import FILE_FORMAT, LABEL_SET, MIN_TOKENS, SynthesisRequest, declared_counts
 
 
 def private_mechanisms() -> list[type[TokenMechanism]]:
@@ -146,6 +146,7 @@ class PrivacyForm:
             by_user=dataset.by_user,
             candidates=self.candidates,
             max_record_tokens=self.max_record_tokens,
+            min_tokens=min(MIN_TOKENS, self.tokens),
             public_inputs=(LABEL_SET, FILE_FORMAT, declared_counts(dataset.by_user)),
         )
         return request.with_measured_sizes(measured) if measured else request

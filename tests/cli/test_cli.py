@@ -146,6 +146,7 @@ def test_a_test_seed_marks_the_export(capsys):
     assert code == 0
     assert privacy["private"] is False
     assert "seed" in privacy["reason"]
+    assert privacy["parameters"]["min_tokens"] == privacy["parameters"]["tokens"] == 4
 
 
 @pytest.mark.parametrize(
@@ -175,6 +176,7 @@ def test_a_test_seed_marks_the_export(capsys):
         ("account --mechanism non-private --delta 1e-5 --rate 0.1", 2, "nothing to account"),
         (f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 1 --out /nowhere/demos.json", 2, "--out"),
         (f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 1 --test-seed -1", 2, "--test-seed"),
+        (f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 1 --min-tokens 5", 2, "min tokens"),
         ("ledger show nobody", 2, "nobody"),
         (f"synthesize nowhere.csv {COLUMNS} {SMALL} --epsilon 1", 2, "nowhere.csv"),
         (f"synthesize {BANK} --text-column body --label-column topic {SMALL} --epsilon 1", 2, "body"),

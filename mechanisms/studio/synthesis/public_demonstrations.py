@@ -18,7 +18,8 @@ from mechanisms.studio.synthesis.writer import DemonstrationWriter
 
 def public_demonstrations(demo_set: DemoSet, model: LanguageModel) -> tuple[Demonstration, ...]:
     """Public demonstrations for the same task, of the same number and length as `demo_set`'s."""
-    tokens = int(demo_set.certificate.parameters.get("tokens", 30))
+    stated = demo_set.certificate.parameters
+    tokens, least = int(stated.get("tokens", 30)), int(stated.get("min_tokens", 0))
     per_label = Counter(demonstration.label for demonstration in demo_set.demonstrations)
     request = SynthesisRequest(
         labels=demo_set.labels,
@@ -28,6 +29,7 @@ def public_demonstrations(demo_set: DemoSet, model: LanguageModel) -> tuple[Demo
         target=PrivacyTarget(1.0, 1e-5),
         sizes=dict.fromkeys(demo_set.labels, 1),
         content=NO_FILE,
+        min_tokens=min(least, tokens),
     )
     writers = [
         DemonstrationWriter((), request, model, SecureRandomness(), label, number)

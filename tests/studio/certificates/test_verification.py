@@ -161,7 +161,7 @@ CASES = [
     ("blended-logits", Scheme.PER_TOKEN, False, True),
     ("difference-clipping", Scheme.DISJOINT, True, False),
 ]
-FREE = {"top_p", "theta", "coverage", "lambda", "candidates", "max_record_tokens", "max_unit_records"}
+FREE = {"top_p", "theta", "coverage", "lambda", "candidates", "max_record_tokens", "max_unit_records", "min_tokens"}
 """Parameters that no cost depends on."""
 
 

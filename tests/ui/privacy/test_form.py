@@ -43,6 +43,7 @@ def test_the_form_becomes_a_request():
     assert request.sizes == {"a": 30, "b": 30}
     assert {DECLARED_COUNTS, FILE_FORMAT} <= set(request.public_inputs)
     assert request.template.label == "Topic"
+    assert request.min_tokens == min(8, request.plan.tokens)
 
 
 def test_subsets_take_their_size_from_the_form():
