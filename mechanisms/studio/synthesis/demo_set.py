@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -18,6 +19,7 @@ from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed, from_json
 from mechanisms.records import Demonstration, PromptTemplate
 from mechanisms.studio.data.marks import CLEAN_VALUES, WHETHER_SHOWN
+from mechanisms.studio.synthesis.findings import Choice, Score
 
 VERSION = 2
 """Of the format: what is written from now on."""
@@ -97,7 +99,8 @@ class DemoSet:
     """Demonstrations, the task they are for, and their certificate; no private text, length, index or seed.
 
     `version` is that of the file it was read from: a set is never written in a version whose fields it lacks.
-    `unread` are fields of that file which nothing here reads.
+    `unread` are fields of that file which nothing here reads. `prior` is the measured correction that the set is read
+    with: it is added to each label's log-probability, which is then normalised.
     """
 
     demonstrations: tuple[Demonstration, ...]
@@ -109,6 +112,9 @@ class DemoSet:
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     version: int = VERSION
     unread: tuple[str, ...] = ()
+    prior: Mapping[str, float] | None = None
+    score: Score | None = None
+    choice: Choice | None = None
 
     def with_demonstrations(self, demonstrations: tuple[Demonstration, ...]) -> DemoSet:
         """The same set with other demonstrations, in the order of the labels."""
