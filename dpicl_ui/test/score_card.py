@@ -29,16 +29,14 @@ def score_card(demo_set: DemoSet | None, loaded: bool) -> list[Tree]:
     if demo_set is None or demo_set.score is None:
         return []
     score = demo_set.score
-    return [
-        el(
-            "div.card-head",
-            el("h3", "On the rows of its own data set" if loaded else "On your own rows"),
-            el("span.tag.public", "private score"),
-        ),
-        el("div.scores", *(_arm(name, each, loaded) for name, each in score.arms.items())),
-        el("p.muted", f"{_UNTOUCHED if score.untouched else _TOUCHED} {_WITH_NOISE}"),
-        *([el("p.muted", _FROM_FILE)] if loaded else []),
-    ]
+    head = el(
+        "div.card-head",
+        el("h3", "On the rows of its own data set" if loaded else "On your own rows"),
+        el("span.tag.public", "private score"),
+    )
+    arms = el("div.scores", *(_arm(name, each, loaded) for name, each in score.arms.items()))
+    remark = el("p.muted", f"{_UNTOUCHED if score.untouched else _TOUCHED} {_WITH_NOISE}")
+    return [el("div.card.public", head, arms, remark, el("p.muted", _FROM_FILE) if loaded else None)]
 
 
 def _arm(name: str, score: ArmScore, loaded: bool) -> Tree:

@@ -30,7 +30,7 @@ class EvaluationStep:
     def __init__(self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, bar: StepBar) -> None:
         self._sessions, self._loader, self._bar = sessions, loader, bar
         with bar.panel(4):
-            self.score = panel(*score_card(None, False), elem_id="set-score", classes=("card", "public"))
+            self.score = panel(*score_card(None, False), elem_id="set-score")
             with gr.Row(elem_classes="split"):
                 with gr.Column(scale=6, min_width=300, elem_classes="card public"):
                     self.subject = panel(*subject(None, False), elem_id="subject")
