@@ -106,8 +106,8 @@ def test_durations_in_words(seconds, words):
     assert words in duration(seconds)
 
 
-def scorecard(name: str) -> Scorecard:
-    return Scorecard(name, Accuracy(3, 10), Accuracy(7, 10), np.array([[4, 1], [2, 3]]))
+def scorecard(name: str, corrected: Accuracy | None = None) -> Scorecard:
+    return Scorecard(name, Accuracy(3, 10), Accuracy(7, 10), corrected, np.array([[4, 1], [2, 3]]))
 
 
 def test_accuracies_carry_their_intervals():

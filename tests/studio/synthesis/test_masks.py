@@ -15,9 +15,9 @@ from mechanisms.noise import SeededRandomness
 from mechanisms.records import PromptTemplate, Record
 from mechanisms.sampling import SamplingPlan
 from mechanisms.studio.synthesis.events import DemoCompleted, TokenReleased
-from mechanisms.studio.synthesis.rebuild import rebuilt
+from mechanisms.studio.certificates.rebuild import rebuilt
 from mechanisms.studio.synthesis.synthesize import synthesize
-from mechanisms.studio.synthesis.verification import verify
+from mechanisms.studio.certificates.verification import verify
 from mechanisms.studio.synthesis.writer import DemonstrationWriter
 from tests.studio.synthesis.test_synthesize import dataset, request
 from tests.studio.synthesis.test_verification import asked, certified
