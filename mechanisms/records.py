@@ -154,6 +154,12 @@ class Dataset:
         of_label = _codes(columns.labels, {label: i for i, label in enumerate(self.labels)})
         return {label: self._grouped(np.flatnonzero(of_label == i)) for i, label in enumerate(self.labels)}
 
+    @cached_property
+    def members(self) -> Sequence[tuple[Record, ...]]:
+        """The units that have a public label, each as all its records with one, in the order of the file."""
+        known = _codes(self._columns.labels, dict.fromkeys(self.labels, 1))
+        return self._grouped(np.flatnonzero(known > 0))
+
     def _grouped(self, rows: NDArray[np.int64]) -> _Units:
         if not self.by_user:
             return _Units(self._columns, rows, np.arange(len(rows) + 1))

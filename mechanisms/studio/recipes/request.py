@@ -24,6 +24,8 @@ from mechanisms.studio.synthesis.request import (
 )
 from mechanisms.tallies import Choice, Prior, Score, Votes
 
+REFINEMENTS = 2
+"""Measurements of the exported set's prior: each reads with the correction so far, and its noise is that of a share."""
 ALL = "all"
 """The one event list of users where stages share epsilon."""
 
@@ -104,13 +106,16 @@ class RecipeRequest:
         return Votes(self.epsilon(Stage.VOTE) / self.recipe.rounds, self.by_user)
 
     @property
-    def prior(self) -> Prior:
-        """The tally of one of two measurements of priors: before the choice, and of the chosen set."""
-        return Prior(self.epsilon(Stage.CALIBRATE) / self._measurements)
+    def comparison(self) -> Prior | None:
+        """The tally that measures the priors of all sets before the choice; None where nothing is chosen."""
+        return Prior(self.epsilon(Stage.CALIBRATE) / 2) if Stage.CHOOSE in self.recipe.shares else None
 
     @property
-    def _measurements(self) -> int:
-        return 2 if Stage.CHOOSE in self.recipe.shares else 1
+    def refinements(self) -> tuple[Prior, ...]:
+        """The tallies that fit the prior of the set that is exported, one after the other."""
+        count = REFINEMENTS if self.comparison else REFINEMENTS + 1
+        spent = 0.5 if self.comparison else 0.0
+        return (Prior(self.epsilon(Stage.CALIBRATE) * (1 - spent) / count),) * count
 
     @property
     def choice(self) -> Choice:
@@ -128,7 +133,8 @@ class RecipeRequest:
             case Stage.VOTE:
                 return (self.votes.event,) * self.recipe.rounds
             case Stage.CALIBRATE:
-                return (self.prior.event,) * self._measurements
+                first = (self.comparison.event,) if self.comparison else ()
+                return (*first, *(each.event for each in self.refinements))
             case Stage.CHOOSE:
                 return (self.choice.event,)
             case Stage.SCORE:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator
 
 from mechanisms.accounting import BudgetSnapshot, Fingerprint, LedgerRun, PrivacyLedger, fingerprint
 from mechanisms.errors import DataError, UsageError
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Randomness, SecureRandomness
-from mechanisms.records import Dataset, person
+from mechanisms.records import Dataset, Demonstration, person
 from mechanisms.sampling import Scheme
 from mechanisms.studio.data.marks import CLEAN_VALUES, NO_NOISE, SEEDED, WHETHER_SHOWN
 from mechanisms.studio.synthesis.demo_set import Certificate, DemoSet
@@ -51,15 +51,7 @@ def synthesize(
     """
     randomness = randomness or SecureRandomness()
     _check(dataset, request)
-    plan = request.plan
-    # A secret of the run's own: what earlier runs showed says nothing of how this one divides the units.
-    division = randomness.uniform(_DIVISION_DRAWS).tobytes() if plan.scheme is Scheme.DISJOINT else b""
-    writers = [
-        DemonstrationWriter(dataset.units[label], request, model, randomness, label, number, division, curator)
-        for label in request.labels
-        for number in range(1, plan.shots + 1)
-    ]
-    planned = list(groups(writers, request, model))  # before anybody has paid
+    plan, writing = request.plan, Writing(dataset, request, model, randomness, curator)
     data = fingerprint(dataset)
     run = _begin(data, request, ledger, randomness)
     if request.mechanism.uses_private_rows:
@@ -69,15 +61,51 @@ def synthesize(
     demo_set = DemoSet((), request.labels, request.template, certificate, model.name, model.sha256)
     try:
         yield RunStarted(demo_set, plan.shots, plan.tokens, plan.subsets, before)
-        for group in planned:
-            for writer in group:
-                yield DemoStarted(writer.label, writer.number, _charge(run, request, writer.label, writer.number))
-            yield from write_together(group, request, model)
-        demonstrations = tuple(writer.demonstration for writer in writers)
-        yield RunCompleted(demo_set.with_demonstrations(demonstrations), run.snapshot() if run else None)
+        yield from writing.events(lambda label, number: _charge(run, request, label, number))
+        yield RunCompleted(demo_set.with_demonstrations(writing.demonstrations), run.snapshot() if run else None)
     finally:
         if run:
             run.finish()
+
+
+class Writing:
+    """All demonstrations of a run, written label by label; whoever pays for them says so in `events`."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        request: SynthesisRequest,
+        model: LanguageModel,
+        randomness: Randomness,
+        curator: bool = False,
+    ) -> None:
+        """Prepare to write, before anybody has paid.
+
+        Raises:
+            UsageError: the model or the device is too small.
+        """
+        plan = request.plan
+        # A secret of the run's own: what earlier runs showed says nothing of how this one divides the units.
+        division = randomness.uniform(_DIVISION_DRAWS).tobytes() if plan.scheme is Scheme.DISJOINT else b""
+        self._writers = [
+            DemonstrationWriter(dataset.units[label], request, model, randomness, label, number, division, curator)
+            for label in request.labels
+            for number in range(1, plan.shots + 1)
+        ]
+        self._request, self._model = request, model
+        self._planned = list(groups(self._writers, request, model))
+
+    def events(self, charge: Callable[[str, int], BudgetSnapshot | None]) -> Iterator[CuratorEvent]:
+        """Write; `charge` is called for each demonstration, a label and a number, before its first token."""
+        for group in self._planned:
+            for writer in group:
+                yield DemoStarted(writer.label, writer.number, charge(writer.label, writer.number))
+            yield from write_together(group, self._request, self._model)
+
+    @property
+    def demonstrations(self) -> tuple[Demonstration, ...]:
+        """What has been written."""
+        return tuple(writer.demonstration for writer in self._writers)
 
 
 def _check(dataset: Dataset, request: SynthesisRequest) -> None:

@@ -1,0 +1,59 @@
+"""Corrections of a model's label probabilities: what is added to each label's log-probability before it is read.
+
+A small model prefers labels. Contextual calibration (Zhao et al. 2021) guesses the preference from three queries without
+content; private rows measure it: the mean of their label probabilities, which add up to 1 for each of them. The
+correction that is fitted makes that mean the labels' public shares, step by step: each measurement reads with the
+correction so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+import numpy as np
+from scipy.special import softmax
+
+from mechanisms.noise import Floats
+
+_LEAST_SHARE = 0.02
+"""Of an even share of the probability: noise may leave less than nothing of it, and a logarithm needs something."""
+
+
+class Correction(StrEnum):
+    """How label probabilities are read."""
+
+    NONE = "none"
+    CONTEXTUAL = "contextual"
+    PRIOR = "prior"
+    """Fitted to equal shares of the labels."""
+    SHARES = "shares"
+    """Fitted to the shares that the labels' public sizes say."""
+
+
+FITTED = (Correction.PRIOR, Correction.SHARES)
+
+
+def probabilities(scores: Floats, correction: Floats) -> Floats:
+    """Label probabilities of rows, shape (rows, labels), under a correction; rows that are not finite stay so."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(softmax(scores + correction, axis=1), dtype=np.float64)
+
+
+def targets(correction: Correction, sizes: Sequence[int]) -> Floats:
+    """The mean probabilities that a fitted correction aims at, in the order of the labels."""
+    wanted = np.ones(len(sizes)) if correction is Correction.PRIOR else np.array(sizes, dtype=np.float64)
+    return np.asarray(wanted / wanted.sum())
+
+
+def step(noisy: Floats, target: Floats) -> Floats:
+    """What a measurement adds to a correction: `log(target) - log(share)`, of mean 0.
+
+    Args:
+        noisy: noisy sums of label probabilities, shape (labels,); only their shares are used.
+        target: mean probabilities to reach, shape (labels,).
+    """
+    total = max(float(noisy.sum()), 1.0)
+    shares = np.maximum(noisy / total, _LEAST_SHARE / len(noisy))
+    found = np.log(target) - np.log(shares / shares.sum())
+    return np.asarray(found - found.mean())

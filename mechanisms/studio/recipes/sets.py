@@ -1,0 +1,59 @@
+"""The sets that compete: none at all, public only, winners of the vote, and what was written token by token."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+
+from mechanisms.records import Demonstration
+from mechanisms.studio.recipes.events import CandidateSet
+
+NONE, PUBLIC = "none", "public only"
+
+
+def by_turns(texts: Mapping[str, Sequence[str]], labels: Sequence[str]) -> tuple[Demonstration, ...]:
+    """Demonstrations with the labels taking turns: a small model answers with whatever stands last in a block."""
+    most = max(len(texts[label]) for label in labels)
+    return tuple(
+        Demonstration(texts[label][number], label)
+        for number in range(most)
+        for label in labels
+        if number < len(texts[label])
+    )
+
+
+def candidate_sets(
+    labels: Sequence[str],
+    shots: int,
+    sets: int,
+    public: Mapping[str, Sequence[str]],
+    winners: Mapping[str, Sequence[str]],
+    written: Sequence[Demonstration],
+) -> tuple[CandidateSet, ...]:
+    """All sets of a choice, in a public order.
+
+    Args:
+        labels: in order.
+        shots: demonstrations of each label in a set.
+        sets: how many sets the winners make; every second one has its labels in the opposite order.
+        public: drafts that nobody judged.
+        winners: of the vote, best first; empty where there was none.
+        written: demonstrations of the stage "write".
+    """
+    made = [CandidateSet(NONE, ())]
+    made.append(CandidateSet(PUBLIC, by_turns({label: public[label][:shots] for label in labels}, labels)))
+    written_by_label = {label: [each.text for each in written if each.label == label] for label in labels}
+    for number in range(sets):
+        order = list(labels) if number % 2 == 0 else list(reversed(labels))
+        if winners:
+            chosen = {label: _window(winners[label], number * shots, shots) for label in labels}
+            made.append(CandidateSet(f"voted {number + 1}", by_turns(chosen, order)))
+        if written and number < 2:
+            made.append(CandidateSet(f"written {number + 1}", by_turns(written_by_label, order)))
+    return tuple(made)
+
+
+def _window(texts: Sequence[str], start: int, count: int) -> list[str]:
+    """`count` texts from `start` on, beginning anew where there are no more; never the same one twice."""
+    turned = (texts[(start + i) % len(texts)] for i in range(len(texts)))
+    return list(islice(turned, count))
