@@ -1,0 +1,21 @@
+"""Which labels the model prefers when it reads private units: the sum of its label probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mechanisms.tallies.histogram import Histogram
+from mechanisms.tallies.tally import LATTICE
+
+
+@dataclass(frozen=True)
+class Prior(Histogram):
+    """The model's label probabilities for a unit, in the cells of the one set that the unit judges; others are zero.
+
+    A unit that judges several sets has to share its norm of 1 among them.
+    """
+
+    @property
+    def steps(self) -> int:
+        """See `Histogram.steps`."""
+        return LATTICE

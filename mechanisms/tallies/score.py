@@ -1,0 +1,117 @@
+"""How often units are right under several arms, released as one joint table, with intervals for what follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.noise import Floats
+from mechanisms.tallies.histogram import Histogram, steps_of
+
+_Z = 1.959964
+_WIDE = 0.2
+_Quadratic = tuple[float, float, float]
+"""Of x, by falling powers: fulfilled where it is at most zero."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A rate in [0, 1] or a difference of rates in [-1, 1], and its 95% interval: sampling and noise together."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def wide(self) -> bool:
+        """Whether there are too few units to say much."""
+        return self.high - self.low > _WIDE
+
+
+@dataclass(frozen=True)
+class Score(Histogram):
+    """A unit is in one cell of a table: right or wrong under each of A arms, 2^A cells. Users: means of cells.
+
+    All figures of all arms are post-processing of one noisy table. Cells are used as they are, below zero too: cutting
+    them at zero would bias rates by up to 14 points.
+    """
+
+    by_user: bool
+
+    @property
+    def steps(self) -> int:
+        """See `Histogram.steps`."""
+        return steps_of(self.by_user)
+
+    @staticmethod
+    def cells(right: NDArray[np.bool_]) -> Floats:
+        """One-hot rows, shape (rows, 2^A), of whether each row is right under each arm, shape (rows, A)."""
+        rows, arms = right.shape
+        places = right.astype(np.int64) @ (1 << np.arange(arms))
+        return np.asarray(np.eye(2**arms)[places].reshape(rows, 2**arms))
+
+    def accuracy(self, cells: Floats, arm: int) -> Estimate:
+        """Rate of an arm, p: all p are in the interval whose deviation from the noisy counts is likely enough.
+
+        With R right, W wrong, N = R + W, and u the variance of the noise on either:
+        `((1-p) R - p W)^2 <= z^2 (N p (1-p) + u ((1-p)^2 + p^2))`. For users N p (1-p) bounds the variance of means.
+
+        Args:
+            cells: the released table, shape (2^A,).
+            arm: which arm.
+        """
+        right = float(cells[_right(cells, arm)].sum())
+        total = float(cells.sum())
+        noise, z2 = self._half_noise(cells), _Z**2
+        within = (
+            total**2 + z2 * (total - 2 * noise),
+            -2 * right * total - z2 * (total - 2 * noise),
+            right**2 - z2 * noise,
+        )
+        return _estimate(right, total, (within,), lowest=0.0)
+
+    def difference(self, cells: Floats, one: int, other: int) -> Estimate:
+        """How much higher the rate of `one` is than that of `other`, d, on the same units; see `accuracy`.
+
+        With b right under `one` alone, c under `other` alone:
+        `(b - c - d N)^2 <= z^2 (max(b + c - d^2 N, 0) + u (1 + 2 d^2))`, which holds where it does for either of the
+        maximum's two sides.
+
+        Args:
+            cells: the released table, shape (2^A,).
+            one: an arm.
+            other: another arm.
+        """
+        first, second = _right(cells, one), _right(cells, other)
+        only_first, only_second = float(cells[first & ~second].sum()), float(cells[second & ~first].sum())
+        gain, apart, total = only_first - only_second, only_first + only_second, float(cells.sum())
+        noise, z2 = self._half_noise(cells), _Z**2
+        noise_alone = (total**2 - 2 * z2 * noise, -2 * gain * total, gain**2 - z2 * noise)
+        with_sampling = (noise_alone[0] + z2 * total, noise_alone[1], noise_alone[2] - z2 * apart)
+        return _estimate(gain, total, (noise_alone, with_sampling), lowest=-1.0)
+
+    def _half_noise(self, cells: Floats) -> float:
+        """Variance of the noise on the sum of half of the cells."""
+        return len(cells) / 2 * self.deviation**2
+
+
+def _right(cells: Floats, arm: int) -> NDArray[np.bool_]:
+    return np.asarray(np.arange(len(cells)) >> arm & 1, dtype=np.bool_)
+
+
+def _estimate(count: float, total: float, within: tuple[_Quadratic, ...], lowest: float) -> Estimate:
+    """`count / total` with the smallest interval that holds all of [lowest, 1] that fulfils one of the quadratics."""
+    if total <= 0:
+        return Estimate((lowest + 1) / 2, lowest, 1.0)
+    ends = [end for end in (lowest, 1.0) if any(np.polyval(each, end) <= 0 for each in within)]
+    points = ends + [root for each in within for root in _real_roots(each) if lowest <= root <= 1]
+    low, high = (min(points), max(points)) if points else (lowest, 1.0)
+    return Estimate(min(max(count / total, low), high), low, high)
+
+
+def _real_roots(quadratic: _Quadratic) -> list[float]:
+    roots: NDArray[Any] = np.roots(quadratic)
+    return [float(root.real) for root in roots if abs(root.imag) <= 1e-12 * max(1.0, abs(root))]
