@@ -10,14 +10,18 @@ def place_of(defect: Exception) -> str:
     return f"{type(defect).__name__} at {frame.name}, line {frame.lineno} of {Path(frame.filename).name}"
 
 
+def printable(text: str) -> str:
+    """Hostile text for one line of a terminal or a log: no line break and no escape comes through."""
+    return "".join(each if each.isprintable() else "?" for each in text)
+
+
 class StudioError(Exception):
     """Base of every error that a user can meet; `exit_code` is what the command line returns."""
 
     exit_code = 1
 
     def __str__(self) -> str:
-        # What a file or a page calls things is hostile: no line break and no terminal's escape comes through.
-        return "".join(each if each.isprintable() else "?" for each in super().__str__())
+        return printable(super().__str__())
 
 
 class UsageError(StudioError):

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Sequence
 
 from mechanisms import __version__
-from mechanisms.cli import account, answer, audit, bench, classify, ledger, models, plan, synthesize, users
+from mechanisms.cli import account, answer, audit, bench, classify, ledger, models, plan, score, synthesize, users
+from mechanisms.cli.config_file import ConfigurableParser
 from mechanisms.errors import StudioError, place_of
 
 
@@ -15,8 +16,10 @@ def parser(prog: str = "dpicl") -> argparse.ArgumentParser:
     """The whole command line; `prog` is how usage lines call it."""
     top = argparse.ArgumentParser(prog=prog, description="Differentially private demonstrations.")
     top.add_argument("--version", action="version", version=__version__)
-    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for module in (account, plan, synthesize, classify, answer, audit, bench, ledger, models, users):
+    commands = top.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", parser_class=ConfigurableParser
+    )
+    for module in (account, plan, synthesize, classify, score, answer, audit, bench, ledger, models, users):
         module.add_commands(commands)
     return top
 

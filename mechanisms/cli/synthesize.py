@@ -7,11 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
+from mechanisms.cli.config_file import add_config
 from mechanisms.cli.output import add_json, check_writable, progress, show, write
 from mechanisms.cli.plan_options import add_plan_options, mechanism, sampling_plan, transform
+from mechanisms.cli.recipe_options import add_recipe_options, in_stages
+from mechanisms.cli.recipes import recipe_request, run_in_stages
 from mechanisms.errors import UsageError
 from mechanisms.inference.language_model import LanguageModel
 from mechanisms.inference.models.catalogue import EMBEDDED
+from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.inference.models.engines import ENGINES, LOCAL, opened
 from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset, PromptTemplate, default_template
@@ -54,6 +58,8 @@ def add_commands(commands: Any) -> None:
     parser.add_argument("--engine", choices=ENGINES, default=LOCAL, help="ray: rows over the workers of a cluster")
     parser.add_argument("--out", metavar="FILE", help="where the demo set goes (default: standard output)")
     parser.add_argument("--test-seed", type=int, help="reproducible and NOT PRIVATE: for tests only")
+    add_config(parser)
+    add_recipe_options(parser)
     add_plan_options(parser)
     add_json(parser)
     parser.set_defaults(run=_synthesize)
@@ -66,6 +72,7 @@ def _synthesize(options: argparse.Namespace) -> None:
             "Say how large each label is: --sizes counted declares the file's counts public (those of users with "
             "--unit-column), --sizes A=n,B=n declares others, --count-epsilon E measures them with noise."
         )
+    staged = in_stages(options)
     if options.out:
         check_writable(options.out)
     table = read_table(Path(options.csv))
@@ -79,11 +86,16 @@ def _synthesize(options: argparse.Namespace) -> None:
         raise UsageError("--test-seed must not be negative.")
     randomness: Randomness = SeededRandomness(options.test_seed) if seeded else SecureRandomness()
     request = _request(options, dataset)
+    if staged:
+        recipe_request(options, request)  # refused here, before anything is measured
     with opened(options.model, options.engine) as model:
-        request = _with_sizes(request, options, dataset, ledger, randomness).calibrated()
-        claimed = request.claim()
-        progress(f"epsilon {claimed.epsilon:.4g} (check {claimed.check:.4g}) at delta {claimed.delta:g}")
-        demo_set = _run(dataset, request, ledger, randomness, model)
+        embedder = load_embedder() if staged else None
+        request = _with_sizes(request, options, dataset, ledger, randomness)
+        if embedder is not None:
+            stages = recipe_request(options, request)
+            demo_set = run_in_stages(dataset, stages, model, embedder, ledger, randomness)
+        else:
+            demo_set = _run(dataset, request.calibrated(), ledger, randomness, model)
     document = signed(demo_set.with_marks(ledger.rows.marks(fingerprint(dataset))))  # shown while it ran counts too
     if options.out:
         write(options.out, to_text(document))
@@ -159,6 +171,8 @@ def _run(
     randomness: Randomness,
     model: LanguageModel,
 ) -> DemoSet:
+    claimed = request.claim()
+    progress(f"epsilon {claimed.epsilon:.4g} (check {claimed.check:.4g}) at delta {claimed.delta:g}")
     demo_set: DemoSet | None = None
     done = 0
     for event in synthesize(dataset, request, model, ledger, randomness):

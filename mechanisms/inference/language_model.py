@@ -66,6 +66,13 @@ class LanguageModel(Protocol):
         """
         ...
 
+    def alike(self, prefix: Tokens, rows: int, length: int, room: int) -> bool:
+        """Whether a row's numbers in such a session are known to be the same, to the bit, in all its places.
+
+        Where they are not, a row may be computed alone: a single row is always alike. The arguments are `check`'s.
+        """
+        ...
+
     def open(self, prefix: Tokens, rows: Sequence[Tokens], length: int, room: int) -> Session:
         """Start a session.
 

@@ -3,6 +3,7 @@
 from mechanisms.sampling.disjoint import copy_numbers, keyed_place
 from mechanisms.sampling.plan import Adjacency, Compose, EventOfSteps, SamplingPlan, Scheme, sensitivity
 from mechanisms.sampling.poisson import Seating, poisson_sample, seat_in_slots, seat_in_subsets
+from mechanisms.sampling.roles import role_place
 
 __all__ = [
     "Adjacency",
@@ -14,6 +15,7 @@ __all__ = [
     "copy_numbers",
     "keyed_place",
     "poisson_sample",
+    "role_place",
     "seat_in_slots",
     "seat_in_subsets",
     "sensitivity",

@@ -19,7 +19,8 @@ def keyed_place(key: bytes, identity: Sequence[str], purpose: str, places: int) 
         purpose: keeps the places of different uses independent.
         places: public.
     """
-    message = "\x1f".join([purpose, *identity]).encode()
+    # With their lengths, so that no two sequences make one message, whatever the texts hold.
+    message = "".join(f"{len(part)}:{part}" for part in (purpose, *identity)).encode()
     return int.from_bytes(hmac.digest(key, message, "sha256")[:16], "big") % places
 
 

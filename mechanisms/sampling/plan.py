@@ -17,6 +17,8 @@ from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent, Repea
 
 CAPACITY_SHARE = 1e-3
 """The part of delta that pays for the event that more units join than the batch has rows."""
+_ROLE_PART = 0.5
+"""The part of that which pays for a role with more units than expected; the draws get what it leaves."""
 
 _LARGEST_SAMPLE = 100_000
 """Keeps every sum on the lattice far inside 64 bits."""
@@ -55,6 +57,7 @@ class SamplingPlan:
         unit_rows: each sampled unit is one row of the batch (add-or-remove changes one row's presence).
         tokens: T, token steps charged for a demonstration.
         shots: demonstrations for each label.
+        share: the part of the units that may join at all, in (0, 1]: which, a secret digest has fixed for good.
     """
 
     scheme: Scheme = Scheme.PER_DEMONSTRATION
@@ -63,6 +66,7 @@ class SamplingPlan:
     unit_rows: bool = True
     tokens: int = 30
     shots: int = 1
+    share: float = 1.0
 
     def __post_init__(self) -> None:
         for name in ("subsets", "per_subset", "tokens", "shots"):
@@ -72,6 +76,8 @@ class SamplingPlan:
             raise UsageError(f"A sample of more than {_LARGEST_SAMPLE} units is not supported: lower M or N.")
         if self.unit_rows and self.per_subset != 1:
             raise UsageError("With unit rows every sampled unit is a row: leave --per-subset at 1.")
+        if not 0 < self.share <= 1:
+            raise UsageError("The share of the units that may join must lie in (0, 1].")
 
     @property
     def expected_sample(self) -> int:
@@ -84,35 +90,51 @@ class SamplingPlan:
         return self.shots * (self.tokens if self.scheme is Scheme.PER_TOKEN else 1)
 
     def rate(self, size: int) -> float:
-        """The sampling rate of a label of declared size `n` units: `q = M N / n`, clipped at 1; disjoint batches: 1."""
+        """The sampling rate of a label of declared size `n` units, for those that may join; disjoint batches: 1.
+
+        `q = M N / (share n)`, clipped at 1: never by how many may join in fact, which is private.
+        """
         if not 1 <= size <= _LARGEST_SIZE:
             raise UsageError(f"A label's declared size must lie between 1 and {_LARGEST_SIZE}.")
-        return 1.0 if self.scheme is Scheme.DISJOINT else min(1.0, self.expected_sample / size)
+        return 1.0 if self.scheme is Scheme.DISJOINT else min(1.0, self.expected_sample / (self.share * size))
 
     def batches(self, size: int) -> int:
         """Disjoint batches of a label of declared size `n`: one a demonstration at least, else M N units each."""
-        return max(self.shots, size // self.expected_sample)
+        return max(self.shots, int(self.share * size) // self.expected_sample)
 
     def capacity(self, size: int, delta: float) -> tuple[int, float]:
         """Rows of the batch for a label of declared size `size`, and the probability of overflowing them in a run.
 
         With subsets there are exactly M rows. With unit rows it is the smallest C whose overflow, over all draws of
         the run, has probability at most `CAPACITY_SHARE * delta`; `P[Bin(n, q) >= C]` also covers the neighbour
-        with one unit more.
+        with one unit more. With a share n is a bound on the units that may join, and that it fails is counted too.
         """
         if not self.unit_rows:
             return self.subsets, 0.0
+        members, failure = self._members(size, delta)
         # A unit's place in a disjoint batch is a coin of its own too, thrown once, by the secret key.
         rate = 1 / self.batches(size) if self.scheme is Scheme.DISJOINT else self.rate(size)
         if rate == 1.0:
-            return size + 1, 0.0
-        capacity = int(binom.isf(CAPACITY_SHARE * delta / self.draws_per_label, size, rate)) + 1
-        return capacity, self.draws_per_label * float(binom.sf(capacity - 1, size, rate))
+            return members + 1, failure
+        allowed = (CAPACITY_SHARE * delta - failure) / self.draws_per_label
+        capacity = int(binom.isf(allowed, members, rate)) + 1
+        return capacity, failure + self.draws_per_label * float(binom.sf(capacity - 1, members, rate))
+
+    def _members(self, size: int, delta: float) -> tuple[int, float]:
+        """How many units may join at most, the one that neighbours differ by included, and how likely there are more.
+
+        Who may join is drawn once and stays: in every draw, and in every run. So it is bounded by itself. A quantile
+        of Bin(n, share q) would hold for a draw from a new role each time, not for the draws from an unlucky one.
+        """
+        if self.share == 1:
+            return size, 0.0
+        most = int(binom.isf(_ROLE_PART * CAPACITY_SHARE * delta, size, self.share))
+        return min(size, most + 1), float(binom.sf(most, size, self.share))
 
     def overflow_allowed(self, rate: float, delta: float) -> tuple[PrivacyEvent, ...]:
         """The failure event of a label whose rate is known and whose size is not: the most that `capacity` may use."""
-        spared = not self.unit_rows or (rate == 1.0 and self.scheme is not Scheme.DISJOINT)
-        return () if spared else (Approximate(CAPACITY_SHARE * delta),)
+        everybody = rate == 1.0 and self.share == 1 and self.scheme is not Scheme.DISJOINT
+        return () if not self.unit_rows or everybody else (Approximate(CAPACITY_SHARE * delta),)
 
     def label_events(self, event: EventOfSteps, rate: float) -> tuple[PrivacyEvent, ...]:
         """The events that one unit of a label takes part in, at sampling rate `rate`."""

@@ -39,11 +39,15 @@ class Slots:
             limit: rows of a chunk at most.
             length: positions of a row in the first pass; 1 where only single tokens follow.
         """
-        shapes = [layout(rows, limit, room.in_a_pass(length), each) for each in _MULTIPLES if each <= limit]
-        for chunks, per_chunk in shapes:
+        return self.found(room, rows, limit, length) or layout(rows, limit, room.in_a_pass(length))
+
+    def found(self, room: DeviceRoom, rows: int, limit: int, length: int) -> tuple[int, int] | None:
+        """The same as `layout`, or None where no number of rows within the limit is known to be alike."""
+        for multiple in (each for each in _MULTIPLES if each <= limit):
+            chunks, per_chunk = layout(rows, limit, room.in_a_pass(length), multiple)
             if self.alike(per_chunk, 1) and self.alike(room.slices(per_chunk, length), length):
                 return chunks, per_chunk
-        return shapes[0]
+        return None
 
     def alike(self, rows: int, positions: int) -> bool:
         """Whether equal rows give equal bits in every slot of a pass of rows x positions, with the present threads."""

@@ -121,6 +121,13 @@ class TransformersModel:
             )
         self.room.check(rows, held)
 
+    def alike(self, prefix: Tokens, rows: int, length: int, room: int) -> bool:
+        """See `LanguageModel.alike`."""
+        if self.threads is not None:
+            self.threads.settle()
+        limit = self.room.chunk(length, len(self.started(prefix)) + length + room)
+        return self.slots.found(self.room, rows, limit, length) is not None
+
     def started(self, prefix: Tokens) -> list[int]:
         """The prefix behind the tokens that start every text of the model; unchanged where it has them already."""
         start = self._start if not prefix or list(prefix[: len(self._start)]) != self._start else []

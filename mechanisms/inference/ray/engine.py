@@ -70,6 +70,10 @@ class RayModel:
         share = math.ceil(rows / len(self._pool)) + self._limit(prefix, length, room)
         self._local.check(prefix, min(rows, share), length, room)
 
+    def alike(self, prefix: Tokens, rows: int, length: int, room: int) -> bool:
+        """See `LanguageModel.alike`; known of what is computed here, and never of several machines."""
+        return rows <= self._limit(prefix, length, room) and self._local.alike(prefix, rows, length, room)
+
     def _limit(self, prefix: Tokens, length: int, room: int) -> int:
         held = len(self._local.started(prefix)) + length + room
         return min(_MOST_ROWS, self._local.room.chunk(length, held))

@@ -1,14 +1,16 @@
-"""In-context classification with contextual calibration (Zhao et al. 2021)."""
+"""In-context classification: as the model answers, calibrated (Zhao et al. 2021), and with a measured correction."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from scipy.special import logsumexp, softmax
+from scipy.special import log_softmax, logsumexp, softmax
 
-from mechanisms.inference import LanguageModel, QueryPrompt, Session
+from mechanisms.errors import UsageError
+from mechanisms.inference import LanguageModel, QueryPrompt, Session, Tokens
 from mechanisms.noise import Floats
 from mechanisms.records import Demonstration, PromptTemplate
 
@@ -16,21 +18,39 @@ CONTENT_FREE = ("N/A", "[MASK]", "")
 """Queries without content: what the prompt alone makes the model say (Zhao et al. 2021, section 5)."""
 
 MAX_QUERY_TOKENS = 96
-_BATCH = 16
+_BLANK = ""
+_BATCHES = (16, 8, 4, 2, 1)
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """Probabilities over the labels, as the model gives them and calibrated, each of shape (labels,)."""
+    """Probabilities over the labels, each of shape (labels,).
+
+    Attributes:
+        raw: as the model gives them.
+        calibrated: by contextual calibration.
+        corrected: by the measured correction of the demonstrations; None where there is none.
+    """
 
     raw: Floats
     calibrated: Floats
+    corrected: Floats | None = None
+
+    @property
+    def answer(self) -> Floats:
+        """Those that the demonstrations are read with: corrected, else calibrated."""
+        return self.calibrated if self.corrected is None else self.corrected
 
 
 class Classifier:
     """A model with a task and demonstrations; knows nothing private.
 
-    A query's scores do not depend on the other queries: each is padded to the same length.
+    Args:
+        prior: the correction of the demonstrations, added to each label's log-probability; None where not measured.
+        max_query_tokens: public cap on the tokens of a text.
+
+    Raises:
+        UsageError: the correction is not one of these labels.
     """
 
     def __init__(
@@ -39,22 +59,70 @@ class Classifier:
         template: PromptTemplate,
         labels: Sequence[str],
         demonstrations: Sequence[Demonstration],
+        prior: Mapping[str, float] | None = None,
+        max_query_tokens: int = MAX_QUERY_TOKENS,
     ) -> None:
+        if prior is not None and set(prior) != set(labels):
+            raise UsageError("The correction of the demonstrations must have one number for each label.")
         self._model = model
-        self._prompt = QueryPrompt(model, template, demonstrations, MAX_QUERY_TOKENS)
+        self._prompt = QueryPrompt(model, template, demonstrations, max_query_tokens)
         self._labels = [self._prompt.label(label) for label in labels]
-        self._bias = logsumexp(self._scores(list(CONTENT_FREE)), axis=0) - np.log(len(CONTENT_FREE))
+        self._room = max(len(label) for label in self._labels)
+        self._prior = None if prior is None else np.array([prior[label] for label in labels])
+
+    @cached_property
+    def contextual(self) -> Floats:
+        """What contextual calibration adds to each label's log-probability, shape (labels,); costs a pass once."""
+        [scores] = self._batches(CONTENT_FREE, _enough(len(CONTENT_FREE)))
+        return np.asarray(np.log(len(CONTENT_FREE)) - logsumexp(scores, axis=0))
 
     def predict(self, queries: Sequence[str]) -> Iterator[Prediction]:
-        """Classify queries, a batch at a time."""
-        for start in range(0, len(queries), _BATCH):
-            for scores in self._scores(list(queries[start : start + _BATCH])):
-                yield Prediction(np.asarray(softmax(scores)), np.asarray(softmax(scores - self._bias)))
+        """Classify queries, a batch at a time; how many there are is public, and may change bits."""
+        for batch in self._batches(queries, _enough(len(queries))):
+            for scores in batch:
+                corrected = None if self._prior is None else np.asarray(softmax(scores + self._prior))
+                yield Prediction(np.asarray(softmax(scores)), np.asarray(softmax(scores + self.contextual)), corrected)
 
-    def _scores(self, queries: list[str]) -> Floats:
-        """Log-probabilities of the labels, normalised over the labels; shape (queries, labels)."""
-        room = max(len(label) for label in self._labels)
-        rows = [self._prompt.row(query) for query in queries]
-        session: Session = self._model.open(self._prompt.prefix, rows, self._prompt.length, room)
-        scores = np.stack([session.score(label) for label in self._labels], axis=1)
-        return np.asarray(scores - logsumexp(scores, axis=1, keepdims=True))
+    def log_probabilities(self, texts: Sequence[str]) -> Floats:
+        """Log-probabilities of the labels, normalised over the labels, shape (texts, labels).
+
+        A text's row does not depend, to the bit, on the other texts, on how many there are, or on its place. It is not
+        finite where the model's logits are not.
+        """
+        return np.concatenate([np.empty((0, len(self._labels))), *self._batches(texts, _BATCHES[0])])
+
+    def _batches(self, texts: Sequence[str], most: int) -> Iterator[Floats]:
+        """As `log_probabilities`, a batch at a time; all batches have one shape, of at most so many rows."""
+        size = self._size(most)
+        for start in range(0, len(texts), size):
+            batch = texts[start : start + size]
+            yield self._scores([*batch, *[_BLANK] * (size - len(batch))])[: len(batch)]
+
+    def _size(self, most: int) -> int:
+        prompt = self._prompt
+        sizes = (size for size in _BATCHES if size <= most)
+        return next((n for n in sizes if self._model.alike(prompt.prefix, n, prompt.length, self._room)), 1)
+
+    def _scores(self, texts: list[str]) -> Floats:
+        rows = [self._prompt.row(text) for text in texts]
+        session = self._model.open(self._prompt.prefix, rows, self._prompt.length, self._room)
+        # A row's overflow is its own affair: a warning would tell of it.
+        with np.errstate(all="ignore"):
+            return np.asarray(log_softmax(_label_scores(session, self._labels), axis=1))
+
+
+def _label_scores(session: Session, labels: Sequence[Tokens]) -> Floats:
+    """Log-probability of each label after each row, shape (rows, labels): labels of one token share a softmax."""
+    single = [label[0] for label in labels if len(label) == 1]
+    found = dict(zip(single, _next_token(session, single).T, strict=True)) if single else {}
+    return np.stack([found[label[0]] if len(label) == 1 else session.score(label) for label in labels], axis=1)
+
+
+def _next_token(session: Session, tokens: Sequence[int]) -> Floats:
+    """Log-probabilities of these tokens, shape (rows, tokens); a row at a time, since a vocabulary is large."""
+    return np.stack([log_softmax(logits)[list(tokens)] for logits in session.logits()])
+
+
+def _enough(texts: int) -> int:
+    """Rows of a batch that so many texts fill."""
+    return min(_BATCHES[0], 1 << max(0, texts - 1).bit_length())

@@ -1,7 +1,7 @@
 """Corrections of a model's label probabilities: what is added to each label's log-probability before it is read.
 
-A small model prefers labels. Contextual calibration (Zhao et al. 2021) guesses the preference from three queries without
-content; private rows measure it: the mean of their label probabilities, which add up to 1 for each of them. The
+A small model prefers labels. Contextual calibration (Zhao et al. 2021) guesses the preference from three queries
+without content; private rows measure it: the mean of their label probabilities, which add up to 1 for each of them. The
 correction that is fitted makes that mean the labels' public shares, step by step: each measurement reads with the
 correction so far.
 """

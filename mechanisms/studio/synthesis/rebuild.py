@@ -133,8 +133,9 @@ def _plan(certificate: Certificate, stated: _Stated) -> SamplingPlan:
         raise UsageError("privacy/scheme: there is no such scheme.")
     numbers = {name: stated.of(name, int) for name in ("subsets", "per_subset", "tokens")}
     shots, unit_rows = stated.of("shots_per_label", int), stated.of("unit_rows", bool)
+    share = stated.of("share", float) if "share" in stated.values else 1.0
     with _at("privacy/parameters"):
-        return SamplingPlan(Scheme(certificate.scheme), shots=shots, unit_rows=unit_rows, **numbers)
+        return SamplingPlan(Scheme(certificate.scheme), shots=shots, unit_rows=unit_rows, share=share, **numbers)
 
 
 def _mechanism(certificate: Certificate, stated: _Stated) -> TokenMechanism:

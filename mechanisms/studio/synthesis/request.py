@@ -189,6 +189,7 @@ class SynthesisRequest:
             "unit_rows": self.plan.unit_rows,
             "subsets": self.plan.subsets,
             "per_subset": self.plan.per_subset,
+            **({"share": self.plan.share} if self.plan.share != 1 else {}),
             "rate": max(rates.values()),
             "rates": rates,
             "sizes": {label: self.sizes[label] for label in self.labels},

@@ -122,6 +122,13 @@ def test_a_device_without_safe_numbers_is_refused_at_load(embedded_model):
     refuse_by_test(model_with(tail, embedded_model.tokenizer))
 
 
+@pytest.mark.parametrize(("edge", "rows", "expected"), [(tail, 7, True), (lambda rows: slice(0, 1), 7, False)])
+def test_a_model_knows_whether_a_session_has_such_a_number(embedded_model, edge, rows, expected):
+    model = model_with(edge, embedded_model.tokenizer)
+    assert model.alike([5], rows, LENGTH, 3) is expected
+    assert model.alike([5], 1, LENGTH, 3), "a single row has no other place"
+
+
 @given(
     rows=st.integers(1, 3000), limit=st.integers(96, 300), in_a_pass=st.integers(1, 400), multiple=st.integers(1, 96)
 )

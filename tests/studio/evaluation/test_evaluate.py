@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.special import softmax
 
 from mechanisms.errors import UsageError
 from mechanisms.records import Demonstration, PromptTemplate, Record
@@ -45,17 +44,6 @@ def test_scores_do_not_depend_on_the_other_queries():
     alone = [next(classifier.predict([query])).raw for query in queries]
     assert np.allclose(together, alone)
     assert np.allclose(np.sum(together, axis=1), 1)
-
-
-def test_scores_are_the_label_probabilities_of_the_model():
-    model = ToyModel()
-    [prediction] = Classifier(model, TEMPLATE, LABELS, ()).predict(["hello"])
-    prompt = model.encode("Classify.\n\nT: hello\nL:")
-    scores = []
-    for label in LABELS:
-        session = model.open([], [prompt], len(prompt), 8)
-        scores.append(session.score(model.encode(" " + label))[0])
-    assert prediction.raw == pytest.approx(softmax(scores))
 
 
 def test_wilson_interval_matches_its_formula():

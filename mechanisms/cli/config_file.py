@@ -1,0 +1,84 @@
+"""Options from a YAML file, under their flags' names; what the command line says as well goes before."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from mechanisms.cli.output import read
+from mechanisms.errors import UsageError
+
+_FLAG = "--config"
+_NOT_IN_A_FILE = {_FLAG, "--help"}
+
+
+class ConfigurableParser(argparse.ArgumentParser):
+    """A command that may read its options from a file: every one that takes part in `add_config`."""
+
+    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:
+        """See `argparse.ArgumentParser`: the file's options come first, so that later ones override them."""
+        flags = self._option_string_actions
+        if args is not None and _FLAG in flags:
+            try:
+                args = [*_from_file(args, flags), *args]
+            except UsageError as error:
+                self.error(str(error))
+        return super().parse_known_args(args, namespace)
+
+
+def add_config(parser: argparse.ArgumentParser) -> None:
+    """The option that names the file."""
+    help_text = "YAML with options under their flags' names; the command line overrides it"
+    parser.add_argument(_FLAG, metavar="FILE", help=help_text)
+
+
+def _from_file(args: Sequence[str], flags: Mapping[str, argparse.Action]) -> Iterator[str]:
+    finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    finder.add_argument(_FLAG)
+    try:
+        path = finder.parse_known_args(args)[0].config
+    except argparse.ArgumentError as error:
+        raise UsageError(f"{_FLAG} needs the path of a file.") from error
+    if path is None:
+        return
+    for name, value in _read(path).items():
+        flag = f"--{name}"
+        if flag not in flags or flag in _NOT_IN_A_FILE:
+            raise UsageError(f"'{path}': there is no option '{name}'.")
+        yield from _as_argument(flag, value, flags)
+
+
+def _read(path: str) -> dict[Any, Any]:
+    try:
+        document = yaml.safe_load(read(path))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise UsageError(f"'{path}' is not YAML: write one 'option: value' a line.") from error
+    if not isinstance(document, dict):
+        raise UsageError(f"'{path}' has no options: write one 'option: value' a line.")
+    return document
+
+
+def _as_argument(flag: str, value: Any, flags: Mapping[str, argparse.Action]) -> Iterator[str]:
+    if flags[flag].nargs == 0:  # a switch
+        if not isinstance(value, bool):
+            raise UsageError(f"The option '{flag[2:]}' is either true or false.")
+        off = f"--no-{flag[2:]}"
+        if value or off in flags:
+            yield flag if value else off
+        return
+    yield f"{flag}={_text(flag, value)}"
+
+
+def _text(flag: str, value: Any) -> str:
+    """A value as it stands on a command line: lists by commas, mappings as name=value."""
+    if isinstance(value, dict):
+        return ",".join(f"{_text(flag, name)}={_text(flag, each)}" for name, each in value.items())
+    if isinstance(value, list):
+        return ",".join(_text(flag, each) for each in value)
+    # YAML reads a bare Yes, No, On or Off as a truth value, and a date as a date.
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise UsageError(f"The option '{flag[2:]}' has a value that is no text and no number: put it in quotes.")
+    return str(value)

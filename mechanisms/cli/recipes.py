@@ -1,0 +1,145 @@
+"""`synthesize` in stages: the request that the options describe, and what a person is told while it runs."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import replace
+
+from mechanisms.accounting import PrivacyLedger, PrivacyTarget
+from mechanisms.cli.output import progress
+from mechanisms.cli.recipe_options import recipe_of
+from mechanisms.errors import StudioError, printable
+from mechanisms.inference import Embedder, LanguageModel
+from mechanisms.noise import Randomness
+from mechanisms.records import Dataset
+from mechanisms.studio.recipes.events import (
+    ChoiceReleased,
+    CuratorRecipeEvent,
+    DraftsWritten,
+    PriorsReleased,
+    RecipeCompleted,
+    RecipeStarted,
+    ScoreReleased,
+    SetsMade,
+    StageStarted,
+    VotesReleased,
+)
+from mechanisms.studio.recipes.recipe import Division, Recipe, Stage
+from mechanisms.studio.recipes.request import RecipeRequest
+from mechanisms.studio.recipes.run import run_recipe
+from mechanisms.studio.synthesis.demo_set import DemoSet
+from mechanisms.studio.synthesis.events import DemoCompleted, RunFailed
+from mechanisms.studio.synthesis.request import SynthesisRequest
+
+_SHOWN = 60
+"""Characters of a draft on a progress line."""
+
+
+def recipe_request(options: argparse.Namespace, base: SynthesisRequest) -> RecipeRequest:
+    """The recipe's request, its writing not calibrated yet.
+
+    Args:
+        options: what the command line says.
+        base: what they would describe without stages: task, sizes, target, mechanism and plan.
+
+    Raises:
+        UsageError: a number is out of range, or the stages do not fit together.
+    """
+    left = base.target.epsilon - (base.measured.epsilon if base.measured else 0.0)
+    recipe = recipe_of(options, base.sizes, left)
+    return RecipeRequest(
+        labels=base.labels,
+        template=base.template,
+        recipe=recipe,
+        target=base.target,
+        sizes=base.sizes,
+        content=base.content,
+        by_user=base.by_user,
+        shots=base.plan.shots,
+        tokens=RecipeRequest.tokens if options.draft_tokens is None else options.draft_tokens,
+        max_record_tokens=base.max_record_tokens,
+        max_unit_records=base.max_unit_records,
+        written=_written(base, recipe) if Stage.WRITE in recipe.shares else None,
+        measured=base.measured,
+        public_inputs=base.public_inputs,
+    )
+
+
+def _written(base: SynthesisRequest, recipe: Recipe) -> SynthesisRequest:
+    """The writing as a stage: on its share of the units, or for its share of epsilon."""
+    share = recipe.shares[Stage.WRITE]
+    if recipe.division is Division.ROLES:
+        return replace(base, plan=replace(base.plan, share=share))
+    spent = base.measured.epsilon if base.measured else 0.0  # calibration takes it off again
+    target = PrivacyTarget(spent + (base.target.epsilon - spent) * share, base.target.delta)
+    return replace(base, target=target)
+
+
+def run_in_stages(
+    dataset: Dataset,
+    request: RecipeRequest,
+    model: LanguageModel,
+    embedder: Embedder,
+    ledger: PrivacyLedger,
+    randomness: Randomness,
+) -> DemoSet:
+    """Calibrate the writing, run all stages, and tell about them on standard error.
+
+    Raises:
+        StudioError: the run is refused, or could not go on.
+    """
+    if request.written is not None:
+        request = replace(request, written=request.written.calibrated())
+    claimed = request.claim()
+    progress(f"epsilon {claimed.epsilon:.4g} (check {claimed.check:.4g}) at delta {claimed.delta:g}")
+    progress(_in_words(request.recipe))
+    demo_set: DemoSet | None = None
+    for event in run_recipe(dataset, request, model, embedder, ledger, randomness):
+        for line in _lines(event, dataset.name):
+            progress(line)
+        if isinstance(event, RunFailed):
+            raise StudioError(event.message)
+        if isinstance(event, RecipeCompleted):
+            demo_set = event.demo_set
+    assert demo_set is not None
+    return demo_set
+
+
+def _in_words(recipe: Recipe) -> str:
+    shared = "the units" if recipe.division is Division.ROLES else "epsilon"
+    shares = ", ".join(f"{stage} {recipe.shares[stage]:.3g}" for stage in recipe.stages)
+    return f"shares of {shared}: {shares}; {recipe.drafts} drafts a label, {recipe.rounds} rounds, {recipe.sets} sets"
+
+
+def _lines(event: CuratorRecipeEvent, name: str) -> Iterator[str]:
+    """What may be told of an event: public values and releases only."""
+    match event:
+        case RecipeStarted(budget=budget) if budget:
+            yield f"'{name}' has spent {budget.epsilon:.4g} of {budget.cap.epsilon:g} before this run"
+        case StageStarted(stage):
+            yield f"{stage}: charged"
+        case DraftsWritten(label, number, drafts):
+            yield f"{label}, round {number}: {len(drafts)} drafts"
+        case VotesReleased():
+            best = ", ".join(f"{event.votes[place]:.0f}" for place in event.winners)
+            yield f"{event.label}, round {event.round}: winners with {best} votes (noise {event.noise:.1f})"
+        case DemoCompleted(demonstration):
+            yield f"{demonstration.label}, written: {_shortened(demonstration.text)}"
+        case SetsMade(sets):
+            for each in sets:
+                yield f"set '{each.name}'"
+                yield from (f"    {shown.label}: {_shortened(shown.text)}" for shown in each.demonstrations)
+        case PriorsReleased(priors):
+            yield f"the model's preference of labels measured under {len(priors)} sets"
+        case ChoiceReleased(among, (chosen, correction)):
+            yield f"chosen among {len(among)}: '{chosen}', read with the correction '{correction}'"
+        case ScoreReleased(score):
+            for arm, found in score.arms.items():
+                low, high = found.interval
+                yield f"{arm}: accuracy {found.accuracy:.3f}, between {low:.3f} and {high:.3f}"
+
+
+def _shortened(text: str) -> str:
+    shown = printable(text)
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."

@@ -1,0 +1,97 @@
+"""Which drafts are fit to stand in a ballot: rules on public text alone, in any language that has letters."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from mechanisms.inference.prompts import one_line
+from mechanisms.records import PromptTemplate
+from mechanisms.studio.synthesis.sentences import whole_sentences
+
+_LEAST_WORDS, _LEAST_LETTERS = 4, 10
+_LEAST_SHARE_OF_LETTERS = 0.7
+_LEAST_SHARE_OF_NEW = 0.7
+_RUN = 3
+"""Characters of the runs by which repetition is measured: words would need spaces between them."""
+_ENDLESS = re.compile("[\u0e00-\u0eff]")
+"""Thai and Lao mark no end of a sentence."""
+_NUMBERED = re.compile(r"\W*(?:\d+(?:\.\d+)*[.):\]]|\d+\.\d|[^\W\d_]\)|[-*•·‣▪–—+](?:\s|$))")
+_DOTTED = re.compile(r"\d+(?:\.\d+){3,}")
+_MARKUP = re.compile(r"://|www\.|\S@\S|\*\*|__|`|#\w|&\w+;|[\[\]{}<>|\\]")
+_QUOTES = {'"': '"', "“": "”", "„": "“”", "«": "»", "»": "«", "‘": "’", "'": "'", "「": "」", "『": "』"}
+
+
+def cleaned(text: str, template: PromptTemplate, label: str, labels: Sequence[str]) -> str | None:
+    """A draft that can stand as a demonstration, cut back to its last whole sentence; None where it cannot.
+
+    Args:
+        text: public, as the model wrote it for `label`.
+        template, labels: what the prompt was made of.
+    """
+    line = one_line(text)
+    kept = line if _ENDLESS.search(line) else whole_sentences(line)
+    refused = (
+        _too_short(kept, (label, *labels))
+        or _repeats_prompt(kept, template, labels)
+        or _is_list(kept)
+        or _MARKUP.search(kept)  # addresses, markup and blanks to fill in: the web, not a text of the label
+        or _repeats_itself(kept)
+        or _open_quote(kept)
+        or _mostly_other_than_letters(kept)
+    )
+    return None if refused else kept
+
+
+def _too_short(text: str, labels: Sequence[str]) -> bool:
+    # The labels themselves say nothing about how their texts are written.
+    rest = text.casefold()
+    for each in sorted(labels, key=len, reverse=True):
+        rest = rest.replace(each.casefold(), " ")
+    letters = sum(map(_is_letter, rest))
+    return letters < _LEAST_LETTERS or _words(rest) < _LEAST_WORDS
+
+
+def _words(text: str) -> int:
+    """Words; letters without case may belong to a script without spaces, where two make about a word."""
+    runs = "".join(each if _is_letter(each) else " " for each in text).split()
+    return sum(1 if run.upper() != run.lower() else (len(run) + 1) // 2 for run in runs)
+
+
+def _repeats_prompt(text: str, template: PromptTemplate, labels: Sequence[str]) -> bool:
+    # A model that goes on with the prompt writes its next field, or its instruction, not a text.
+    fields = [f"{each.strip()}:" for each in (template.text, template.label, *labels, "Label", "Text")]
+    instructions = [f"the given {template.label}", template.instruction, f"write one {template.text}"]
+    spoken = text.casefold()
+    return any(each.strip() and each.strip().casefold() in spoken for each in fields + instructions)
+
+
+def _is_list(text: str) -> bool:
+    # Headings, items and versions ("3.1 ...", "a) ...", "1.1.2.175") come from documents about something else.
+    return bool(_NUMBERED.match(text) or _DOTTED.search(text))
+
+
+def _repeats_itself(text: str) -> bool:
+    # Small models fall into loops.
+    plain = text.casefold()
+    runs = [plain[i : i + _RUN] for i in range(len(plain) - _RUN + 1)]
+    return len(set(runs)) < _LEAST_SHARE_OF_NEW * len(runs)
+
+
+def _open_quote(text: str) -> bool:
+    # What was cut off closed the quote; an apostrophe within a word does not.
+    closing = _QUOTES.get(text[:1])
+    return closing is not None and not re.search(rf"[{closing}](?!\w)", text[1:])
+
+
+def _mostly_other_than_letters(text: str) -> bool:
+    # Tables, codes and rows of emoji; a character that could not be decoded refuses the whole.
+    visible = [each for each in text if not each.isspace()]
+    broken = any(each == "\ufffd" or unicodedata.category(each) == "Cc" for each in visible)
+    return broken or sum(map(_is_letter, visible)) < _LEAST_SHARE_OF_LETTERS * len(visible)
+
+
+def _is_letter(character: str) -> bool:
+    """A letter, or a sign that belongs to one, as the vowels of Hindi and Thai."""
+    return character.isalpha() or unicodedata.category(character).startswith("M")

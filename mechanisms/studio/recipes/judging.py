@@ -1,0 +1,244 @@
+"""The stages in which private rows judge whole sets: calibrate, choose, score."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from mechanisms.inference import LanguageModel
+from mechanisms.noise import Floats, Integers, Randomness
+from mechanisms.records import Dataset
+from mechanisms.studio.recipes.corrections import FITTED, Correction, step, targets
+from mechanisms.studio.recipes.events import (
+    CandidateSet,
+    ChoiceReleased,
+    CuratorRecipeEvent,
+    PriorsReleased,
+    ScoreReleased,
+    StageProgress,
+)
+from mechanisms.studio.recipes.reading import Reader, of_units, preferences, right
+from mechanisms.studio.recipes.recipe import Division, Stage
+from mechanisms.studio.recipes.request import RecipeRequest
+from mechanisms.studio.recipes.sets import NONE, PUBLIC
+from mechanisms.studio.recipes.units import Unit, units_of
+from mechanisms.studio.synthesis.demo_set import DemoSet
+from mechanisms.studio.synthesis.findings import ArmScore, Choice, Score
+
+ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS = "zero-shot", "public-only", "demonstrations"
+
+Arm = tuple[CandidateSet, Correction]
+
+
+class _Readings:
+    """What the model made of a stage's units so far, so that none is read twice; private.
+
+    Stages that share all units share the readings as well.
+    """
+
+    def __init__(self, units: Sequence[Unit], reader: Reader) -> None:
+        self.units, self._reader = units, reader
+        self._known: dict[tuple[str, int], Floats] = {}
+
+    def of(self, candidate: CandidateSet, chosen: Integers) -> Generator[float, None, Floats]:
+        """Log-probabilities of the chosen units' records, unit by unit; tells the share that is done."""
+        missing = [i for i in chosen.tolist() if (candidate.name, i) not in self._known]
+        wanted = [self.units[i] for i in missing]
+        total = max(1, sum(map(len, wanted)))
+        reading, scores = self._reader.read(candidate, wanted), None
+        while scores is None:
+            try:
+                yield next(reading) / total
+            except StopIteration as ended:
+                scores = ended.value
+        ends = np.cumsum([len(unit) for unit in wanted])[:-1]
+        for i, part in zip(missing, np.split(scores, ends) if missing else [], strict=True):
+            self._known[candidate.name, i] = part
+        nothing = np.empty((0, scores.shape[1]))
+        return np.concatenate([nothing, *(self._known[candidate.name, i] for i in chosen.tolist())])
+
+
+class Judges:
+    """Calibrators, choosers and scorers of one run; each release is public and what the next ones start from."""
+
+    def __init__(
+        self,
+        request: RecipeRequest,
+        parts: Mapping[Stage, Dataset],
+        sets: Sequence[CandidateSet],
+        model: LanguageModel,
+        randomness: Randomness,
+    ) -> None:
+        self._request, self._sets, self._randomness = request, sets, randomness
+        self._reader = Reader(model, request.template, request.labels, request.max_record_tokens)
+        readings = {
+            id(part): _Readings(units_of(part, request.max_unit_records), self._reader)
+            for stage, part in parts.items()
+            if stage in (Stage.CALIBRATE, Stage.CHOOSE, Stage.SCORE)
+        }
+        self._readings = {stage: readings[id(part)] for stage, part in parts.items() if id(part) in readings}
+        self._offsets: dict[tuple[str, Correction], Floats] = {}
+        # Without a choice it is the first set that private rows have made.
+        self._arm: Arm = (sets[2], Correction.CONTEXTUAL)
+        self._choice: Choice | None = None
+        self._score: Score | None = None
+
+    def events(self, stage: Stage) -> Iterator[CuratorRecipeEvent]:
+        """One stage, which has been charged."""
+        match stage:
+            case Stage.CALIBRATE:
+                yield from self._calibrate()
+            case Stage.CHOOSE:
+                yield from self._choose()
+            case Stage.SCORE:
+                yield from self._scored()
+
+    def _read(
+        self, stage: Stage, candidate: CandidateSet, chosen: Integers, before: float, share: float
+    ) -> Generator[CuratorRecipeEvent, None, Floats]:
+        """Read units for a stage that has come as far as `before`, and will be `share` further."""
+        reading = self._readings[stage].of(candidate, chosen)
+        while True:
+            try:
+                yield StageProgress(stage, before + share * next(reading))
+            except StopIteration as ended:
+                scores: Floats = ended.value
+                return scores
+
+    def _everyone(self, stage: Stage) -> tuple[Sequence[Unit], Integers]:
+        units = self._readings[stage].units
+        return units, np.arange(len(units))
+
+    def _calibrate(self) -> Iterator[CuratorRecipeEvent]:
+        if self._request.comparison is None:
+            self._arm = (self._sets[2], Correction.SHARES)
+            yield from self._refine()
+            return
+        yield from self._compare()
+
+    def _compare(self) -> Iterator[CuratorRecipeEvent]:
+        """Measure the priors of all sets at once: each calibrator judges one of them, by a coin of its own."""
+        assert self._request.comparison is not None
+        units, everyone = self._everyone(Stage.CALIBRATE)
+        labels, number = len(self._request.labels), len(self._sets)
+        judged = np.floor(self._randomness.uniform(len(units)) * number).astype(np.int64)
+        cells = np.zeros((len(units), number, labels))
+        for k, candidate in enumerate(self._sets):
+            mine = everyone[judged == k]
+            scores = yield from self._read(Stage.CALIBRATE, candidate, mine, k / number, 1 / number)
+            cells[mine, k] = of_units(preferences(scores, np.zeros(labels)), [units[i] for i in mine.tolist()])
+        noisy = self._request.comparison.release(cells.reshape(len(units), -1), self._randomness)
+        priors = noisy.reshape(number, labels)
+        for candidate, prior in zip(self._sets, priors, strict=True):
+            self._offer(candidate, prior)
+        shares = [_shares(prior) for prior in priors]
+        yield PriorsReleased(tuple((each.name, of) for each, of in zip(self._sets, shares, strict=True)))
+
+    def _offer(self, candidate: CandidateSet, prior: Floats) -> None:
+        """The ways to read a set, given its noisy prior."""
+        sizes = [self._request.sizes[label] for label in self._request.labels]
+        self._offsets[candidate.name, Correction.NONE] = np.zeros(len(sizes))
+        self._offsets[candidate.name, Correction.CONTEXTUAL] = self._reader.under(candidate).contextual
+        for correction in FITTED:
+            if correction is Correction.PRIOR or len(set(sizes)) > 1:  # else they aim at the same
+                self._offsets[candidate.name, correction] = step(prior, targets(correction, sizes))
+
+    def _choose(self) -> Iterator[CuratorRecipeEvent]:
+        units, everyone = self._everyone(Stage.CHOOSE)
+        truth = self._reader.truth(units)
+        arms = [(each, correction) for each in self._sets for correction in Correction if self._known(each, correction)]
+        columns = []
+        for k, candidate in enumerate(self._sets):
+            number = len(self._sets)
+            scores = yield from self._read(Stage.CHOOSE, candidate, everyone, k / number, 1 / number)
+            columns += [
+                right(scores, self._offsets[of.name, correction], truth).astype(np.float64)
+                for of, correction in arms
+                if of is candidate
+            ]
+        contributions = of_units(np.stack(columns, axis=1), units)
+        self._arm = arms[self._request.choice.release(contributions, self._randomness)]
+        candidate, correction = self._arm
+        yield ChoiceReleased(tuple((each.name, str(how)) for each, how in arms), (candidate.name, str(correction)))
+        yield from self._refine()
+        self._choice = Choice(len(arms), candidate.name, str(correction), self._named(self._zero_shot))
+
+    def _known(self, candidate: CandidateSet, correction: Correction) -> bool:
+        return (candidate.name, correction) in self._offsets
+
+    def _refine(self) -> Iterator[CuratorRecipeEvent]:
+        """Fit the correction of the set that is exported, on all calibrators; paid for with the stage "calibrate"."""
+        candidate, correction = self._arm
+        if correction not in FITTED:
+            return
+        units, everyone = self._everyone(Stage.CALIBRATE)
+        scores = yield from self._read(Stage.CALIBRATE, candidate, everyone, 0.0, 1.0)
+        sizes = [self._request.sizes[label] for label in self._request.labels]
+        offset = self._offsets.get(self._key, np.zeros(len(sizes)))
+        for tally in self._request.refinements:
+            noisy = tally.release(of_units(preferences(scores, offset), units), self._randomness)
+            offset = offset + step(noisy, targets(correction, sizes))
+        self._offsets[self._key] = offset
+        yield PriorsReleased(((candidate.name, _shares(noisy)),))
+
+    @property
+    def _key(self) -> tuple[str, Correction]:
+        return self._arm[0].name, self._arm[1]
+
+    @property
+    def _zero_shot(self) -> Floats:
+        """The correction of the model without demonstrations: of the same kind as that of the exported set."""
+        return self._baseline(self._sets[0])
+
+    def _baseline(self, candidate: CandidateSet) -> Floats:
+        """The correction of a set that others are compared with."""
+        known = self._offsets.get((candidate.name, self._arm[1]))
+        return self._reader.under(candidate).contextual if known is None else known
+
+    def _scored(self) -> Iterator[CuratorRecipeEvent]:
+        units, everyone = self._everyone(Stage.SCORE)
+        truth, compared = self._reader.truth(units), self._compared()
+        columns = []
+        for k, (candidate, offset) in enumerate(compared.values()):
+            scores = yield from self._read(Stage.SCORE, candidate, everyone, k / len(compared), 1 / len(compared))
+            columns.append(right(scores, offset, truth))
+        tally = self._request.score
+        contributions = of_units(tally.cells(np.stack(columns, axis=1)), units)
+        cells = tally.release(contributions, self._randomness)
+        estimates = {name: tally.accuracy(cells, k) for k, name in enumerate(compared)}
+        arms = {name: ArmScore(each.value, (each.low, each.high)) for name, each in estimates.items()}
+        self._score = Score(arms, untouched=self._request.recipe.division is Division.ROLES)
+        yield ScoreReleased(self._score)
+
+    def _compared(self) -> dict[str, tuple[CandidateSet, Floats]]:
+        """The arms of the score; where no demonstrations were chosen, zero-shot is the exported set."""
+        arms = {
+            name: (each, self._baseline(each))
+            for name, each in zip((ZERO_SHOT, PUBLIC_ONLY), self._sets[:2], strict=True)
+        }
+        candidate = self._arm[0]
+        if candidate.name not in (NONE, PUBLIC):
+            arms[DEMONSTRATIONS] = (candidate, self._baseline(candidate))
+        return arms
+
+    def _named(self, offset: Floats) -> dict[str, float]:
+        return dict(zip(self._request.labels, offset.tolist(), strict=True))
+
+    def finished(self, demo_set: DemoSet) -> DemoSet:
+        """The set as it is exported."""
+        offset = self._offsets.get(self._key)
+        return replace(
+            demo_set,
+            demonstrations=self._arm[0].demonstrations,
+            prior=None if offset is None else self._named(offset),
+            choice=self._choice,
+            score=self._score,
+        )
+
+
+def _shares(noisy: Floats) -> tuple[float, ...]:
+    """Noisy sums as shares, for people to see."""
+    positive = np.maximum(noisy, 0.0)
+    return tuple((positive / max(float(positive.sum()), 1.0)).tolist())

@@ -1,0 +1,260 @@
+"""A recipe's run: stage after stage, each charged before it reads a row, each seeing the rows of its own role alone."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from mechanisms.accounting import Fingerprint, LedgerRun, PrivacyLedger, fingerprint
+from mechanisms.errors import DataError, UsageError
+from mechanisms.inference import Embedder, LanguageModel
+from mechanisms.noise import Randomness, SecureRandomness
+from mechanisms.records import Dataset, Demonstration, person
+from mechanisms.studio.data.marks import CLEAN_VALUES, SEEDED, WHETHER_SHOWN
+from mechanisms.studio.recipes.drafts import write_drafts
+from mechanisms.studio.recipes.events import (
+    CandidateSet,
+    CuratorRecipeEvent,
+    DraftsWritten,
+    RecipeCompleted,
+    RecipeStarted,
+    SetsMade,
+    StageProgress,
+    StageStarted,
+    VotesReleased,
+)
+from mechanisms.studio.recipes.judging import Judges
+from mechanisms.studio.recipes.recipe import Stage
+from mechanisms.studio.recipes.request import RecipeRequest
+from mechanisms.studio.recipes.roles import divide
+from mechanisms.studio.recipes.sets import candidate_sets
+from mechanisms.studio.recipes.units import units_of
+from mechanisms.studio.recipes.voting import Polls
+from mechanisms.studio.synthesis.demo_set import Certificate, DemoSet
+from mechanisms.studio.synthesis.synthesize import TEST_SEED, Writing
+
+_KEPT = 4
+"""Of a ballot, one in so many drafts stands in the next round again."""
+_PROGRESS = 32
+"""Voters between two reports of progress."""
+
+Texts = dict[str, tuple[str, ...]]
+
+
+def run_recipe(
+    dataset: Dataset,
+    request: RecipeRequest,
+    model: LanguageModel,
+    embedder: Embedder,
+    ledger: PrivacyLedger,
+    randomness: Randomness | None = None,
+    curator: bool = False,
+) -> Generator[CuratorRecipeEvent, None, None]:
+    """Make a demo set by a recipe, and tell about every release.
+
+    Closing the generator at any point stops the run; what was charged stays charged.
+
+    Args:
+        dataset: private.
+        request: public; where it writes token by token, with a calibrated mechanism.
+        model: the language model.
+        embedder: places private texts and drafts near each other.
+        ledger: where the run is reserved and charged.
+        randomness: the operating system's, unless this is a test.
+        curator: also yield `PrivateDiagnostics` of tokens; the demo set is then marked.
+
+    Raises:
+        BudgetRefused: the data set's cap does not allow the run.
+        UsageError: the model or the device is too small for the run, it writes no usable drafts, or the run was planned
+            for another data set.
+        DataError: a label has more units than declared.
+    """
+    randomness = randomness or SecureRandomness()
+    _check(dataset, request)
+    parts = divide(dataset, request.recipe)
+    writing = None
+    if request.written is not None:
+        writing = Writing(parts[Stage.WRITE], request.written, model, randomness, curator)
+    stages = _Stages(request, parts, model, embedder, randomness, writing)
+    stages.draft()  # public, and the likeliest to fail: before anybody has paid
+    data = fingerprint(dataset)
+    name = f"recipe {request.recipe.kind}{'' if randomness.private else ' with a test seed'}"
+    run = ledger.begin(data, name, request.event, request.release_claim())
+    for holds, mark in ((curator and writing is not None, CLEAN_VALUES), (not randomness.private, SEEDED)):
+        if holds:
+            ledger.rows.mark(data, mark)
+    demo_set = _empty(request, data, ledger, randomness, run, model)
+    try:
+        yield RecipeStarted(demo_set, request.recipe.stages, request.shots, request.tokens, run.before)
+        yield from stages.events(run)
+        yield RecipeCompleted(stages.finished(demo_set), run.snapshot())
+    finally:
+        run.finish()
+
+
+def _check(dataset: Dataset, request: RecipeRequest) -> None:
+    if dataset.labels != request.labels or dataset.by_user != request.by_user:
+        raise UsageError("The data set and the request must agree on the labels and on the privacy unit.")
+    if fingerprint(dataset).content != request.content:
+        raise UsageError("The run was planned for another file: calibrate it for this one first.")
+    if request.measured is not None:
+        return  # a measured size that is too small is part of delta, and must not show
+    for label, size in dataset.counted_sizes().items():
+        if size > request.sizes[label]:
+            units = f"{person(dataset.unit)}s labelled '{label}'"
+            raise DataError(f"The file has more {units} than declared: correct its size.")
+
+
+def _empty(
+    request: RecipeRequest,
+    data: Fingerprint,
+    ledger: PrivacyLedger,
+    randomness: Randomness,
+    run: LedgerRun,
+    model: LanguageModel,
+) -> DemoSet:
+    certificate = Certificate(
+        private=randomness.private,
+        reason=None if randomness.private else TEST_SEED,
+        claim=request.claim(),
+        unit=data.unit,
+        mechanism=f"recipe {request.recipe.kind}",
+        transform="none",
+        scheme=request.recipe.division.value,
+        parameters=request.parameters(),
+        event=request.certified_event(),
+        public_inputs=(*request.public_inputs, WHETHER_SHOWN),
+        shown=ledger.rows.marks(data),
+        spent_before=(run.before.epsilon, run.before.delta),
+    )
+    made = DemoSet((), request.labels, request.template, certificate, model.name, model.sha256)
+    return replace(made, stages=request.stages())
+
+
+class _Stages:
+    """The stages in their order; what one released, the next ones work on."""
+
+    def __init__(
+        self,
+        request: RecipeRequest,
+        parts: Mapping[Stage, Dataset],
+        model: LanguageModel,
+        embedder: Embedder,
+        randomness: Randomness,
+        writing: Writing | None,
+    ) -> None:
+        self._request, self._parts, self._writing = request, parts, writing
+        self._model, self._embedder, self._randomness = model, embedder, randomness
+        self._public: Texts = {}
+        self._winners: Texts = {}
+        self._judges: Judges | None = None
+        self._sets: tuple[CandidateSet, ...] = ()
+
+    def draft(self) -> None:
+        """Write the first round's drafts."""
+        votes = Stage.VOTE in self._parts
+        count = self._request.recipe.drafts if votes else self._request.shots
+        self._public = {label: self._drafts(label, max(2, count)) for label in self._request.labels}
+
+    def _drafts(self, label: str, count: int, examples: tuple[str, ...] = ()) -> tuple[str, ...]:
+        wanted = self._request
+        return write_drafts(
+            self._model,
+            wanted.template,
+            label,
+            wanted.labels,
+            count,
+            wanted.tokens,
+            self._randomness,
+            examples,
+        )
+
+    def events(self, run: LedgerRun) -> Iterator[CuratorRecipeEvent]:
+        """All stages, each charged before its first release."""
+        for stage in self._request.recipe.stages:
+            for name, events in self._request.charges(stage):
+                run.charge(name, events)
+            yield StageStarted(stage, run.snapshot())
+            if stage is Stage.WRITE and self._writing is not None:
+                yield from self._writing.events(lambda label, number: run.snapshot())
+            elif stage is Stage.VOTE:
+                yield from self._vote()
+            else:
+                yield from self._judge(stage)
+        if not self._sets:
+            yield self._compete()
+
+    def _vote(self) -> Iterator[CuratorRecipeEvent]:
+        voters = units_of(self._parts[Stage.VOTE], self._request.max_unit_records)
+        ballots = self._first_ballots()
+        for number in range(1, self._request.recipe.rounds + 1):
+            if number > 1:
+                ballots = {label: self._next_ballot(label) for label in self._request.labels}
+            for label, drafts in ballots.items():
+                yield DraftsWritten(label, number, drafts)
+            polls, contributions = Polls(self._embedder, ballots), []
+            for done, contribution in enumerate(polls.contributions(voters)):
+                contributions.append(contribution)
+                if done % _PROGRESS == 0:
+                    yield StageProgress(Stage.VOTE, done / len(voters))
+            cast = np.array(contributions).reshape(-1, polls.places)
+            votes = polls.by_label(self._request.votes.release(cast, self._randomness))
+            for label, noisy in votes.items():
+                order = np.argsort(-noisy, kind="stable")[: self._wanted]
+                self._winners[label] = tuple(ballots[label][i] for i in order)
+                yield VotesReleased(
+                    label,
+                    number,
+                    tuple(noisy.tolist()),
+                    tuple(order.tolist()),
+                    self._request.votes.deviation,
+                )
+
+    @property
+    def _wanted(self) -> int:
+        """Winners of a label: for all sets, and for the next ballot."""
+        return max(self._request.recipe.sets * self._request.shots, self._request.recipe.drafts // _KEPT)
+
+    def _first_ballots(self) -> Texts:
+        written = self._writing.demonstrations if self._writing else ()
+        return {
+            label: tuple(dict.fromkeys([*(each.text for each in written if each.label == label), *drafts]))
+            for label, drafts in self._public.items()
+        }
+
+    def _next_ballot(self, label: str) -> tuple[str, ...]:
+        best, recipe = self._winners[label], self._request.recipe
+        kept = best[: max(1, recipe.drafts // _KEPT)]
+        fresh = self._drafts(label, max(2, recipe.drafts - len(kept)), best[: max(2, self._request.shots)])
+        return tuple(dict.fromkeys([*kept, *fresh]))
+
+    def _compete(self) -> SetsMade:
+        request = self._request
+        self._sets = candidate_sets(
+            request.labels,
+            request.shots,
+            request.recipe.sets,
+            self._public,
+            self._winners,
+            self._writing.demonstrations if self._writing else (),
+        )
+        return SetsMade(self._sets)
+
+    def _judge(self, stage: Stage) -> Iterator[CuratorRecipeEvent]:
+        if self._judges is None:
+            yield self._compete()
+            self._judges = Judges(self._request, self._parts, self._sets, self._model, self._randomness)
+        yield from self._judges.events(stage)
+
+    def finished(self, demo_set: DemoSet) -> DemoSet:
+        """The set as it is exported."""
+        if self._judges is not None:
+            return self._judges.finished(demo_set)
+        return replace(demo_set, demonstrations=_unjudged(self._sets))
+
+
+def _unjudged(sets: tuple[CandidateSet, ...]) -> tuple[Demonstration, ...]:
+    """The demonstrations of the first set that private rows have made."""
+    return sets[2].demonstrations

@@ -1,0 +1,130 @@
+"""Public drafts: cleaned, distinct, from the public prompt alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mechanisms.errors import ModelUnavailable, UsageError
+from mechanisms.noise import SeededRandomness
+from mechanisms.records import PromptTemplate
+from mechanisms.studio.recipes import drafts
+from mechanisms.studio.recipes.cleaning import cleaned
+from mechanisms.studio.recipes.drafts import TOP_P, sample, write_drafts
+from tests.toy_model import VOCABULARY, ToyModel
+
+TEMPLATE, LABELS = PromptTemplate("Classify.", "Note", "Topic"), ("red", "blue")
+SYLLABLES = ("ba", "ke", "li", "mo", "nu", "pa", "re", "si", "to", "vu", "da", "fe")
+
+
+class Speaking(ToyModel):
+    """Its tokens are words, one in eight the last of its sentence; it ends a text at times."""
+
+    def decode(self, tokens) -> str:
+        return " ".join(self._word(token) for token in tokens)
+
+    def _word(self, token: int) -> str:
+        return SYLLABLES[token % 12] + SYLLABLES[token // 12] + ("." if token % 8 == 0 else "")
+
+
+class Recording(Speaking):
+    def __init__(self) -> None:
+        super().__init__(sharpness=1.0, busy=10**6)
+        self.prompts: list[str] = []
+
+    def open(self, prefix, rows, length, room):
+        self.prompts += [bytes([*prefix, *row]).decode() for row in rows]
+        return super().open(prefix, rows, length, room)
+
+
+class Stuck(Recording):
+    """Writes the same word again and again."""
+
+    def decode(self, tokens) -> str:
+        return "red. " * len(tokens)
+
+
+def written(model=None, count=6, tokens=20, examples=(), seed=1):
+    model = model or Speaking(sharpness=1.0, busy=10**6)
+    return write_drafts(model, TEMPLATE, "red", LABELS, count, tokens, SeededRandomness(seed), examples)
+
+
+@pytest.mark.parametrize("busy", [1, 4, 10**6])
+def test_drafts_are_cleaned_and_distinct_and_as_many_as_asked_for(busy):
+    found = written(Speaking(sharpness=1.0, busy=busy))
+    assert len(found) == len(set(found)) == 6
+    assert all(cleaned(each, TEMPLATE, "red", LABELS) == each for each in found)
+    assert all(len(each.split()) <= 20 for each in found)
+
+
+def test_a_batch_is_one_session_and_no_more_than_four_times_the_count_is_written():
+    model, stuck = Recording(), Stuck()
+    written(model)
+    assert {rows for rows, _, _ in model.opened} == {6}
+    with pytest.raises(UsageError, match="choose another model, or name"):
+        written(stuck)
+    assert sum(rows for rows, _, _ in stuck.opened) == 24
+
+
+def test_nothing_but_the_public_prompt_is_asked():
+    model = Recording()
+    written(model)
+    assert set(model.prompts) == {"Write one note with the given topic.\n\nTopic: red\nNote:"}
+
+
+def test_winners_stand_in_the_prompt_before_the_cue():
+    model = Recording()
+    written(model, examples=("First one.", "Second one."))
+    [prompt] = set(model.prompts)
+    head = "Topic: red\nNote:"
+    assert prompt.endswith(f"{head} First one.\n\n{head} Second one.\n\n{head}")
+
+
+def test_no_draft_ends_before_the_least_length():
+    class Ending(Recording):
+        stop_tokens = frozenset(range(VOCABULARY // 2))
+
+    model = Ending()
+    rows = drafts._write(model, list(b"a"), [list(b"b")] * 20, 30, SeededRandomness(2))
+    lengths = [len(row.split()) for row in rows]
+    assert min(lengths) == drafts._LEAST_TOKENS
+    assert max(lengths) < 30, "rows that ended were written on"
+
+
+def test_a_row_does_not_depend_on_rows_that_ended():
+    class Ending(Recording):
+        stop_tokens = frozenset(range(0, VOCABULARY, 3))
+
+    class Likeliest(SeededRandomness):
+        def uniform(self, count):
+            return np.full(count, 1e-9)
+
+    # Different cues of one length, so that the rows differ although every draw is the likeliest token.
+    cues = [[i] for i in range(1, 13)]
+    together = drafts._write(Ending(), [], cues, 25, Likeliest(0))
+    alone = [drafts._write(Ending(), [], [cue], 25, Likeliest(0))[0] for cue in cues]
+    assert together == alone
+    assert len({len(each.split()) for each in alone}) > 3, "all ended at once: the test shows nothing"
+
+
+def test_samples_follow_the_nucleus():
+    logits = np.log(np.array([0.5, 0.02, 0.3, 0.08, 0.1]))
+    drawn = sample(np.tile(logits, (40_000, 1)), SeededRandomness(3))
+    shares = np.bincount(drawn, minlength=5) / len(drawn)
+    kept = np.array([0.5, 0, 0.3, 0, 0.1])
+    assert kept.sum() > TOP_P > 0.8
+    assert shares == pytest.approx(kept / kept.sum(), abs=0.015)
+
+
+def test_the_nucleus_is_that_of_the_whole_vocabulary():
+    # Many rare tokens hold most of the probability: what is cut off unsorted still counts.
+    logits = np.concatenate([[np.log(9.0)], np.zeros(991)])
+    drawn = sample(np.tile(logits, (2_000, 1)), SeededRandomness(4))
+    assert (drawn == 0).mean() == pytest.approx(9 / (9 + drafts._MOST_CANDIDATES - 1), abs=0.02)
+
+
+def test_what_is_not_finite_is_never_drawn():
+    logits = np.array([[np.nan, 1.0, -np.inf, np.inf]])
+    assert set(sample(np.repeat(logits, 50, axis=0), SeededRandomness(5)).tolist()) == {1}
+    with pytest.raises(ModelUnavailable, match="choose another model"):
+        sample(np.array([[0.0, 1.0], [np.nan, np.nan]]), SeededRandomness(5))
