@@ -133,7 +133,7 @@ class DataState(State):
             return columns
 
     def call(self, field_names: tuple[str, str]) -> None:
-        """Prompts call the texts and labels something else: what was confirmed and planned with the old names is gone."""
+        """Prompts call texts and labels something else: what was confirmed under the old names is gone."""
         with self._lock:
             file, columns = self.file, self.columns
             if file is not None and file.field_names != field_names:

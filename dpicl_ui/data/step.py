@@ -143,17 +143,12 @@ class DataStep:
         self.changing.append(self.labels.input(guarded(self.problem)(self._choose), self.labels, inspected, **PRIVATE))
 
     def _wire_public(self) -> None:
+        public = [
+            self.name, self.labels, self.labels_public, self.counts_public, self.sizes, self.count_epsilon,
+        ]  # fmt: skip
         self.confirmed = self.confirm.click(
             guarded(self.problem)(self._confirm),
-            [
-                self.name,
-                self.labels,
-                self.labels_public,
-                self.counts_public,
-                self.sizes,
-                self.count_epsilon,
-                *self.names.inputs,
-            ],  # fmt: skip
+            [*public, *self.names.inputs],
             [self.problem, self._bar.html],
             **PRIVATE,
         )

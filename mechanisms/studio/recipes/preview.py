@@ -37,6 +37,10 @@ class RecipePreview:
     guarantee: str
     warnings: tuple[str, ...]
 
+    def timed(self, speed: ModelSpeed) -> RecipePreview:
+        """The same with its predicted duration."""
+        return replace(self, seconds=predicted_seconds(self.request, speed))
+
 
 def preview_recipe(request: RecipeRequest, speed: ModelSpeed | None = None) -> RecipePreview:
     """Make a request ready to run, and say what follows.
@@ -51,7 +55,7 @@ def preview_recipe(request: RecipeRequest, speed: ModelSpeed | None = None) -> R
         claim=claim,
         seconds=predicted_seconds(ready, speed) if speed else None,
         guarantee=guarantee(claim, request.by_user),
-        warnings=tuple([*target_warnings(ready.target, ready.sizes), *_warnings(ready)]),
+        warnings=(*target_warnings(ready.target, ready.sizes), *_warnings(ready)),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mechanisms.accounting import Claim, PrivacyTarget
 from mechanisms.studio.synthesis.forecast import ModelSpeed, predicted_seconds
@@ -30,6 +30,10 @@ class Preview:
     seconds: float | None
     guarantee: str
     warnings: tuple[str, ...]
+
+    def timed(self, speed: ModelSpeed) -> Preview:
+        """The same with its predicted duration."""
+        return replace(self, seconds=predicted_seconds(self.request, speed))
 
 
 def preview(request: SynthesisRequest, speed: ModelSpeed | None = None) -> Preview:

@@ -1,0 +1,137 @@
+"""Step 2's choice of stages: three presets, what the planner proposes for them, and an expert's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+
+from dpicl_ui.frame.guard import PRIVATE
+from dpicl_ui.frame.tree import Tree, el, panel
+from dpicl_ui.privacy.recipe_cards import stages_in_words
+from dpicl_ui.privacy.recipe_form import USUAL_DRAFT_TOKENS, hidden_stages
+from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
+from mechanisms.studio.recipes.request import RecipeRequest
+
+PRESETS = {
+    Kind.VOTE: (
+        "Vote on drafts\nThe model writes drafts without seeing your rows, and your rows vote, with noise, for those "
+        "that are like them: readable text, and a private choice, a measured habit of the model and a private score."
+    ),
+    Kind.TOKENS: (
+        "Token by token\nYour rows speak with noise at every single token: rougher text, and you can watch the noisy "
+        "distributions as it is written."
+    ),
+    Kind.BOTH: (
+        "Both\nSome rows write token by token and others vote on drafts; then rows choose privately which of the two "
+        "serves best. It takes longest."
+    ),
+}
+"""Each preset's title, and what happens and what it gives."""
+_DIVISIONS = [
+    ("Rows: each has one task, and every task the whole epsilon", Division.ROLES.value),
+    ("Epsilon: all rows take part in all tasks", Division.EPSILON.value),
+]
+_TITLES = {
+    Stage.WRITE: "Writing",
+    Stage.VOTE: "Voting",
+    Stage.CALIBRATE: "Measuring the habit",
+    Stage.CHOOSE: "Choosing",
+    Stage.SCORE: "Scoring",
+}
+_BY_HAND = "Set the stages by hand, instead of what is proposed for your sizes and epsilon"
+
+
+class RecipeSettings:
+    """Components; the preset, its plan in words, and the stages. `inputs` are what `RecipeForm.read` reads."""
+
+    def __init__(self) -> None:
+        with gr.Column(elem_classes="card"):
+            panel(el("h3", "How demonstrations are made"))
+            self.kind = gr.Radio(
+                [(words, kind.value) for kind, words in PRESETS.items()],
+                value=Kind.VOTE.value,
+                show_label=False,
+                elem_id="recipe",
+                elem_classes="presets",
+            )
+            with gr.Column() as self.of_stages:
+                self.words = panel(elem_id="stages")
+                self.no_score = gr.Checkbox(
+                    label="Leave out the private score", info="Its rows are then free for the others.", elem_id="no-score"
+                )
+                self._build_stages()
+
+    def _build_stages(self) -> None:
+        with gr.Accordion("The stages in detail", open=False):
+            self.by_hand = gr.Checkbox(label=_BY_HAND, elem_id="by-hand")
+            with gr.Column(visible=False, elem_classes="own-parameters") as self.own:
+                self.division = gr.Radio(_DIVISIONS, value=Division.ROLES.value, label="What the tasks share")
+                self.drafts = gr.Slider(1, 256, 32, step=1, label="Drafts of each label in a vote", elem_id="drafts")
+                self.rounds = gr.Slider(
+                    1, 4, 1, step=1, label="Rounds", info="Later drafts are written with the winners before in view."
+                )
+                self.sets = gr.Slider(1, 6, 3, step=1, label="Sets of winners to choose from")
+                self.tokens = gr.Slider(5, 256, USUAL_DRAFT_TOKENS, step=1, label="Longest draft (tokens)")
+                with gr.Row():
+                    self.shares = [
+                        gr.Number(0, minimum=0, maximum=100, label=f"{title} (%)", min_width=120, elem_id=f"share-{stage}")
+                        for stage, title in _TITLES.items()
+                    ]
+
+    @property
+    def inputs(self) -> list[Any]:
+        """What `RecipeForm.read` reads, in its order."""
+        return [
+            self.kind, self.no_score, self.by_hand, self.division, self.drafts, self.rounds, self.sets, self.tokens,
+            *self.shares,
+        ]  # fmt: skip
+
+    @property
+    def settled(self) -> list[Any]:
+        """Events after which the settings have new values, but for what is shown or filled in first."""
+        return [
+            self.division.input,
+            *(each.release for each in (self.drafts, self.rounds, self.sets, self.tokens)),
+            *(event for each in self.shares for event in (each.blur, each.submit)),
+        ]
+
+    def wire(self, tokens_only: list[Any], writing: list[Any]) -> list[Any]:
+        """Connect the preset to what it shows or hides; gives the events after which the settings are new.
+
+        Args:
+            tokens_only: what a run without stages has.
+            writing: what every run has that writes token by token.
+        """
+        shown = [self.of_stages, *self.shares, *tokens_only, *writing]
+
+        def show(kind: str, no_score: bool) -> list[Any]:
+            hidden = hidden_stages(Kind(kind), not no_score)
+            return [
+                gr.Column(visible=kind != Kind.TOKENS),
+                *(gr.Number(visible=stage not in hidden) for stage in Stage),
+                *(type(each)(visible=kind == Kind.TOKENS) for each in tokens_only),
+                *(type(each)(visible=kind != Kind.VOTE) for each in writing),
+            ]
+
+        return [
+            each.input(show, [self.kind, self.no_score], shown, **PRIVATE) for each in (self.kind, self.no_score)
+        ]
+
+    def filled(self, recipe: Recipe, by_hand: bool) -> dict[Any, Any]:
+        """The stages as they are proposed, to be changed by hand."""
+        return {
+            self.own: gr.Column(visible=by_hand),
+            self.division: recipe.division.value,
+            self.drafts: recipe.drafts,
+            self.rounds: recipe.rounds,
+            self.sets: recipe.sets,
+            **{
+                component: round(100 * recipe.shares.get(stage, 0.0), 2)
+                for stage, component in zip(Stage, self.shares, strict=True)
+            },
+        }
+
+    def told(self, request: object) -> dict[Any, list[Tree]]:
+        """The plan in words; nothing where a run has no stages."""
+        return {self.words: stages_in_words(request) if isinstance(request, RecipeRequest) else []}
