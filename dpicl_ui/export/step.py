@@ -17,8 +17,8 @@ from dpicl_ui.generate.cards import demonstration
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import UsageError
+from mechanisms.studio.certificates.signature import signed
 from mechanisms.studio.synthesis.demo_set import FORMAT, DemoSet, to_text
-from mechanisms.studio.synthesis.signature import signed
 
 FILE_NAME = "demonstrations.dpicl.json"
 

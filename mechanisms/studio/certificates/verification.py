@@ -12,9 +12,9 @@ from mechanisms.accounting import Claim, prv
 from mechanisms.accounting.claims import PURE_SUM
 from mechanisms.errors import StudioError
 from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent
+from mechanisms.studio.certificates.rebuild import Rebuilt, rebuilt
 from mechanisms.studio.data.marks import WHETHER_SHOWN
 from mechanisms.studio.synthesis.demo_set import MEASURED_SIZES, Certificate, DemoSet
-from mechanisms.studio.synthesis.rebuild import Rebuilt, rebuilt
 from mechanisms.studio.synthesis.request import (
     DECLARED_COUNTS,
     DECLARED_SIZES,
