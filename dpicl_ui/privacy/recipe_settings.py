@@ -58,7 +58,9 @@ class RecipeSettings:
             with gr.Column() as self.of_stages:
                 self.words = panel(elem_id="stages")
                 self.no_score = gr.Checkbox(
-                    label="Leave out the private score", info="Its rows are then free for the others.", elem_id="no-score"
+                    label="Leave out the private score",
+                    info="Its rows are then free for the others.",
+                    elem_id="no-score",
                 )
                 self._build_stages()
 
@@ -75,7 +77,9 @@ class RecipeSettings:
                 self.tokens = gr.Slider(5, 256, USUAL_DRAFT_TOKENS, step=1, label="Longest draft (tokens)")
                 with gr.Row():
                     self.shares = [
-                        gr.Number(0, minimum=0, maximum=100, label=f"{title} (%)", min_width=120, elem_id=f"share-{stage}")
+                        gr.Number(
+                            0, minimum=0, maximum=100, label=f"{title} (%)", min_width=120, elem_id=f"share-{stage}"
+                        )
                         for stage, title in _TITLES.items()
                     ]
 
@@ -89,15 +93,14 @@ class RecipeSettings:
 
     @property
     def settled(self) -> list[Any]:
-        """Events after which the settings have new values, but for what is shown or filled in first."""
+        """Events after which a stage has new values; the others ask for a new proposal first."""
         return [
-            self.division.input,
             *(each.release for each in (self.drafts, self.rounds, self.sets, self.tokens)),
             *(event for each in self.shares for event in (each.blur, each.submit)),
         ]
 
-    def wire(self, tokens_only: list[Any], writing: list[Any]) -> list[Any]:
-        """Connect the preset to what it shows or hides; gives the events after which the settings are new.
+    def wire(self, tokens_only: list[Any], writing: list[Any]) -> None:
+        """Connect the preset to what it shows or hides.
 
         Args:
             tokens_only: what a run without stages has.
@@ -114,14 +117,18 @@ class RecipeSettings:
                 *(type(each)(visible=kind != Kind.VOTE) for each in writing),
             ]
 
-        return [
-            each.input(show, [self.kind, self.no_score], shown, **PRIVATE) for each in (self.kind, self.no_score)
-        ]
+        for each in (self.kind, self.no_score):
+            each.input(show, [self.kind, self.no_score], shown, **PRIVATE)
 
-    def filled(self, recipe: Recipe, by_hand: bool) -> dict[Any, Any]:
+    @property
+    def filled_in(self) -> list[Any]:
+        """The components of `filled`."""
+        return [self.own, self.division, self.drafts, self.rounds, self.sets, *self.shares]
+
+    def filled(self, recipe: Recipe) -> dict[Any, Any]:
         """The stages as they are proposed, to be changed by hand."""
         return {
-            self.own: gr.Column(visible=by_hand),
+            self.own: gr.Column(visible=True),
             self.division: recipe.division.value,
             self.drafts: recipe.drafts,
             self.rounds: recipe.rounds,
@@ -131,6 +138,10 @@ class RecipeSettings:
                 for stage, component in zip(Stage, self.shares, strict=True)
             },
         }
+
+    def forgotten(self) -> dict[Any, Any]:
+        """Nothing is set by hand any more."""
+        return {self.by_hand: False, self.own: gr.Column(visible=False)}
 
     def told(self, request: object) -> dict[Any, list[Tree]]:
         """The plan in words; nothing where a run has no stages."""
