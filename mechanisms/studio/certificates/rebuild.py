@@ -11,7 +11,6 @@ from mechanisms.studio.certificates.recipe import recipe_of
 from mechanisms.studio.certificates.stated import Stated, at, measured_of, sizes_of
 from mechanisms.studio.certificates.writing import plan_of, writing_of
 from mechanisms.studio.data.counts import MeasuredSizes
-from mechanisms.studio.recipes.recipe import Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.synthesis.demo_set import MEASURED_SIZES, Certificate, DemoSet
 from mechanisms.studio.synthesis.request import NO_FILE, SynthesisRequest
