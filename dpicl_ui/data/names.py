@@ -23,10 +23,10 @@ class FieldNames:
         texts, labels = suggested_names("", "")
         with gr.Row():
             self.text = gr.Dropdown(
-                list(texts), value=texts[0], label="What is one text?", allow_custom_value=True, elem_id="text-name"
+                list(texts), value=texts[0], label="What is one text?", allow_custom_value=True, elem_id="what-text"
             )
             self.label = gr.Dropdown(
-                list(labels), value=labels[0], label="What is the label?", allow_custom_value=True, elem_id="label-name"
+                list(labels), value=labels[0], label="What is the label?", allow_custom_value=True, elem_id="what-label"
             )
         panel(el("p.muted", _PUBLIC))
 

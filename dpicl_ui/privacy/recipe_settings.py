@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import gradio as gr
@@ -15,16 +16,16 @@ from mechanisms.studio.recipes.request import RecipeRequest
 
 PRESETS = {
     Kind.VOTE: (
-        "Vote on drafts\nThe model writes drafts without seeing your rows, and your rows vote, with noise, for those "
-        "that are like them: readable text, and a private choice, a measured habit of the model and a private score."
+        "Vote on drafts\nThe model writes drafts without seeing your rows; your rows vote, with noise, for those that "
+        "are like them, choose the best set and score it. The text is readable."
     ),
     Kind.TOKENS: (
-        "Token by token\nYour rows speak with noise at every single token: rougher text, and you can watch the noisy "
-        "distributions as it is written."
+        "Token by token\nYour rows speak, with noise, at every single token, and you watch the noisy distributions. The "
+        "text is rougher, and nothing is chosen or scored."
     ),
     Kind.BOTH: (
-        "Both\nSome rows write token by token and others vote on drafts; then rows choose privately which of the two "
-        "serves best. It takes longest."
+        "Both\nRows write token by token and vote on drafts; then they choose, with noise, which serves best, and score "
+        "it. It takes longest."
     ),
 }
 """Each preset's title, and what happens and what it gives."""
@@ -59,7 +60,7 @@ class RecipeSettings:
                 self.words = panel(elem_id="stages")
                 self.no_score = gr.Checkbox(
                     label="Leave out the private score",
-                    info="Its rows are then free for the others.",
+                    info="A run without it is shorter, and nobody knows what its result is worth.",
                     elem_id="no-score",
                 )
                 self._build_stages()
@@ -78,7 +79,11 @@ class RecipeSettings:
                 with gr.Row():
                     self.shares = [
                         gr.Number(
-                            0, minimum=0, maximum=100, label=f"{title} (%)", min_width=120, elem_id=f"share-{stage}"
+                            0,
+                            label=f"{title} (%)",
+                            min_width=120,
+                            visible=stage is not Stage.WRITE,
+                            elem_id=f"share-{stage}",
                         )
                         for stage, title in _TITLES.items()
                     ]
@@ -134,7 +139,7 @@ class RecipeSettings:
             self.rounds: recipe.rounds,
             self.sets: recipe.sets,
             **{
-                component: round(100 * recipe.shares.get(stage, 0.0), 2)
+                component: _percent(recipe.shares.get(stage, 0.0))
                 for stage, component in zip(Stage, self.shares, strict=True)
             },
         }
@@ -146,3 +151,8 @@ class RecipeSettings:
     def told(self, request: object) -> dict[Any, list[Tree]]:
         """The plan in words; nothing where a run has no stages."""
         return {self.words: stages_in_words(request) if isinstance(request, RecipeRequest) else []}
+
+
+def _percent(share: float) -> float:
+    """Cut, not rounded: shares that are 1 together stay so."""
+    return math.floor(share * 1e4 + 1e-6) / 100
