@@ -20,12 +20,12 @@ PRESETS = {
         "are like them, choose the best set and score it. The text is readable."
     ),
     Kind.TOKENS: (
-        "Token by token\nYour rows speak, with noise, at every single token, and you watch the noisy distributions. The "
-        "text is rougher, and nothing is chosen or scored."
+        "Token by token\nYour rows speak, with noise, at every single token, and you watch the noisy distributions. "
+        "The text is rougher, and nothing is chosen or scored."
     ),
     Kind.BOTH: (
-        "Both\nRows write token by token and vote on drafts; then they choose, with noise, which serves best, and score "
-        "it. It takes longest."
+        "Both\nRows write token by token and vote on drafts; then they choose, with noise, which serves best, and "
+        "score it. It takes longest."
     ),
 }
 """Each preset's title, and what happens and what it gives."""

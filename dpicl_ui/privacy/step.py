@@ -152,7 +152,7 @@ class PrivacyStep:
         recipe.wire(tokens_only=[self._planner], writing=[self._by_token, self._mechanism])
         asked = [recipe.kind, recipe.no_score, recipe.by_hand, self.epsilon]
         for events, inputs in (
-            ([each.input for each in asked[:3]], asked),
+            ([recipe.kind.input, recipe.no_score.input, recipe.by_hand.input], asked),
             ([recipe.division.input], [*asked, recipe.division]),
         ):
             filled = gr.on(events, guarded(self.outcome)(self._propose), inputs, recipe.filled_in, **PRIVATE)
