@@ -16,6 +16,8 @@ from mechanisms.studio.synthesis.request import DECLARED_COUNTS, FILE_FORMAT
 
 DATASET = Dataset("d", ("a", "b"), tuple(Record("t", label) for label in "ab" for _ in range(30)))
 OWN = [parameter.default for _, parameter in described()]
+TOKENS = ["tokens", False, False, "roles", 32, 1, 3, 40, 0, 0, 0, 0, 0]
+"""No stages."""
 VALUES = [
     1.0,
     1e-5,
@@ -33,6 +35,7 @@ VALUES = [
     "Topic",
     "none",
     *OWN,
+    *TOKENS,
 ]
 
 
@@ -71,7 +74,7 @@ def test_half_a_token_is_refused():
 def with_transform(**changes):
     """The form with plausible token amplification, some of its parameters changed."""
     own = [changes.get(parameter.name, parameter.default) for _, parameter in described()]
-    return PrivacyForm.read(*VALUES[:14], "pta", *own)
+    return PrivacyForm.read(*VALUES[:14], "pta", *own, *TOKENS)
 
 
 def test_a_transform_takes_its_parameters_from_the_form():
