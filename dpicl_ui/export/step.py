@@ -21,6 +21,7 @@ from mechanisms.studio.synthesis.demo_set import FORMAT, DemoSet, to_text
 from mechanisms.studio.synthesis.signature import signed
 
 FILE_NAME = "demonstrations.dpicl.json"
+_NO_EXAMPLES = "None: the model answers best without examples here."
 
 
 class Downloads(State):
@@ -31,8 +32,7 @@ class Downloads(State):
 
 def gate(session: Session) -> Gate:
     """Open when something was written."""
-    made = session.of(GenerateState).made
-    if made is None or not made.demo_set.demonstrations:
+    if session.of(GenerateState).made is None:
         return Gate(
             "There is nothing to export yet: write demonstrations in step 3. To look at a file that was exported "
             "before, load it in step 4."
@@ -87,7 +87,7 @@ class ExportStep:
         shown = [
             *task(made.template, made.labels),
             el("h3", "Demonstrations"),
-            *map(demonstration, made.demonstrations),
+            *(map(demonstration, made.demonstrations) if made.demonstrations else [el("p.muted", _NO_EXAMPLES)]),
         ]
         return certificate(made), shown, []
 

@@ -118,5 +118,6 @@ def _bars(
 
 def _noise(view: RunView) -> float | None:
     parameters = view.demo_set.certificate.parameters if view.demo_set else {}
+    parameters = parameters.get("written", parameters)  # a recipe's stage
     multiplier, sensitivity = parameters.get("noise_multiplier"), parameters.get("sensitivity")
     return round(multiplier * sensitivity, 1) if multiplier is not None and sensitivity is not None else None

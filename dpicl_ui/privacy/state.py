@@ -13,6 +13,7 @@ from mechanisms.errors import UsageError
 from mechanisms.studio.synthesis.forecast import ModelSpeed, predicted_seconds
 from mechanisms.studio.synthesis.planner import Option
 from mechanisms.studio.synthesis.preview import Preview, preview
+from mechanisms.studio.synthesis.request import SynthesisRequest
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,6 +31,11 @@ class Planned:
     confirmed: Confirmed
     form: PrivacyForm
     preview: Preview
+
+    @property
+    def request(self) -> SynthesisRequest:
+        """What is run."""
+        return self.preview.request
 
     @property
     def charge(self) -> float:
