@@ -30,7 +30,7 @@ function row(key) {
   rows.set(key, made);
   return made;
 }
-function place(each) {
+function place(each, digits) {
   const made = rows.get(each.key) || row(each.key);
   made.line.style.setProperty("--rank", each.rank);
   made.line.classList.toggle("chosen", each.winner);
@@ -39,7 +39,7 @@ function place(each) {
   made.bar.getBoundingClientRect(); // a new bar grows from nothing
   made.bar.style.left = 100 * each.from + "%";
   made.bar.style.width = 100 * (each.to - each.from) + "%";
-  made.value.textContent = each.vote === null ? "" : each.vote;
+  made.value.textContent = each.vote === null ? "" : each.vote.toFixed(digits);
 }
 function entry(kind, words) {
   const made = make("span", "legend-entry", legend);
@@ -58,7 +58,8 @@ function draw() {
   const keys = new Set(view.rows.map((each) => each.key));
   for (const [key, made] of rows) if (!keys.has(key)) { made.line.remove(); rows.delete(key); }
   plot.style.setProperty("--count", view.rows.length);
-  view.rows.forEach(place);
+  const digits = view.rows.every((each) => Number.isInteger(each.vote)) ? 0 : 1;
+  for (const each of view.rows) place(each, digits);
   noise.hidden = legend.hidden = !view.band;
   legend.replaceChildren();
   if (!view.band) return;

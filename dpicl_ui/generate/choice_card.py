@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpicl_ui.frame.tree import Tree, el, notice
+from dpicl_ui.frame.tree import Tree, el
 from dpicl_ui.generate.recipe_view import NONE, RecipeView
 from mechanisms.studio.recipes.events import CandidateSet
 
@@ -17,7 +17,9 @@ _UNKNOWN = (
     "Only the winner was released. Nothing is known of the others' order, or of how close it was: do not read this "
     "ladder as a ranking."
 )
-_MEASURED = "The percentages are how far the model leans to a label before it has read anything, measured with noise."
+_MEASURED = (
+    "Percentages: the probability that the model gives a label, on average over the {unit}s, measured with noise."
+)
 
 
 def choice_card(view: RecipeView) -> list[Tree]:
@@ -29,8 +31,7 @@ def choice_card(view: RecipeView) -> list[Tree]:
         el("div.card-head", el("h3", "The choice"), el("span.tag.public", "Releasable")),
         el("p.muted", _UNKNOWN if chosen else f"{len(view.sets)} sets stand in the choice. {_waiting(view)}"),
         el("ul.ladder", *(_rung(view, each) for each in view.sets)),
-        el("p.muted", _MEASURED) if view.priors else "",
-        *(notice(no_demonstrations(view), "warn") if view.without else []),
+        el("p.muted", _MEASURED.format(unit=view.unit)) if view.priors else "",
     ]
 
 
@@ -52,7 +53,7 @@ def _rung(view: RecipeView, each: CandidateSet) -> Tree:
     size = f"{count} demonstration{'' if count == 1 else 's'}" if count else "the instruction alone"
     return el(
         "li.rung" + (".chosen" if chosen else ""),
-        el("strong", _NAMES.get(each.name, each.name)),
+        el("strong", _NAMES.get(each.name, each.name[:1].upper() + each.name[1:])),
         el("span.muted", "; ".join(filter(None, (size, _leaning(view, each.name))))),
         el("span.rung-read", f"Chosen, {_correction(view)}") if chosen else None,
     )

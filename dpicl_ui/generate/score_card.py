@@ -10,7 +10,7 @@ from dpicl_ui.generate.recipe_view import RecipeView
 from mechanisms.studio.synthesis.findings import ArmScore, Score
 
 OWN = "demonstrations"
-_NAMES = {"zero-shot": "Zero-shot", "public-only": "Public only", OWN: "Your demonstrations"}
+_NAMES = {"zero-shot": "Zero-shot", "public-only": "Public only", OWN: "Demonstrations"}
 _WIDEST = 0.2
 _TOO_FEW = "too few rows"
 _INTERVALS = "95% intervals, of the noise and of which rows happened to be asked."

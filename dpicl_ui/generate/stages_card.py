@@ -16,7 +16,7 @@ _NAMES = {
 _ASKED = {
     Stage.WRITE: "Token by token: what would the {unit}s write next?",
     Stage.VOTE: "The {unit}s vote: which draft is most like me?",
-    Stage.CALIBRATE: "Measuring which labels the model prefers by itself.",
+    Stage.CALIBRATE: "Measuring how much the model prefers each label.",
     Stage.CHOOSE: "The {unit}s judge whole sets: which one finds my label best?",
     Stage.SCORE: "Counting how often the {unit}s' labels are found.",
 }

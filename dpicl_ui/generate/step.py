@@ -94,7 +94,8 @@ class GenerateStep:
                 info="Replayed from what was released; clean values are not kept.",
                 elem_id="scrub",
             )
-        self.score = panel(elem_id="own-score", classes=("card", "public"))
+        with gr.Column(elem_classes="card public"):
+            self.score = panel(elem_id="own-score")
         with gr.Column(elem_classes="card private switch"):
             self.curator = gr.Checkbox(label=_CURATOR, info=_CURATOR_INFO, elem_id="curator")
 

@@ -115,10 +115,10 @@ def test_the_ladder_keeps_the_public_order_and_marks_one_rung():
     for count in range(len(events)):
         rungs = classes(choice_card(replay_recipe(events[: count + 1])), "rung")
         names = [text_of(rung).split(" ")[0] for rung in rungs]
-        assert names in ([], ["No", "Public", "voted", "voted"])
+        assert names in ([], ["No", "Public", "Voted", "Voted"])
     shown = choice_card(replay_recipe(events))
     assert [text_of(rung) for rung in classes(shown, "chosen")] == [
-        "voted 1 2 demonstrations; leans to News, 60% Chosen, read with the measured prior"
+        "Voted 1 2 demonstrations; leans to News, 60% Chosen, read with the measured prior"
     ]
     assert "Nothing is known of the others' order" in text_of(shown)
 
@@ -142,7 +142,7 @@ def test_the_score_says_what_it_is_and_where_it_says_nothing():
     words = text_of(shown)
     assert "71 to 78 of 100 of your own rows; zero-shot, 60 to 68." in words
     names = [text_of(row).split(" ")[0] for row in classes(shown, "range-row")]
-    assert names == ["Zero-shot", "Public", "Your", "0"]
+    assert names == ["Zero-shot", "Public", "Demonstrations", "0"]
     assert text_of(classes(shown, "few-rows")) == "Public only  too few rows"
     assert "took no part" in words
 

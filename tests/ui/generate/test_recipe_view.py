@@ -147,7 +147,7 @@ def test_no_demonstrations_is_a_result_of_its_own():
     view = replay_recipe(STORIES["none"])
     assert view.demonstrations == ()
     assert view.made is not None
-    for words in (text_of(finished(view)), text_of(choice_card(view)), outcome_of_run(view)[0]):
+    for words in (text_of(finished(view)), outcome_of_run(view)[0]):
         assert "answers best without examples" in words
         assert "measured prior alone" in words
 
