@@ -8,7 +8,7 @@ from dpicl_ui.generate.run_view import Draft, RunView
 from mechanisms.studio.synthesis.events import TokenReleased
 
 MOST_BARS = 20
-IDLE = "Press Generate: the text appears here, one token at a time."
+IDLE = "Press Generate: what is written appears here as it is released."
 
 
 def live(view: RunView) -> dict[str, Any]:

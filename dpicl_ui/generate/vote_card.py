@@ -38,7 +38,16 @@ def vote_card(view: RecipeView) -> dict[str, Any] | None:
 
 
 def _screen(**values: Any) -> dict[str, Any]:
-    empty = {"where": "", "count": "", "hint": "", "rows": [], "band": None, "zero": None, "noise": None, "axis": ""}
+    empty: dict[str, Any] = {
+        "where": "",
+        "count": "",
+        "hint": "",
+        "rows": [],
+        "band": None,
+        "zero": None,
+        "noise": None,
+        "axis": "",
+    }
     return empty | values
 
 
