@@ -13,7 +13,8 @@ from dpicl_ui.export.certificate_card import certificate
 from dpicl_ui.frame.cards import budget
 from dpicl_ui.frame.tree import el, notice, text_of
 from dpicl_ui.generate.cards import finished, outcome_of_run
-from dpicl_ui.generate.run_view import RunView, replay
+from dpicl_ui.generate.recipe_view import RecipeView, replay_recipe
+from dpicl_ui.generate.run_view import RunView
 from dpicl_ui.privacy.cards import duration
 from dpicl_ui.test.cards import accuracies
 from dpicl_ui.test.confusion import confusion_figure
@@ -89,12 +90,12 @@ def test_the_budget_warns_of_a_run_that_does_not_fit():
 
 
 def test_finished_demonstrations_are_listed():
-    assert "one two" in text_of(finished(replay(recording())))
+    assert "one two" in text_of(finished(replay_recipe(recording())))
 
 
 @pytest.mark.parametrize(("phase", "words"), [("stopped", "stays spent"), ("completed", "Done"), ("idle", "")])
 def test_how_a_run_ended_in_one_line(phase, words):
-    line, _ = outcome_of_run(RunView(phase=phase, finished=(Demonstration("a", "b"),)))
+    line, _ = outcome_of_run(RecipeView(RunView(phase=phase, finished=(Demonstration("a", "b"),))))
     assert words in line
     assert "\n" not in line
 
