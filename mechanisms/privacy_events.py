@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -151,7 +152,8 @@ PrivacyEvent = Gaussian | Laplace | Pure | ZCDP | Approximate | Poisson | Repeat
 class Composed:
     """Event lists over disjoint parts of one data set: each list composes, the maximum is taken last.
 
-    `per` is "label" (a list a label), "cell" (a list a disjoint batch) or "dataset" (one list).
+    `per` is "label" (a list a label), "cell" (a list a disjoint batch), "role" (a list a role, or a role and a part of
+    it) or "dataset" (one list).
     """
 
     per: str
@@ -189,16 +191,32 @@ def _parse(document: Any) -> PrivacyEvent:
     return readers[kind](document)
 
 
+@contextmanager
+def _complete() -> Iterator[None]:
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError("The privacy event is not complete: see the schema of dpicl-demos.") from error
+
+
+def event_from_json(document: Any) -> PrivacyEvent:
+    """Read a single event.
+
+    Raises:
+        UsageError: the document is not an event of known parts.
+    """
+    with _complete():
+        return _parse(document)
+
+
 def from_json(document: Any) -> Composed:
     """Read a composed event.
 
     Raises:
         UsageError: the document is not a composed event of known parts.
     """
-    try:
+    with _complete():
         if document["type"] != "composed" or not document["lists"]:
             raise UsageError("A demo set's privacy event must be of type 'composed', with at least one list.")
         lists = tuple((str(k), tuple(_parse(e) for e in v)) for k, v in document["lists"].items())
         return Composed(str(document["per"]), lists)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UsageError("The privacy event is not complete: see the schema of dpicl-demos.") from error

@@ -9,6 +9,8 @@ from mechanisms.steps import mechanism_class, mechanism_names
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.preview import guarantee
 
+_SHARED = {"roles": "units, each has one role for good", "epsilon": "epsilon, every unit takes part in each"}
+
 
 def certificate(demo_set: DemoSet) -> list[Tree]:
     """What is claimed, on what it rests, and what a reader should know."""
@@ -28,7 +30,7 @@ def certificate(demo_set: DemoSet) -> list[Tree]:
             fact("Delta", f"{claim.delta:.2g}"),
             fact("Protected unit", unit_in_words(held.unit), "neighbouring data sets differ by adding or removing it"),
             fact("Mechanism", _mechanism(held.mechanism)),
-            fact("Sampling", held.scheme, "" if held.transform == "none" else f"transform: {held.transform}"),
+            *_division(demo_set),
             fact("Taken as public", ", ".join(held.public_inputs), "besides the parameters and the prompt"),
             fact("Clean values known to the curator", shown),
             fact("Spent before on the same data set", spent),
@@ -38,6 +40,14 @@ def certificate(demo_set: DemoSet) -> list[Tree]:
     ]
 
 
+def _division(demo_set: DemoSet) -> list[Tree]:
+    held = demo_set.certificate
+    if not demo_set.stages:
+        return [fact("Sampling", held.scheme, "" if held.transform == "none" else f"transform: {held.transform}")]
+    stages = ", ".join(f"{each.name} ({each.role:.0%} of the units)" for each in demo_set.stages)
+    return [fact("Stages", stages, f"what they share: {_SHARED.get(held.scheme, held.scheme)}")]
+
+
 def _mechanism(name: str) -> str:
     return mechanism_class(name).title if name in mechanism_names() else name
 
@@ -45,15 +55,16 @@ def _mechanism(name: str) -> str:
 def _parameters(demo_set: DemoSet) -> list[Tree]:
     shown = []
     for name, value in demo_set.certificate.parameters.items():
-        if isinstance(value, dict):
-            words = ", ".join(f"{key}: {_value(each)}" for key, each in value.items())
-        else:
-            words = _value(value)
-        shown.append(fact(name.replace("_", " "), words))
+        shown.append(fact(name.replace("_", " "), _value(value)))
     return shown
 
 
 def _value(value: object) -> str:
+    if isinstance(value, dict):
+        inner = (
+            (name, f"({_value(each)})" if isinstance(each, dict) else _value(each)) for name, each in value.items()
+        )
+        return ", ".join(f"{name}: {words}" for name, words in inner)
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

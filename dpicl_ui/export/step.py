@@ -17,8 +17,8 @@ from dpicl_ui.generate.cards import demonstration
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import UsageError
+from mechanisms.studio.certificates.signature import signed
 from mechanisms.studio.synthesis.demo_set import FORMAT, DemoSet, to_text
-from mechanisms.studio.synthesis.signature import signed
 
 FILE_NAME = "demonstrations.dpicl.json"
 
@@ -30,9 +30,9 @@ class Downloads(State):
 
 
 def gate(session: Session) -> Gate:
-    """Open when something was written."""
+    """Open when something was written, or when it was found that no demonstrations serve best."""
     made = session.of(GenerateState).made
-    if made is None or not made.demo_set.demonstrations:
+    if made is None or not (made.demo_set.demonstrations or made.demo_set.choice):
         return Gate(
             "There is nothing to export yet: write demonstrations in step 3. To look at a file that was exported "
             "before, load it in step 4."

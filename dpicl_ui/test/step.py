@@ -24,6 +24,8 @@ from dpicl_ui.test.state import Scored, TestState
 from mechanisms.accounting import fingerprint
 from mechanisms.errors import DataError, UsageError
 from mechanisms.records import Dataset, Demonstration, Record
+from mechanisms.studio.certificates.signature import Signature, check_signature
+from mechanisms.studio.certificates.verification import verify
 from mechanisms.studio.data.csv_file import Mapping, guess_columns, read_table, to_dataset
 from mechanisms.studio.data.marks import mark_scored, owners_of
 from mechanisms.studio.evaluation.classify import Classifier, Prediction
@@ -31,8 +33,6 @@ from mechanisms.studio.evaluation.evaluate import PRIVATE as OWN
 from mechanisms.studio.evaluation.evaluate import PUBLIC_ONLY, ZERO_SHOT, Progress, Scorecard, evaluate
 from mechanisms.studio.synthesis.demo_set import DemoSet, loads
 from mechanisms.studio.synthesis.public_demonstrations import public_demonstrations
-from mechanisms.studio.synthesis.signature import Signature, check_signature
-from mechanisms.studio.synthesis.verification import verify
 
 _MODEL: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
 _LARGEST_DEMO_SET = 16 * 2**20

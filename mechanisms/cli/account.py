@@ -24,9 +24,9 @@ from mechanisms.parameters import parameters
 from mechanisms.privacy_events import Composed
 from mechanisms.sampling import Adjacency, SamplingPlan
 from mechanisms.steps import TokenMechanism
+from mechanisms.studio.certificates.signature import check_signature
+from mechanisms.studio.certificates.verification import verify
 from mechanisms.studio.synthesis.demo_set import finite, loads
-from mechanisms.studio.synthesis.signature import check_signature
-from mechanisms.studio.synthesis.verification import verify
 
 
 def add_commands(commands: Any) -> None:

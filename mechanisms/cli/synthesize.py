@@ -19,6 +19,7 @@ from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.inference.models.engines import ENGINES, LOCAL, opened
 from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset, PromptTemplate, default_template
+from mechanisms.studio.certificates.signature import signed
 from mechanisms.studio.data.counts import measure_sizes
 from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
 from mechanisms.studio.synthesis.demo_set import DemoSet, to_text
@@ -30,7 +31,6 @@ from mechanisms.studio.synthesis.request import (
     SynthesisRequest,
     declared_counts,
 )
-from mechanisms.studio.synthesis.signature import signed
 from mechanisms.studio.synthesis.synthesize import synthesize
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -18,14 +19,13 @@ from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed, from_json
 from mechanisms.records import Demonstration, PromptTemplate
 from mechanisms.studio.data.marks import CLEAN_VALUES, WHETHER_SHOWN
+from mechanisms.studio.synthesis.findings import Choice, Score, StageRecord
 
 VERSION = 2
 """Of the format: what is written from now on."""
 FORMAT = f"dpicl-demos/{VERSION}"
 MEASURED_SIZES = "label sizes measured with noise"
 _READABLE = {f"dpicl-demos/{version}": version for version in (1, VERSION)}
-_LATER = ("stages", "prior", "score", "choice")
-"""Fields that the format has, and that nothing here writes or checks yet."""
 _LARGEST_NUMBER = 2**53
 """Whole numbers beyond it are not the same to every reader of JSON (RFC 8259)."""
 
@@ -44,6 +44,9 @@ def _infinite(epsilon: float | None) -> float:
 @dataclass(frozen=True)
 class Certificate:
     """What a demo set claims about privacy, and everything public that the claim rests on.
+
+    Of a recipe's run `mechanism` is "recipe" with its kind, `transform` is "none", `scheme` is what its stages share, and
+    what its tokens were written with stands in the parameters under `written`.
 
     Attributes:
         shown: why clean values of the data count as known, so that choices made since may depend on them.
@@ -96,8 +99,13 @@ class Certificate:
 class DemoSet:
     """Demonstrations, the task they are for, and their certificate; no private text, length, index or seed.
 
-    `version` is that of the file it was read from: a set is never written in a version whose fields it lacks.
-    `unread` are fields of that file which nothing here reads.
+    Attributes:
+        demonstrations: none where a choice found that none serve best.
+        version: that of the file it was read from: a set is never written in a version whose fields it lacks.
+        stages: of a recipe's run, in their order.
+        prior: added to each label's log-probability, then normalised: the correction that the set is read with.
+        score: how often private rows' labels were found.
+        choice: how the set was chosen.
     """
 
     demonstrations: tuple[Demonstration, ...]
@@ -108,7 +116,10 @@ class DemoSet:
     model_sha256: str
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     version: int = VERSION
-    unread: tuple[str, ...] = ()
+    stages: tuple[StageRecord, ...] = ()
+    prior: Mapping[str, float] | None = None
+    score: Score | None = None
+    choice: Choice | None = None
 
     def with_demonstrations(self, demonstrations: tuple[Demonstration, ...]) -> DemoSet:
         """The same set with other demonstrations, in the order of the labels."""
@@ -136,9 +147,18 @@ class DemoSet:
                 "template": {"text": self.template.text, "label": self.template.label},
             },
             "privacy": self.certificate.to_json(),
+            **self._findings(),
             "model": {"id": self.model_id, "sha256": self.model_sha256},
             "software": {"name": "dpicl-studio", "version": __version__},
             "created": self.created,
+        }
+
+    def _findings(self) -> Json:
+        return {
+            **({"stages": [each.to_json() for each in self.stages]} if self.stages else {}),
+            **({"prior": dict(self.prior)} if self.prior is not None else {}),
+            **({"score": self.score.to_json()} if self.score else {}),
+            **({"choice": self.choice.to_json()} if self.choice else {}),
         }
 
     def dumps(self) -> str:
@@ -250,5 +270,8 @@ def loads(text: str) -> DemoSet:
         model_sha256=document["model"]["sha256"],
         created=document["created"],
         version=version,
-        unread=tuple(name for name in _LATER if name in document or name in document["privacy"]),
+        stages=tuple(StageRecord.from_json(each) for each in document.get("stages", ())),
+        prior=document.get("prior"),
+        score=Score.from_json(document["score"]) if "score" in document else None,
+        choice=Choice.from_json(document["choice"]) if "choice" in document else None,
     )

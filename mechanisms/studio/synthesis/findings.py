@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mechanisms.privacy_events import PrivacyEvent
+from mechanisms.privacy_events import PrivacyEvent, event_from_json
 
 Json = dict[str, Any]
+
+_UNTOUCHED, _TOUCHED = "private", "private, and they took part in the choice"
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,15 @@ class StageRecord:
     def to_json(self) -> Json:
         """One of the format's `stages`."""
         return {"name": self.name, "role": self.role, "event": self.event.to_json()}
+
+    @classmethod
+    def from_json(cls, document: Json) -> StageRecord:
+        """Read what fits the format's schema.
+
+        Raises:
+            UsageError: the event has a number out of range.
+        """
+        return cls(document["name"], document["role"], event_from_json(document["event"]))
 
 
 @dataclass(frozen=True)
@@ -47,12 +58,18 @@ class Score:
     @property
     def rows(self) -> str:
         """What the file says about the rows."""
-        return "private" if self.untouched else "private, and they took part in the choice"
+        return _UNTOUCHED if self.untouched else _TOUCHED
 
     def to_json(self) -> Json:
         """The format's `score`."""
         arms = {name: {"accuracy": each.accuracy, "interval": list(each.interval)} for name, each in self.arms.items()}
         return {"arms": arms, "rows": self.rows}
+
+    @classmethod
+    def from_json(cls, document: Json) -> Score:
+        """Read what fits the format's schema."""
+        arms = {name: ArmScore(each["accuracy"], tuple(each["interval"])) for name, each in document["arms"].items()}
+        return cls(arms, document["rows"] == _UNTOUCHED)
 
 
 @dataclass(frozen=True)
@@ -75,3 +92,8 @@ class Choice:
         """The format's `choice`."""
         read = {"zero_shot_prior": dict(self.zero_shot)} if self.zero_shot is not None else {}
         return {"among": self.among, "chosen": self.chosen, "correction": self.correction, **read}
+
+    @classmethod
+    def from_json(cls, document: Json) -> Choice:
+        """Read what fits the format's schema."""
+        return cls(document["among"], document["chosen"], document["correction"], document.get("zero_shot_prior"))

@@ -16,10 +16,10 @@ from mechanisms.privacy_events import Approximate
 from mechanisms.records import Dataset, Record
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class
+from mechanisms.studio.certificates.verification import verify
 from mechanisms.studio.data.counts import measure_sizes
 from mechanisms.studio.synthesis.demo_set import loads
 from mechanisms.studio.synthesis.synthesize import synthesize
-from mechanisms.studio.synthesis.verification import verify
 from tests.studio.synthesis.test_synthesize import dataset, request
 from tests.toy_model import ToyModel
 

@@ -28,11 +28,11 @@ from dpicl_ui.test.step import EvaluationStep
 from mechanisms.accounting import PrivacyLedger, fingerprint, text_digests
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, Record
+from mechanisms.studio.certificates.signature import Signature, check_signature
 from mechanisms.studio.data.csv_file import Mapping, inspect, read_table
 from mechanisms.studio.data.marks import CLEAN_VALUES
 from mechanisms.studio.synthesis.demo_set import loads
 from mechanisms.studio.synthesis.preview import preview
-from mechanisms.studio.synthesis.signature import Signature, check_signature
 from tests.ui.generate.recording import demo_set
 from tests.ui.privacy.test_form import DATASET, VALUES
 from tests.ui.tabs import confirm, write

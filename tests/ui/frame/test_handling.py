@@ -19,8 +19,8 @@ from dpicl_ui.page import PLACES
 from dpicl_ui.test.step import origin, spread, verified
 from mechanisms.errors import DataError
 from mechanisms.records import Demonstration, Record
+from mechanisms.studio.certificates.signature import signed
 from mechanisms.studio.synthesis.demo_set import to_text
-from mechanisms.studio.synthesis.signature import signed
 from tests.ui.generate.recording import demo_set
 from tests.ui.privacy.test_form import DATASET
 from tests.ui.tabs import write

@@ -10,8 +10,8 @@ import pytest
 
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.home import derived_key, secret_key
+from mechanisms.studio.certificates.signature import Signature, check_signature, signed
 from mechanisms.studio.synthesis.demo_set import loads, to_text
-from mechanisms.studio.synthesis.signature import Signature, check_signature, signed
 from mechanisms.studio.synthesis.synthesize import synthesize
 from tests.studio.synthesis.test_synthesize import dataset, request
 from tests.toy_model import ToyModel

@@ -12,9 +12,11 @@ from mechanisms.accounting import Claim, prv
 from mechanisms.accounting.claims import PURE_SUM
 from mechanisms.errors import StudioError
 from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent
+from mechanisms.studio.certificates.findings import problems_of_findings
+from mechanisms.studio.certificates.rebuild import Rebuilt, rebuilt
 from mechanisms.studio.data.marks import WHETHER_SHOWN
 from mechanisms.studio.synthesis.demo_set import MEASURED_SIZES, Certificate, DemoSet
-from mechanisms.studio.synthesis.rebuild import Rebuilt, rebuilt
+from mechanisms.studio.synthesis.findings import StageRecord
 from mechanisms.studio.synthesis.request import (
     DECLARED_COUNTS,
     DECLARED_SIZES,
@@ -59,7 +61,7 @@ def verify(demo_set: DemoSet) -> Verification:
     broken = list(_of_event(certificate.event, run))
     problems = [*_of_parameters(demo_set, run), *broken]
     problems += [*_of_public_inputs(certificate, run), *_of_texts(demo_set, run)]
-    problems += [f"{name}: this program cannot check what this field says." for name in demo_set.unread]
+    problems += [*_of_stages(demo_set.stages, run), *problems_of_findings(demo_set, run.recipe and run.recipe.recipe)]
     found = None
     if not broken:  # the price of another run's event says nothing, and can be any amount of work
         try:
@@ -152,7 +154,7 @@ def _of_public_inputs(certificate: Certificate, run: Rebuilt) -> Iterator[str]:
         {MEASURED_SIZES, DECLARED_SIZES, *counts} & set(stated)
     ):
         yield "privacy/public_inputs: where the label sizes come from must stand here, for this unit and once."
-    if run.remark is None and (WHETHER_SHOWN in stated) != run.request.mechanism.uses_private_rows:
+    if run.remark is None and (WHETHER_SHOWN in stated) != run.reads_rows:
         yield f"privacy/public_inputs: '{WHETHER_SHOWN}' must stand here where, and only where, rows are read."
 
 
@@ -160,8 +162,20 @@ def _of_texts(demo_set: DemoSet, run: Rebuilt) -> Iterator[str]:
     written = Counter(each.label for each in demo_set.demonstrations)
     if not written.keys() <= set(demo_set.labels):
         yield "demonstrations: a label is not one of the task's."
-    if any(number > run.request.plan.shots for number in written.values()):
+    if any(number > run.shots for number in written.values()):
         yield "demonstrations: a label has more of them than privacy/parameters/shots_per_label paid for."
+
+
+def _of_stages(stated: tuple[StageRecord, ...], run: Rebuilt) -> Iterator[str]:
+    wanted = run.recipe.stages() if run.recipe else ()
+    if [each.name for each in stated] != [each.name for each in wanted]:
+        yield f"stages: {', '.join(each.name for each in wanted) or 'none'} is what this run has."
+        return
+    for one, other in zip(stated, wanted, strict=True):
+        if not math.isclose(one.role, other.role, rel_tol=_SAME_NOISE):
+            yield f"stages/{one.name}/role: {one.role:.6g} is stated, {other.role:.6g} follows from the shares."
+        if not _alike(one.event, other.event):
+            yield f"stages/{one.name}/event: is not what the parameters cost."
 
 
 def _of_claim(certificate: Certificate, found: Claim, run: Rebuilt) -> Iterator[str]:
@@ -176,7 +190,7 @@ def _of_claim(certificate: Certificate, found: Claim, run: Rebuilt) -> Iterator[
         yield f"privacy/accountants/check/name: {found.check_accountant} is who checks this event."
     if not math.isclose(stated.check, found.check, rel_tol=_SAME_EPSILON):
         yield f"privacy/accountants/check/epsilon: {stated.check:.6g} is stated, {found.check:.6g} is what it finds."
-    if certificate.private and run.request.mechanism.not_private:
+    if certificate.private and run.not_private:
         yield "privacy/private: nothing that this mechanism writes is private."
     if certificate.private and certificate.reason:
         yield "privacy/private: a reason why it is not private is given."

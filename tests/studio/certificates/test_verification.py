@@ -18,12 +18,12 @@ from mechanisms.noise import SeededRandomness
 from mechanisms.records import Dataset, Record
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class, mechanism_names, transform_class
+from mechanisms.studio.certificates.verification import Verification, verify
 from mechanisms.studio.data.counts import MeasuredSizes
 from mechanisms.studio.data.marks import CLEAN_VALUES, WHETHER_SHOWN
 from mechanisms.studio.synthesis.demo_set import Certificate, DemoSet, loads
 from mechanisms.studio.synthesis.request import DECLARED_USERS, NO_FILE, SynthesisRequest
 from mechanisms.studio.synthesis.synthesize import synthesize
-from mechanisms.studio.synthesis.verification import Verification, verify
 from tests.studio.synthesis.test_synthesize import LABELS, dataset, request
 from tests.toy_model import ToyModel
 

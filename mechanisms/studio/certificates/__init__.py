@@ -1,0 +1,1 @@
+"""Checks of a certificate: the run built anew from what it states, and the signature of its file."""

@@ -1,0 +1,65 @@
+"""What a demo set says that its stages found, held against the stages that its run had."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from mechanisms.records import Demonstration
+from mechanisms.studio.recipes.corrections import Correction
+from mechanisms.studio.recipes.recipe import Division, Recipe, Stage
+from mechanisms.studio.recipes.sets import NONE, candidate_sets
+from mechanisms.studio.synthesis.demo_set import DemoSet
+from mechanisms.studio.synthesis.findings import Choice, Score
+
+
+def problems_of_findings(demo_set: DemoSet, recipe: Recipe | None) -> Iterator[str]:
+    """One line for each field that does not fit, its name first.
+
+    A field may be missing although its stage was paid for: a run can be stopped.
+    """
+    found = {
+        "prior": (demo_set.prior, Stage.CALIBRATE),
+        "choice": (demo_set.choice, Stage.CHOOSE),
+        "score": (demo_set.score, Stage.SCORE),
+    }
+    for name, (value, stage) in found.items():
+        if value is not None and (recipe is None or stage not in recipe.shares):
+            yield f"{name}: nobody has paid for it: this run has no stage '{stage}'."
+    yield from _of_labels("prior", demo_set.prior, demo_set.labels)
+    if recipe is not None and demo_set.choice is not None:
+        yield from _of_choice(demo_set.choice, demo_set, recipe)
+    if recipe is not None and demo_set.score is not None:
+        yield from _of_score(demo_set.score, recipe)
+
+
+def _of_labels(field: str, correction: Mapping[str, float] | None, labels: tuple[str, ...]) -> Iterator[str]:
+    if correction is not None and set(correction) != set(labels):
+        yield f"{field}: every label must stand here, and nothing else."
+
+
+def _of_choice(choice: Choice, demo_set: DemoSet, recipe: Recipe) -> Iterator[str]:
+    names = _sets(recipe)
+    if choice.among > len(names) * len(Correction):
+        yield f"choice/among: this recipe has at most {len(names) * len(Correction)} arms."
+    if choice.chosen not in names:
+        yield "choice/chosen: no set of this recipe has that name."
+    if choice.chosen == NONE and demo_set.demonstrations:
+        yield "demonstrations: the choice was to have none."
+    yield from _of_labels("choice/zero_shot_prior", choice.zero_shot, demo_set.labels)
+
+
+def _sets(recipe: Recipe) -> list[str]:
+    """Names of the sets that stand in the choice; they do not depend on the texts."""
+    texts = {"": [""]}
+    voted = texts if Stage.VOTE in recipe.shares else {}
+    written = [Demonstration("", "")] if Stage.WRITE in recipe.shares else []
+    return [each.name for each in candidate_sets([""], 1, recipe.sets, texts, voted, written)]
+
+
+def _of_score(score: Score, recipe: Recipe) -> Iterator[str]:
+    if score.untouched and recipe.division is not Division.ROLES:
+        yield "score/rows: where every unit takes part in every stage, these rows took part in the choice."
+    for arm in score.arms.values():
+        low, high = arm.interval
+        if not low <= arm.accuracy <= high:
+            yield "score/arms: an accuracy must lie inside its interval."
