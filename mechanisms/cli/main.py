@@ -16,9 +16,7 @@ def parser(prog: str = "dpicl") -> argparse.ArgumentParser:
     """The whole command line; `prog` is how usage lines call it."""
     top = argparse.ArgumentParser(prog=prog, description="Differentially private demonstrations.")
     top.add_argument("--version", action="version", version=__version__)
-    commands = top.add_subparsers(
-        dest="command", required=True, metavar="COMMAND", parser_class=ConfigurableParser
-    )
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=ConfigurableParser)
     for module in (account, plan, synthesize, classify, score, answer, audit, bench, ledger, models, users):
         module.add_commands(commands)
     return top

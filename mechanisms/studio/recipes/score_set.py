@@ -138,21 +138,34 @@ def score_set(
     try:
         for name, events in event:
             run.charge(name, events)
-        scorers, others = _parts(dataset, request.share)
-        units = units_of(scorers, request.max_unit_records)
-        columns = [_right(reader, arm, units) for arm in arms.values()]
-        names = list(arms)
-        if prototypes is not None and embedder is not None:
-            means = _means(others, prototypes, embedder, randomness)
-            columns.append(_nearest(means, reader.truth(units), embedder, units))
-            names.append(PROTOTYPES)
-        tally = request.tally
-        cells = tally.release(of_units(tally.cells(np.stack(columns, axis=1)), units), randomness)
+        cells, names = _asked(dataset, request, reader, arms, prototypes, embedder, randomness)
     finally:
         run.finish()
+    tally = request.tally
     estimates = {name: tally.accuracy(cells, i) for i, name in enumerate(names)}
     score = Score({name: ArmScore(each.value, (each.low, each.high)) for name, each in estimates.items()}, untouched)
     return ScoreFound(score, _gains(tally, cells, names), claimed, event, run.before, randomness.private)
+
+
+def _asked(
+    dataset: Dataset,
+    request: ScoreRequest,
+    reader: Reader,
+    arms: Mapping[str, Arm],
+    prototypes: Prototypes | None,
+    embedder: Embedder | None,
+    randomness: Randomness,
+) -> tuple[Floats, list[str]]:
+    """The noisy table, shape (2^arms,), and the names of the arms; what it asks has been charged."""
+    scorers, others = _parts(dataset, request.share)
+    units, names = units_of(scorers, request.max_unit_records), list(arms)
+    columns = [_right(reader, arm, units) for arm in arms.values()]
+    if prototypes is not None and embedder is not None:
+        means = _means(others, prototypes, embedder, randomness)
+        columns.append(_nearest(means, reader.truth(units), embedder, units))
+        names.append(PROTOTYPES)
+    cells = request.tally.cells(np.stack(columns, axis=1))
+    return request.tally.release(of_units(cells, units), randomness), names
 
 
 def _arms(scored: AnySet, model: LanguageModel, reader: Reader) -> dict[str, Arm]:
@@ -212,9 +225,7 @@ def _means(others: Dataset, prototypes: Prototypes, embedder: Embedder, randomne
     return prototypes.release(vectors, labels, len(place), randomness)
 
 
-def _nearest(
-    means: Floats, truth: NDArray[np.int64], embedder: Embedder, units: Sequence[Unit]
-) -> NDArray[np.bool_]:
+def _nearest(means: Floats, truth: NDArray[np.int64], embedder: Embedder, units: Sequence[Unit]) -> NDArray[np.bool_]:
     """Whether each record's own label has the nearest direction; a record at a time, so that none alters another."""
     texts = [record.text for unit in units for record in unit]
     found = [int((means @ vector.astype(np.float64)).argmax()) for vector in embedder.embed(texts)]
