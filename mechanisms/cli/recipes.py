@@ -107,8 +107,8 @@ def run_in_stages(
 def _in_words(recipe: Recipe) -> str:
     shared = "the units" if recipe.division is Division.ROLES else "epsilon"
     shares = ", ".join(f"{stage} {recipe.shares[stage]:.3g}" for stage in recipe.stages)
-    voted = f"; drafts {recipe.drafts}, rounds {recipe.rounds}, sets {recipe.sets}" if Stage.VOTE in recipe.shares else ""
-    return f"shares of {shared}: {shares}{voted}"
+    voted = f"; drafts {recipe.drafts}, rounds {recipe.rounds}, sets {recipe.sets}"
+    return f"shares of {shared}: {shares}{voted if Stage.VOTE in recipe.shares else ''}"
 
 
 def _lines(event: CuratorRecipeEvent, name: str) -> Iterator[str]:

@@ -74,7 +74,7 @@ def proposed(
 def _roles(stages: list[Stage], units: int) -> dict[Stage, float]:
     """Shares that give the wanted numbers; of fewer units than roles want, what they are of the fewest."""
     asked = [stage for stage in stages if stage is not Stage.WRITE]
-    shares = {stage: WANTED[stage] / max(units, FEWEST_FOR_ROLES) for stage in asked}
+    shares: dict[Stage, float] = {stage: WANTED[stage] / max(units, FEWEST_FOR_ROLES) for stage in asked}
     if Stage.VOTE in shares:
         shares[Stage.VOTE] = min(shares[Stage.VOTE], MOST_VOTERS)
     shares = {stage: _two_digits(share) for stage, share in shares.items()}

@@ -13,7 +13,7 @@ from mechanisms.errors import UsageError
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Floats, Randomness, SecureRandomness
 from mechanisms.privacy_events import Composed, PrivacyEvent
-from mechanisms.records import Dataset
+from mechanisms.records import Dataset, Demonstration
 from mechanisms.studio.data.marks import SEEDED
 from mechanisms.studio.recipes.any_set import AnySet
 from mechanisms.studio.recipes.events import CandidateSet
@@ -31,6 +31,7 @@ PROTOTYPES = "prototypes"
 _SCORE = Stage.SCORE.value
 _ALL_BUT_ONE = 1e-9
 
+_Compared = tuple[str, tuple[Demonstration, ...], Mapping[str, float] | None]
 Arm = tuple[CandidateSet, Floats]
 """A set, and what is added to each label's log-probability under it."""
 
@@ -170,11 +171,11 @@ def _asked(
 
 def _arms(scored: AnySet, model: LanguageModel, reader: Reader) -> dict[str, Arm]:
     """What is compared; a set without demonstrations is zero-shot itself."""
-    wanted = [(ZERO_SHOT, (), scored.zero_shot if scored.demonstrations else scored.prior)]
+    wanted: list[_Compared] = [(ZERO_SHOT, (), scored.zero_shot if scored.demonstrations else scored.prior)]
     if scored.demonstrations:
         public = written_publicly(scored.demonstrations, scored.labels, scored.template, scored.tokens, model)
         wanted += [(PUBLIC_ONLY, public, None), (DEMONSTRATIONS, scored.demonstrations, scored.prior)]
-    arms = {}
+    arms: dict[str, Arm] = {}
     for name, demonstrations, prior in wanted:
         candidate = CandidateSet(name, demonstrations)
         contextual = reader.under(candidate).contextual  # opens the prompt: one that is too long is refused here
@@ -229,7 +230,7 @@ def _nearest(means: Floats, truth: NDArray[np.int64], embedder: Embedder, units:
     """Whether each record's own label has the nearest direction; a record at a time, so that none alters another."""
     texts = [record.text for unit in units for record in unit]
     found = [int((means @ vector.astype(np.float64)).argmax()) for vector in embedder.embed(texts)]
-    return np.array(found, dtype=np.int64) == truth
+    return np.asarray(np.array(found, dtype=np.int64) == truth)
 
 
 def _gains(tally: ScoreTally, cells: Floats, names: Sequence[str]) -> dict[str, Estimate]:

@@ -80,9 +80,7 @@ def ledger(cap: float = 1000.0, unit: str = "record", folder=None) -> PrivacyLed
 
 
 def scored(dataset, wanted, model=None, embedder=None, made=None, what=SET):
-    return score_set(
-        dataset, what, wanted, model or Honest(), made or ledger(), embedder, SeededRandomness(1)
-    )
+    return score_set(dataset, what, wanted, model or Honest(), made or ledger(), embedder, SeededRandomness(1))
 
 
 def test_the_figures_are_those_of_the_rows():
