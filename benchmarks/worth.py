@@ -39,7 +39,7 @@ from mechanisms.studio.recipes.advice import proposed
 from mechanisms.studio.recipes.corrections import Correction, step, targets
 from mechanisms.studio.recipes.events import CandidateSet, RecipeCompleted, SetsMade, StageStarted
 from mechanisms.studio.recipes.reading import of_units, preferences
-from mechanisms.studio.recipes.recipe import Kind, Stage
+from mechanisms.studio.recipes.recipe import Kind
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.recipes.run import run_recipe
 from mechanisms.studio.recipes.sets import by_turns

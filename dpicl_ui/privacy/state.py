@@ -46,11 +46,6 @@ class Planned:
         return self.preview.claim
 
     @property
-    def request(self) -> SynthesisRequest:
-        """What is run."""
-        return self.preview.request
-
-    @property
     def charge(self) -> float:
         """The epsilon that the run adds to the ledger, which has been charged with a measurement before."""
         measured = self.confirmed.measured

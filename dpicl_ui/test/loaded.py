@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from mechanisms.errors import UsageError
-from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.certificates.signature import Signature, check_signature
 from mechanisms.studio.certificates.verification import verify
+from mechanisms.studio.synthesis.demo_set import DemoSet
 
 _LARGEST_DEMO_SET = 16 * 2**20
 _SIGNATURES = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -18,12 +18,13 @@ _NOT_IN_A_FILE = {_FLAG, "--help"}
 class ConfigurableParser(argparse.ArgumentParser):
     """A command that may read its options from a file: every one that takes part in `add_config`."""
 
-    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:
+    def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
         """See `argparse.ArgumentParser`: the file's options come first, so that later ones override them."""
         flags = self._option_string_actions
         if args is not None and _FLAG in flags:
+            own = list(args)
             try:
-                args = [*_from_file(args, flags), *args]
+                args = [*_from_file(own, flags), *own]
             except UsageError as error:
                 self.error(str(error))
         return super().parse_known_args(args, namespace)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget
 from mechanisms.cli.output import progress
 from mechanisms.cli.recipe_options import recipe_of
-from mechanisms.errors import StudioError, printable
+from mechanisms.errors import printable
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Randomness
 from mechanisms.records import Dataset
@@ -29,7 +29,7 @@ from mechanisms.studio.recipes.recipe import Division, Recipe, Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.recipes.run import run_recipe
 from mechanisms.studio.synthesis.demo_set import DemoSet
-from mechanisms.studio.synthesis.events import DemoCompleted, RunFailed
+from mechanisms.studio.synthesis.events import DemoCompleted
 from mechanisms.studio.synthesis.request import SynthesisRequest
 
 _SHOWN = 60
@@ -98,8 +98,6 @@ def run_in_stages(
     for event in run_recipe(dataset, request, model, embedder, ledger, randomness):
         for line in _lines(event, dataset.name):
             progress(line)
-        if isinstance(event, RunFailed):
-            raise StudioError(event.message)
         if isinstance(event, RecipeCompleted):
             demo_set = event.demo_set
     assert demo_set is not None
@@ -109,7 +107,8 @@ def run_in_stages(
 def _in_words(recipe: Recipe) -> str:
     shared = "the units" if recipe.division is Division.ROLES else "epsilon"
     shares = ", ".join(f"{stage} {recipe.shares[stage]:.3g}" for stage in recipe.stages)
-    return f"shares of {shared}: {shares}; {recipe.drafts} drafts a label, {recipe.rounds} rounds, {recipe.sets} sets"
+    voted = f"; drafts {recipe.drafts}, rounds {recipe.rounds}, sets {recipe.sets}"
+    return f"shares of {shared}: {shares}{voted if Stage.VOTE in recipe.shares else ''}"
 
 
 def _lines(event: CuratorRecipeEvent, name: str) -> Iterator[str]:
@@ -121,17 +120,23 @@ def _lines(event: CuratorRecipeEvent, name: str) -> Iterator[str]:
             yield f"{stage}: charged"
         case DraftsWritten(label, number, drafts):
             yield f"{label}, round {number}: {len(drafts)} drafts"
-        case VotesReleased():
-            best = ", ".join(f"{event.votes[place]:.0f}" for place in event.winners)
-            yield f"{event.label}, round {event.round}: winners with {best} votes (noise {event.noise:.1f})"
         case DemoCompleted(demonstration):
             yield f"{demonstration.label}, written: {_shortened(demonstration.text)}"
         case SetsMade(sets):
             for each in sets:
                 yield f"set '{each.name}'"
                 yield from (f"    {shown.label}: {_shortened(shown.text)}" for shown in each.demonstrations)
+        case _:
+            yield from _released(event)
+
+
+def _released(event: CuratorRecipeEvent) -> Iterator[str]:
+    match event:
+        case VotesReleased():
+            best = ", ".join(f"{event.votes[place]:.0f}" for place in event.winners)
+            yield f"{event.label}, round {event.round}: winners with {best} votes (noise {event.noise:.1f})"
         case PriorsReleased(priors):
-            yield f"the model's preference of labels measured under {len(priors)} sets"
+            yield f"which labels the model prefers: measured under {', '.join(name for name, _ in priors)}"
         case ChoiceReleased(among, (chosen, correction)):
             yield f"chosen among {len(among)}: '{chosen}', read with the correction '{correction}'"
         case ScoreReleased(score):

@@ -68,15 +68,9 @@ def add_commands(commands: Any) -> None:
 
 
 def _synthesize(options: argparse.Namespace) -> None:
-    labels = tuple(label.strip() for label in options.labels.split(","))
-    if options.sizes is None and options.count_epsilon is None:
-        raise UsageError(
-            "Say how large each label is: --sizes counted declares the file's counts public (those of users with "
-            "--unit-column), --sizes A=n,B=n declares others, --count-epsilon E measures them with noise."
-        )
     staged = in_stages(options)
-    if options.out:
-        check_writable(options.out)
+    _check(options)
+    labels = tuple(label.strip() for label in options.labels.split(","))
     table = read_table(Path(options.csv))
     mapping = Mapping(options.text_column, options.label_column, options.unit_column, options.drop_duplicates)
     dataset = to_dataset(table, mapping, (options.name or Path(options.csv).stem).strip(), labels)
@@ -84,8 +78,6 @@ def _synthesize(options: argparse.Namespace) -> None:
     for warning in (*table.remarks, *ledger.rows.recognise(fingerprint(dataset))):
         progress(warning)
     seeded = options.test_seed is not None
-    if seeded and options.test_seed < 0:
-        raise UsageError("--test-seed must not be negative.")
     randomness: Randomness = SeededRandomness(options.test_seed) if seeded else SecureRandomness()
     request = _request(options, dataset)
     if staged:
@@ -103,6 +95,18 @@ def _synthesize(options: argparse.Namespace) -> None:
         write(options.out, to_text(document))
     if options.json or not options.out:
         show(options, document)
+
+
+def _check(options: argparse.Namespace) -> None:
+    if options.sizes is None and options.count_epsilon is None:
+        raise UsageError(
+            "Say how large each label is: --sizes counted declares the file's counts public (those of users with "
+            "--unit-column), --sizes A=n,B=n declares others, --count-epsilon E measures them with noise."
+        )
+    if options.test_seed is not None and options.test_seed < 0:
+        raise UsageError("--test-seed must not be negative.")
+    if options.out:
+        check_writable(options.out)
 
 
 def _request(options: argparse.Namespace, dataset: Dataset) -> SynthesisRequest:

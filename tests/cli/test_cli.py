@@ -199,7 +199,7 @@ def test_a_refused_budget_is_exit_code_three(capsys):
 
 
 @pytest.mark.parametrize(
-    "command", ["", "calibrate", "account", "synthesize", "query", "evaluate", "ledger", "models", "users"]
+    "command", ["", "calibrate", "account", "synthesize", "query", "evaluate", "score", "ledger", "models", "users"]
 )
 def test_every_command_has_help(capsys, command):
     code, out, _ = run(capsys, f"{command} --help")

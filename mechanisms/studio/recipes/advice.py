@@ -24,7 +24,7 @@ MOST_WRITERS = 0.5
 EPSILON_PARTS = {Stage.WRITE: 3, Stage.VOTE: 1, Stage.CALIBRATE: 1, Stage.CHOOSE: 1, Stage.SCORE: 1}
 """How stages share epsilon: equally, but for writing, which releases every token and not one figure."""
 
-FEWEST_DRAFTS, MOST_DRAFTS = 8, 48
+FEWEST_DRAFTS, MOST_DRAFTS = 8, 24
 CLEARANCE = 4.0
 """Deviations of the noise by which a winner should stand above the field."""
 EXCESS = 2.0
@@ -74,7 +74,7 @@ def proposed(
 def _roles(stages: list[Stage], units: int) -> dict[Stage, float]:
     """Shares that give the wanted numbers; of fewer units than roles want, what they are of the fewest."""
     asked = [stage for stage in stages if stage is not Stage.WRITE]
-    shares = {stage: WANTED[stage] / max(units, FEWEST_FOR_ROLES) for stage in asked}
+    shares: dict[Stage, float] = {stage: WANTED[stage] / max(units, FEWEST_FOR_ROLES) for stage in asked}
     if Stage.VOTE in shares:
         shares[Stage.VOTE] = min(shares[Stage.VOTE], MOST_VOTERS)
     shares = {stage: _two_digits(share) for stage, share in shares.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.special import logsumexp
 
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import GenerationPrompt, LanguageModel
@@ -22,6 +23,9 @@ _LEAST_TOKENS = 12
 with 8 and without a bound fewer."""
 _TRIES = 4
 """Drafts written for one that is asked for, at most."""
+_SPARE = 2
+"""Cleaned drafts for one that is kept, of which the likelier ones are kept: of a small model's sentences the unlikely
+half is mostly what makes no sense (read side by side: docs/worth.md)."""
 _FEWEST = 2
 """Drafts of a label without which there is nothing to vote on."""
 
@@ -36,7 +40,7 @@ def write_drafts(
     randomness: Randomness,
     examples: Sequence[str] = (),
 ) -> tuple[str, ...]:
-    """Write cleaned, distinct drafts of one label from public text alone.
+    """Write cleaned, distinct drafts of one label from public text alone, and keep those that the model finds likely.
 
     Args:
         labels: public label set; a draft that says little but labels is refused.
@@ -70,32 +74,41 @@ def write_drafts(
             f"The model writes no usable drafts of '{label}': choose another model, or name the text field, the "
             "label field or the label so that they say what to write about."
         )
-    return tuple(drafts)[:count]
+    likely = sorted(drafts, key=lambda text: -drafts[text])[:count]
+    return tuple(text for text in drafts if text in likely)
 
 
 def _write(
     model: LanguageModel, prefix: list[int], rows: list[list[int]], tokens: int, randomness: Randomness
-) -> list[str]:
-    """One text a row, all of them a token further at each step."""
+) -> list[tuple[str, float]]:
+    """One text a row, all of them a token further at each step, and the mean log-probability of its tokens."""
     session = model.open(prefix, rows, len(rows[0]), tokens)
     written: list[list[int]] = [[] for _ in rows]
+    found: list[list[float]] = [[] for _ in rows]
     going = list(range(len(rows)))
     for step in range(tokens):
         logits = session.logits()
-        if step < min(_LEAST_TOKENS, tokens - 1):
-            logits[:, list(model.stop_tokens)] = -np.inf
-        drawn = dict(zip(going, sample(logits, randomness).tolist(), strict=True))
-        stay = [place for place, row in enumerate(going) if drawn[row] not in model.stop_tokens]
+        drawn = sample(_without_stops(logits, model) if step < min(_LEAST_TOKENS, tokens - 1) else logits, randomness)
+        stay = [place for place, token in enumerate(drawn.tolist()) if token not in model.stop_tokens]
         if not stay:
             break
+        for place in stay:
+            written[going[place]].append(int(drawn[place]))
+            found[going[place]].append(float(logits[place, drawn[place]] - logsumexp(logits[place])))
         if len(stay) < len(going):
             session.keep(stay)
             going = [going[place] for place in stay]
-        for row in going:
-            written[row].append(drawn[row])
         if step < tokens - 1:
-            session.advance([drawn[row] for row in going])
-    return [model.decode(each) for each in written]
+            session.advance([written[row][-1] for row in going])
+    return [
+        (model.decode(text), float(np.mean(of)) if of else -np.inf) for text, of in zip(written, found, strict=True)
+    ]
+
+
+def _without_stops(logits: Floats, model: LanguageModel) -> Floats:
+    masked = logits.copy()
+    masked[:, list(model.stop_tokens)] = -np.inf
+    return masked
 
 
 def sample(logits: Floats, randomness: Randomness) -> Integers:

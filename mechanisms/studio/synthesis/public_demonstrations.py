@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Sequence
 
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import SecureRandomness
-from mechanisms.records import Demonstration
+from mechanisms.records import Demonstration, PromptTemplate
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
 from mechanisms.studio.synthesis.demo_set import DemoSet
@@ -20,20 +21,32 @@ def public_demonstrations(demo_set: DemoSet, model: LanguageModel) -> tuple[Demo
     """Public demonstrations for the same task, of the same number and length as `demo_set`'s."""
     stated = demo_set.certificate.parameters
     tokens, least = int(stated.get("tokens", 30)), int(stated.get("min_tokens", 0))
-    per_label = Counter(demonstration.label for demonstration in demo_set.demonstrations)
+    return written_publicly(demo_set.demonstrations, demo_set.labels, demo_set.template, tokens, model, least)
+
+
+def written_publicly(
+    like: Sequence[Demonstration],
+    labels: tuple[str, ...],
+    template: PromptTemplate,
+    tokens: int,
+    model: LanguageModel,
+    least: int = 0,
+) -> tuple[Demonstration, ...]:
+    """Public demonstrations for a task: as many of each label as there are in `like`, of `least` to `tokens` tokens."""
+    per_label = Counter(demonstration.label for demonstration in like)
     request = SynthesisRequest(
-        labels=demo_set.labels,
-        template=demo_set.template,
+        labels=labels,
+        template=template,
         plan=SamplingPlan(tokens=tokens),
         mechanism=mechanism_class("public")(),
         target=PrivacyTarget(1.0, 1e-5),
-        sizes=dict.fromkeys(demo_set.labels, 1),
+        sizes=dict.fromkeys(labels, 1),
         content=NO_FILE,
         min_tokens=min(least, tokens),
     )
     writers = [
         DemonstrationWriter((), request, model, SecureRandomness(), label, number)
-        for label in demo_set.labels
+        for label in labels
         for number in range(1, per_label[label] + 1)
     ]
     for group in groups(writers, request, model):

@@ -14,13 +14,13 @@ from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import PromptTemplate, Record
 from mechanisms.sampling import SamplingPlan
-from mechanisms.studio.synthesis.events import DemoCompleted, TokenReleased
 from mechanisms.studio.certificates.rebuild import rebuilt
-from mechanisms.studio.synthesis.synthesize import synthesize
 from mechanisms.studio.certificates.verification import verify
+from mechanisms.studio.synthesis.events import DemoCompleted, TokenReleased
+from mechanisms.studio.synthesis.synthesize import synthesize
 from mechanisms.studio.synthesis.writer import DemonstrationWriter
+from tests.studio.certificates.test_verification import asked, certified
 from tests.studio.synthesis.test_synthesize import dataset, request
-from tests.studio.synthesis.test_verification import asked, certified
 from tests.toy_model import VOCABULARY, ToyModel
 
 LEAST = 6

@@ -1,0 +1,107 @@
+"""`score`: a private accuracy of any set of demonstrations."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
+from mechanisms.cli.output import add_json, progress, read, show
+from mechanisms.inference.models.catalogue import EMBEDDED, load_model
+from mechanisms.inference.models.embeddings import load_embedder
+from mechanisms.records import Dataset
+from mechanisms.sampling import Adjacency
+from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
+from mechanisms.studio.data.marks import WHETHER_SHOWN
+from mechanisms.studio.recipes.any_set import read_set
+from mechanisms.studio.recipes.score_set import ScoreFound, ScoreRequest, score_set
+from mechanisms.studio.synthesis.request import FILE_FORMAT, LABEL_SET
+from mechanisms.studio.synthesis.synthesize import TEST_SEED
+from mechanisms.tallies import Estimate
+
+_UNSURE = "private, and they may have taken part in what was chosen"
+
+
+def add_commands(commands: Any) -> None:
+    """Register the command."""
+    parser = commands.add_parser("score", help="a private accuracy of a set of demonstrations, on rows of a CSV")
+    parser.add_argument("csv", metavar="CSV")
+    parser.add_argument("demos", metavar="DEMOS", help="a demo set, or JSON by hand with 'demonstrations' and 'task'")
+    parser.add_argument("--text-column", default="text")
+    parser.add_argument("--label-column", default="label")
+    parser.add_argument("--unit-column", help="user id: the privacy unit becomes all rows of a user")
+    parser.add_argument("--drop-duplicates", action="store_true")
+    parser.add_argument("--name", help="the data set's name in the ledger (default: the file's name)")
+    parser.add_argument("--epsilon", type=float, required=True, help="what the units that score pay")
+    parser.add_argument("--delta", type=float, required=True, help="failure probability of the claim, well under 1/n")
+    parser.add_argument(
+        "--share",
+        type=float,
+        default=ScoreRequest.share,
+        metavar="W",
+        help="the part of the units that scores: in a recipe with roles, the scorers' (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--prototypes-epsilon",
+        type=float,
+        metavar="E",
+        help="also score class means of embeddings, without a language model; the units that do not score pay E",
+    )
+    parser.add_argument("--max-record-tokens", type=int, default=ScoreRequest.max_record_tokens)
+    parser.add_argument("--max-unit-records", type=int, default=ScoreRequest.max_unit_records)
+    parser.add_argument("--model", default=EMBEDDED)
+    add_json(parser)
+    parser.set_defaults(run=_score)
+
+
+def _score(options: argparse.Namespace) -> None:
+    scored = read_set(read(options.demos))
+    request = ScoreRequest(
+        target=PrivacyTarget(options.epsilon, options.delta),
+        by_user=options.unit_column is not None,
+        share=options.share,
+        max_record_tokens=options.max_record_tokens,
+        max_unit_records=options.max_unit_records,
+        prototypes_epsilon=options.prototypes_epsilon,
+    )
+    table, ledger = read_table(Path(options.csv)), PrivacyLedger()
+    mapping = Mapping(options.text_column, options.label_column, options.unit_column, options.drop_duplicates)
+    dataset = to_dataset(table, mapping, (options.name or Path(options.csv).stem).strip(), scored.labels)
+    for warning in (*table.remarks, *ledger.rows.recognise(fingerprint(dataset))):
+        progress(warning)
+    embedder = None if request.prototypes_epsilon is None else load_embedder()
+    found = score_set(dataset, scored, request, load_model(options.model), ledger, embedder)
+    for line in _remarks(found):
+        progress(line)
+    show(options, _document(found, request, dataset, ledger))
+
+
+def _remarks(found: ScoreFound) -> list[str]:
+    wide = [name for name, arm in found.score.arms.items() if Estimate(arm.accuracy, *arm.interval).wide]
+    return [f"{name}: too few rows to say much; raise --share or --epsilon" for name in wide]
+
+
+def _document(found: ScoreFound, request: ScoreRequest, dataset: Dataset, ledger: PrivacyLedger) -> dict[str, Any]:
+    """The shape of a demo set's `score`, with what it cost."""
+    shown = ledger.rows.marks(fingerprint(dataset))
+    return {
+        **found.score.to_json(),
+        **({} if found.score.untouched else {"rows": _UNSURE}),
+        "gains": {
+            f"demonstrations over {name}": {"value": gain.value, "interval": [gain.low, gain.high]}
+            for name, gain in found.gains.items()
+        },
+        "private": found.private,
+        **({} if found.private else {"reason": TEST_SEED}),
+        "epsilon": found.claim.epsilon,
+        "epsilon_check": found.claim.check,
+        "delta": found.claim.delta,
+        "unit": dataset.unit,
+        "adjacency": Adjacency.ADD_OR_REMOVE.value,
+        "share": request.share,
+        "event": found.event.to_json(),
+        "public_inputs": [LABEL_SET, FILE_FORMAT, WHETHER_SHOWN],
+        "shown": list(shown),
+        "spent_before": {"epsilon": found.before.epsilon, "delta": found.before.delta},
+    }

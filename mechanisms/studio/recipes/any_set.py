@@ -1,0 +1,85 @@
+"""A set of demonstrations, whoever wrote it: an export with its certificate, or a few lines of JSON by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import jsonschema
+
+from mechanisms.errors import UsageError
+from mechanisms.records import Demonstration, PromptTemplate
+from mechanisms.studio.recipes.recipe import Division, Stage
+from mechanisms.studio.synthesis.demo_set import VERSION, DemoSet, Json, loads, read_json, schema
+
+_PARTS = ("demonstrations", "task")
+_USUAL_TOKENS = 30
+
+
+@dataclass(frozen=True)
+class AnySet:
+    """Demonstrations and the task that they are for; public.
+
+    Attributes:
+        tokens: about how long a demonstration is.
+        prior: what is added to each label's log-probability under the demonstrations; None where not measured.
+        zero_shot: the same without demonstrations.
+        spare: the share of the units, at the scorers' end, that no stage read which made or chose the set.
+    """
+
+    demonstrations: tuple[Demonstration, ...]
+    labels: tuple[str, ...]
+    template: PromptTemplate
+    tokens: int = _USUAL_TOKENS
+    prior: Mapping[str, float] | None = None
+    zero_shot: Mapping[str, float] | None = None
+    spare: float = 0.0
+
+    def __post_init__(self) -> None:
+        if len(self.labels) < 2:
+            raise UsageError("A set needs at least two labels to be scored.")
+        if foreign := [each.label for each in self.demonstrations if each.label not in self.labels]:
+            raise UsageError(f"A demonstration has the label '{foreign[0]}', which is not one of the task's.")
+
+
+def read_set(text: str) -> AnySet:
+    """Read a demo set, or JSON with its `demonstrations` and its `task` alone.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    document = read_json(text)
+    if isinstance(document, dict) and "format" in document:
+        return of_demo_set(loads(text))
+    _check(document)
+    task = document["task"]
+    return AnySet(
+        tuple(Demonstration(each["text"], each["label"]) for each in document["demonstrations"]),
+        tuple(task["labels"]),
+        PromptTemplate(task["instruction"], task["template"]["text"], task["template"]["label"]),
+    )
+
+
+def of_demo_set(demo_set: DemoSet) -> AnySet:
+    """An export, read with the corrections that were measured for it."""
+    parameters = demo_set.certificate.parameters
+    by_roles = parameters.get("division") == Division.ROLES.value
+    read = sum(stage.role for stage in demo_set.stages if stage.name != Stage.SCORE)
+    return AnySet(
+        demo_set.demonstrations,
+        demo_set.labels,
+        demo_set.template,
+        int(parameters.get("tokens", _USUAL_TOKENS)),
+        demo_set.prior,
+        demo_set.choice.zero_shot if demo_set.choice else None,
+        max(0.0, 1 - read) if by_roles and demo_set.stages else 0.0,
+    )
+
+
+def _check(document: Json) -> None:
+    known = schema(VERSION)["properties"]
+    wanted = {"type": "object", "required": list(_PARTS), "properties": {name: known[name] for name in _PARTS}}
+    problem = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(wanted).iter_errors(document))
+    if problem is not None:
+        where = "/".join(str(part) for part in problem.absolute_path) or "the top level"
+        raise UsageError(f"This is no set of demonstrations: {problem.validator} fails at {where}.")

@@ -1,0 +1,240 @@
+"""A private accuracy of any set of demonstrations, as a run of its own in the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.accounting import BudgetSnapshot, Claim, PrivacyLedger, PrivacyTarget, claim, fingerprint
+from mechanisms.errors import UsageError
+from mechanisms.inference import Embedder, LanguageModel
+from mechanisms.noise import Floats, Randomness, SecureRandomness
+from mechanisms.privacy_events import Composed, PrivacyEvent
+from mechanisms.records import Dataset, Demonstration
+from mechanisms.studio.data.marks import SEEDED
+from mechanisms.studio.recipes.any_set import AnySet
+from mechanisms.studio.recipes.events import CandidateSet
+from mechanisms.studio.recipes.judging import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT
+from mechanisms.studio.recipes.reading import Reader, of_units, right
+from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
+from mechanisms.studio.recipes.roles import divide
+from mechanisms.studio.recipes.units import Unit, units_of
+from mechanisms.studio.synthesis.findings import ArmScore, Score
+from mechanisms.studio.synthesis.public_demonstrations import written_publicly
+from mechanisms.tallies import Estimate, Prototypes
+from mechanisms.tallies import Score as ScoreTally
+
+PROTOTYPES = "prototypes"
+_SCORE = Stage.SCORE.value
+_ALL_BUT_ONE = 1e-9
+
+_Compared = tuple[str, tuple[Demonstration, ...], Mapping[str, float] | None]
+Arm = tuple[CandidateSet, Floats]
+"""A set, and what is added to each label's log-probability under it."""
+
+
+@dataclass(frozen=True)
+class ScoreRequest:
+    """Public configuration of a score.
+
+    Attributes:
+        target: what the scorers pay; its delta is the whole run's.
+        by_user: the unit is all records of one user.
+        share: w, the part of the units that scores: those at the end of the roles' range, as in a recipe.
+        max_record_tokens: public cap on the tokens of a private text that the model reads.
+        max_unit_records: R, public cap on a user's records that are taken.
+        prototypes_epsilon: what the other units pay for class means of embeddings; None leaves them out.
+    """
+
+    target: PrivacyTarget
+    by_user: bool = False
+    share: float = 0.1
+    max_record_tokens: int = 64
+    max_unit_records: int = 3
+    prototypes_epsilon: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise UsageError("The share of the units that score must lie in (0, 1].")
+        for name, most in (("max_record_tokens", 1024), ("max_unit_records", 64)):
+            if not 1 <= getattr(self, name) <= most:
+                raise UsageError(f"{name.replace('_', ' ')} must lie between 1 and {most}.")
+        if self.prototypes_epsilon is not None and self.share > 1 - _ALL_BUT_ONE:
+            raise UsageError("Prototypes are made of the units that do not score: choose a share below 1.")
+
+    @property
+    def tally(self) -> ScoreTally:
+        """What the scorers are asked for."""
+        return ScoreTally(self.target.epsilon, self.by_user)
+
+    def prototypes(self) -> Prototypes | None:
+        """What the others are asked for, calibrated."""
+        if self.prototypes_epsilon is None:
+            return None
+        return Prototypes.calibrated_for(PrivacyTarget(self.prototypes_epsilon, self.target.delta))
+
+
+@dataclass(frozen=True)
+class ScoreFound:
+    """A released score.
+
+    Attributes:
+        score: the accuracies.
+        gains: how much better the demonstrations are than each other arm, on the same rows.
+        claim, event: what the run cost, at most, and its privacy event.
+        before: what the data set had spent.
+        private: False where an observer could predict the noise.
+    """
+
+    score: Score
+    gains: Mapping[str, Estimate]
+    claim: Claim
+    event: Composed
+    before: BudgetSnapshot
+    private: bool
+
+
+def score_set(
+    dataset: Dataset,
+    scored: AnySet,
+    request: ScoreRequest,
+    model: LanguageModel,
+    ledger: PrivacyLedger,
+    embedder: Embedder | None = None,
+    randomness: Randomness | None = None,
+) -> ScoreFound:
+    """Score a set beside zero-shot and public-only, on private rows that are charged before any of them is read.
+
+    Args:
+        dataset: private.
+        scored: public.
+        request: public.
+        model: the language model.
+        ledger: where the run is reserved and charged.
+        embedder: for prototypes.
+        randomness: the operating system's, unless this is a test.
+
+    Raises:
+        BudgetRefused: the data set's cap does not allow it.
+        UsageError: the model is too small for the prompts, or the set does not fit the data set.
+    """
+    if dataset.labels != scored.labels or dataset.by_user != request.by_user:
+        raise UsageError("The data set must agree with the set on the labels, and with the request on the unit.")
+    if request.prototypes_epsilon is not None and embedder is None:
+        raise UsageError("Prototypes need an embedding model.")
+    randomness = randomness or SecureRandomness()
+    reader = Reader(model, scored.template, scored.labels, request.max_record_tokens)
+    arms = _arms(scored, model, reader)  # public, and the likeliest to fail: before anybody has paid
+    prototypes = request.prototypes()
+    event = _event(request, prototypes)
+    claimed = claim(event, request.target.delta)
+    untouched = request.share <= scored.spare + _ALL_BUT_ONE and _first(ledger, dataset)
+    data = fingerprint(dataset)
+    run = ledger.begin(data, f"{_SCORE}{'' if randomness.private else ' with a test seed'}", event, claimed)
+    if not randomness.private:
+        ledger.rows.mark(data, SEEDED)
+    try:
+        for name, events in event:
+            run.charge(name, events)
+        cells, names = _asked(dataset, request, reader, arms, prototypes, embedder, randomness)
+    finally:
+        run.finish()
+    tally = request.tally
+    estimates = {name: tally.accuracy(cells, i) for i, name in enumerate(names)}
+    score = Score({name: ArmScore(each.value, (each.low, each.high)) for name, each in estimates.items()}, untouched)
+    return ScoreFound(score, _gains(tally, cells, names), claimed, event, run.before, randomness.private)
+
+
+def _asked(
+    dataset: Dataset,
+    request: ScoreRequest,
+    reader: Reader,
+    arms: Mapping[str, Arm],
+    prototypes: Prototypes | None,
+    embedder: Embedder | None,
+    randomness: Randomness,
+) -> tuple[Floats, list[str]]:
+    """The noisy table, shape (2^arms,), and the names of the arms; what it asks has been charged."""
+    scorers, others = _parts(dataset, request.share)
+    units, names = units_of(scorers, request.max_unit_records), list(arms)
+    columns = [_right(reader, arm, units) for arm in arms.values()]
+    if prototypes is not None and embedder is not None:
+        means = _means(others, prototypes, embedder, randomness)
+        columns.append(_nearest(means, reader.truth(units), embedder, units))
+        names.append(PROTOTYPES)
+    cells = request.tally.cells(np.stack(columns, axis=1))
+    return request.tally.release(of_units(cells, units), randomness), names
+
+
+def _arms(scored: AnySet, model: LanguageModel, reader: Reader) -> dict[str, Arm]:
+    """What is compared; a set without demonstrations is zero-shot itself."""
+    wanted: list[_Compared] = [(ZERO_SHOT, (), scored.zero_shot if scored.demonstrations else scored.prior)]
+    if scored.demonstrations:
+        public = written_publicly(scored.demonstrations, scored.labels, scored.template, scored.tokens, model)
+        wanted += [(PUBLIC_ONLY, public, None), (DEMONSTRATIONS, scored.demonstrations, scored.prior)]
+    arms: dict[str, Arm] = {}
+    for name, demonstrations, prior in wanted:
+        candidate = CandidateSet(name, demonstrations)
+        contextual = reader.under(candidate).contextual  # opens the prompt: one that is too long is refused here
+        arms[name] = (candidate, contextual if prior is None else np.array([prior[each] for each in scored.labels]))
+    return arms
+
+
+def _event(request: ScoreRequest, prototypes: Prototypes | None) -> Composed:
+    """Scorers and the others are disjoint: each list is paid by its own units, and the larger one counts."""
+    lists: list[tuple[str, tuple[PrivacyEvent, ...]]] = [(_SCORE, (request.tally.event,))]
+    if prototypes is not None:
+        lists.append((PROTOTYPES, (prototypes.event,)))
+    return Composed("role", tuple(lists))
+
+
+def _first(ledger: PrivacyLedger, dataset: Dataset) -> bool:
+    """Whether no run that the ledger knows can have read the scorers' rows but to count them.
+
+    That is so where there was one run, by roles, which did not score: the one that made the set.
+    """
+    runs = [run for run in ledger.history(dataset.name) if not str(run["mechanism"]).startswith("label counts")]
+    events = [run["event"] for run in runs]
+    return len(events) == 1 and all(
+        isinstance(event, dict) and event["per"] == "role" and _SCORE not in event["lists"] for event in events
+    )
+
+
+def _parts(dataset: Dataset, share: float) -> tuple[Dataset, Dataset]:
+    """The units that score, and those that do not."""
+    if share > 1 - _ALL_BUT_ONE:
+        return dataset, dataset  # nobody is asked to do both: see `ScoreRequest`
+    parts = divide(dataset, Recipe(Kind.VOTE, Division.ROLES, {Stage.VOTE: 1 - share, Stage.SCORE: share}))
+    return parts[Stage.SCORE], parts[Stage.VOTE]
+
+
+def _right(reader: Reader, arm: Arm, units: Sequence[Unit]) -> NDArray[np.bool_]:
+    candidate, offset = arm
+    texts = [record.text for unit in units for record in unit]
+    return right(reader.under(candidate).log_probabilities(texts), offset, reader.truth(units))
+
+
+def _means(others: Dataset, prototypes: Prototypes, embedder: Embedder, randomness: Randomness) -> Floats:
+    """A direction for each label; each unit gives one record, with whatever label that has."""
+    records = [unit[0] for unit in units_of(others, 1)]
+    place = {label: i for i, label in enumerate(others.labels)}
+    labels = np.array([place[record.label] for record in records], dtype=np.int64)
+    vectors = embedder.embed([record.text for record in records]).astype(np.float64)
+    return prototypes.release(vectors, labels, len(place), randomness)
+
+
+def _nearest(means: Floats, truth: NDArray[np.int64], embedder: Embedder, units: Sequence[Unit]) -> NDArray[np.bool_]:
+    """Whether each record's own label has the nearest direction; a record at a time, so that none alters another."""
+    texts = [record.text for unit in units for record in unit]
+    found = [int((means @ vector.astype(np.float64)).argmax()) for vector in embedder.embed(texts)]
+    return np.asarray(np.array(found, dtype=np.int64) == truth)
+
+
+def _gains(tally: ScoreTally, cells: Floats, names: Sequence[str]) -> dict[str, Estimate]:
+    if DEMONSTRATIONS not in names:
+        return {}
+    own = names.index(DEMONSTRATIONS)
+    return {name: tally.difference(cells, own, i) for i, name in enumerate(names) if i != own}

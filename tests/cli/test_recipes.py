@@ -1,0 +1,175 @@
+"""Runs in stages on the command line, on toy models."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from mechanisms.cli.main import parser
+from mechanisms.cli.recipe_options import in_stages, recipe_of
+from mechanisms.cli.recipes import recipe_request
+from mechanisms.cli.synthesize import _request
+from mechanisms.records import Dataset, Record
+from mechanisms.studio.certificates.verification import verify
+from mechanisms.studio.data.counts import MeasuredSizes
+from mechanisms.studio.recipes.advice import proposed
+from mechanisms.studio.recipes.recipe import Division, Kind, Stage
+from mechanisms.studio.synthesis.demo_set import loads
+from tests.cli.command import BANK, check_refusal, run
+from tests.studio.recipes.test_drafts import Speaking
+from tests.toy_embedder import ToyEmbedder
+
+SIZES = {"Cards": 900, "Fraud": 1500}
+LINE = (
+    f"synthesize {BANK} --text-column text --label-column topic --labels Cards,Fraud --sizes Cards=900,Fraud=1500 "
+    "--epsilon 2 --delta 1e-5 --subsets 4 --tokens 3 --candidates 10"
+)
+QUICK = "--drafts 3 --sets 1 --draft-tokens 12"
+
+
+@pytest.fixture
+def toy_models(monkeypatch):
+    @contextmanager
+    def opened(name, engine):
+        yield Speaking(sharpness=1.0, busy=10**6)
+
+    monkeypatch.setattr("mechanisms.cli.synthesize.opened", opened)
+    monkeypatch.setattr("mechanisms.cli.synthesize.load_embedder", ToyEmbedder)
+
+
+def options(rest: str):
+    return parser().parse_args([*LINE.split(), *rest.split()])
+
+
+def request(rest: str, measured: MeasuredSizes | None = None):
+    dataset = Dataset("d", ("Cards", "Fraud"), (Record("a text", "Cards"),))
+    base = _request(options(rest), dataset)
+    if measured is not None:
+        base = base.with_measured_sizes(MeasuredSizes(measured.sizes, measured.epsilon, measured.failure, base.content))
+    return recipe_request(options(rest), base)
+
+
+def test_a_run_without_the_new_options_is_todays():
+    assert not in_stages(options(""))
+    assert not in_stages(options("--recipe tokens"))
+    for rest in ("--recipe vote", "--recipe both", "--split epsilon", "--split roles", "--shares write=.5"):
+        assert in_stages(options(rest))
+
+
+def test_what_is_left_open_is_planned():
+    assert recipe_of(options("--recipe vote"), SIZES, 2.0) == proposed(Kind.VOTE, SIZES, 2.0)
+    assert recipe_of(options("--recipe vote --score none"), SIZES, 2.0) == proposed(Kind.VOTE, SIZES, 2.0, False)
+    forced = recipe_of(options("--split epsilon"), SIZES, 2.0)
+    assert forced == proposed(Kind.TOKENS, SIZES, 2.0, division=Division.EPSILON)
+    given = recipe_of(options("--recipe both --drafts 9 --rounds 2 --sets 4 --shares vote=.3,write=.2"), SIZES, 2.0)
+    assert (given.drafts, given.rounds, given.sets, given.division) == (9, 2, 4, Division.ROLES)
+    assert given.shares == {Stage.VOTE: 0.3, Stage.WRITE: 0.2}
+
+
+def test_the_writing_gets_its_share_of_the_units_or_of_epsilon():
+    roles = request("--shares write=.25,calibrate=.1")
+    assert roles.written.plan.share == 0.25
+    assert roles.written.target.epsilon == 2
+    shared = request("--shares write=.25,calibrate=.1 --split epsilon")
+    assert shared.written.plan.share == 1
+    assert shared.written.target.epsilon == pytest.approx(0.5)
+    assert request("--recipe vote").written is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("split", ["roles", "epsilon"])
+def test_a_calibrated_run_costs_at_most_its_epsilon(split):
+    wanted = request(f"--split {split} --recipe both")
+    calibrated = replace(wanted, written=wanted.written.calibrated())
+    assert 1 < calibrated.claim().epsilon <= 2.0001
+
+
+def test_measured_sizes_are_paid_for_once():
+    measured = MeasuredSizes(SIZES, 0.5, 1e-8, "")
+    shared = request("--shares write=.4,calibrate=.1 --split epsilon", measured)
+    # Calibration takes the 0.5 off again: what is left is .4 of 1.5.
+    assert shared.written.target.epsilon == pytest.approx(0.5 + 0.4 * 1.5)
+    assert shared.epsilon(Stage.WRITE) == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize(
+    ("rest", "message"),
+    [
+        ("--drafts 4", "--drafts needs --recipe"),
+        ("--draft-tokens 4", "--draft-tokens needs --recipe"),
+        ("--score none", "--score needs --recipe"),
+        ("--recipe vote --shares write=.5", "needs a share for the stage 'vote'"),
+        ("--recipe vote --shares write=.5,vote=.2", "no stage 'write'"),
+        ("--recipe vote --shares vote=1.5", "share"),
+        ("--recipe vote --shares vote=.6,calibrate=.6", "more than 1"),
+        ("--recipe vote --shares vote=.2,vote=.3", "twice"),
+        ("--recipe vote --shares vote", "STAGE=SHARE"),
+        ("--recipe vote --shares sing=.2", "write, vote, calibrate, choose, score"),
+        ("--recipe vote --shares vote=.2,choose=.2", "calibrate"),
+        ("--recipe vote --shares vote=.2,score=.2 --score none", "--score none"),
+        ("--recipe vote --shares vote=.2 --score private", "--score private"),
+        ("--recipe vote --drafts 0", "drafts"),
+        ("--recipe both --mechanism non-private", "private mechanism"),
+        ("--recipe both --mechanism public", "private mechanism"),
+        ("--recipe vote --draft-tokens 1", "tokens"),
+        ("--recipe paint", "--recipe"),
+    ],
+)
+def test_bad_recipes_get_one_line_before_anything_is_charged(capsys, rest, message):
+    check_refusal(capsys, f"{LINE} {rest}", 2, message)
+    _, out, _ = run(capsys, "ledger export --json")
+    assert json.loads(out)["runs"] == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("rest", "stages"),
+    [
+        ("--recipe vote", ["vote", "calibrate", "choose", "score"]),
+        ("--recipe both --split epsilon --score none", ["write", "vote", "calibrate", "choose"]),
+        ("--shares write=.5,score=.2", ["write", "score"]),
+    ],
+)
+def test_from_csv_to_a_signed_set(capsys, tmp_path, toy_models, rest, stages):
+    demos = tmp_path / "demos.json"
+    quick = QUICK if "shares" not in rest else "--draft-tokens 12"
+    code, out, err = run(capsys, f"{LINE} {rest} {quick} --out {demos}")
+    assert (code, out) == (0, ""), err
+    demo_set = loads(demos.read_text())
+    assert [stage.name for stage in demo_set.stages] == stages
+    assert verify(demo_set).problems == ()
+    assert all(f"{stage}: charged" in err for stage in stages)
+    code, out, err = run(capsys, f"account --from {demos} --json")
+    assert (code, json.loads(out)["signature"]) == (0, "valid"), err
+
+
+def test_progress_tells_nothing_private(capsys, tmp_path, toy_models):
+    secret = tmp_path / "secret.csv"
+    rows = [f"Mr Smith number {i} of Elm Street,{'Cards' if i % 3 else 'Fraud'}" for i in range(37)]
+    secret.write_text("text,topic\n" + "\n".join(rows))
+    line = f"{LINE} --recipe vote {QUICK}".replace(str(BANK), str(secret))
+    code, out, err = run(capsys, line, "--json")
+    assert code == 0, err
+    assert "winners with" in err
+    for private in ("Smith", "Elm", "37"):
+        assert private not in err
+        assert private not in json.dumps(json.loads(out)["demonstrations"])
+
+
+@pytest.mark.slow
+def test_users_and_measured_sizes_go_with_a_recipe(capsys, tmp_path, toy_models):
+    path, demos = tmp_path / "rows.csv", tmp_path / "demos.json"
+    rows = [f"text number {i},{'Cards' if i % 3 else 'Fraud'},user {i % 9}" for i in range(45)]
+    path.write_text("text,topic,who\n" + "\n".join(rows))
+    line = LINE.replace(str(BANK), str(path)).replace("--sizes Cards=900,Fraud=1500", "--count-epsilon 0.4")
+    code, _, err = run(capsys, f"{line} --recipe vote {QUICK} --unit-column who --out {demos}")
+    assert code == 0, err
+    demo_set = loads(demos.read_text())
+    assert demo_set.certificate.unit == "user:who"
+    assert demo_set.certificate.claim.epsilon <= 2.0001
+    assert verify(demo_set).problems == ()
+    code, out, _ = run(capsys, "ledger show rows --json")
+    assert json.loads(out)["data_sets"][0]["runs"] == 2
