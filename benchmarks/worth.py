@@ -50,8 +50,7 @@ from mechanisms.studio.synthesis.synthesize import synthesize
 from mechanisms.tallies import Prior
 
 DELTA = 1e-5
-CALIBRATORS, MEASUREMENTS = 300, 3
-QUERY_TOKENS = 64
+CALIBRATORS, MEASUREMENTS = 240, 3
 
 
 @dataclass(frozen=True)
@@ -62,12 +61,16 @@ class Task:
     label: str
     labels: tuple[str, ...] | None = None
     shots: int = 1
+    tokens: int = 64
+    """Public cap on the tokens of a text that the model reads."""
 
 
 TASKS = {
     "agnews": Task("Article", "Topic", ("World", "Sports", "Business", "Technology")),
-    "sst2": Task("Review", "Sentiment", ("Negative", "Positive"), shots=2),
-    "trec": Task("Question", "Type", ("Number", "Location", "Person", "Description", "Entity", "Abbreviation")),
+    "sst2": Task("Review", "Sentiment", ("Negative", "Positive"), shots=2, tokens=40),
+    "trec": Task(
+        "Question", "Type", ("Number", "Location", "Person", "Description", "Entity", "Abbreviation"), tokens=32
+    ),
     "dbpedia": Task("Text", "Category"),
     "clinic": Task("Message", "Department"),
     "bank": Task("Message", "Topic"),
@@ -95,7 +98,9 @@ class Bench:
         self._zero: dict[str, Any] | None = None
 
     def read(self, demonstrations: Sequence[Demonstration], records: Sequence[Record]) -> tuple[Floats, Classifier]:
-        classifier = Classifier(self.model, self.template, self.labels, demonstrations, max_query_tokens=QUERY_TOKENS)
+        classifier = Classifier(
+            self.model, self.template, self.labels, demonstrations, max_query_tokens=self.task.tokens
+        )
         return classifier.log_probabilities([each.text for each in records]), classifier
 
     def truth(self, records: Sequence[Record]) -> Floats:
@@ -138,6 +143,7 @@ class Bench:
             sizes=sizes,
             content=fingerprint(self.dataset).content,
             shots=self.task.shots,
+            max_record_tokens=self.task.tokens,
         )
 
     def written(self, epsilon: float) -> tuple[Demonstration, ...]:
@@ -150,10 +156,9 @@ class Bench:
             target=PrivacyTarget(epsilon, DELTA),
             sizes=self.dataset.counted_sizes(),
             content=fingerprint(self.dataset).content,
+            max_record_tokens=self.task.tokens,
         ).calibrated()
-        ledger = PrivacyLedger()
-        with_cap = self.dataset
-        for event in synthesize(with_cap, request, self.model, ledger, SecureRandomness()):
+        for event in synthesize(self.dataset, request, self.model, PrivacyLedger()):
             if isinstance(event, RunCompleted):
                 return event.demo_set.demonstrations
         raise AssertionError("a run ends with its set")
@@ -199,7 +204,7 @@ class Bench:
     def _recipe(self, made: DemoSet) -> float:
         """Accuracy of the exported set as it is read: with its own correction."""
         classifier = Classifier(
-            self.model, self.template, self.labels, made.demonstrations, made.prior, max_query_tokens=QUERY_TOKENS
+            self.model, self.template, self.labels, made.demonstrations, made.prior, max_query_tokens=self.task.tokens
         )
         answers = [each.answer.argmax() for each in classifier.predict([each.text for each in self.test])]
         return float((np.array(answers) == self.truth(self.test)).mean())

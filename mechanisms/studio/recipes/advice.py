@@ -13,8 +13,8 @@ FEWEST_FOR_ROLES = 2000
 
 # Two cores read about 30 private rows a second with the embedded model. A calibrator is read twice (under one of the
 # sets, and under the chosen one), a chooser once a set, a scorer once an arm of three. With five sets that makes
-# 600 + 1,000 + 600 row passes, with fewer sets 1,800: more than a minute. Voters are only embedded, which is cheap.
-WANTED = {Stage.VOTE: 1600, Stage.CALIBRATE: 300, Stage.CHOOSE: 200, Stage.SCORE: 200}
+# 720 + 800 + 450 row passes: about a minute. Voters are only embedded, which is cheap.
+WANTED = {Stage.VOTE: 1200, Stage.CALIBRATE: 400, Stage.CHOOSE: 160, Stage.SCORE: 150}
 """Units of each role, where there are as many."""
 MOST_VOTERS = 0.5
 """Share of the units that vote at most."""
@@ -24,7 +24,7 @@ MOST_WRITERS = 0.5
 EPSILON_PARTS = {Stage.WRITE: 3, Stage.VOTE: 1, Stage.CALIBRATE: 1, Stage.CHOOSE: 1, Stage.SCORE: 1}
 """How stages share epsilon: equally, but for writing, which releases every token and not one figure."""
 
-FEWEST_DRAFTS, MOST_DRAFTS = 8, 24
+FEWEST_DRAFTS, MOST_DRAFTS = 8, 20
 CLEARANCE = 4.0
 """Deviations of the noise by which a winner should stand above the field."""
 EXCESS = 2.0
