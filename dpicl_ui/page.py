@@ -12,6 +12,7 @@ from dpicl_ui.data import state as data_state
 from dpicl_ui.data.step import DataStep
 from dpicl_ui.export import step as export_step
 from dpicl_ui.export.step import ExportStep
+from dpicl_ui.frame.embedder_loader import EmbedderLoader
 from dpicl_ui.frame.guard import PRIVATE
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.model_loader import ModelLoader
@@ -41,7 +42,7 @@ _CACHE_AGE = 600
 
 def build(ledgers: Ledgers, loader: ModelLoader) -> gr.Blocks:
     """The whole app; `loader` may still be at work."""
-    sessions = Sessions()
+    sessions, embedder = Sessions(), EmbedderLoader(loader)
     page = gr.Blocks(title=TITLE, analytics_enabled=False, delete_cache=(_CACHE_AGE, _CACHE_AGE))
 
     def to_test(request: gr.Request) -> dict[str, Any]:
@@ -52,10 +53,10 @@ def build(ledgers: Ledgers, loader: ModelLoader) -> gr.Blocks:
         bar = StepBar(PLACES)
         data = DataStep(sessions, ledgers, bar)
         privacy = PrivacyStep(sessions, ledgers, loader, bar)
-        generate = GenerateStep(sessions, ledgers, loader, bar, privacy)
+        generate = GenerateStep(sessions, ledgers, loader, embedder, bar, privacy)
         test = EvaluationStep(sessions, ledgers, loader, bar)
         export = ExportStep(sessions, ledgers, bar)
-        AskStep(sessions, ledgers, loader, bar, data)
+        AskStep(sessions, ledgers, loader, embedder, bar, data)
         _foot(ledgers)
         privacy.follow(data.confirmed)
         test.follow(generate.ended)

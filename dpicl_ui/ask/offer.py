@@ -10,10 +10,10 @@ import gradio as gr
 
 from dpicl_ui.ask.cards import waiting
 from dpicl_ui.ask.form import AskForm
-from dpicl_ui.ask.row_vectors import EmbedderLoader
 from dpicl_ui.ask.state import AskState, Order, Prepared
 from dpicl_ui.data.state import Columns, DataState
 from dpicl_ui.frame.cards import budget, progress
+from dpicl_ui.frame.embedder_loader import EmbedderLoader
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.model_loader import ModelLoader

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,36 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from dpicl_ui.frame.model_loader import ModelLoader
     from mechanisms.inference import Embedder
 
 _AT_ONCE = 16
 """Texts between two reports: about a tenth of a second."""
-
-
-class EmbedderLoader:
-    """One embedding model for the whole app, loaded when it is first needed."""
-
-    def __init__(self, loader: ModelLoader) -> None:
-        self._loader = loader
-        self._lock = threading.Lock()
-        self._embedder: Embedder | None = None
-
-    def embedder(self) -> Embedder:
-        """The model; waits for the language model to be loaded, or to have failed.
-
-        Raises:
-            ModelUnavailable: it is not on this machine.
-        """
-        # transformers sets the default dtype and device while it loads: two models at once would get each other's.
-        self._loader.wait()
-        with self._lock:
-            if self._embedder is None:
-                # torch and transformers take seconds to import: only here.
-                from mechanisms.inference.models.embeddings import load_embedder
-
-                self._embedder = load_embedder()
-            return self._embedder
 
 
 class RowVectors:

@@ -10,12 +10,12 @@ import gradio as gr
 from dpicl_ui.ask.cards import effect_card, history, nearest, promise, refused, reserved, waiting
 from dpicl_ui.ask.form import AskForm
 from dpicl_ui.ask.offer import EMBED, MODEL, Offer, request_of
-from dpicl_ui.ask.row_vectors import EmbedderLoader
 from dpicl_ui.ask.settings import AskSettings
 from dpicl_ui.ask.state import Answers, AskState, Idle, Open
 from dpicl_ui.data.state import Columns, DataState
 from dpicl_ui.data.step import DataStep
 from dpicl_ui.frame.cards import budget
+from dpicl_ui.frame.embedder_loader import EmbedderLoader
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.model_loader import ModelLoader
@@ -34,9 +34,17 @@ _QUESTIONS_PUBLIC = "Questions are not protected, and count as public: do not pa
 class AskStep:
     """Components and handlers of "Ask privately"."""
 
-    def __init__(self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, bar: StepBar, data: DataStep) -> None:
+    def __init__(
+        self,
+        sessions: Sessions,
+        ledgers: Ledgers,
+        loader: ModelLoader,
+        embedder: EmbedderLoader,
+        bar: StepBar,
+        data: DataStep,
+    ) -> None:
         self._sessions, self._ledgers, self._loader, self._bar = sessions, ledgers, loader, bar
-        self._embedder = EmbedderLoader(loader)
+        self._embedder = embedder
         self._effects: tuple[ThresholdEffect, ...] = ()
         with bar.panel(6), gr.Row(elem_classes="split"):
             with gr.Column(scale=6, min_width=300):

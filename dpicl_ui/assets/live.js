@@ -93,6 +93,8 @@ function beside(drafts) {
 }
 function draw() {
   const view = props.value;
+  element.hidden = !view;
+  if (!view) return;
   element.dataset.phase = view.phase;
   where.textContent = view.where;
   count.textContent = view.count;

@@ -132,6 +132,14 @@ class DataState(State):
             self._at = columns = replace(columns)
             return columns
 
+    def call(self, field_names: tuple[str, str]) -> None:
+        """Prompts call texts and labels something else: what was confirmed under the old names is gone."""
+        with self._lock:
+            file, columns = self.file, self.columns
+            if file is not None and file.field_names != field_names:
+                file = replace(file, field_names=field_names)
+                self._at = replace(columns, file=file) if columns else file
+
     def withdraw(self) -> None:
         """What was confirmed no longer holds; nothing changes where nothing was."""
         if self.confirmed is not None:

@@ -8,6 +8,7 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.cards import label_counts, preview_table
+from dpicl_ui.data.names import FieldNames, first_names
 from dpicl_ui.data.state import Confirmed, DataState
 from dpicl_ui.frame.choices import PrivateCheckboxGroup, PrivateDropdown
 from dpicl_ui.frame.guard import PRIVATE, guarded
@@ -20,6 +21,7 @@ from mechanisms.accounting import fingerprint
 from mechanisms.errors import DataError
 from mechanisms.studio.data.csv_file import Mapping, Table, guess_columns, read_table, to_dataset
 from mechanisms.studio.data.examples import EXAMPLES
+from mechanisms.studio.data.field_names import field_name
 
 _NO_USER = "(every row stands for itself)"
 _MOST_LABELS = 50
@@ -86,6 +88,7 @@ class DataStep:
                     elem_id="unit-column",
                     info="If one person can have several rows: protects all rows of a person together.",
                 )
+            self.names = FieldNames()
             with gr.Row():
                 self.name = gr.Textbox(
                     label="Name of this data set",
@@ -119,6 +122,7 @@ class DataStep:
         loaded = [
             self.upload, self.notice, self.body, self.preview, self.text, self.label, self.unit, self.name, self.drop,
             self.labels, self.facts, self.labels_public, self.counts_public, self.problem, self._bar.html,
+            *self.names.inputs,
         ]  # fmt: skip
         self.changing = [self.upload.upload(guarded(self.notice)(self._upload), self.upload, loaded, **PRIVATE)]
         for number, button in enumerate(self.examples):
@@ -129,7 +133,8 @@ class DataStep:
     def _wire_columns(self) -> None:
         mapping = [self.text, self.label, self.unit, self.drop]
         inspected = [
-            self.labels, self.facts, self.drop, self.labels_public, self.counts_public, self.problem, self._bar.html
+            self.labels, self.facts, self.drop, self.labels_public, self.counts_public, self.problem, self._bar.html,
+            *self.names.inputs,
         ]  # fmt: skip
         chosen = [each.input for each in (self.text, self.label, self.unit)] + [self.drop.input]
         self.changing += [
@@ -138,9 +143,12 @@ class DataStep:
         self.changing.append(self.labels.input(guarded(self.problem)(self._choose), self.labels, inspected, **PRIVATE))
 
     def _wire_public(self) -> None:
+        public = [
+            self.name, self.labels, self.labels_public, self.counts_public, self.sizes, self.count_epsilon,
+        ]  # fmt: skip
         self.confirmed = self.confirm.click(
             guarded(self.problem)(self._confirm),
-            [self.name, self.labels, self.labels_public, self.counts_public, self.sizes, self.count_epsilon],
+            [*public, *self.names.inputs],
             [self.problem, self._bar.html],
             **PRIVATE,
         )
@@ -154,6 +162,11 @@ class DataStep:
         self.count_epsilon.input(lambda *chosen: gr.Button(_button(*chosen)), choice, self.confirm, **PRIVATE)
         named = self.name.input(guarded(self.problem)(self._renamed), None, [self.problem, self._bar.html], **PRIVATE)
         self.changing += [chosen, named]
+        for each in self.names.inputs:
+            event = each.input(
+                guarded(self.problem)(self._called), self.names.inputs, [self.problem, self._bar.html], **PRIVATE
+            )
+            self.changing.append(event)
 
     def _upload(self, upload: str | None, request: gr.Request) -> dict[Any, Any]:
         if upload is None:
@@ -164,9 +177,9 @@ class DataStep:
         except DataError as error:
             return {self.upload: None, self.notice: notice(str(error))}
         session = self._sessions.of(request)
-        session.of(DataState).open(table, ("Text", "Label"))
-        text, label = guess_columns(table)
-        return {self.upload: None} | self._opened(session, table, Mapping(text, label), Path(upload).stem[:80])
+        mapping = Mapping(*guess_columns(table))
+        session.of(DataState).open(table, first_names(mapping))
+        return {self.upload: None} | self._opened(session, table, mapping, Path(upload).stem[:80])
 
     def _example(self, number: int) -> Any:
         def take(request: gr.Request) -> dict[Any, Any]:
@@ -191,7 +204,11 @@ class DataStep:
 
     def _inspect(self, text: str, label: str, unit: str, drop: bool, request: gr.Request) -> dict[Any, Any]:
         mapping = Mapping(text, label, None if unit == _NO_USER else unit, drop)
-        return self._inspected(self._sessions.of(request), mapping)
+        session = self._sessions.of(request)
+        before = session.of(DataState).columns
+        if before is None or (before.mapping.text, before.mapping.label) != (text, label):
+            session.of(DataState).call(first_names(mapping))
+        return self._inspected(session, mapping)
 
     def _inspected(self, session: Session, mapping: Mapping) -> dict[Any, Any]:
         try:
@@ -206,6 +223,7 @@ class DataStep:
             self.facts: label_counts(inspection, labels, columns.by_user),
             self.counts_public: gr.Checkbox(value=False, label=counts_public(columns.by_user)),
             self.drop: gr.Checkbox(visible=inspection.duplicates > 0, value=mapping.drop_duplicates),
+            **self.names.proposed(columns.file.field_names, mapping),
         }
 
     def _choose(self, labels: list[str], request: gr.Request) -> dict[Any, Any]:
@@ -227,6 +245,11 @@ class DataStep:
         session.of(DataState).withdraw()
         return {self.problem: [], self._bar.html: self._bar.value(session)}
 
+    def _called(self, text: object, label: object, request: gr.Request) -> dict[Any, Any]:
+        shown = self._renamed(request)
+        self._sessions.of(request).of(DataState).call((field_name(text), field_name(label)))
+        return shown
+
     def _choose_sizes(self, sizes: str, epsilon: float | None, request: gr.Request) -> dict[Any, Any]:
         session = self._sessions.of(request)
         session.of(DataState).withdraw()
@@ -246,10 +269,13 @@ class DataStep:
         counts_public: bool,
         sizes: str,
         count_epsilon: float | None,
+        text_name: object,
+        label_name: object,
         request: gr.Request,
     ) -> dict[Any, Any]:
         session = self._sessions.of(request)
         state = session.of(DataState)
+        state.call((field_name(text_name), field_name(label_name)))
         columns = state.columns
         if columns is None:
             raise DataError("Choose a file and its columns first.")

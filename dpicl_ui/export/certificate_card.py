@@ -61,10 +61,8 @@ def _parameters(demo_set: DemoSet) -> list[Tree]:
 
 def _value(value: object) -> str:
     if isinstance(value, dict):
-        inner = (
-            (name, f"({_value(each)})" if isinstance(each, dict) else _value(each)) for name, each in value.items()
-        )
-        return ", ".join(f"{name}: {words}" for name, words in inner)
+        inner = {name: f"({_value(each)})" if isinstance(each, dict) else _value(each) for name, each in value.items()}
+        return ", ".join(f"{name}: {words}" for name, words in inner.items())
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

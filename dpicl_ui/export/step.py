@@ -21,6 +21,7 @@ from mechanisms.studio.certificates.signature import signed
 from mechanisms.studio.synthesis.demo_set import FORMAT, DemoSet, to_text
 
 FILE_NAME = "demonstrations.dpicl.json"
+_NO_EXAMPLES = "None: the model answers best without examples here."
 
 
 class Downloads(State):
@@ -87,7 +88,7 @@ class ExportStep:
         shown = [
             *task(made.template, made.labels),
             el("h3", "Demonstrations"),
-            *map(demonstration, made.demonstrations),
+            *(map(demonstration, made.demonstrations) if made.demonstrations else [el("p.muted", _NO_EXAMPLES)]),
         ]
         return certificate(made), shown, []
 

@@ -97,4 +97,5 @@ def _both(colours: dict[str, str]) -> dict[str, Any]:
 
 def look() -> dict[str, Any]:
     """The arguments of `launch()` that make the page look and behave as it does."""
-    return {"theme": theme(), "css": asset("colours.css") + asset("studio.css"), "head": HEAD, "footer_links": []}
+    css = "".join(map(asset, ("colours.css", "studio.css", "recipe.css")))
+    return {"theme": theme(), "css": css, "head": HEAD, "footer_links": []}

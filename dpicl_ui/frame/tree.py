@@ -43,17 +43,16 @@ def text_of(tree: Tree | list[Tree]) -> str:
     return " ".join(text_of(child) for child in children)
 
 
+def drawn(script: str, value: Any, **settings: Any) -> gr.HTML:
+    """A component whose value, plain JSON, is drawn by a script of `assets`."""
+    return gr.HTML(
+        value=value, html_template="<div></div>", js_on_load=asset(script), apply_default_css=False, **settings
+    )
+
+
 def panel(*value: Tree, elem_id: str | None = None, classes: tuple[str, ...] = (), visible: bool = True) -> gr.HTML:
     """A component that shows trees; its value is a list of them."""
-    return gr.HTML(
-        value=list(value),
-        html_template="<div></div>",
-        js_on_load=asset("tree.js"),
-        apply_default_css=False,
-        elem_id=elem_id,
-        elem_classes=["tree", *classes],
-        visible=visible,
-    )
+    return drawn("tree.js", list(value), elem_id=elem_id, elem_classes=["tree", *classes], visible=visible)
 
 
 def notice(message: str, kind: str = "bad") -> list[Tree]:

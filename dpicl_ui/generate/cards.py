@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from dpicl_ui.frame.tree import Tree, el
-from dpicl_ui.generate.run_view import RunView
+from dpicl_ui.generate.choice_card import no_demonstrations
+from dpicl_ui.generate.recipe_view import RecipeView
 from mechanisms.records import Demonstration
+from mechanisms.studio.recipes.recipe import Stage
+
+_NOTHING_YET = "Whole demonstrations are collected here. They are synthetic and may be shared."
+_SHARE = "The demonstrations may be shared with the certificate of step 5."
 
 
 def demonstration(each: Demonstration) -> Tree:
@@ -12,30 +17,39 @@ def demonstration(each: Demonstration) -> Tree:
     return el("div.demo", el("span.chip", each.label), el("p", each.text or "(empty)"))
 
 
-def finished(view: RunView) -> list[Tree]:
-    """The demonstrations written so far."""
+def finished(view: RecipeView) -> list[Tree]:
+    """The demonstrations as far as they are known."""
     head = el("div.card-head", el("h3", "Demonstrations"), el("span.tag.public", "Releasable"))
-    if not view.finished:
-        return [head, el("p.muted", "Whole demonstrations are collected here. They are synthetic and may be shared.")]
-    counted = f"{len(view.finished)} of {view.planned}"
-    marked = view.demo_set is not None and bool(view.demo_set.certificate.shown)
+    known = view.demonstrations
+    if not known:
+        return [head, el("p.muted", no_demonstrations(view) or _NOTHING_YET)]
+    marked = view.run.demo_set is not None and bool(view.run.demo_set.certificate.shown)
     return [
         head,
-        el("p.muted", counted),
+        el("p.muted", _how_many(view)),
         el("p.notice.warn", "Marked: clean values of this data set are known.") if marked else "",
-        *(demonstration(each) for each in view.finished),
+        *(demonstration(each) for each in known),
     ]
 
 
-def outcome_of_run(view: RunView) -> tuple[str, str]:
+def _how_many(view: RecipeView) -> str:
+    known = len(view.demonstrations)
+    if not view.stages:
+        return f"{known} of {view.run.planned}"
+    if Stage.CHOOSE in view.stages and view.choice is None and not view.ended:
+        return f"{known} so far: the best until the choice is made"
+    return f"{known} of {view.shots * len(view.labels)}"
+
+
+def outcome_of_run(view: RecipeView) -> tuple[str, str]:
     """How a run ended, in one line, and the line's kind."""
-    kept = len(view.finished)
-    match view.phase:
+    kept = len(view.demonstrations)
+    match view.run.phase:
         case "completed":
-            return "Done. The demonstrations may be shared with the certificate of step 5.", "good"
+            return f"Done. {no_demonstrations(view) or _SHARE}", "good"
         case "stopped":
             what = "1 whole demonstration is kept" if kept == 1 else f"{kept} whole demonstrations are kept"
             return f"Stopped. {what}; what was spent stays spent, because what was shown cannot be taken back.", "warn"
         case "failed":
-            return view.message, "bad"
+            return view.run.message, "bad"
     return "", "info"

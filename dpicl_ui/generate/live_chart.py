@@ -8,7 +8,7 @@ from dpicl_ui.generate.run_view import Draft, RunView
 from mechanisms.studio.synthesis.events import TokenReleased
 
 MOST_BARS = 20
-IDLE = "Press Generate: the text appears here, one token at a time."
+IDLE = "Press Generate: what is written appears here as it is released."
 
 
 def live(view: RunView) -> dict[str, Any]:
@@ -118,5 +118,6 @@ def _bars(
 
 def _noise(view: RunView) -> float | None:
     parameters = view.demo_set.certificate.parameters if view.demo_set else {}
+    parameters = parameters.get("written", parameters)  # a recipe's stage
     multiplier, sensitivity = parameters.get("noise_multiplier"), parameters.get("sensitivity")
     return round(multiplier * sensitivity, 1) if multiplier is not None and sensitivity is not None else None

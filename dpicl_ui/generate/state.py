@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.step_bar import Gate
+from dpicl_ui.generate.recipe_view import ScreenEvent
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Fingerprint
 from mechanisms.studio.synthesis.demo_set import DemoSet
-from mechanisms.studio.synthesis.events import SynthesisEvent
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """One press of Generate: what stops it, and its events; `PrivateDiagnostics` is not among them by type."""
+    """One press of Generate: what stops it, and its events; none is for the curator's screen alone, by type."""
 
     stop: threading.Event = field(default_factory=threading.Event)
-    recording: list[SynthesisEvent] = field(default_factory=list)
+    recording: list[ScreenEvent] = field(default_factory=list)
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,7 +55,7 @@ class GenerateState(State):
 
 def gate(session: Session) -> Gate:
     """Open with a calibrated run; done when something was written."""
-    done = (made := session.of(GenerateState).made) is not None and bool(made.demo_set.demonstrations)
+    done = session.of(GenerateState).made is not None
     if session.of(DataState).confirmed is None:
         return Gate("Choose a data set in step 1 first, then its privacy in step 2.", done)
     if session.of(PrivacyState).planned is None:

@@ -6,8 +6,10 @@ from typing import Any
 
 from dpicl_ui.frame.cards import fact
 from dpicl_ui.frame.tree import Tree, el, notice
+from dpicl_ui.privacy.recipe_cards import stage_facts
 from mechanisms.parameters import parameters
 from mechanisms.studio.data.counts import MeasuredSizes
+from mechanisms.studio.recipes.preview import RecipePreview
 from mechanisms.studio.synthesis.preview import Preview
 
 CALIBRATING: list[Tree] = [
@@ -37,9 +39,15 @@ def clarity(signal_to_noise: float) -> str:
     return "poor: tokens will be close to random. Raise epsilon or M, or write fewer tokens"
 
 
-def outcome(preview: Preview) -> list[Tree]:
+def outcome(preview: Preview | RecipePreview) -> list[Tree]:
     """The consequences of the settings."""
-    claim, (solved, others) = preview.claim, calibrated_values(preview)
+    claim, others = preview.claim, list[Tree]()
+    if isinstance(preview, Preview):
+        solved, others = calibrated_values(preview.request.mechanism)
+        signal = preview.signal_to_noise
+        facts = [*solved, fact("Signal-to-noise of a token", f"{signal:.3g}", clarity(signal))]
+    else:
+        facts = stage_facts(preview)
     seconds = duration(preview.seconds) if preview.seconds is not None else "known when the model is loaded"
     return [
         el(
@@ -49,8 +57,7 @@ def outcome(preview: Preview) -> list[Tree]:
             *(tree for warning in preview.warnings for tree in notice(warning, "warn")),
             el(
                 "dl.facts",
-                *solved,
-                fact("Signal-to-noise of a token", f"{preview.signal_to_noise:.3g}", clarity(preview.signal_to_noise)),
+                *facts,
                 fact("Time on this machine", seconds),
                 fact(
                     "Epsilon by two accountants",
@@ -77,9 +84,8 @@ def refused(reason: str) -> list[Tree]:
     return [el("div.outcome", el("div.card-head", el("h3", "No run with these settings")), *notice(reason))]
 
 
-def calibrated_values(preview: Preview) -> tuple[list[Tree], list[Tree]]:
-    """The mechanism's parameters as calibrated, read-only: the one that was solved for, and the others."""
-    mechanism: Any = preview.request.mechanism
+def calibrated_values(mechanism: Any) -> tuple[list[Tree], list[Tree]]:
+    """A mechanism's parameters as calibrated, read-only: the one that was solved for, and the others."""
     solved, others = list[Tree](), list[Tree]()
     for each in parameters(mechanism):
         shown = fact(each.label, f"{getattr(mechanism, each.name):.4g}", each.help)

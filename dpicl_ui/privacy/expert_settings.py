@@ -30,12 +30,6 @@ class ExpertSettings:
     """Components of the accordion's inside; what does not apply to the choice made is hidden."""
 
     def __init__(self) -> None:
-        self.delta = gr.Number(
-            1e-5,
-            label="Delta",
-            info="Probability that the guarantee fails; well under 1 / number of rows.",
-            elem_id="delta",
-        )
         self.own: list[gr.Number | gr.Checkbox] = []
         self._build_mechanisms()
         self._build_transforms()
@@ -101,17 +95,14 @@ class ExpertSettings:
             info="The likeliest of public text alone. Fewer give noise less to choose from.",
             elem_id="candidates",
         )
-        self.length = gr.Slider(
-            8, 256, 64, step=1, label="Longest record (tokens)", info="Longer records are cut.", elem_id="length"
-        )
 
     @property
     def settled(self) -> list[Any]:
         """Events after which the settings have new values."""
-        typed = (self.delta, self.per_subset, *(each for each in self.own if isinstance(each, gr.Number)))
+        typed = (self.per_subset, *(each for each in self.own if isinstance(each, gr.Number)))
         switches = (each for each in self.own if isinstance(each, gr.Checkbox))
         return [
-            *(each.release for each in (self.candidates, self.length)),
+            self.candidates.release,
             *(each.input for each in (self.mechanism, self.transform, self.scheme, self.unit_rows)),
             *(each.input for each in switches),
             *(each.blur for each in typed),

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpicl_ui.frame.numbers import number, whole
+from dpicl_ui.privacy.recipe_form import RecipeForm
 from mechanisms.accounting import PrivacyTarget, fingerprint
+from mechanisms.errors import UsageError
 from mechanisms.parameters import Parameter, parameters
 from mechanisms.records import Dataset, PromptTemplate
 from mechanisms.sampling import SamplingPlan, Scheme
@@ -20,7 +22,9 @@ from mechanisms.steps import (
     transform_names,
 )
 from mechanisms.studio.data.counts import MeasuredSizes
-from mechanisms.studio.synthesis.request import FILE_FORMAT, LABEL_SET, SynthesisRequest, declared_counts
+from mechanisms.studio.recipes.recipe import Stage
+from mechanisms.studio.recipes.request import RecipeRequest
+from mechanisms.studio.synthesis.request import FILE_FORMAT, LABEL_SET, MIN_TOKENS, SynthesisRequest, declared_counts
 
 
 def private_mechanisms() -> list[type[TokenMechanism]]:
@@ -50,6 +54,7 @@ class PrivacyForm:
 
     Attributes:
         parameters: values of all mechanisms' and transforms' parameters, in the order of `described`.
+        recipe: which stages the run has.
     """
 
     epsilon: float
@@ -68,6 +73,7 @@ class PrivacyForm:
     label_name: str
     transform: str
     parameters: tuple[float, ...]
+    recipe: RecipeForm
 
     @classmethod
     def read(cls, *values: Any) -> PrivacyForm:
@@ -78,6 +84,7 @@ class PrivacyForm:
         """
         epsilon, delta, mechanism, scheme, unit_rows, subsets, per_subset, tokens, shots, *rest = values
         candidates, length, instruction, text_name, label_name, transform, *own = rest
+        asked = described()
         return cls(
             number("Epsilon", epsilon),
             number("Delta", delta),
@@ -94,7 +101,8 @@ class PrivacyForm:
             str(text_name or ""),
             str(label_name or ""),
             str(transform),
-            tuple(number(parameter.label, value) for (_, parameter), value in zip(described(), own, strict=True)),
+            tuple(number(each.label, value) for (_, each), value in zip(asked, own[: len(asked)], strict=True)),
+            RecipeForm.read(*own[len(asked) :]),
         )
 
     def chosen_mechanism(self) -> TokenMechanism:
@@ -121,15 +129,25 @@ class PrivacyForm:
         pairs = zip(described(), self.parameters, strict=True)
         return owner(**{each.name: type(each.default)(value) for (of, each), value in pairs if of is owner})
 
+    @property
+    def template(self) -> PromptTemplate:
+        """How the task is put to the model.
+
+        Raises:
+            UsageError: a field has no name.
+        """
+        return PromptTemplate(self.instruction, self.text_name.strip(), self.label_name.strip())
+
     def request(self, dataset: Dataset, measured: MeasuredSizes | None = None) -> SynthesisRequest:
-        """The uncalibrated request on a data set whose label counts were measured or else declared public.
+        """The uncalibrated request to write token by token on a data set whose label counts were measured or else
+        declared public.
 
         Raises:
             UsageError: a value is out of range.
         """
         request = SynthesisRequest(
             labels=dataset.labels,
-            template=PromptTemplate(self.instruction, self.text_name.strip(), self.label_name.strip()),
+            template=self.template,
             plan=SamplingPlan(
                 scheme=Scheme(self.scheme),
                 subsets=self.subsets,
@@ -146,6 +164,33 @@ class PrivacyForm:
             by_user=dataset.by_user,
             candidates=self.candidates,
             max_record_tokens=self.max_record_tokens,
+            min_tokens=min(MIN_TOKENS, self.tokens),
+            public_inputs=(LABEL_SET, FILE_FORMAT, declared_counts(dataset.by_user)),
+        )
+        return request.with_measured_sizes(measured) if measured else request
+
+    def recipe_request(self, dataset: Dataset, measured: MeasuredSizes | None = None) -> RecipeRequest:
+        """The same for a run in stages, its writing not calibrated.
+
+        Raises:
+            UsageError: a value is out of range.
+        """
+        spent = measured.epsilon if measured else 0.0
+        if measured and spent >= self.epsilon:
+            raise UsageError("Counting has used up epsilon: choose a larger one.")
+        recipe = self.recipe.recipe(measured.sizes if measured else dataset.counted_sizes(), self.epsilon - spent)
+        request = RecipeRequest(
+            labels=dataset.labels,
+            template=self.template,
+            recipe=recipe,
+            target=PrivacyTarget(self.epsilon, self.delta),
+            sizes=dataset.counted_sizes(),
+            content=fingerprint(dataset).content,
+            by_user=dataset.by_user,
+            shots=self.shots,
+            tokens=self.recipe.tokens,
+            max_record_tokens=self.max_record_tokens,
+            written=self.request(dataset) if Stage.WRITE in recipe.shares else None,
             public_inputs=(LABEL_SET, FILE_FORMAT, declared_counts(dataset.by_user)),
         )
         return request.with_measured_sizes(measured) if measured else request

@@ -25,6 +25,7 @@ from mechanisms.sampling import Scheme
 from mechanisms.studio.data.counts import MeasuredSizes
 from mechanisms.studio.synthesis.forecast import ModelSpeed, positions, predicted_seconds
 from mechanisms.studio.synthesis.planner import Option, Task, cost, options, ranked
+from mechanisms.studio.synthesis.preview import Preview
 
 _POINTS = 3
 """How many M are tried for each scheme."""
@@ -227,5 +228,6 @@ def _now(state: PrivacyState, looked: Search) -> tuple[float, float] | None:
     planned = state.planned
     if planned is None or planned.form != looked.form:
         return None
-    made = planned.preview
+    if not isinstance(made := planned.preview, Preview):
+        return None
     return cost(made.request.plan, looked.task, looked.form.delta), made.signal_to_noise

@@ -9,10 +9,14 @@ from dpicl_ui.data.state import Confirmed, DataState
 from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.step_bar import Gate
 from dpicl_ui.privacy.form import PrivacyForm
+from mechanisms.accounting import Claim
 from mechanisms.errors import UsageError
-from mechanisms.studio.synthesis.forecast import ModelSpeed, predicted_seconds
+from mechanisms.studio.recipes.preview import RecipePreview, preview_recipe
+from mechanisms.studio.recipes.request import RecipeRequest
+from mechanisms.studio.synthesis.forecast import ModelSpeed
 from mechanisms.studio.synthesis.planner import Option
 from mechanisms.studio.synthesis.preview import Preview, preview
+from mechanisms.studio.synthesis.request import SynthesisRequest
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,19 +33,34 @@ class Planned:
 
     confirmed: Confirmed
     form: PrivacyForm
-    preview: Preview
+    preview: Preview | RecipePreview
+
+    @property
+    def request(self) -> SynthesisRequest | RecipeRequest:
+        """What is run: `synthesize` takes the one, `run_recipe` the other."""
+        return self.preview.request
+
+    @property
+    def claim(self) -> Claim:
+        """What the run costs."""
+        return self.preview.claim
+
+    @property
+    def request(self) -> SynthesisRequest:
+        """What is run."""
+        return self.preview.request
 
     @property
     def charge(self) -> float:
         """The epsilon that the run adds to the ledger, which has been charged with a measurement before."""
         measured = self.confirmed.measured
-        return self.preview.claim.epsilon - (measured.epsilon if measured else 0.0)
+        return self.claim.epsilon - (measured.epsilon if measured else 0.0)
 
     def timed(self, speed: ModelSpeed | None) -> Planned:
         """The same with a predicted duration, once the model's speed is known."""
         if speed is None or self.preview.seconds is not None:
             return self
-        return replace(self, preview=replace(self.preview, seconds=predicted_seconds(self.preview.request, speed)))
+        return replace(self, preview=self.preview.timed(speed))
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,7 +102,7 @@ class PrivacyState(State):
         wanted = Wanted(confirmed, form)
         with self._lock:
             self._plan = wanted
-        made = Planned(confirmed, form, preview(form.request(confirmed.dataset, confirmed.measured), speed))
+        made = Planned(confirmed, form, _previewed(form, confirmed, speed))
         with self._lock:
             if self._plan == wanted:
                 self._plan = made
@@ -113,6 +132,12 @@ class PrivacyState(State):
         """Offer what was found for a data set; False if that is no longer the one of step 1."""
         self._found = Found(confirmed, options)
         return confirmed is self._data.confirmed
+
+
+def _previewed(form: PrivacyForm, confirmed: Confirmed, speed: ModelSpeed | None) -> Preview | RecipePreview:
+    if form.recipe.in_stages:
+        return preview_recipe(form.recipe_request(confirmed.dataset, confirmed.measured), speed)
+    return preview(form.request(confirmed.dataset, confirmed.measured), speed)
 
 
 def gate(session: Session) -> Gate:

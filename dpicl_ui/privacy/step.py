@@ -13,6 +13,7 @@ from dpicl_ui.frame.epsilon_slider import epsilon_slider
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.model_loader import ModelLoader
+from dpicl_ui.frame.numbers import number
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import Tree, el, notice, panel
@@ -20,11 +21,16 @@ from dpicl_ui.privacy.cards import CALIBRATING, outcome, refused
 from dpicl_ui.privacy.expert_settings import ExpertSettings
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.plan_finder import PlanFinder
+from dpicl_ui.privacy.recipe_settings import RecipeSettings
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.records import default_template
+from mechanisms.studio.recipes.advice import proposed
+from mechanisms.studio.recipes.recipe import Division, Kind
 from mechanisms.studio.synthesis.preview import suggested_delta
+
+_DELTA = "Probability that the guarantee fails; well under 1 / number of rows."
 
 
 class PrivacyStep:
@@ -44,9 +50,9 @@ class PrivacyStep:
                     self._build_cap()
         expert = self.expert
         self.form = [
-            self.epsilon, expert.delta, expert.mechanism, expert.scheme, expert.unit_rows, self.subsets,
-            expert.per_subset, self.tokens, self.shots, expert.candidates, expert.length, self.instruction,
-            self.text_name, self.label_name, expert.transform, *expert.own,
+            self.epsilon, self.delta, expert.mechanism, expert.scheme, expert.unit_rows, self.subsets,
+            expert.per_subset, self.tokens, self.shots, expert.candidates, self.length, self.instruction,
+            self.text_name, self.label_name, expert.transform, *expert.own, *self.recipe.inputs,
         ]  # fmt: skip
         self._wire()
 
@@ -57,30 +63,42 @@ class PrivacyStep:
                 el("p.lead", "Epsilon bounds how much any single row can change what is released. Smaller is safer."),
             )
             self.epsilon = epsilon_slider()
-        with gr.Column(elem_classes="card"):
-            panel(el("h3", "What to write"))
-            self.shots = gr.Slider(1, 8, 1, step=1, label="Demonstrations for each label", elem_id="shots")
-            self.tokens = gr.Slider(4, 100, 24, step=1, label="Longest demonstration (tokens)", elem_id="tokens")
-            self.subsets = gr.Slider(
-                4,
-                400,
-                100,
-                step=1,
-                label="Records that speak at each step (M)",
-                info="More records drown the noise better, and take longer.",
-                elem_id="subsets",
-            )
+        self.recipe = RecipeSettings()
+        self._build_writing()
         with gr.Accordion("The task's prompt", open=False, elem_classes="card"):
             self.instruction = gr.Textbox(label="Instruction", lines=2, elem_id="instruction")
             with gr.Row():
                 self.text_name = gr.Textbox(label="Name of the text field", elem_id="text-name")
                 self.label_name = gr.Textbox(label="Name of the label field", elem_id="label-name")
             panel(el("p.muted", "All of this is public: it stands in the export."))
-        with gr.Accordion("Mechanism and sampling", open=False, elem_classes="card"):
+        with gr.Accordion("Delta, and how much of a row is read", open=False, elem_classes="card"):
+            self.delta = gr.Number(1e-5, label="Delta", info=_DELTA, elem_id="delta")
+            self.length = gr.Slider(
+                8, 256, 64, step=1, label="Longest record (tokens)", info="Longer records are cut.", elem_id="length"
+            )
+        with gr.Accordion("Mechanism and sampling", open=False, elem_classes="card", visible=False) as self._mechanism:
             self.expert = ExpertSettings()
-        with gr.Accordion("Find the best plan", open=False, elem_classes="card", elem_id="planner"):
+        with gr.Accordion(
+            "Find the best plan", open=False, elem_classes="card", elem_id="planner", visible=False
+        ) as self._planner:
             expert = self.expert
             self.finder = PlanFinder(self._sessions, self._loader, expert.scheme, expert.unit_rows, self.subsets)
+
+    def _build_writing(self) -> None:
+        with gr.Column(elem_classes="card"):
+            panel(el("h3", "What to write"))
+            self.shots = gr.Slider(1, 8, 1, step=1, label="Demonstrations for each label", elem_id="shots")
+            with gr.Column(visible=False) as self._by_token:
+                self.tokens = gr.Slider(4, 100, 24, step=1, label="Longest demonstration (tokens)", elem_id="tokens")
+                self.subsets = gr.Slider(
+                    4,
+                    400,
+                    100,
+                    step=1,
+                    label="Records that speak at each step (M)",
+                    info="More records drown the noise better, and take longer.",
+                    elem_id="subsets",
+                )
 
     def _build_cap(self) -> None:
         with gr.Accordion("Change the cap", open=False):
@@ -101,7 +119,7 @@ class PrivacyStep:
         self._calibration: dict[str, Any] = {
             "fn": guarded(self.outcome)(self._recalculate),
             "inputs": self.form,
-            "outputs": [self.outcome, self.budget, self._bar.html],
+            "outputs": [self.outcome, self.budget, self.recipe.words, self._bar.html],
             "concurrency_limit": 2,
             "concurrency_id": "calibrate",
             **PRIVATE,
@@ -109,13 +127,16 @@ class PrivacyStep:
         # One calibration at a time; changes made meanwhile are calibrated once, with the last values.
         gr.on(
             [
-                *(each.release for each in (self.epsilon, self.shots, self.tokens, self.subsets)),
-                *(each.blur for each in (self.instruction, self.text_name, self.label_name)),
+                *(each.release for each in (self.epsilon, self.shots, self.tokens, self.subsets, self.length)),
+                *(each.blur for each in (self.instruction, self.text_name, self.label_name, self.delta)),
+                self.delta.submit,
+                *self.recipe.settled,
                 *self.expert.settled,
             ],
             **self._calibration,
             trigger_mode="always_last",
         )
+        self._wire_recipe()
         self.finder.wire(self.form)
         self.finder.chosen.then(**self._calibration)
         self.set_cap.click(
@@ -126,11 +147,22 @@ class PrivacyStep:
         )
         self.start.click(guarded(self.outcome)(self._accept), None, [self.outcome, self._bar.html], **PRIVATE)
 
+    def _wire_recipe(self) -> None:
+        recipe = self.recipe
+        recipe.wire(tokens_only=[self._planner], writing=[self._by_token, self._mechanism])
+        asked = [recipe.kind, recipe.no_score, recipe.by_hand, self.epsilon]
+        for events, inputs in (
+            ([recipe.kind.input, recipe.no_score.input, recipe.by_hand.input], asked),
+            ([recipe.division.input], [*asked, recipe.division]),
+        ):
+            filled = gr.on(events, guarded(self.outcome)(self._propose), inputs, recipe.filled_in, **PRIVATE)
+            filled.then(**self._calibration)
+
     def follow(self, confirmed: gr.events.Dependency) -> None:
         """Fill in suggestions after step 1, then calibrate them."""
         suggested = [
-            self.expert.delta, self.subsets, self.instruction, self.text_name, self.label_name,
-            self.cap_epsilon, self.cap_delta, self.cap_notice, *self.finder.forgotten(),
+            self.delta, self.subsets, self.instruction, self.text_name, self.label_name,
+            self.cap_epsilon, self.cap_delta, self.cap_notice, *self.finder.forgotten(), *self.recipe.forgotten(),
         ]  # fmt: skip
         confirmed.then(self._suggest, None, suggested, **PRIVATE).then(**self._calibration)
 
@@ -143,7 +175,7 @@ class PrivacyStep:
         template = default_template(dataset.labels, *confirmed.columns.file.field_names)
         cap = self._ledgers.of(request).snapshot(dataset.name, dataset.unit).cap
         return {
-            self.expert.delta: suggested_delta(sum(sizes.values())),
+            self.delta: suggested_delta(sum(sizes.values())),
             self.subsets: max(4, min(100, *sizes.values())),
             self.instruction: template.instruction,
             self.text_name: template.text,
@@ -152,7 +184,25 @@ class PrivacyStep:
             self.cap_delta: cap.delta,
             self.cap_notice: [],
             **self.finder.forgotten(),
+            **self.recipe.forgotten(),
         }
+
+    def _propose(
+        self,
+        request: gr.Request,
+        kind: str,
+        no_score: bool,
+        by_hand: bool,
+        epsilon: Any,
+        division: str | None = None,
+    ) -> dict[Any, Any]:
+        """Fill in the stages where they are set by hand: other presets, and other divisions, want other shares."""
+        confirmed = self._sessions.of(request).of(DataState).confirmed
+        if not by_hand or kind == Kind.TOKENS or confirmed is None:
+            return {self.recipe.own: gr.Column(visible=by_hand)}
+        chosen = Division(division) if division else None
+        left = number("Epsilon", epsilon) - (confirmed.measured.epsilon if confirmed.measured else 0.0)
+        return self.recipe.filled(proposed(Kind(kind), confirmed.sizes, left, not no_score, chosen))
 
     def _recalculate(self, request: gr.Request, *values: Any) -> Iterator[dict[Any, Any]]:
         """Calibrate the settings and show what follows."""
@@ -164,13 +214,14 @@ class PrivacyStep:
         try:
             state.calibrate(_read(state, values), self._loader.speed)
         except StudioError as error:
-            shown = refused(str(error))
+            shown, told = refused(str(error)), self.recipe.told(None)
         else:
             if (planned := state.planned) is None:  # overtaken: what overtook it says more
                 return
-            shown = outcome(planned.preview)
+            shown, told = outcome(planned.preview), self.recipe.told(planned.request)
         yield {
             self.outcome: shown,
+            **told,
             self.budget: budget_of(session, self._ledgers.of(request)),
             self._bar.html: self._bar.value(session),
         }

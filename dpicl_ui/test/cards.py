@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dpicl_ui.frame.cards import private_tag
 from dpicl_ui.frame.tree import Tree, el
 from dpicl_ui.generate.cards import demonstration
+from mechanisms.noise import Floats
 from mechanisms.studio.evaluation.classify import Prediction
 from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, Scorecard
 from mechanisms.studio.synthesis.demo_set import DemoSet
@@ -17,6 +18,18 @@ ARMS = {
     PRIVATE: ("Your demonstrations", "the private set under test"),
 }
 
+_WITH_PRIOR = ", with the measured prior"
+_READ_WITH_PRIOR = (
+    "With the measured prior: the label preference that the run found in the model is taken out of its answers. "
+    "An arm for which none was measured is calibrated."
+)
+_CALIBRATED = "Calibrated answers divide by what the prompt makes the model say for an empty query (Zhao et al. 2021)."
+_NONE_CHOSEN = (
+    "Private rows compared sets of demonstrations with the instruction alone, under noise, and the instruction alone "
+    "came out best: examples can lead a small model astray. The app says so rather than export examples that harm."
+)
+_STILL_CARRIED = "The set still carries the measured prior, with which the model's answers are read."
+
 
 def subject(demo_set: DemoSet | None, loaded: bool) -> list[Tree]:
     """Which demonstrations are tested."""
@@ -26,13 +39,19 @@ def subject(demo_set: DemoSet | None, loaded: bool) -> list[Tree]:
             el("p.muted", "Write demonstrations in step 3, or load a file that was exported before."),
         ]
     claim = demo_set.certificate.claim
-    count = len(demo_set.demonstrations)
     return [
         el(
             "div.card-head",
             el("h3", "Loaded from a file" if loaded else "Written in this session"),
             el("span.tag.public", f"epsilon {claim.epsilon:.3g}"),
         ),
+        *(_none_chosen(demo_set) if demo_set.choice and not demo_set.demonstrations else _listed(demo_set)),
+    ]
+
+
+def _listed(demo_set: DemoSet) -> list[Tree]:
+    count = len(demo_set.demonstrations)
+    return [
         el("p.muted", f"{count} demonstration{'' if count == 1 else 's'} for {', '.join(demo_set.labels)}"),
         el(
             "details",
@@ -42,32 +61,47 @@ def subject(demo_set: DemoSet | None, loaded: bool) -> list[Tree]:
     ]
 
 
+def _none_chosen(demo_set: DemoSet) -> list[Tree]:
+    found = [el("p", el("strong", "No demonstrations serve this model best.")), el("p.muted", _NONE_CHOSEN)]
+    return [*found, el("p.muted", _STILL_CARRIED)] if demo_set.prior else found
+
+
 def answers(labels: Sequence[str], predictions: Sequence[tuple[str, Prediction]]) -> list[Tree]:
-    """A query's answer by each arm: calibrated probabilities as bars, the raw answer in words."""
+    """A query's answer by each arm: as the arm is read in bars, the other readings in words."""
     return [el("div.arms", *(_answer(labels, name, each) for name, each in predictions))]
 
 
 def _answer(labels: Sequence[str], name: str, prediction: Prediction) -> Tree:
-    title, remark = ARMS[name]
-    best = int(prediction.calibrated.argmax())
-    raw = int(prediction.raw.argmax())
+    corrected = prediction.corrected is not None
+    best = int(prediction.answer.argmax())
     bars = [
         el(
             "div.count-row",
             el("span.count-name", label, title=label),
-            el("span.count-bar" + (".best" if i == best else ""), numbers={"share": float(prediction.calibrated[i])}),
-            el("span.count-number", f"{100 * float(prediction.calibrated[i]):.0f}%"),
+            el("span.count-bar" + (".best" if i == best else ""), numbers={"share": float(prediction.answer[i])}),
+            el("span.count-number", f"{100 * float(prediction.answer[i]):.0f}%"),
         )
         for i, label in enumerate(labels)
     ]
     return el(
         "div.arm" + (".own" if name == PRIVATE else ""),
-        el("h4", title),
-        el("p.muted", remark),
+        *_name(name, "h4", "p.muted", corrected),
         el("p.answer", labels[best]),
         *bars,
-        el("p.muted", f"Without calibration: {labels[raw]} ({100 * float(prediction.raw[raw]):.0f}%)"),
+        _other_reading("Calibrated by empty queries", labels, prediction.calibrated) if corrected else None,
+        _other_reading("Without calibration", labels, prediction.raw),
     )
+
+
+def _name(name: str, title: str, remark: str, corrected: bool) -> list[Tree]:
+    """An arm's title, and what it is, as such elements."""
+    words = ARMS[name][1] + (_WITH_PRIOR if corrected else "")
+    return [el(title, ARMS[name][0]), el(remark, words)]
+
+
+def _other_reading(name: str, labels: Sequence[str], probabilities: Floats) -> Tree:
+    best = int(probabilities.argmax())
+    return el("p.muted", f"{name}: {labels[best]} ({100 * float(probabilities[best]):.0f}%)")
 
 
 def accuracies(cards: Sequence[Scorecard], owners: Sequence[str] = ()) -> list[Tree]:
@@ -79,10 +113,8 @@ def accuracies(cards: Sequence[Scorecard], owners: Sequence[str] = ()) -> list[T
         el("div.card-head", el("h3", "Accuracy"), el("span.muted", f"{total} test rows, bars with 95% intervals")),
         *_tag(owners),
         el("div.scores", *(_scores(card) for card in cards)),
-        el(
-            "p.muted",
-            "Calibrated answers divide by what the prompt makes the model say for an empty query (Zhao et al. 2021).",
-        ),
+        *([el("p.muted", _READ_WITH_PRIOR)] if any(card.corrected for card in cards) else []),
+        el("p.muted", _CALIBRATED),
     ]
 
 
@@ -97,25 +129,31 @@ def confused(owners: Sequence[str]) -> list[Tree]:
 
 
 def _scores(card: Scorecard) -> Tree:
-    title, remark = ARMS[card.name]
-    own = ".own" if card.name == PRIVATE else ""
+    """The accuracy by the correction that the arm is read with, and beside it the other readings as smaller figures."""
+    read = card.corrected or card.calibrated
+    others = {"raw": card.raw} if card.corrected is None else {"calibrated": card.calibrated, "raw": card.raw}
     return el(
-        "div.score" + own,
-        el("div.score-name", el("strong", title), el("span.muted", remark)),
-        _bar("calibrated", card.calibrated),
-        _bar("raw", card.raw),
+        "div.score" + (".own" if card.name == PRIVATE else ""),
+        el("div.score-name", *_name(card.name, "strong", "span.muted", card.corrected is not None)),
+        score_row("prior" if card.corrected else "calibrated", read.value, read.interval, _words(read)),
+        el("p.muted", " · ".join(f"{kind} {_words(each)}" for kind, each in others.items())),
     )
 
 
-def _bar(kind: str, accuracy: Accuracy) -> Tree:
+def _words(accuracy: Accuracy) -> str:
     low, high = accuracy.interval
-    words = f"{100 * accuracy.value:.0f}%  ({100 * low:.0f} to {100 * high:.0f})"
+    return f"{100 * accuracy.value:.0f}%  ({100 * low:.0f} to {100 * high:.0f})"
+
+
+def score_row(kind: str, value: float, interval: tuple[float, float], words: str) -> Tree:
+    """A bar with its interval."""
+    low, high = interval
     return el(
-        f"div.score-row.{kind}",
+        "div.score-row",
         el("span.score-kind", kind),
         el(
             "span.score-track",
-            el("span.score-bar", numbers={"share": accuracy.value}),
+            el("span.score-bar", numbers={"share": value}),
             el("span.score-interval", numbers={"low": low, "high": high}),
         ),
         el("span.score-number", words),

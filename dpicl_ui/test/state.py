@@ -8,10 +8,15 @@ from dataclasses import dataclass, replace
 from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.step_bar import Gate
 from dpicl_ui.generate.state import GenerateState, Run
+from mechanisms.errors import UsageError
+from mechanisms.inference import LanguageModel
 from mechanisms.records import Demonstration
 from mechanisms.studio.data.csv_file import Table
-from mechanisms.studio.evaluation.evaluate import Scorecard
+from mechanisms.studio.evaluation.evaluate import Arm, Scorecard, arms_of
 from mechanisms.studio.synthesis.demo_set import DemoSet
+from mechanisms.studio.synthesis.public_demonstrations import public_demonstrations
+
+NOTHING = "There is nothing to test: write demonstrations in step 3, or load an exported set."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,7 +56,7 @@ class TestState(State):
         self._scored: Scored | None = None
         self.table: Table | None = None
         """The labelled test file; private."""
-        self.public: dict[str, tuple[Demonstration, ...]] = {}
+        self._public: dict[str, tuple[Demonstration, ...]] = {}
         """Public demonstrations already written, by the tested set's content."""
 
     @property
@@ -71,6 +76,19 @@ class TestState(State):
         """Figures of the tested set."""
         scored = self._scored
         return scored if scored is not None and scored.of is self.tested else None
+
+    def arms(self, demo_set: DemoSet, model: LanguageModel) -> tuple[Arm, ...]:
+        """What a set is compared with, and the set itself last; public demonstrations are written once.
+
+        Raises:
+            UsageError: nothing was written, and nothing was chosen either.
+        """
+        if not demo_set.demonstrations and demo_set.choice is None:
+            raise UsageError(NOTHING)
+        key = demo_set.dumps()
+        if key not in self._public:
+            self._public[key] = public_demonstrations(demo_set, model)
+        return arms_of(demo_set, self._public[key])
 
     def load(self, demo_set: DemoSet) -> None:
         """Test a set out of a file."""

@@ -12,15 +12,7 @@ from mechanisms.errors import UsageError
 from mechanisms.inference.models.catalogue import EMBEDDED, load_model
 from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
 from mechanisms.studio.evaluation.classify import Classifier
-from mechanisms.studio.evaluation.evaluate import (
-    PRIVATE,
-    PUBLIC_ONLY,
-    ZERO_SHOT,
-    Accuracy,
-    Progress,
-    Scorecard,
-    evaluate,
-)
+from mechanisms.studio.evaluation.evaluate import Accuracy, Progress, Scorecard, arms_of, evaluate
 from mechanisms.studio.synthesis.demo_set import DemoSet, loads
 from mechanisms.studio.synthesis.public_demonstrations import public_demonstrations
 
@@ -46,15 +38,14 @@ def add_commands(commands: Any) -> None:
 def _query(options: argparse.Namespace) -> None:
     demo_set = loads(read(options.demos))
     model = load_model(options.model)
-    classifier = Classifier(model, demo_set.template, demo_set.labels, demo_set.demonstrations)
+    classifier = Classifier(model, demo_set.template, demo_set.labels, demo_set.demonstrations, demo_set.prior)
     [prediction] = classifier.predict([options.text])
-    document = {
-        "label": demo_set.labels[int(prediction.calibrated.argmax())],
-        "label_raw": demo_set.labels[int(prediction.raw.argmax())],
-        "probabilities": dict(zip(demo_set.labels, prediction.calibrated.tolist(), strict=True)),
-        "probabilities_raw": dict(zip(demo_set.labels, prediction.raw.tolist(), strict=True)),
+    readings = {"": prediction.answer, "_calibrated": prediction.calibrated, "_raw": prediction.raw}
+    labels = {f"label{way}": demo_set.labels[int(each.argmax())] for way, each in readings.items()}
+    probabilities = {
+        f"probabilities{way}": dict(zip(demo_set.labels, each.tolist(), strict=True)) for way, each in readings.items()
     }
-    show(options, document)
+    show(options, labels | probabilities)
 
 
 def _evaluate(options: argparse.Namespace) -> None:
@@ -65,11 +56,7 @@ def _evaluate(options: argparse.Namespace) -> None:
     test = to_dataset(read_table(Path(options.test)), mapping, "test file", ())
     rows, owners = test.records[: options.limit], about_to_score(test)
     model = load_model(options.model)
-    arms = [
-        (ZERO_SHOT, ()),
-        (PUBLIC_ONLY, public_demonstrations(demo_set, model)),
-        (PRIVATE, demo_set.demonstrations),
-    ]
+    arms = arms_of(demo_set, public_demonstrations(demo_set, model))
     document: dict[str, Any] = {"rows": 0, **not_private(owners)}
     for result in evaluate(model, demo_set.template, demo_set.labels, arms, rows):
         match result:
@@ -88,5 +75,6 @@ def _scores(card: Scorecard, demo_set: DemoSet) -> dict[str, Any]:
     return {
         "raw": accuracy(card.raw),
         "calibrated": accuracy(card.calibrated),
+        **({"prior": accuracy(card.corrected)} if card.corrected else {}),
         "confusion": {"labels": list(demo_set.labels), "counts": card.confusion.tolist()},
     }

@@ -28,6 +28,7 @@ from mechanisms.studio.synthesis.request import (
     DECLARED_SIZES,
     FILE_FORMAT,
     LABEL_SET,
+    MIN_TOKENS,
     SynthesisRequest,
     declared_counts,
 )
@@ -53,6 +54,7 @@ def add_commands(commands: Any) -> None:
     parser.add_argument("--candidates", type=int, default=50, metavar="K")
     parser.add_argument("--max-record-tokens", type=int, default=64)
     parser.add_argument("--max-unit-records", type=int, default=3)
+    parser.add_argument("--min-tokens", type=int, metavar="T", help="tokens before a text may end (default: 8)")
     parser.add_argument("--drop-duplicates", action="store_true")
     parser.add_argument("--model", default=EMBEDDED)
     parser.add_argument("--engine", choices=ENGINES, default=LOCAL, help="ray: rows over the workers of a cluster")
@@ -122,6 +124,7 @@ def _request(options: argparse.Namespace, dataset: Dataset) -> SynthesisRequest:
         candidates=options.candidates,
         max_record_tokens=options.max_record_tokens,
         max_unit_records=options.max_unit_records,
+        min_tokens=min(MIN_TOKENS, plan.tokens) if options.min_tokens is None else options.min_tokens,
         public_inputs=(
             LABEL_SET,
             FILE_FORMAT,

@@ -11,7 +11,7 @@ _PLACES = 2**52
 
 
 def role_place(key: bytes, identity: Sequence[str]) -> float:
-    """The place of a unit in [0, 1): uniform to whoever lacks the key, and nobody else's concern.
+    """The place of a unit in [0, 1): pseudo-random, and a function of the unit alone.
 
     Args:
         key: the installation's, for roles: a role is for good, in every run and under whatever name.

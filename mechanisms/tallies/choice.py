@@ -15,10 +15,10 @@ from mechanisms.tallies.tally import LATTICE, check_epsilon
 class Choice:
     """A unit says of every arm how well it serves, from 0 to 1 (the probability of the unit's own label).
 
-    Proof (Ding et al. 2021; McKenna and Sheldon 2020). Let s be the sums, E_j the noise of mean 1 / epsilon, and fix
-    the noise of all arms but j. Arm j wins if `E_j > t`, `t = max_(i != j) (s_i + E_i) - s_j`. A unit only adds, at most
-    1 an arm, so t moves by at most 1 in either direction. `P[E > t]` is `exp(-epsilon max(t, 0))`: it changes by at most
-    the factor e^epsilon. Entries from -1 to 1 would move t by 2, and cost twice. []
+    Proof (McKenna and Sheldon 2020; Ding et al. 2021). Let s be the sums and E_j the noise of mean 1 / epsilon, and fix
+    the noise of all arms but j. Arm j wins if `E_j > t`, where `t = max_(i != j) (s_i + E_i) - s_j`. A unit only adds,
+    at most 1 an arm, so t moves by at most 1, up or down. `P[E_j > t] = exp(-epsilon max(t, 0))` changes by at most the
+    factor e^epsilon. Entries from -1 to 1 would move t by 2, and cost twice. []
     """
 
     epsilon: float

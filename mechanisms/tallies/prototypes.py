@@ -60,6 +60,6 @@ def within_ball(vectors: Floats) -> Integers:
     finite = np.isfinite(vectors).all(axis=1, keepdims=True)
     kept = np.clip(np.where(finite, vectors, 0.0).astype(np.float64), -1.0, 1.0)
     lengths = np.maximum(np.linalg.norm(kept, axis=1, keepdims=True), 1.0)
-    whole = np.trunc(kept / (lengths * _MARGIN) * LATTICE).astype(np.int64)
+    whole: Integers = np.trunc(kept / (lengths * _MARGIN) * LATTICE).astype(np.int64)
     assert ((whole**2).sum(axis=1) <= LATTICE**2).all()
     return whole

@@ -1,4 +1,4 @@
-"""How often units are right under several arms, released as one joint table, with intervals for what follows from it."""
+"""How often units are right under several arms: one joint table is released, rates and intervals follow from it."""
 
 from __future__ import annotations
 

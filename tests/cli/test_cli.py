@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from mechanisms.studio.data.examples import EXAMPLES
+from mechanisms.studio.recipes.recipe import Division, Kind
 from mechanisms.studio.synthesis.demo_set import loads
 from mechanisms.studio.synthesis.request import FILE_FORMAT
 from tests.cli.command import BANK, check_refusal, run
+from tests.studio.certificates.recipes import text_of as recipe_text
 
 SMALL = "--labels Cards,Fraud --delta 1e-5 --sizes counted --subsets 6 --tokens 4 --candidates 10"
 COLUMNS = "--text-column text --label-column topic"
@@ -56,6 +58,18 @@ def check_account(capsys, demos):
     assert "privacy/event/lists/Cards" in err
     assert (found["agrees"], len(found["problems"]), found["signature"]) == (False, 2, "changed")
     demos.write_text(true)
+
+
+def test_the_certificate_of_a_recipe_is_checked_as_well(capsys, tmp_path):
+    path = tmp_path / "demos.json"
+    path.write_text(recipe_text(Kind.VOTE, Division.ROLES))
+    code, out, _ = run(capsys, f"account --json --from {path}")
+    found = json.loads(out)
+    assert (code, found["problems"], found["epsilon"]) == (0, [], pytest.approx(2))
+    path.write_text(path.read_text().replace('"target_epsilon": 2.0', '"target_epsilon": 1.0'))
+    code, _, err = run(capsys, f"account --json --from {path}")
+    assert code == 3
+    assert "privacy/event/lists/vote a" in err
 
 
 def check_evaluate(capsys, demos, strangers):
@@ -132,6 +146,7 @@ def test_a_test_seed_marks_the_export(capsys):
     assert code == 0
     assert privacy["private"] is False
     assert "seed" in privacy["reason"]
+    assert privacy["parameters"]["min_tokens"] == privacy["parameters"]["tokens"] == 4
 
 
 @pytest.mark.parametrize(
@@ -161,6 +176,7 @@ def test_a_test_seed_marks_the_export(capsys):
         ("account --mechanism non-private --delta 1e-5 --rate 0.1", 2, "nothing to account"),
         (f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 1 --out /nowhere/demos.json", 2, "--out"),
         (f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 1 --test-seed -1", 2, "--test-seed"),
+        (f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 1 --min-tokens 5", 2, "min tokens"),
         ("ledger show nobody", 2, "nobody"),
         (f"synthesize nowhere.csv {COLUMNS} {SMALL} --epsilon 1", 2, "nowhere.csv"),
         (f"synthesize {BANK} --text-column body --label-column topic {SMALL} --epsilon 1", 2, "body"),

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from scipy.stats import binom, chi2
 
 from mechanisms.errors import UsageError
+from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Approximate, Gaussian, Poisson, Repeat
-from mechanisms.sampling import SamplingPlan, Scheme, keyed_place
+from mechanisms.sampling import SamplingPlan, Scheme, keyed_place, poisson_sample
 from mechanisms.sampling.plan import CAPACITY_SHARE
 from mechanisms.steps.gaussian import GaussianMechanism
 
@@ -55,7 +56,18 @@ def test_subsets_have_exactly_m_rows_and_no_overflow():
     assert SamplingPlan(subsets=10, per_subset=4, unit_rows=False).capacity(1000, 1e-5) == (10, 0.0)
 
 
-@pytest.mark.parametrize("bad", [{"subsets": 0}, {"tokens": 0}, {"shots": 0}, {"per_subset": 2, "unit_rows": True}])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"subsets": 0},
+        {"tokens": 0},
+        {"shots": 0},
+        {"per_subset": 2, "unit_rows": True},
+        {"share": 0.0},
+        {"share": 1.1},
+        {"share": float("nan")},
+    ],
+)
 def test_impossible_plans_are_refused(bad):
     with pytest.raises(UsageError):
         SamplingPlan(**bad)
@@ -74,3 +86,74 @@ def test_keyed_places_are_uniform_and_change_with_the_key():
     counts = np.bincount(places[0], minlength=8)
     assert ((counts - 500) ** 2 / 500).sum() < chi2.isf(1e-9, 7)
     assert np.mean(np.equal(*places)) < 0.2
+
+
+def overflow_of_a_role(plan, size, members, capacity):
+    """The exact probability that a run overflows when so many units may join; for disjoint batches a bound."""
+    rate = 1 / plan.batches(size) if plan.scheme is Scheme.DISJOINT else plan.rate(size)
+    return plan.draws_per_label * binom.sf(capacity - 1, members, rate)
+
+
+@given(
+    st.sampled_from(list(Scheme)),
+    st.integers(1, 2000),
+    st.integers(1, 200),
+    st.floats(0.01, 0.99),
+    st.floats(1e-8, 1e-2),
+    st.integers(1, 5),
+)
+def test_a_capacity_holds_over_the_role_and_in_every_role_but_its_failure(scheme, size, subsets, share, delta, shots):
+    plan = SamplingPlan(scheme, subsets=subsets, tokens=3, shots=shots, share=share)
+    capacity, overflow = plan.capacity(size, delta)
+    allowed = CAPACITY_SHARE * delta
+    assert 0 <= overflow <= allowed
+    members = np.arange(size + 1)
+    given_role = overflow_of_a_role(plan, size, members, capacity)
+    assert binom.pmf(members, size, share) @ np.minimum(given_role, 1) <= overflow * (1 + 1e-6)
+    # A role stays from run to run: roles in which a run fails with more than its part must be rare by themselves.
+    assert binom.pmf(members, size, share) @ (given_role > allowed) <= allowed / 2 * (1 + 1e-6)
+    assert capacity <= size + 1
+    failures = [e for _, events in plan.compose(EVENT, {"a": size}, delta) for e in events[1:]]
+    assert failures == [Approximate(overflow)] * (len(failures) if overflow else 0)
+
+
+def test_an_unlucky_role_overflows_the_quantile_of_both_coins_together_but_not_the_capacity():
+    plan, size, delta = SamplingPlan(subsets=80, share=0.1), 1000, 1e-5
+    assert plan.rate(size) == pytest.approx(0.8)
+    capacity, _ = plan.capacity(size, delta)
+    naive = int(binom.isf(CAPACITY_SHARE * delta, size, 0.08)) + 1
+    unlucky = int(binom.isf(CAPACITY_SHARE * delta / 2, size, 0.1)) + 1
+    randomness = SeededRandomness(1)
+    joined = np.array([len(poisson_sample(unlucky, 0.8, randomness)) for _ in range(4000)])
+    assert (naive, unlucky) == (133, 159)
+    assert np.mean(joined >= naive) == pytest.approx(0.146, abs=0.03)
+    assert not (joined >= capacity).any()
+    assert overflow_of_a_role(plan, size, unlucky, capacity) <= CAPACITY_SHARE * delta
+
+
+def test_where_all_of_a_role_join_only_the_role_can_overflow():
+    plan = SamplingPlan(subsets=200, share=0.1)
+    capacity, overflow = plan.capacity(1000, 1e-5)
+    assert plan.rate(1000) == 1
+    assert 100 < capacity < 200
+    assert 0 < overflow <= CAPACITY_SHARE * 1e-5
+    assert plan.overflow_allowed(1.0, 1e-5) == (Approximate(CAPACITY_SHARE * 1e-5),)
+    assert SamplingPlan(subsets=200).overflow_allowed(1.0, 1e-5) == ()
+
+
+def test_a_share_of_the_units_is_sampled_like_a_label_of_that_size():
+    part, whole = SamplingPlan(subsets=10, shots=2, share=0.25), SamplingPlan(subsets=10, shots=2)
+    assert part.rate(1000) == whole.rate(250)
+    assert part.rate(20) == 1
+    batched = [SamplingPlan(Scheme.DISJOINT, subsets=10, shots=2, share=share) for share in (0.25, 1.0)]
+    assert batched[0].batches(1000) == batched[1].batches(250) == 25
+    assert SamplingPlan(subsets=10, unit_rows=False, share=0.25).capacity(1000, 1e-5) == (10, 0.0)
+
+
+@given(st.sampled_from(list(Scheme)), st.integers(1, 5000), st.integers(1, 300), st.integers(1, 4))
+def test_without_a_share_everybody_may_join(scheme, size, subsets, shots):
+    plan = SamplingPlan(scheme, subsets=subsets, tokens=3, shots=shots)
+    rate = 1 / max(shots, size // subsets) if scheme is Scheme.DISJOINT else min(1.0, subsets / size)
+    least = int(binom.isf(CAPACITY_SHARE * 1e-5 / plan.draws_per_label, size, rate)) + 1
+    failure = plan.draws_per_label * binom.sf(least - 1, size, rate)
+    assert plan.capacity(size, 1e-5) == ((size + 1, 0.0) if rate == 1 else (least, failure))

@@ -85,6 +85,7 @@ def choose_data(page: Page, seen: Journey) -> None:
 
 def choose_privacy(page: Page, tokens: int) -> None:
     page.wait_for_selector("#outcome .guarantee", timeout=SLOW)
+    page.click("#recipe label:has-text('Token by token')")
     page.fill("#epsilon-number", "4")
     page.press("#epsilon-number", "Tab")
     fill(page, "subsets", 8)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,13 +13,17 @@ from dpicl_ui.export.certificate_card import certificate
 from dpicl_ui.frame.cards import budget
 from dpicl_ui.frame.tree import el, notice, text_of
 from dpicl_ui.generate.cards import finished, outcome_of_run
-from dpicl_ui.generate.run_view import RunView, replay
+from dpicl_ui.generate.recipe_view import RecipeView, replay_recipe
+from dpicl_ui.generate.run_view import RunView
 from dpicl_ui.privacy.cards import duration
 from dpicl_ui.test.cards import accuracies
 from dpicl_ui.test.confusion import confusion_figure
 from mechanisms.records import Demonstration
 from mechanisms.studio.data.csv_file import Inspection, Table
 from mechanisms.studio.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard
+from mechanisms.studio.recipes.recipe import Division, Kind
+from mechanisms.studio.synthesis.demo_set import loads
+from tests.studio.certificates.recipes import text_of as recipe_text
 from tests.ui.generate.recording import HOSTILE, demo_set, recording, snapshot
 
 
@@ -64,18 +70,32 @@ def test_the_certificate_says_what_is_claimed_and_on_what_it_rests():
         assert words in shown
 
 
+def test_the_certificate_of_a_recipe_lists_its_stages_and_what_they_share():
+    made = loads(recipe_text(Kind.BOTH, Division.ROLES))
+    shown = text_of(certificate(made))
+    for words in (
+        "recipe both",
+        "write (40% of the units), vote (20% of the units)",
+        "units, each has one role",
+        "noise_multiplier: 20",
+        "rates: (a: ",
+    ):
+        assert words in shown
+    assert HOSTILE in text_of(certificate(replace(made, stages=(replace(made.stages[0], name=HOSTILE),))))
+
+
 def test_the_budget_warns_of_a_run_that_does_not_fit():
     assert "may refuse" in text_of(budget(snapshot(8.0), planned=5.0))
     assert "may refuse" not in text_of(budget(snapshot(1.0), planned=5.0))
 
 
 def test_finished_demonstrations_are_listed():
-    assert "one two" in text_of(finished(replay(recording())))
+    assert "one two" in text_of(finished(replay_recipe(recording())))
 
 
 @pytest.mark.parametrize(("phase", "words"), [("stopped", "stays spent"), ("completed", "Done"), ("idle", "")])
 def test_how_a_run_ended_in_one_line(phase, words):
-    line, _ = outcome_of_run(RunView(phase=phase, finished=(Demonstration("a", "b"),)))
+    line, _ = outcome_of_run(RecipeView(RunView(phase=phase, finished=(Demonstration("a", "b"),))))
     assert words in line
     assert "\n" not in line
 
@@ -87,8 +107,8 @@ def test_durations_in_words(seconds, words):
     assert words in duration(seconds)
 
 
-def scorecard(name: str) -> Scorecard:
-    return Scorecard(name, Accuracy(3, 10), Accuracy(7, 10), np.array([[4, 1], [2, 3]]))
+def scorecard(name: str, corrected: Accuracy | None = None) -> Scorecard:
+    return Scorecard(name, Accuracy(3, 10), Accuracy(7, 10), corrected, np.array([[4, 1], [2, 3]]))
 
 
 def test_accuracies_carry_their_intervals():

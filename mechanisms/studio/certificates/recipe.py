@@ -27,7 +27,9 @@ def recipe_of(demo_set: DemoSet, stated: Stated) -> RecipeRequest:
     _check_names(demo_set, recipe)
     certificate = demo_set.certificate
     epsilon = stated.of("target_epsilon", float)
-    with at("privacy/delta or privacy/parameters/target_epsilon"):
+    with at("privacy/delta"):
+        PrivacyTarget(1.0, certificate.claim.delta)
+    with at(stated.where):
         target = PrivacyTarget(epsilon, certificate.claim.delta)
     shots = stated.of("shots_per_label", int)
     check_extent(demo_set.labels, shots, stated)

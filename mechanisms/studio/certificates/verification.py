@@ -61,11 +61,14 @@ def verify(demo_set: DemoSet) -> Verification:
     broken = list(_of_event(certificate.event, run))
     problems = [*_of_parameters(demo_set, run), *broken]
     problems += [*_of_public_inputs(certificate, run), *_of_texts(demo_set, run)]
-    problems += [*_of_stages(demo_set.stages, run), *problems_of_findings(demo_set, run.recipe and run.recipe.recipe)]
+    problems += [
+        *_of_stages(demo_set.stages, run),
+        *problems_of_findings(demo_set, run.recipe.recipe if run.recipe else None),
+    ]
     found = None
     if not broken:  # the price of another run's event says nothing, and can be any amount of work
         try:
-            found = run.request.claim_of(certificate.event)
+            found = run.request.claim_of(_in_order(certificate.event, run))
             problems += _of_claim(certificate, found, run)
         except StudioError as error:
             problems.append(f"privacy/event: {error}")
@@ -113,6 +116,12 @@ def _of_event(stated: Composed, run: Rebuilt) -> Iterator[str]:
         elif not _same_events(events, wanted[name], run.failures_known):
             yield f"{field}: is not what the parameters cost."
     yield from (f"privacy/event/lists/{_shown(name)}: is missing." for name in wanted if name not in lists)
+
+
+def _in_order(stated: Composed, run: Rebuilt) -> Composed:
+    """The stated lists as the run orders them: of two that cost the same, the first one's check is stated."""
+    lists = dict(stated)
+    return Composed(stated.per, tuple((name, lists[name]) for name, _ in run.event))
 
 
 def _same_events(stated: tuple[PrivacyEvent, ...], wanted: tuple[PrivacyEvent, ...], failures_known: bool) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,10 +11,38 @@ from scipy.stats import binomtest
 
 from mechanisms.errors import UsageError
 from mechanisms.inference import LanguageModel
+from mechanisms.noise import Floats
 from mechanisms.records import Demonstration, PromptTemplate, Record
 from mechanisms.studio.evaluation.classify import Classifier, Prediction
+from mechanisms.studio.synthesis.demo_set import DemoSet
 
 ZERO_SHOT, PUBLIC_ONLY, PRIVATE = "zero-shot", "public-only", "private demonstrations"
+
+
+@dataclass(frozen=True)
+class Arm:
+    """Demonstrations, and the measured correction that they are read with; None where none was measured for them."""
+
+    name: str
+    demonstrations: Sequence[Demonstration]
+    prior: Mapping[str, float] | None = None
+
+
+def arms_of(demo_set: DemoSet, public: Sequence[Demonstration]) -> tuple[Arm, ...]:
+    """What a set is compared with, and the set itself as the last one.
+
+    A set without demonstrations is a way to read the zero-shot answer, and its only arm.
+
+    Args:
+        public: the set's counterpart, written without the data.
+    """
+    if not demo_set.demonstrations:
+        return (Arm(ZERO_SHOT, (), demo_set.prior),)
+    return (
+        Arm(ZERO_SHOT, (), demo_set.choice.zero_shot if demo_set.choice else None),
+        Arm(PUBLIC_ONLY, public),
+        Arm(PRIVATE, demo_set.demonstrations, demo_set.prior),
+    )
 
 
 @dataclass(frozen=True)
@@ -41,12 +69,14 @@ class Scorecard:
     """How one set of demonstrations does.
 
     Attributes:
-        confusion: counts, true label by predicted label (calibrated), shape (labels, labels).
+        corrected: with the measured correction; None where there is none.
+        confusion: counts, true label by predicted label (corrected, else calibrated), shape (labels, labels).
     """
 
     name: str
     raw: Accuracy
     calibrated: Accuracy
+    corrected: Accuracy | None
     confusion: NDArray[np.int64]
 
 
@@ -62,7 +92,7 @@ def evaluate(
     model: LanguageModel,
     template: PromptTemplate,
     labels: Sequence[str],
-    arms: Sequence[tuple[str, Sequence[Demonstration]]],
+    arms: Sequence[Arm],
     test: Sequence[Record],
 ) -> Iterator[Progress | Scorecard]:
     """Classify the test rows with each set of demonstrations in turn.
@@ -75,23 +105,29 @@ def evaluate(
         raise UsageError(f"No test row has one of the labels {', '.join(labels)}.")
     truth = np.array([list(labels).index(record.label) for record in known])
     total, done = len(arms) * len(known), 0
-    for name, demonstrations in arms:
-        classifier = Classifier(model, template, labels, demonstrations)
+    for arm in arms:
+        classifier = Classifier(model, template, labels, arm.demonstrations, arm.prior)
         predictions: list[Prediction] = []
         for prediction in classifier.predict([record.text for record in known]):
             predictions.append(prediction)
             done += 1
             if done % 16 == 0:
                 yield Progress(done, total)
-        yield _scorecard(name, truth, predictions, len(labels))
+        yield _scorecard(arm.name, truth, predictions, len(labels))
 
 
 def _scorecard(name: str, truth: NDArray[np.int64], predictions: Sequence[Prediction], labels: int) -> Scorecard:
-    raw = np.array([prediction.raw.argmax() for prediction in predictions])
-    calibrated = np.array([prediction.calibrated.argmax() for prediction in predictions])
     confusion = np.zeros((labels, labels), dtype=np.int64)
-    np.add.at(confusion, (truth, calibrated), 1)
-    total = len(truth)
+    np.add.at(confusion, (truth, [each.answer.argmax() for each in predictions]), 1)
+    corrected = [each.corrected for each in predictions if each.corrected is not None]
     return Scorecard(
-        name, Accuracy(int((raw == truth).sum()), total), Accuracy(int((calibrated == truth).sum()), total), confusion
+        name,
+        raw=_accuracy(truth, [each.raw for each in predictions]),
+        calibrated=_accuracy(truth, [each.calibrated for each in predictions]),
+        corrected=_accuracy(truth, corrected) if corrected else None,
+        confusion=confusion,
     )
+
+
+def _accuracy(truth: NDArray[np.int64], probabilities: Sequence[Floats]) -> Accuracy:
+    return Accuracy(int((np.argmax(probabilities, axis=1) == truth).sum()), len(truth))

@@ -17,8 +17,9 @@ _RUN = 3
 """Characters of the runs by which repetition is measured: words would need spaces between them."""
 _ENDLESS = re.compile("[\u0e00-\u0eff]")
 """Thai and Lao mark no end of a sentence."""
+_FIELD = re.compile(r"\W*\w+:")
 _NUMBERED = re.compile(r"\W*(?:\d+(?:\.\d+)*[.):\]]|\d+\.\d|[^\W\d_]\)|[-*•·‣▪–—+](?:\s|$))")
-_DOTTED = re.compile(r"\d+(?:\.\d+){3,}")
+_ITEMS = re.compile(r"\d+(?:\.\d+){3,}|\s\d+[.)]\s.*\s\d+[.)](?!\S)")
 _MARKUP = re.compile(r"://|www\.|\S@\S|\*\*|__|`|#\w|&\w+;|[\[\]{}<>|\\]")
 _QUOTES = {'"': '"', "“": "”", "„": "“”", "«": "»", "»": "«", "‘": "’", "'": "'", "「": "」", "『": "』"}
 
@@ -38,7 +39,7 @@ def cleaned(text: str, template: PromptTemplate, label: str, labels: Sequence[st
         or _is_list(kept)
         or _MARKUP.search(kept)  # addresses, markup and blanks to fill in: the web, not a text of the label
         or _repeats_itself(kept)
-        or _open_quote(kept)
+        or _unbalanced(kept)
         or _mostly_other_than_letters(kept)
     )
     return None if refused else kept
@@ -60,16 +61,17 @@ def _words(text: str) -> int:
 
 
 def _repeats_prompt(text: str, template: PromptTemplate, labels: Sequence[str]) -> bool:
-    # A model that goes on with the prompt writes its next field, or its instruction, not a text.
+    # A model that goes on with the prompt writes a field ("Question: ..."), or its instruction, not a text.
     fields = [f"{each.strip()}:" for each in (template.text, template.label, *labels, "Label", "Text")]
     instructions = [f"the given {template.label}", template.instruction, f"write one {template.text}"]
     spoken = text.casefold()
-    return any(each.strip() and each.strip().casefold() in spoken for each in fields + instructions)
+    named = any(each.strip() and each.strip().casefold() in spoken for each in fields + instructions)
+    return named or bool(_FIELD.match(text))
 
 
 def _is_list(text: str) -> bool:
     # Headings, items and versions ("3.1 ...", "a) ...", "1.1.2.175") come from documents about something else.
-    return bool(_NUMBERED.match(text) or _DOTTED.search(text))
+    return bool(_NUMBERED.match(text) or _ITEMS.search(text))
 
 
 def _repeats_itself(text: str) -> bool:
@@ -79,10 +81,13 @@ def _repeats_itself(text: str) -> bool:
     return len(set(runs)) < _LEAST_SHARE_OF_NEW * len(runs)
 
 
-def _open_quote(text: str) -> bool:
-    # What was cut off closed the quote; an apostrophe within a word does not.
-    closing = _QUOTES.get(text[:1])
-    return closing is not None and not re.search(rf"[{closing}](?!\w)", text[1:])
+def _unbalanced(text: str) -> bool:
+    # What was cut off closed the quote or the bracket; an apostrophe within a word closes nothing.
+    if text.count("(") != text.count(")") or text.count("（") != text.count("）") or text.count('"') % 2:
+        return True
+    closing = _QUOTES.get(text[:1], "")
+    behind = r"(?!\w)" if closing in "'’" else ""
+    return bool(closing) and not re.search(f"[{closing}]{behind}", text[1:])
 
 
 def _mostly_other_than_letters(text: str) -> bool:

@@ -13,8 +13,8 @@ from mechanisms.records import PromptTemplate
 from mechanisms.studio.recipes.cleaning import cleaned
 
 TEMPERATURE, TOP_P = 1.0, 0.85
-"""Read side by side with the embedded model, 32 drafts a label. At a top-p of .92 more sentences lose their thread. At a
-temperature of .8 drafts are no more readable, but more alike, and more of them are dates, numbers or bare labels."""
+"""Read side by side with the embedded model, 32 drafts a label. At a top-p of .92 more sentences lose their thread. At
+a temperature of .8 drafts are no more readable, but more alike, and more of them are dates, numbers or bare labels."""
 _MOST_CANDIDATES = 256
 """Tokens that may be drawn at all: the rest of a vocabulary need not be sorted."""
 _LEAST_TOKENS = 12
@@ -39,10 +39,11 @@ def write_drafts(
     """Write cleaned, distinct drafts of one label from public text alone.
 
     Args:
-        labels: public label set; a draft that goes on with another label is cut.
+        labels: public label set; a draft that says little but labels is refused.
         count: drafts at most; fewer where four times as many were written in vain.
         tokens: of a draft, at most.
-        examples: public texts of the label (winners of an earlier ballot) that stand in the prompt.
+        examples: public texts of the label (winners of an earlier ballot) that stand in the prompt; none is
+                written again.
 
     Returns:
         The drafts in the order written.
@@ -60,8 +61,10 @@ def write_drafts(
     while len(drafts) < count and written < _TRIES * count:
         rows = min(at_once, _TRIES * count - written)
         written += rows
-        texts = _write(model, prefix, [cue] * rows, tokens, randomness)
-        drafts |= {text: None for each in texts if (text := cleaned(each, template, label, labels)) is not None}
+        for each in _write(model, prefix, [cue] * rows, tokens, randomness):
+            text = cleaned(each, template, label, labels)
+            if text is not None and text not in examples:
+                drafts[text] = None
     if len(drafts) < min(count, _FEWEST):
         raise UsageError(
             f"The model writes no usable drafts of '{label}': choose another model, or name the text field, the "

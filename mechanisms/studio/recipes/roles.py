@@ -41,7 +41,8 @@ def intervals(recipe: Recipe) -> dict[Stage, tuple[float, float]]:
     These have the last ones, so that nobody who scored writes or votes later because another share has changed.
     """
     end = 1.0 - recipe.shares.get(Stage.SCORE, 0.0)
-    found, low = {}, 0.0
+    found: dict[Stage, tuple[float, float]] = {}
+    low = 0.0
     for stage in recipe.stages:
         if stage is Stage.SCORE:
             found[stage] = (end, 1.0)

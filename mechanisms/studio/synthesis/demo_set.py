@@ -45,8 +45,8 @@ def _infinite(epsilon: float | None) -> float:
 class Certificate:
     """What a demo set claims about privacy, and everything public that the claim rests on.
 
-    Of a recipe's run `mechanism` is "recipe" with its kind, `transform` is "none", `scheme` is what its stages share, and
-    what its tokens were written with stands in the parameters under `written`.
+    Of a recipe's run `mechanism` is "recipe" with its kind ("recipe vote"), `transform` is "none", `scheme` is what its
+    stages share ("roles" or "epsilon"), and what its tokens were written with stands in the parameters, `written`.
 
     Attributes:
         shown: why clean values of the data count as known, so that choices made since may depend on them.

@@ -24,11 +24,13 @@ _LENGTHS = 8
 def groups(
     writers: Sequence[DemonstrationWriter], request: SynthesisRequest, model: LanguageModel
 ) -> Iterator[Sequence[DemonstrationWriter]]:
-    """Demonstrations that are worth writing together: as many as a batch of the model has room for.
+    """Demonstrations that are worth writing together: as many as a batch of the model has room for; none of none.
 
     Raises:
         UsageError: not even one of them fits; see `LanguageModel.check`.
     """
+    if not writers:
+        return
     prefix, (length, room) = writers[0].prompt.prefix, _shape(writers, request, request.plan.tokens - 1)
     held = len(prefix) + length + room
     most = max(_rows(writer, request) for writer in writers)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from mechanisms.accounting import Claim
+from mechanisms.accounting import Claim, PrivacyTarget
 from mechanisms.studio.synthesis.forecast import ModelSpeed, predicted_seconds
 from mechanisms.studio.synthesis.request import SynthesisRequest
 
@@ -29,6 +30,10 @@ class Preview:
     seconds: float | None
     guarantee: str
     warnings: tuple[str, ...]
+
+    def timed(self, speed: ModelSpeed) -> Preview:
+        """The same with its predicted duration."""
+        return replace(self, seconds=predicted_seconds(self.request, speed))
 
 
 def preview(request: SynthesisRequest, speed: ModelSpeed | None = None) -> Preview:
@@ -70,13 +75,19 @@ def suggested_delta(size: int) -> float:
     return min(1e-5, 10.0 ** -math.ceil(math.log10(10 * size)))
 
 
-def _warnings(request: SynthesisRequest) -> list[str]:
+def target_warnings(target: PrivacyTarget, sizes: Mapping[str, int]) -> list[str]:
+    """What is weak about a target for a data set of public label sizes, one line each."""
     warnings = []
-    smallest = min(request.sizes.values())
-    if request.target.delta > 1 / sum(request.sizes.values()):
+    if target.delta > 1 / sum(sizes.values()):
         warnings.append("Delta is larger than 1 / n: it allows one row to be published outright. Choose a smaller one.")
-    if request.target.epsilon >= 5:
-        warnings.append(f"Epsilon {request.target.epsilon:g} is a weak guarantee: 5 and more is for tests.")
+    if target.epsilon >= 5:
+        warnings.append(f"Epsilon {target.epsilon:g} is a weak guarantee: 5 and more is for tests.")
+    return warnings
+
+
+def _warnings(request: SynthesisRequest) -> list[str]:
+    warnings = target_warnings(request.target, request.sizes)
+    smallest = min(request.sizes.values())
     if request.plan.expected_sample > smallest:
         label = min(request.sizes, key=lambda each: request.sizes[each])
         warnings.append(

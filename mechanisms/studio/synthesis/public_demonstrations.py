@@ -19,14 +19,20 @@ from mechanisms.studio.synthesis.writer import DemonstrationWriter
 
 def public_demonstrations(demo_set: DemoSet, model: LanguageModel) -> tuple[Demonstration, ...]:
     """Public demonstrations for the same task, of the same number and length as `demo_set`'s."""
-    tokens = int(demo_set.certificate.parameters.get("tokens", 30))
-    return written_publicly(demo_set.demonstrations, demo_set.labels, demo_set.template, tokens, model)
+    stated = demo_set.certificate.parameters
+    tokens, least = int(stated.get("tokens", 30)), int(stated.get("min_tokens", 0))
+    return written_publicly(demo_set.demonstrations, demo_set.labels, demo_set.template, model, tokens, least)
 
 
 def written_publicly(
-    like: Sequence[Demonstration], labels: tuple[str, ...], template: PromptTemplate, tokens: int, model: LanguageModel
+    like: Sequence[Demonstration],
+    labels: tuple[str, ...],
+    template: PromptTemplate,
+    model: LanguageModel,
+    tokens: int,
+    least: int = 0,
 ) -> tuple[Demonstration, ...]:
-    """Public demonstrations for a task: as many of each label as there are in `like`, of so many tokens."""
+    """Public demonstrations for a task: as many of each label as there are in `like`, of `least` to `tokens` tokens."""
     per_label = Counter(demonstration.label for demonstration in like)
     request = SynthesisRequest(
         labels=labels,
@@ -36,6 +42,7 @@ def written_publicly(
         target=PrivacyTarget(1.0, 1e-5),
         sizes=dict.fromkeys(labels, 1),
         content=NO_FILE,
+        min_tokens=min(least, tokens),
     )
     writers = [
         DemonstrationWriter((), request, model, SecureRandomness(), label, number)

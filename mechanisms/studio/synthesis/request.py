@@ -21,6 +21,8 @@ DECLARED_COUNTS = "label counts declared public"
 DECLARED_USERS = "numbers of users of each label declared public"
 DECLARED_SIZES = "upper bounds of label sizes declared public"
 LABEL_SET = "label set"
+MIN_TOKENS = 8
+"""Tokens before a demonstration may end, where nothing else is asked for: small models like to write a title."""
 NO_FILE = ""
 """The content of a request that no file is read for: public text, a measurement of speed, a check of a certificate."""
 FILE_FORMAT = "how the file divides into rows (encoding mark, line ends, separator, quotes)"
@@ -48,6 +50,7 @@ class SynthesisRequest:
         candidates: K, how many tokens of the public distribution may be released at a step.
         max_record_tokens: public cap on a record's tokens.
         max_unit_records: public cap on a user's records of one label in a row.
+        min_tokens: a demonstration has no end before it has so many.
         measured: the measurement that `sizes` come from; None where they are declared public.
         public_inputs: what the claim takes as public beyond the parameters.
     """
@@ -64,6 +67,7 @@ class SynthesisRequest:
     candidates: int = 50
     max_record_tokens: int = 64
     max_unit_records: int = 3
+    min_tokens: int = 0
     measured: MeasuredSizes | None = None
     public_inputs: tuple[str, ...] = (LABEL_SET, FILE_FORMAT, DECLARED_SIZES)
 
@@ -76,6 +80,7 @@ class SynthesisRequest:
             ("candidates", 2, 1000),
             ("max_record_tokens", 1, 1024),
             ("max_unit_records", 1, 64),
+            ("min_tokens", 0, self.plan.tokens),
         ):
             if not low <= getattr(self, name) <= high:
                 raise UsageError(f"{name.replace('_', ' ')} must lie between {low} and {high}.")
@@ -199,4 +204,5 @@ class SynthesisRequest:
             "candidates": self.candidates,
             "max_record_tokens": self.max_record_tokens,
             **({"max_unit_records": self.max_unit_records} if self.by_user else {}),
+            **({"min_tokens": self.min_tokens} if self.min_tokens else {}),
         }

@@ -9,11 +9,11 @@ _WIDE = "。！？｡．"
 _NARROW = "!?…؟۔।॥።፧։။។"
 _CLOSING = "\"'”’»«“›)）」』】"
 
-# A period behind one letter is an initial or an abbreviation ("J. Smith", "e.g."), not the end of a sentence; behind a
-# title a name follows.
-_ABBREVIATED = r"(?<!\b[^\W\d_])(?<!\b[DMS]r)(?<!\bMrs)(?<!\bMs)"
+# A period behind one letter is an initial or an abbreviation ("J. Smith", "e.g."), behind a title a name follows, and
+# one that stands alone ends nothing.
+_NOT_BEHIND = r"(?<!\s)(?<!\b[^\W\d_])(?<!\b[DMS]r)(?<!\bMrs)(?<!\bMs)"
 _END = re.compile(
-    rf"(?:[{_WIDE}]|(?:{_ABBREVIATED}\.|[{_NARROW}])(?=[.{_NARROW}{_CLOSING}]*(?:\s|$)))[.{_NARROW}{_CLOSING}]*"
+    rf"(?:[{_WIDE}]|(?:{_NOT_BEHIND}\.|[{_NARROW}])(?=[.{_NARROW}{_CLOSING}]*(?:\s|$)))[.{_NARROW}{_CLOSING}]*"
 )
 
 
@@ -21,3 +21,9 @@ def whole_sentences(text: str) -> str:
     """The text up to its last end of a sentence, quotes and brackets behind it included; "" where there is none."""
     ends = [match.end() for match in _END.finditer(text)]
     return text[: ends[-1]].strip() if ends else ""
+
+
+def without_rest(text: str) -> str:
+    """The whole sentences of a text that broke off; all of it where they are less than half."""
+    whole = whole_sentences(text)
+    return whole if 2 * len(whole) >= len(text) else text

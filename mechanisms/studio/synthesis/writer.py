@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 
@@ -23,15 +24,11 @@ from mechanisms.sampling import (
 )
 from mechanisms.steps import TokenDistributions
 from mechanisms.studio.synthesis.events import CuratorEvent, PrivateDiagnostics, TokenReleased
+from mechanisms.studio.synthesis.masks import barred, visible
 from mechanisms.studio.synthesis.request import SynthesisRequest
+from mechanisms.studio.synthesis.sentences import without_rest
 
 Booleans = np.ndarray[tuple[int], np.dtype[np.bool_]]
-
-
-def _repeating(written: list[int]) -> set[int]:
-    """Tokens that would write a run of three tokens a second time; follows from released tokens alone."""
-    last = tuple(written[-2:])
-    return {written[i + 2] for i in range(len(written) - 2) if tuple(written[i : i + 2]) == last}
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,8 +84,9 @@ class DemonstrationWriter:
 
     @property
     def demonstration(self) -> Demonstration:
-        """What has been written, as a demonstration."""
-        return Demonstration(self.text.strip(), self.label)
+        """What has been written, as a demonstration: cut back to whole sentences where the tokens ran out."""
+        text = self.text.strip()
+        return Demonstration(text if self.stopped else without_rest(text), self.label)
 
     def join(self) -> PrivateRows:
         """Draw who joins, and write their prompts, the tokens so far behind the cue."""
@@ -138,22 +136,21 @@ class DemonstrationWriter:
         return tuple(tuple(row) for row in rows)
 
     def candidates(self, logits: Floats) -> Integers:
-        """S: the K likeliest tokens of the public distribution that neither end an empty text nor repeat it.
+        """S: the K likeliest tokens of the public distribution that no rule of `masks` bars.
 
         Args:
             logits: of the public row, shape (vocabulary,).
 
         Raises:
-            ModelUnavailable: none of them is finite.
+            ModelUnavailable: there is none whose logit is finite.
         """
-        if not np.isfinite(logits).any():
-            raise ModelUnavailable("The model gives no usable logits for the public prompt: choose another model.")
         usable = np.where(np.isfinite(logits), logits, -np.inf)
-        if not self.written:
-            usable[list(self._model.stop_tokens)] = -np.inf
-        usable[list(_repeating(self.written))] = -np.inf
-        order = np.argsort(-usable, kind="stable")[: self._request.candidates]
-        columns = np.asarray(order[np.isfinite(usable[order])], dtype=np.int64)
+        usable[list(barred(self.written, self._request.min_tokens, self._model))] = -np.inf
+        order = np.argsort(-usable, kind="stable")
+        likeliest = visible(self.written, order[np.isfinite(usable[order])], self._model)
+        columns = np.array(list(islice(likeliest, self._request.candidates)), dtype=np.int64)
+        if not len(columns):
+            raise ModelUnavailable("The model gives no usable logits for the public prompt: choose another model.")
         return columns[self._request.transform.narrow(logits[columns])]
 
     def distributions(

@@ -107,6 +107,19 @@ def test_what_a_run_certifies_passes(name, scheme):
             assert verified.claim.epsilon == pytest.approx(asked(name, scheme, by_user, measured).claim().epsilon)
 
 
+@pytest.mark.parametrize("scheme", list(Scheme))
+def test_a_share_of_the_units_is_stated_where_there_is_one(scheme):
+    whole = asked("gaussian", scheme)
+    part = replace(whole, plan=replace(whole.plan, share=0.5))
+    text = certified(part).dumps()
+    assert verify(loads(text)).problems == ()
+    assert "share" not in whole.parameters()
+    path = ("privacy", "parameters", "share")
+    for share in (0.25, 1, 2, 0, "half"):
+        assert found(edited(text, path, lambda _, share=share: share))
+    assert found(edited(text, path[:-1], lambda stated: {k: v for k, v in stated.items() if k != "share"}))
+
+
 @pytest.mark.parametrize("subsets", [False, True])
 def test_sets_written_by_whole_runs_pass(subsets):
     plan = SamplingPlan(subsets=6, per_subset=2 if subsets else 1, unit_rows=not subsets, tokens=4, shots=2)
@@ -148,7 +161,7 @@ CASES = [
     ("blended-logits", Scheme.PER_TOKEN, False, True),
     ("difference-clipping", Scheme.DISJOINT, True, False),
 ]
-FREE = {"top_p", "theta", "coverage", "lambda", "candidates", "max_record_tokens", "max_unit_records"}
+FREE = {"top_p", "theta", "coverage", "lambda", "candidates", "max_record_tokens", "max_unit_records", "min_tokens"}
 """Parameters that no cost depends on."""
 
 

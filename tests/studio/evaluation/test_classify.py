@@ -74,7 +74,7 @@ def test_every_batch_has_the_same_shape_however_many_texts_there_are(count):
     assert scores.shape == (count, 3)
     assert len(model.opened) == -(-count // 16)
     assert {rows for rows, _, _ in model.opened} <= {16}
-    assert len({shape for shape in model.opened}) <= 1
+    assert len(set(model.opened)) <= 1
 
 
 def test_a_row_depends_on_its_text_alone():

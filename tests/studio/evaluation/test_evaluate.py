@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from mechanisms.errors import UsageError
 from mechanisms.records import Demonstration, PromptTemplate, Record
 from mechanisms.studio.evaluation.classify import Classifier
-from mechanisms.studio.evaluation.evaluate import Accuracy, Progress, Scorecard, evaluate
+from mechanisms.studio.evaluation.evaluate import (
+    PRIVATE,
+    PUBLIC_ONLY,
+    ZERO_SHOT,
+    Accuracy,
+    Arm,
+    Progress,
+    Scorecard,
+    arms_of,
+    evaluate,
+)
+from mechanisms.studio.synthesis.findings import Choice
 from tests.toy_model import ToyModel
+from tests.ui.generate.recording import demo_set
 
 TEMPLATE = PromptTemplate("Classify.", "T", "L")
 LABELS = ("red", "green", "blue")
+PRIOR = {"red": -100.0, "green": 0.0, "blue": 100.0}
+"""Says "blue" to everything."""
 
 
 class Biased(ToyModel):
@@ -55,15 +71,44 @@ def test_wilson_interval_matches_its_formula():
 
 def test_confusion_counts_every_row_under_its_true_label():
     test = [Record(f"text {i}", LABELS[i % 3]) for i in range(20)] + [Record("unknown", "purple")]
-    told = list(evaluate(ToyModel(), TEMPLATE, LABELS, [("one", ()), ("two", ())], test))
+    told = list(evaluate(ToyModel(), TEMPLATE, LABELS, [Arm("one", ()), Arm("two", (), PRIOR)], test))
     cards = [each for each in told if isinstance(each, Scorecard)]
     assert [card.name for card in cards] == ["one", "two"]
     for card in cards:
         assert card.confusion.sum(axis=1).tolist() == [7, 7, 6]
-        assert card.calibrated.correct == card.confusion.trace()
+        assert (card.corrected or card.calibrated).correct == card.confusion.trace()
+    assert cards[0].corrected is None
     assert max(each.done for each in told if isinstance(each, Progress)) <= 40
 
 
 def test_a_test_file_without_the_labels_is_refused():
     with pytest.raises(UsageError, match="red"):
-        next(evaluate(ToyModel(), TEMPLATE, LABELS, [("one", ())], [Record("x", "purple")]))
+        next(evaluate(ToyModel(), TEMPLATE, LABELS, [Arm("one", ())], [Record("x", "purple")]))
+
+
+def test_every_arm_is_read_with_its_own_prior():
+    test = [Record(f"text {i}", "blue") for i in range(9)]
+    told = evaluate(ToyModel(), TEMPLATE, LABELS, [Arm("one", (), PRIOR), Arm("two", ())], test)
+    one, two = (each for each in told if isinstance(each, Scorecard))
+    assert one.corrected == Accuracy(9, 9)
+    assert (one.raw, one.calibrated, None) == (two.raw, two.calibrated, two.corrected)
+    assert one.raw != one.corrected
+
+
+WRITTEN, PUBLIC = (Demonstration("a", "News"),), (Demonstration("b", "Sport"),)
+OWN, WITHOUT = {"News": 0.5, "Sport": -0.5}, {"News": 0.1, "Sport": -0.1}
+
+
+def test_a_set_stands_beside_what_was_measured_for_each():
+    measured = replace(demo_set(*WRITTEN), prior=OWN, choice=Choice(3, "voted", "prior", WITHOUT))
+    assert arms_of(measured, PUBLIC) == (
+        Arm(ZERO_SHOT, (), WITHOUT),
+        Arm(PUBLIC_ONLY, PUBLIC),
+        Arm(PRIVATE, WRITTEN, OWN),
+    )
+    assert [arm.prior for arm in arms_of(demo_set(*WRITTEN), PUBLIC)] == [None, None, None]
+
+
+def test_a_set_without_demonstrations_is_a_way_to_read_the_zero_shot_answer():
+    none = replace(demo_set(), prior=OWN, choice=Choice(3, "none", "prior", WITHOUT))
+    assert arms_of(none, ()) == (Arm(ZERO_SHOT, (), OWN),)

@@ -80,6 +80,13 @@ def test_winners_stand_in_the_prompt_before_the_cue():
     assert prompt.endswith(f"{head} First one.\n\n{head} Second one.\n\n{head}")
 
 
+def test_a_winner_is_not_written_again(monkeypatch):
+    monkeypatch.setattr(
+        drafts, "_write", lambda *_: ["One of them came.", "Another of them came.", "A third one came."]
+    )
+    assert written(examples=("One of them came.",)) == ("Another of them came.", "A third one came.")
+
+
 def test_no_draft_ends_before_the_least_length():
     class Ending(Recording):
         stop_tokens = frozenset(range(VOCABULARY // 2))

@@ -14,6 +14,8 @@ from mechanisms.accounting import PrivacyLedger, claim
 from mechanisms.errors import UsageError
 from mechanisms.noise import SecureRandomness
 from mechanisms.privacy_events import from_json
+from mechanisms.studio.recipes.corrections import Correction
+from mechanisms.studio.recipes.recipe import Division, Kind, Stage
 from mechanisms.studio.synthesis.demo_set import FORMAT, VERSION, DemoSet, loads, schema
 from mechanisms.studio.synthesis.synthesize import synthesize
 from tests.studio.synthesis.test_synthesize import dataset, request
@@ -70,15 +72,54 @@ OPTIONAL = {
     "stages": [{"name": "vote", "role": 0.25, "event": ONE}],
     "prior": {"a": 0.31, "b": 0.69},
     "score": {"arms": {"zero-shot": {"accuracy": 0.61, "interval": [0.57, 0.66]}}, "rows": "private"},
-    "choice": {"among": 8, "chosen": "voted"},
+    "choice": {"among": 8, "chosen": "voted 1", "correction": "prior", "zero_shot_prior": {"a": -0.5, "b": 0.5}},
+}
+UNFIT = {
+    "stages": [
+        [],
+        [{"name": "vote", "role": 0, "event": ONE}],
+        [{"name": "vote", "role": 1.0, "event": {"type": "x"}}],
+    ],
+    "prior": [{}, {"a": 100.5}, {"a": "1"}],
+    "score": [
+        {"arms": {}, "rows": "mine"},
+        {"arms": {"x": {"accuracy": 1.01, "interval": [0.5, 1]}}, "rows": "private"},
+        {"arms": {"x": {"accuracy": 0.6, "interval": [-0.1, 1]}}, "rows": "private"},
+        {"arms": {"x": {"accuracy": 0.6, "interval": [0.5]}}, "rows": "private"},
+    ],
+    "choice": [
+        {"among": 8, "chosen": "voted 1"},
+        {"among": 0, "chosen": "voted 1", "correction": "prior"},
+        {"among": 8, "chosen": "voted 1", "correction": "mine"},
+        {"among": 8, "chosen": "voted 1", "correction": "prior", "zero_shot_prior": {"a": -101}},
+    ],
 }
 
 
 @pytest.mark.parametrize("name", OPTIONAL)
-def test_what_later_stages_add_is_let_through_and_checked(demo_set, name):
-    loads(json.dumps(demo_set.to_json() | {name: OPTIONAL[name]}))
+def test_what_stages_found_comes_back_where_it_fits_and_is_refused_elsewhere(demo_set, name):
+    document = demo_set.to_json() | {name: OPTIONAL[name]}
+    assert loads(json.dumps(document)).to_json() == document
+    for unfit in (3, *UNFIT[name]):
+        with pytest.raises(UsageError, match=name):
+            loads(json.dumps(demo_set.to_json() | {name: unfit}))
+
+
+@pytest.mark.parametrize("name", OPTIONAL)
+def test_version_1_has_none_of_that(demo_set, name):
+    document = replace(demo_set, version=1).to_json()
+    loads(json.dumps(document))
     with pytest.raises(UsageError, match=name):
-        loads(json.dumps(demo_set.to_json() | {name: 3}))
+        loads(json.dumps(document | {name: OPTIONAL[name]}))
+
+
+def test_the_schema_knows_the_stages_and_corrections_that_there_are():
+    document = schema(VERSION)
+    recipe = document["$defs"]["recipe"]["properties"]
+    assert recipe["recipe"]["enum"] == list(Kind)
+    assert recipe["division"]["enum"] == list(Division)
+    assert recipe["shares"]["propertyNames"]["enum"] == list(Stage)
+    assert document["properties"]["choice"]["properties"]["correction"]["enum"] == list(Correction)
 
 
 def test_spend_before_the_run_is_stated():

@@ -12,11 +12,12 @@ import gradio as gr
 import pytest
 
 from dpicl_ui.ask.form import AskForm, described
-from dpicl_ui.ask.row_vectors import EmbedderLoader, RowVectors
+from dpicl_ui.ask.row_vectors import RowVectors
 from dpicl_ui.ask.state import AskState, Idle, Preparing
 from dpicl_ui.ask.step import AskStep
 from dpicl_ui.data.state import DataState
 from dpicl_ui.data.step import DataStep
+from dpicl_ui.frame.embedder_loader import EmbedderLoader
 from dpicl_ui.frame.ledgers import CuratorLedger
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
@@ -155,7 +156,8 @@ class Place:
             bar = StepBar(PLACES)
             ledgers = CuratorLedger(self.ledger)
             self.data = DataStep(self.sessions, ledgers, bar)
-            return AskStep(self.sessions, ledgers, ModelLoader("none"), bar, self.data)
+            loader = ModelLoader("none")
+            return AskStep(self.sessions, ledgers, loader, EmbedderLoader(loader), bar, self.data)
 
     def write(self, path: Path, rows: int) -> None:
         words = ("invoice refund", "parcel late")

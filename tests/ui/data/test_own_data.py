@@ -88,7 +88,7 @@ def ledger(tmp_path: Path) -> PrivacyLedger:
 
 def test_private_rows_are_scored_only_where_the_curator_asks_for_it(tmp_path: Path, ledger: PrivacyLedger):
     sessions = Sessions()
-    step, _ = steps(ledger, sessions)
+    step = steps(ledger, sessions)[0].measurement
     session = sessions.of(TAB)
     confirm(session, OTHER)
     write(session, demo_set(), OTHER)

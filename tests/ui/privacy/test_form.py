@@ -16,6 +16,8 @@ from mechanisms.studio.synthesis.request import DECLARED_COUNTS, FILE_FORMAT
 
 DATASET = Dataset("d", ("a", "b"), tuple(Record("t", label) for label in "ab" for _ in range(30)))
 OWN = [parameter.default for _, parameter in described()]
+TOKENS = ["tokens", False, False, "roles", 32, 1, 3, 40, 0, 0, 0, 0, 0]
+"""No stages."""
 VALUES = [
     1.0,
     1e-5,
@@ -33,6 +35,7 @@ VALUES = [
     "Topic",
     "none",
     *OWN,
+    *TOKENS,
 ]
 
 
@@ -43,6 +46,7 @@ def test_the_form_becomes_a_request():
     assert request.sizes == {"a": 30, "b": 30}
     assert {DECLARED_COUNTS, FILE_FORMAT} <= set(request.public_inputs)
     assert request.template.label == "Topic"
+    assert request.min_tokens == min(8, request.plan.tokens)
 
 
 def test_subsets_take_their_size_from_the_form():
@@ -70,7 +74,7 @@ def test_half_a_token_is_refused():
 def with_transform(**changes):
     """The form with plausible token amplification, some of its parameters changed."""
     own = [changes.get(parameter.name, parameter.default) for _, parameter in described()]
-    return PrivacyForm.read(*VALUES[:14], "pta", *own)
+    return PrivacyForm.read(*VALUES[:14], "pta", *own, *TOKENS)
 
 
 def test_a_transform_takes_its_parameters_from_the_form():

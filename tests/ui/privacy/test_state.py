@@ -13,13 +13,21 @@ from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.privacy import state as privacy_state
 from dpicl_ui.privacy.form import PrivacyForm
+from dpicl_ui.privacy.recipe_form import RecipeForm, Stages
 from dpicl_ui.privacy.state import PrivacyState, gate
+from mechanisms.accounting import fingerprint
 from mechanisms.errors import UsageError
+from mechanisms.studio.data.counts import MeasuredSizes
+from mechanisms.studio.recipes.forecast import predicted_seconds
+from mechanisms.studio.recipes.request import RecipeRequest
+from mechanisms.studio.synthesis.forecast import ModelSpeed
 from tests.ui.privacy.test_form import DATASET, VALUES
 from tests.ui.tabs import confirm
 
 FIRST = PrivacyForm.read(*VALUES)
 LATER = replace(FIRST, epsilon=2.0)
+VOTE = replace(FIRST, recipe=RecipeForm("vote", score=True))
+SPEED = ModelSpeed(position=1e-3, row=1e-3, step=1e-3)
 
 
 @pytest.fixture
@@ -93,3 +101,40 @@ def test_settings_that_cannot_be_used_leave_no_preview(session: Session, monkeyp
     with pytest.raises(UsageError):
         state.calibrate(LATER, None)
     assert state.planned is None
+
+
+def test_both_kinds_of_run_are_planned_in_one_place(session: Session, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.undo()
+    state, confirmed = session.of(PrivacyState), session.of(DataState).confirmed
+    assert confirmed is not None
+    made = state.calibrate(VOTE, None)
+    assert state.planned is made
+    assert made.request == VOTE.recipe_request(confirmed.dataset)
+    assert made.claim.epsilon == made.charge == pytest.approx(1.0)
+    assert state.time(SPEED) is state.planned is not made
+    assert state.planned.preview.seconds == predicted_seconds(VOTE.recipe_request(confirmed.dataset), SPEED)
+
+
+def test_another_preset_is_another_run(session: Session):
+    state = session.of(PrivacyState)
+    voted = state.calibrate(VOTE, None)
+    assert state.calibrate(FIRST, None) is state.planned is not voted
+    assert isinstance(voted.request, RecipeRequest)
+
+
+def test_stages_that_cannot_be_used_leave_no_preview(session: Session):
+    state = session.of(PrivacyState)
+    state.calibrate(VOTE, None)
+    too_much = Stages("roles", 8, 1, 3, 40, (0.0, 0.9, 0.9, 0.1, 0.1))
+    with pytest.raises(UsageError, match="more than 1"):
+        state.calibrate(replace(VOTE, recipe=replace(VOTE.recipe, stages=too_much)), None)
+    assert state.planned is None
+    assert not gate(session).done
+
+
+def test_counting_is_charged_once(session: Session):
+    measured = MeasuredSizes({"a": 70, "b": 80}, 0.25, 1e-9, fingerprint(DATASET).content)
+    confirm(session, DATASET, measured)
+    made = session.of(PrivacyState).calibrate(VOTE, None)
+    assert made.claim.epsilon == pytest.approx(1.0)
+    assert made.charge == pytest.approx(0.75)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.generate.state import GenerateState
 from dpicl_ui.test.state import TestState, gate
+from mechanisms.errors import UsageError
 from mechanisms.records import Demonstration
-from mechanisms.studio.evaluation.evaluate import ZERO_SHOT
+from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT
+from mechanisms.studio.synthesis.findings import Choice
+from tests.toy_model import ToyModel
 from tests.ui.generate.recording import demo_set
 from tests.ui.privacy.test_form import DATASET
 from tests.ui.tabs import write
@@ -57,3 +62,19 @@ def test_a_stop_reaches_the_figures_under_way_and_no_other(session: Session):
     state.stop()
     assert first.stop.is_set()
     assert not state.score(MADE, ()).stop.is_set()
+
+
+def test_a_set_without_demonstrations_has_an_arm_only_where_that_was_chosen(session: Session):
+    state, empty = session.of(TestState), demo_set()
+    with pytest.raises(UsageError, match="nothing to test"):
+        state.arms(empty, ToyModel())
+    [arm] = state.arms(replace(empty, choice=Choice(3, "none", "prior")), ToyModel())
+    assert arm.name == ZERO_SHOT
+
+
+def test_public_demonstrations_are_written_once_for_a_set(session: Session):
+    state = session.of(TestState)
+    first, again = (state.arms(MADE, ToyModel()) for _ in range(2))
+    assert first == again
+    assert [arm.name for arm in first] == [ZERO_SHOT, PUBLIC_ONLY, PRIVATE]
+    assert state.arms(LOADED, ToyModel())[1] != first[1]

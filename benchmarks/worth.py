@@ -1,0 +1,300 @@
+"""What demonstrations are worth: accuracies of recipes and of their baselines, for docs/worth.md.
+
+    python -m benchmarks.worth run DATA agnews --model embedded --epsilon 1 --runs 5 --out worth.jsonl
+    python -m benchmarks.worth table worth.jsonl
+
+A line of the file is one run under a fresh key: fresh roles, drafts, votes, noise. The whole recipe costs epsilon. Each
+set is then read on the same public test rows, with contextual calibration and with a prior that is measured on private
+rows with the noise that the recipe's own measurement has. "public-only", "real rows" and "token by token" are made anew
+in every run. Lines are kept, and a run that was cut off goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import random
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import t as student
+
+from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
+from mechanisms.inference import LanguageModel
+from mechanisms.inference.models.catalogue import load_model
+from mechanisms.inference.models.embeddings import load_embedder
+from mechanisms.noise import Floats, SecureRandomness
+from mechanisms.records import Dataset, Demonstration, Record, default_template
+from mechanisms.sampling import SamplingPlan
+from mechanisms.steps import mechanism_class
+from mechanisms.studio.evaluation.classify import Classifier
+from mechanisms.studio.recipes.advice import proposed
+from mechanisms.studio.recipes.corrections import Correction, step, targets
+from mechanisms.studio.recipes.events import CandidateSet, RecipeCompleted, SetsMade, StageStarted
+from mechanisms.studio.recipes.reading import of_units, preferences
+from mechanisms.studio.recipes.recipe import Kind, Stage
+from mechanisms.studio.recipes.request import RecipeRequest
+from mechanisms.studio.recipes.run import run_recipe
+from mechanisms.studio.recipes.sets import by_turns
+from mechanisms.studio.synthesis.demo_set import DemoSet
+from mechanisms.studio.synthesis.events import RunCompleted
+from mechanisms.studio.synthesis.request import SynthesisRequest
+from mechanisms.studio.synthesis.synthesize import synthesize
+from mechanisms.tallies import Prior
+
+DELTA = 1e-5
+CALIBRATORS, MEASUREMENTS = 300, 3
+QUERY_TOKENS = 64
+
+
+@dataclass(frozen=True)
+class Task:
+    """What prompts call a text and a label, and the labels in the file's words; None: as the file has them."""
+
+    text: str
+    label: str
+    labels: tuple[str, ...] | None = None
+    shots: int = 1
+
+
+TASKS = {
+    "agnews": Task("Article", "Topic", ("World", "Sports", "Business", "Technology")),
+    "sst2": Task("Review", "Sentiment", ("Negative", "Positive"), shots=2),
+    "trec": Task("Question", "Type", ("Number", "Location", "Person", "Description", "Entity", "Abbreviation")),
+    "dbpedia": Task("Text", "Category"),
+    "clinic": Task("Message", "Department"),
+    "bank": Task("Message", "Topic"),
+}
+
+
+def rows_of(path: Path) -> list[Record]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return [Record(row["text"], row["label"]) for row in csv.DictReader(file)]
+
+
+class Bench:
+    """One task and one model; what does not change between runs is read once."""
+
+    def __init__(self, data: Path, name: str, model: LanguageModel, tests: int, rows: int | None) -> None:
+        self.task, self.model, self.embedder = TASKS[name], model, load_embedder()
+        train, test = rows_of(data / name / "train.csv"), rows_of(data / name / "test.csv")
+        random.Random(0).shuffle(test)  # which public rows are read, the same in every run
+        if rows:
+            train = random.Random(1).sample(train, rows)
+        self.labels = self.task.labels or tuple(sorted({each.label for each in train}))
+        self.test = [each for each in test if each.label in self.labels][:tests]
+        self.dataset = Dataset(name, self.labels, train)
+        self.template = default_template(self.labels, self.task.text, self.task.label)
+        self._zero: dict[str, Any] | None = None
+
+    def read(self, demonstrations: Sequence[Demonstration], records: Sequence[Record]) -> tuple[Floats, Classifier]:
+        classifier = Classifier(self.model, self.template, self.labels, demonstrations, max_query_tokens=QUERY_TOKENS)
+        return classifier.log_probabilities([each.text for each in records]), classifier
+
+    def truth(self, records: Sequence[Record]) -> Floats:
+        return np.array([self.labels.index(each.label) for each in records])
+
+    def prior(self, scores: Floats, epsilon: float) -> Floats:
+        """A correction fitted on private rows with noise, for equal shares."""
+        offset = np.zeros(len(self.labels))
+        for _ in range(MEASUREMENTS):
+            units = [(Record("", ""),)] * len(scores)
+            noisy = Prior(epsilon / MEASUREMENTS).release(
+                of_units(preferences(scores, offset), units), SecureRandomness()
+            )
+            offset = offset + step(noisy, targets(Correction.PRIOR, [1] * len(self.labels)))
+        return offset
+
+    def both_ways(self, demonstrations: Sequence[Demonstration], private: Sequence[Record], epsilon: float) -> Any:
+        """Accuracy on the test rows: as the model answers, by contextual calibration, with a private prior."""
+        scores, classifier = self.read(demonstrations, self.test)
+        truth = self.truth(self.test)
+        offset = self.prior(self.read(demonstrations, private)[0], epsilon)
+
+        def accuracy(correction: Floats) -> float:
+            return float(((scores + correction).argmax(axis=1) == truth).mean())
+
+        return {
+            "raw": accuracy(np.zeros(len(self.labels))),
+            "contextual": accuracy(classifier.contextual),
+            "prior": accuracy(offset),
+        }
+
+    def request(self, epsilon: float, kind: Kind) -> RecipeRequest:
+        sizes = self.dataset.counted_sizes()
+        recipe = proposed(kind, sizes, epsilon)
+        return RecipeRequest(
+            labels=self.labels,
+            template=self.template,
+            recipe=recipe,
+            target=PrivacyTarget(epsilon, DELTA),
+            sizes=sizes,
+            content=fingerprint(self.dataset).content,
+            shots=self.task.shots,
+        )
+
+    def written(self, epsilon: float) -> tuple[Demonstration, ...]:
+        """Today's token by token, at the same epsilon."""
+        request = SynthesisRequest(
+            labels=self.labels,
+            template=self.template,
+            plan=SamplingPlan(shots=self.task.shots, tokens=30, subsets=100),
+            mechanism=mechanism_class("gaussian")(),
+            target=PrivacyTarget(epsilon, DELTA),
+            sizes=self.dataset.counted_sizes(),
+            content=fingerprint(self.dataset).content,
+        ).calibrated()
+        ledger = PrivacyLedger()
+        with_cap = self.dataset
+        for event in synthesize(with_cap, request, self.model, ledger, SecureRandomness()):
+            if isinstance(event, RunCompleted):
+                return event.demo_set.demonstrations
+        raise AssertionError("a run ends with its set")
+
+    def run(self, epsilon: float, tokens: bool) -> dict[str, Any]:
+        """One run of the default recipe, beside its baselines."""
+        os.environ["DPICL_HOME"] = tempfile.mkdtemp()
+        dataset = self.dataset = replace(self.dataset)  # under the fresh key
+        started, stages = time.perf_counter(), dict[str, float]()
+        sets: tuple[CandidateSet, ...] = ()
+        made: DemoSet | None = None
+        request = self.request(epsilon, Kind.VOTE)
+        for event in run_recipe(dataset, request, self.model, self.embedder, PrivacyLedger()):
+            match event:
+                case StageStarted(stage):
+                    stages[stage.value] = round(time.perf_counter() - started, 1)
+                case SetsMade(sets):
+                    pass
+                case RecipeCompleted(made):
+                    pass
+        assert made is not None
+        seconds = round(time.perf_counter() - started, 1)
+        private = random.SystemRandom().sample(list(dataset.records), min(CALIBRATORS, len(dataset.records)))
+        found: dict[str, Any] = {
+            "seconds": seconds,
+            "stages": stages,
+            "epsilon": made.certificate.claim.epsilon,
+            "choice": made.choice and made.choice.to_json(),
+            "score": made.score and made.score.to_json(),
+            "demonstrations": [[each.label, each.text] for each in made.demonstrations],
+            "recipe": self._recipe(made),
+        }
+        arms = {"public-only": sets[1].demonstrations, "voted": sets[2].demonstrations, "real rows": self._real()}
+        if tokens:
+            arms["token by token"] = self.written(epsilon)
+        if self._zero is None:
+            self._zero = self.both_ways((), private, epsilon)
+        found["zero-shot"] = self._zero
+        for name, demonstrations in arms.items():
+            found[name] = self.both_ways(demonstrations, private, epsilon)
+        return found
+
+    def _recipe(self, made: DemoSet) -> float:
+        """Accuracy of the exported set as it is read: with its own correction."""
+        classifier = Classifier(
+            self.model, self.template, self.labels, made.demonstrations, made.prior, max_query_tokens=QUERY_TOKENS
+        )
+        answers = [each.answer.argmax() for each in classifier.predict([each.text for each in self.test])]
+        return float((np.array(answers) == self.truth(self.test)).mean())
+
+    def _real(self) -> tuple[Demonstration, ...]:
+        pick = random.SystemRandom()
+        rows = {y: [each.text for each in self.dataset.records if each.label == y] for y in self.labels}
+        chosen = {y: pick.sample(rows[y], self.task.shots) for y in self.labels}
+        return by_turns(chosen, self.labels)
+
+
+def run(options: argparse.Namespace) -> None:
+    model = load_model(options.model)
+    bench = Bench(Path(options.data), options.task, model, options.tests, options.rows)
+    key = {"task": options.task, "model": options.model, "target": options.epsilon, "rows": options.rows}
+    for _ in range(options.runs):
+        if sum(all(line.get(k) == v for k, v in key.items()) for line in lines(options.out)) >= options.runs:
+            return
+        found = key | bench.run(options.epsilon, options.tokens)
+        with open(options.out, "a", encoding="utf-8") as file:
+            file.write(json.dumps(found, ensure_ascii=False) + "\n")
+
+
+def lines(path: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in open(path, encoding="utf-8")] if os.path.exists(path) else []
+
+
+COLUMNS = (
+    ("zero-shot", "contextual"),
+    ("zero-shot", "prior"),
+    ("public-only", "contextual"),
+    ("public-only", "prior"),
+    ("real rows", "contextual"),
+    ("real rows", "prior"),
+    ("token by token", "contextual"),
+    ("token by token", "prior"),
+    ("voted", "contextual"),
+    ("voted", "prior"),
+    ("recipe", None),
+)
+
+
+def table(options: argparse.Namespace) -> None:
+    """The table of docs/worth.md: means over runs, and half of their 95% interval."""
+    print("| task, model, epsilon | runs |", " | ".join(" ".join(filter(None, each)) for each in COLUMNS), "|")
+    print("|---|---|" + "---|" * len(COLUMNS))
+    for key, group in grouped(lines(options.file)):
+        cells = [_cell([_figure(line, *column) for line in group]) for column in COLUMNS]
+        print(f"| {key} | {len(group)} |", " | ".join(cells), "|")
+
+
+def grouped(found: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
+    keys: dict[str, list[Mapping[str, Any]]] = {}
+    for line in found:
+        rows = f", {line['rows']} rows" if line["rows"] else ""
+        keys.setdefault(f"{line['task']}, {line['model']}, {line['target']:g}{rows}", []).append(line)
+    yield from keys.items()
+
+
+def _figure(line: Mapping[str, Any], name: str, how: str | None) -> float | None:
+    found = line.get(name)
+    return found if how is None or found is None else found[how]
+
+
+def _cell(figures: Sequence[float | None]) -> str:
+    known = [each for each in figures if each is not None]
+    if not known:
+        return "-"
+    mean = f"{np.mean(known):.3f}".lstrip("0")
+    if len(set(known)) < 2:
+        return mean
+    half = student.ppf(0.975, len(known) - 1) * np.std(known, ddof=1) / np.sqrt(len(known))
+    return f"{mean} ± {half:.3f}".replace("± 0", "± ")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    one = commands.add_parser("run")
+    one.add_argument("data")
+    one.add_argument("task", choices=TASKS)
+    one.add_argument("--model", default="embedded")
+    one.add_argument("--epsilon", type=float, default=1.0)
+    one.add_argument("--runs", type=int, default=5)
+    one.add_argument("--tests", type=int, default=200)
+    one.add_argument("--rows", type=int, help="private rows, for a small data set")
+    one.add_argument("--tokens", action="store_true", help="also write token by token")
+    one.add_argument("--out", required=True)
+    one.set_defaults(act=run)
+    shown = commands.add_parser("table")
+    shown.add_argument("file")
+    shown.set_defaults(act=table)
+    options = parser.parse_args()
+    options.act(options)
+
+
+if __name__ == "__main__":
+    main()

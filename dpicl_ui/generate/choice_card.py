@@ -1,0 +1,72 @@
+"""The choice: the sets that competed, one rung each, and the one that serves best."""
+
+from __future__ import annotations
+
+from dpicl_ui.frame.tree import Tree, el
+from dpicl_ui.generate.recipe_view import NONE, RecipeView
+from mechanisms.studio.recipes.events import CandidateSet
+
+_NAMES = {NONE: "No demonstrations", "public-only": "Public only"}
+_READ = {
+    "none": "read as the model answers",
+    "contextual": "corrected by what the model says to empty questions",
+    "prior": "read with the measured prior",
+    "shares": "fitted to the declared shares of the labels",
+}
+_UNKNOWN = (
+    "Only the winner was released. Nothing is known of the others' order, or of how close it was: do not read this "
+    "ladder as a ranking."
+)
+_MEASURED = (
+    "Percentages: the probability that the model gives a label, on average over the {unit}s, measured with noise."
+)
+
+
+def choice_card(view: RecipeView) -> list[Tree]:
+    """The ladder; nothing before the sets are made."""
+    if not view.sets:
+        return []
+    chosen = view.choice is not None
+    return [
+        el("div.card-head", el("h3", "The choice"), el("span.tag.public", "Releasable")),
+        el("p.muted", _UNKNOWN if chosen else f"{len(view.sets)} sets stand in the choice. {_waiting(view)}"),
+        el("ul.ladder", *(_rung(view, each) for each in view.sets)),
+        el("p.muted", _MEASURED.format(unit=view.unit)) if view.priors else "",
+    ]
+
+
+def no_demonstrations(view: RecipeView) -> str:
+    """What it means that the choice was "none"; empty where it was not."""
+    if view.choice is None or not view.without:
+        return ""
+    carries = "the measured prior alone" if view.choice.chosen[1] == "prior" else "the instruction alone"
+    return f"No demonstrations: this model answers best without examples here. The export then carries {carries}."
+
+
+def _waiting(view: RecipeView) -> str:
+    return f"The {view.unit}s will say which of them serves best." if view.run.phase == "running" else ""
+
+
+def _rung(view: RecipeView, each: CandidateSet) -> Tree:
+    chosen = view.choice is not None and view.choice.chosen[0] == each.name
+    count = len(each.demonstrations)
+    size = f"{count} demonstration{'' if count == 1 else 's'}" if count else "the instruction alone"
+    return el(
+        "li.rung" + (".chosen" if chosen else ""),
+        el("strong", _NAMES.get(each.name, each.name[:1].upper() + each.name[1:])),
+        el("span.muted", "; ".join(filter(None, (size, _leaning(view, each.name))))),
+        el("span.rung-read", f"Chosen, {_correction(view)}") if chosen else None,
+    )
+
+
+def _correction(view: RecipeView) -> str:
+    correction = view.choice.chosen[1] if view.choice else ""
+    return _READ.get(correction, correction)
+
+
+def _leaning(view: RecipeView, name: str) -> str:
+    values = view.priors.get(name, ())
+    if not values:
+        return ""
+    most = max(range(len(values)), key=lambda i: values[i])
+    return f"leans to {view.labels[most]}, {100 * min(1.0, max(0.0, values[most])):.0f}%"

@@ -1,0 +1,225 @@
+"""What step 3 shows of any run, as a value: `view = reduce_recipe(view, event)`.
+
+A run that writes token by token and nothing else is one without stages: all there is of it is `view.run`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from dpicl_ui.generate.run_view import RunView, reduce, up_to_token
+from mechanisms.records import Demonstration, person
+from mechanisms.studio.recipes.events import (
+    CandidateSet,
+    ChoiceReleased,
+    CuratorRecipeEvent,
+    DraftsWritten,
+    PriorsReleased,
+    RecipeCompleted,
+    RecipeEvent,
+    RecipeStarted,
+    RecipeStopped,
+    ScoreReleased,
+    SetsMade,
+    StageProgress,
+    StageStarted,
+    VotesReleased,
+)
+from mechanisms.studio.recipes.recipe import Stage
+from mechanisms.studio.synthesis.demo_set import DemoSet
+from mechanisms.studio.synthesis.events import CuratorEvent, SynthesisEvent, TokenReleased
+from mechanisms.studio.synthesis.findings import Score
+
+ScreenEvent: TypeAlias = SynthesisEvent | RecipeEvent
+"""What may be recorded and replayed, of either kind of run."""
+
+CuratorScreenEvent: TypeAlias = CuratorEvent | CuratorRecipeEvent
+"""What the curator's own screen may get."""
+
+NONE = "none"
+"""The name of the set without demonstrations."""
+
+
+@dataclass(frozen=True)
+class Ballot:
+    """A label's drafts in a round, and the votes on them once they are released."""
+
+    label: str
+    round: int
+    drafts: tuple[str, ...]
+    votes: VotesReleased | None = None
+
+    @property
+    def winners(self) -> tuple[str, ...]:
+        """The winning drafts, best first."""
+        return tuple(self.drafts[i] for i in self.votes.winners) if self.votes else ()
+
+
+@dataclass(frozen=True)
+class RecipeView:
+    """The state of step 3.
+
+    Attributes:
+        run: what every run has, and the tokens of the stage "write".
+        stages: of a recipe; none where only tokens are written.
+        shots: demonstrations a label that a recipe makes.
+        stage: the one under way, or the last one.
+        done: roughly how far it is, curator's screen only; None in every replay.
+        ballots: in the order in which their drafts were written.
+        ballot: the one that something happened to last.
+        sets: those that stand in the choice, in their public order.
+        priors: by set, the noisy mean probability of each label.
+    """
+
+    run: RunView = field(default_factory=RunView)
+    stages: tuple[Stage, ...] = ()
+    shots: int = 1
+    stage: Stage | None = None
+    done: float | None = None
+    ballots: tuple[Ballot, ...] = ()
+    ballot: Ballot | None = None
+    sets: tuple[CandidateSet, ...] = ()
+    priors: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    choice: ChoiceReleased | None = None
+    score: Score | None = None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The task's labels, in their public order."""
+        return self.run.demo_set.labels if self.run.demo_set else ()
+
+    @property
+    def unit(self) -> str:
+        """What a unit is called: "row" or "user"."""
+        return person(self.run.demo_set.certificate.unit) if self.run.demo_set else "row"
+
+    @property
+    def ended(self) -> bool:
+        """The run's set is final."""
+        return self.run.phase in ("completed", "stopped")
+
+    @property
+    def writing(self) -> bool:
+        """Tokens are what there is to see."""
+        judged = self.stage is Stage.VOTE or self.ballot is not None or bool(self.sets)
+        return not self.stages or (Stage.WRITE in self.stages and not judged)
+
+    @property
+    def without(self) -> bool:
+        """No demonstrations were found to serve best."""
+        return self.choice is not None and self.choice.chosen[0] == NONE
+
+    @property
+    def demonstrations(self) -> tuple[Demonstration, ...]:
+        """The run's demonstrations as far as they are known: written, then voted for, then chosen, then final."""
+        if not self.stages:
+            return self.run.finished
+        if self.ended and self.run.demo_set:
+            return self.run.demo_set.demonstrations
+        if self.choice is not None:
+            return next((each.demonstrations for each in self.sets if each.name == self.choice.chosen[0]), ())
+        winners = {each.label: each.winners[: self.shots] for each in self.ballots if each.votes}
+        written = (each for each in self.run.finished if each.label not in winners)
+        voted = (Demonstration(text, label) for label, texts in winners.items() for text in texts)
+        return tuple(sorted((*written, *voted), key=lambda each: self.labels.index(each.label)))
+
+    @property
+    def made(self) -> DemoSet | None:
+        """The set as it may be exported now; None as long as nothing is known of it."""
+        if self.run.demo_set is None or not (self.demonstrations or self.choice or self.run.phase == "completed"):
+            return None
+        return self.run.demo_set if self.ended else self.run.demo_set.with_demonstrations(self.demonstrations)
+
+
+def reduce_recipe(view: RecipeView, event: CuratorScreenEvent) -> RecipeView:
+    """The view after one more event."""
+    match event:
+        case RecipeStarted():
+            return RecipeView(run=_begun(event), stages=event.stages, shots=event.shots)
+        case StageStarted():
+            return replace(view, stage=event.stage, done=None, run=replace(view.run, budget=event.budget))
+        case StageProgress():
+            return replace(view, done=min(1.0, max(0.0, event.done)))
+        case DraftsWritten() | VotesReleased():
+            return _balloted(view, event)
+        case RecipeCompleted():
+            run = replace(view.run, phase="completed", demo_set=event.demo_set, budget=event.budget)
+            return replace(view, run=run, done=None)
+        case RecipeStopped():
+            return replace(view, run=replace(view.run, phase="stopped", demo_set=event.demo_set), done=None)
+        case SetsMade() | PriorsReleased() | ChoiceReleased() | ScoreReleased():
+            return _found(view, event)
+    return replace(view, run=reduce(view.run, event))
+
+
+def _begun(event: RecipeStarted) -> RunView:
+    # What is written token by token may be longer, or more, than the drafts: it is shown by its own parameters.
+    written = event.demo_set.certificate.parameters.get("written", {})
+    return RunView(
+        phase="running",
+        demo_set=event.demo_set,
+        shots=written.get("shots_per_label", event.shots),
+        tokens=written.get("tokens", event.tokens),
+        rows=written.get("subsets", 1),
+        budget=event.budget,
+    )
+
+
+def _balloted(view: RecipeView, event: DraftsWritten | VotesReleased) -> RecipeView:
+    if isinstance(event, DraftsWritten):
+        ballot = Ballot(event.label, event.round, event.drafts)
+        return replace(view, ballots=(*view.ballots, ballot), ballot=ballot)
+    place = next(i for i, each in enumerate(view.ballots) if (each.label, each.round) == (event.label, event.round))
+    ballot = replace(view.ballots[place], votes=event)
+    return replace(view, ballots=(*view.ballots[:place], ballot, *view.ballots[place + 1 :]), ballot=ballot)
+
+
+def _found(view: RecipeView, event: SetsMade | PriorsReleased | ChoiceReleased | ScoreReleased) -> RecipeView:
+    match event:
+        case SetsMade():
+            return replace(view, sets=event.sets)
+        case PriorsReleased():
+            return replace(view, priors={**view.priors, **dict(event.priors)})
+        case ChoiceReleased():
+            return replace(view, choice=event)
+        case ScoreReleased():
+            return replace(view, score=event.score)
+
+
+def replay_recipe(events: Iterable[ScreenEvent]) -> RecipeView:
+    """The screen after recorded events."""
+    view = RecipeView()
+    for event in events:
+        view = reduce_recipe(view, event)
+    return view
+
+
+_MOMENTS = (
+    TokenReleased,
+    DraftsWritten,
+    VotesReleased,
+    SetsMade,
+    PriorsReleased,
+    ChoiceReleased,
+    ScoreReleased,
+    RecipeCompleted,
+    RecipeStopped,
+)
+
+
+def moments(events: Iterable[ScreenEvent]) -> int:
+    """How many places of a recording can be looked back at: every token, and every release of a stage."""
+    return sum(isinstance(event, _MOMENTS) for event in events)
+
+
+def up_to_moment(events: Iterable[ScreenEvent], count: int) -> list[ScreenEvent]:
+    """A recording up to and with its `count`-th moment; tokens are put in order as in `up_to_token`."""
+    recorded = list(events)
+    if count <= sum(isinstance(event, TokenReleased) for event in recorded):
+        opening = [each for each in recorded if isinstance(each, RecipeStarted)]
+        writing = [each for each in recorded if isinstance(each, StageStarted) and each.stage is Stage.WRITE]
+        return [*opening, *writing, *up_to_token((e for e in recorded if isinstance(e, SynthesisEvent)), count)]
+    places = [place for place, event in enumerate(recorded) if isinstance(event, _MOMENTS)]
+    return recorded[: places[count - 1] + 1] if count <= len(places) else recorded

@@ -1,0 +1,91 @@
+"""The private score: how often the labels of the data set's own rows are found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from dpicl_ui.frame.tree import Tree, el, notice
+from dpicl_ui.generate.recipe_view import RecipeView
+from mechanisms.studio.synthesis.findings import ArmScore, Score
+
+OWN = "demonstrations"
+_NAMES = {"zero-shot": "Zero-shot", "public-only": "Public only", OWN: "Demonstrations"}
+_WIDEST = 0.2
+_TOO_FEW = "too few rows"
+_INTERVALS = "95% intervals, of the noise and of which rows happened to be asked."
+_UNTOUCHED = "These rows took no part in what was written or chosen."
+_USERS = "Every user counts the same."
+_TOUCHED = "These rows took part in the choice as well, so the figure of what was chosen is optimistic."
+_DUST = 1e-9
+"""Of float: .71 times 100 is no more than 71."""
+
+
+def score_card(view: RecipeView) -> list[Tree]:
+    """Intervals of all arms on one axis; nothing where there is no score."""
+    score = view.score
+    if score is None:
+        return []
+    arms = sorted(score.arms, key=lambda name: list(_NAMES).index(name) if name in _NAMES else len(_NAMES))
+    return [
+        el("div.card-head", el("h3", "On your own rows"), el("span.tag.public", "Releasable")),
+        el("p.guarantee", _sentence(view)),
+        el(
+            "div.ranges",
+            *(_range(_name(view, arm), score.arms[arm], arm == OWN) for arm in arms),
+            el("div.range-row.range-ends", el("span.range-axis", el("span", "0"), el("span", "50"), el("span", "100"))),
+        ),
+        el("p.muted", " ".join(_remarks(view, score))),
+        *notice("" if score.untouched else _TOUCHED, "warn"),
+    ]
+
+
+def _remarks(view: RecipeView, score: Score) -> Iterator[str]:
+    yield _INTERVALS
+    if score.untouched:
+        yield _UNTOUCHED
+    if view.unit != "row":
+        yield _USERS
+
+
+def too_few(arm: ArmScore) -> bool:
+    """The interval is too wide to say anything."""
+    low, high = arm.interval
+    return high - low > _WIDEST
+
+
+def of_hundred(arm: ArmScore) -> str:
+    """An interval in whole rows of 100, rounded outwards: "71 to 78"."""
+    low, high = arm.interval
+    return f"{math.floor(100 * low + _DUST)} to {math.ceil(100 * high - _DUST)}"
+
+
+def _name(view: RecipeView, arm: str) -> str:
+    return "As exported" if arm == OWN and view.without else _NAMES.get(arm, arm)
+
+
+def _sentence(view: RecipeView) -> str:
+    assert view.score is not None
+    own, plain = view.score.arms.get(OWN), view.score.arms.get("zero-shot")
+    found = own if own is not None and not too_few(own) else None
+    if found is None:
+        return "Too few rows took part to say how often labels are found."
+    words = f"The exported set finds the label of {of_hundred(found)} of 100 of your own rows"
+    return f"{words}; zero-shot, {of_hundred(plain)}." if plain is not None and not too_few(plain) else f"{words}."
+
+
+def _range(name: str, arm: ArmScore, own: bool) -> Tree:
+    low, high = arm.interval
+    few = too_few(arm)
+    return el(
+        "div.range-row" + (".own" if own else "") + (".few-rows" if few else ""),
+        el("span.range-name", name, title=name),
+        el(
+            "span.range-track",
+            el("span.range", numbers={"low": round(low, 4), "high": round(high, 4)}),
+            el("span.range-point", numbers={"at": round(arm.accuracy, 4)}) if not few else None,
+            role="img",
+            aria_label=f"{of_hundred(arm)} of 100",
+        ),
+        el("span.range-number", _TOO_FEW if few else of_hundred(arm)),
+    )

@@ -1,0 +1,72 @@
+"""A run in stages in words: who is asked for what, and what the answers can tell."""
+
+from __future__ import annotations
+
+from dpicl_ui.frame.cards import fact
+from dpicl_ui.frame.tree import Tree, el
+from mechanisms.studio.recipes.forecast import competing, units
+from mechanisms.studio.recipes.preview import RecipePreview, score_margin, votes_a_draft
+from mechanisms.studio.recipes.recipe import Division, Stage
+from mechanisms.studio.recipes.request import RecipeRequest
+
+_ROLES = "Each {unit} has one task only, given by a secret key: so every task may use the whole epsilon."
+_EPSILON = "The tasks share epsilon, since every {unit} takes part in all of them."
+
+
+def roughly(count: float) -> str:
+    """A number in two digits: shares of public sizes are expectations."""
+    digits = max(0, len(str(int(count))) - 2)
+    return f"{round(count / 10**digits) * 10**digits:,}"
+
+
+def stages_in_words(request: RecipeRequest) -> list[Tree]:
+    """What each stage asks of how many, in the order in which the run asks."""
+    unit = "user" if request.by_user else "row"
+    remark = _ROLES if request.recipe.division is Division.ROLES else _EPSILON
+    lines = [el("li", f"{_who(request, stage)} {_task(request, stage)}") for stage in request.recipe.stages]
+    return [el("ol.stages", *lines), el("p.muted", remark.format(unit=unit))]
+
+
+def _who(request: RecipeRequest, stage: Stage) -> str:
+    plural = "users" if request.by_user else "rows"
+    if request.recipe.division is Division.EPSILON:
+        return f"All {plural}, for epsilon {request.epsilon(stage):.2g},"
+    # A user who has several labels was counted for each of them; measured sizes are upper bounds.
+    about = "At most about" if request.by_user or request.measured else "About"
+    return f"{about} {roughly(units(request, stage))} {plural}"
+
+
+def _task(request: RecipeRequest, stage: Stage) -> str:
+    recipe = request.recipe
+    match stage:
+        case Stage.WRITE:
+            return "may join in writing demonstrations, token by token."
+        case Stage.VOTE:
+            rounds = f", in {recipe.rounds} rounds" if recipe.rounds > 1 else ""
+            return f"vote for the one of {recipe.drafts} drafts of their label that is most like them{rounds}."
+        case Stage.CALIBRATE:
+            return "measure the model's habit: which labels it prefers whatever it reads."
+        case Stage.CHOOSE:
+            return f"choose which of {competing(request)} sets serves best; one of them has no demonstrations at all."
+        case Stage.SCORE:
+            alone = recipe.division is Division.ROLES
+            remark = "They took part in nothing else" if alone else "They took part in the choice too"
+            return f"say how often the model finds their label. {remark}."
+
+
+def stage_facts(preview: RecipePreview) -> list[Tree]:
+    """What the noise leaves to be seen, expected from public numbers alone."""
+    request, shares = preview.request, preview.request.recipe.shares
+    facts = []
+    if Stage.VOTE in shares:
+        votes = [votes_a_draft(request, label) for label in request.labels]
+        between = f"{roughly(min(votes))} to {roughly(max(votes))}" if max(votes) > min(votes) else roughly(votes[0])
+        remark = f"a draft gets about {between} votes on average"
+        facts.append(fact("Noise on a draft's votes", f"± {request.votes.deviation:.2g}", remark))
+    if (written := request.written) is not None:
+        signal = written.mechanism.signal_to_noise(written.plan)
+        facts.append(fact("Signal-to-noise of a token", f"{signal:.3g}", "of what is written token by token"))
+    if Stage.SCORE in shares:
+        remark = "sampling and noise together, 19 times of 20"
+        facts.append(fact("Private score", f"to within about {100 * score_margin(request):.0f} points", remark))
+    return facts

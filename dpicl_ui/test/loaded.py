@@ -1,0 +1,49 @@
+"""A set out of an exported file: its text, and what to say of its claim and its signature."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mechanisms.errors import UsageError
+from mechanisms.studio.synthesis.demo_set import DemoSet
+from mechanisms.studio.certificates.signature import Signature, check_signature
+from mechanisms.studio.certificates.verification import verify
+
+_LARGEST_DEMO_SET = 16 * 2**20
+_SIGNATURES = {
+    Signature.VALID: ("Written by this installation and unchanged.", "good"),
+    Signature.CHANGED: ("Changed since this installation wrote it.", "bad"),
+    Signature.FOREIGN: ("Written elsewhere: its signature cannot be checked here.", "info"),
+    Signature.ABSENT: ("Without a signature.", "info"),
+}
+
+
+def verified(demo_set: DemoSet) -> tuple[str, str]:
+    """What to say of a loaded set: whether its certificate, built anew from its parameters, fits."""
+    certificate, found = demo_set.certificate, verify(demo_set)
+    if found.problems:
+        return f"Loaded, but its certificate is wrong: {found.problems[0]}", "bad"
+    if not certificate.private:
+        return f"Loaded. This set is not private: {certificate.reason or 'it says so itself'}.", "warn"
+    claim = certificate.claim
+    holds = f"Loaded. Its claim was accounted anew and holds: epsilon {claim.epsilon:.3g} at delta {claim.delta:g}."
+    return f"{holds} {found.remark or ''}".strip(), "good"
+
+
+def origin(text: str) -> tuple[str, str]:
+    """What to say of a loaded file's signature."""
+    return _SIGNATURES[check_signature(text)]
+
+
+def text_in(path: Path) -> str:
+    """The text of a file.
+
+    Raises:
+        UsageError: it is too large, or not text.
+    """
+    if path.stat().st_size > _LARGEST_DEMO_SET:
+        raise UsageError("This file is too large for a demo set.")
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError("This is not a demo set: the file is not text.") from error

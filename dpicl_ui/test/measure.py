@@ -1,0 +1,209 @@
+"""The part of step 4 that measures on a labelled file: the set beside zero-shot and public-only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import gradio as gr
+
+from dpicl_ui.data.state import DataState
+from dpicl_ui.frame.cards import progress
+from dpicl_ui.frame.choices import PrivateDropdown
+from dpicl_ui.frame.guard import PRIVATE, guarded
+from dpicl_ui.frame.ledgers import Ledgers
+from dpicl_ui.frame.model_loader import ModelLoader
+from dpicl_ui.frame.sessions import Session, Sessions
+from dpicl_ui.frame.step_bar import StepBar
+from dpicl_ui.frame.tree import el, notice, panel
+from dpicl_ui.frame.uploads import taken
+from dpicl_ui.test.cards import ARMS, accuracies, confused
+from dpicl_ui.test.confusion import confusion_figure
+from dpicl_ui.test.state import NOTHING, Scored, TestState
+from mechanisms.accounting import fingerprint
+from mechanisms.errors import DataError, UsageError
+from mechanisms.records import Dataset, Record
+from mechanisms.studio.data.csv_file import Mapping, guess_columns, read_table, to_dataset
+from mechanisms.studio.data.marks import mark_scored, owners_of
+from mechanisms.studio.evaluation.evaluate import Progress, Scorecard, evaluate
+
+MODEL: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
+"""Arguments of handlers that take turns at the model."""
+
+_SHARED = (
+    "This file shares rows with {names}. An accuracy has no noise, so on those rows it would be a clean value of "
+    "private data. Bring rows that took no part, or tick the box below."
+)
+_OWN_ROWS = "Show me the figures of private rows. They are for me alone, and every later certificate says so"
+
+
+class FileMeasurement:
+    """Components and handlers; made inside the card that shows them."""
+
+    def __init__(self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, bar: StepBar) -> None:
+        self._sessions, self._ledgers, self._loader, self._bar = sessions, ledgers, loader, bar
+        panel(
+            el("h3", "Measure on a labelled file"),
+            el(
+                "p.muted",
+                "A CSV that was not used to write the demonstrations. It stays private: read into memory only.",
+            ),
+        )
+        with gr.Row():
+            self.test_file = gr.File(show_label=False, height=140, elem_id="upload-test", elem_classes="drop")
+            with gr.Column():
+                with gr.Row():
+                    self.text = PrivateDropdown(label="Text", elem_id="test-text")
+                    self.label = PrivateDropdown(label="Label", elem_id="test-label")
+                self.limit = gr.Slider(
+                    10, 1000, 100, step=10, label="At most so many rows, spread evenly over the file", elem_id="limit"
+                )
+        self.test_notice = panel(elem_id="test-notice")
+        self.own_rows = gr.Checkbox(label=_OWN_ROWS, visible=False, elem_id="own-rows")
+        with gr.Row(elem_classes="actions"):
+            self.measure = gr.Button("Measure", variant="primary", elem_id="measure")
+            self.cancel = gr.Button("Stop", variant="stop", interactive=False, elem_id="cancel-test")
+        self.progress = panel(elem_id="test-progress")
+        self.scores = panel(elem_id="scores")
+        with gr.Column(visible=False) as self.matrix:
+            self.matrix_head = panel(*confused(()))
+            self.arm = gr.Radio([(title, name) for name, (title, _) in ARMS.items()], show_label=False, elem_id="arm")
+            self.plot = gr.Plot(show_label=False, elem_id="confusion")
+        self._wire()
+
+    def _wire(self) -> None:
+        self.test_file.upload(
+            guarded(self.test_notice)(self._open_test),
+            self.test_file,
+            [self.test_file, self.test_notice, self.text, self.label],
+            **PRIVATE,
+        )
+        self.measure.click(
+            guarded(self.test_notice, self._measured_buttons)(self._measure),
+            [self.text, self.label, self.limit, self.own_rows],
+            [
+                self.test_notice,
+                self.own_rows,
+                self.progress,
+                self.scores,
+                self.matrix,
+                self.matrix_head,
+                self.arm,
+                self.plot,
+                self.measure,
+                self.cancel,
+                self._bar.html,
+            ],
+            **MODEL,
+            **PRIVATE,
+        )
+        self.cancel.click(self._cancel, None, self.cancel, queue=False, **PRIVATE)
+        self.arm.input(self._choose_arm, self.arm, self.plot, **PRIVATE)
+
+    def _open_test(self, upload: str | None, request: gr.Request) -> dict[Any, Any]:
+        if upload is None:
+            return {self.test_notice: []}
+        try:
+            with taken(upload) as path:
+                table = read_table(path)
+        except DataError as error:
+            return {self.test_file: None, self.test_notice: notice(str(error))}
+        self._sessions.of(request).of(TestState).table = table
+        text, label = guess_columns(table)
+        columns = table.columns
+        rows = f"{len(table.frame):,} rows are ready. Check the columns, then measure."
+        return {
+            self.test_file: None,
+            self.test_notice: notice(rows, "good"),
+            self.text: gr.Dropdown(choices=columns, value=text),
+            self.label: gr.Dropdown(choices=columns, value=label),
+        }
+
+    def _cancel(self, request: gr.Request) -> Any:
+        self._sessions.of(request).of(TestState).stop()
+        return gr.Button("Stopping …", interactive=False)
+
+    def _measure(
+        self, text: str, label: str, limit: float, own_rows: bool, request: gr.Request
+    ) -> Iterator[dict[Any, Any]]:
+        session = self._sessions.of(request)
+        state = session.of(TestState)
+        table, tested = state.table, state.tested
+        if table is None:
+            raise UsageError("Upload a labelled test file first.")
+        if tested is None:
+            raise UsageError(NOTHING)
+        test = to_dataset(table, Mapping(text, label), "test file", ())
+        known = [row for row in test.records if row.label in tested.labels]
+        unknown, chosen = len(test.records) - len(known), spread(known, int(limit))
+        owners = self._owners(session, request, test)
+        if owners and not own_rows:
+            yield {self.own_rows: gr.Checkbox(visible=True)}
+            raise UsageError(_SHARED.format(names=", ".join(f"'{name}'" for name in owners)))
+        mark_scored(fingerprint(test), self._ledgers.of(request), owners)
+        scored = state.score(tested, owners)
+        yield {
+            self.test_notice: notice(f"{unknown} rows have a label outside the set and are left out.", "warn")
+            if unknown
+            else [],
+            self.progress: progress(0, 1, "Writing the public-only demonstrations …"),
+            self.scores: [],
+            self.matrix: gr.Column(visible=False),
+            self.measure: gr.Button(interactive=False),
+            self.cancel: gr.Button("Stop", interactive=True),
+        }
+        yield from self._measured(state, scored, chosen)
+        yield {self._bar.html: self._bar.value(session)}
+
+    def _owners(self, session: Session, request: gr.Request, test: Dataset) -> tuple[str, ...]:
+        """Names of the private data sets that test rows belong to."""
+        ledger, confirmed = self._ledgers.of(request), session.of(DataState).confirmed
+        return tuple(owners_of(fingerprint(test), ledger, fingerprint(confirmed.dataset) if confirmed else None))
+
+    def _measured_buttons(self) -> dict[Any, Any]:
+        return {
+            self.progress: [],
+            self.measure: gr.Button(interactive=True),
+            self.cancel: gr.Button("Stop", interactive=False),
+        }
+
+    def _measured(self, state: TestState, scored: Scored, rows: list[Record]) -> Iterator[dict[Any, Any]]:
+        demo_set, model = scored.of, self._loader.model()
+        arms = state.arms(demo_set, model)
+        yield {self.progress: progress(0, 1, "Asking the model …")}
+        for result in evaluate(model, demo_set.template, demo_set.labels, arms, rows):
+            match result:
+                case Progress(done, total):
+                    yield {self.progress: progress(done, total, f"{done} of {total} answers")}
+                case Scorecard():
+                    scored = scored.with_card(result)
+                    state.show(scored)
+                    yield {self.scores: accuracies(scored.cards, scored.owners)}
+            if scored.stop.is_set():
+                yield {self.test_notice: notice("Stopped. What was measured so far is shown.", "warn")}
+                return
+        own = scored.cards[-1]
+        yield {
+            self.matrix: gr.Column(visible=True),
+            self.matrix_head: confused(scored.owners),
+            self.arm: gr.Radio(value=own.name, visible=len(scored.cards) > 1),
+            self.plot: confusion_figure(own, demo_set.labels),
+        }
+
+    def emptied(self) -> dict[Any, Any]:
+        """No figures: another set is under test."""
+        return {self.scores: [], self.matrix: gr.Column(visible=False)}
+
+    def _choose_arm(self, name: str, request: gr.Request) -> Any:
+        scored = self._sessions.of(request).of(TestState).scored
+        for card in scored.cards if scored else ():
+            if scored and card.name == name:
+                return confusion_figure(card, scored.of.labels)
+        return gr.skip()
+
+
+def spread(rows: list[Record], limit: int) -> list[Record]:
+    """At most `limit` rows, evenly over the file: a file that is sorted by label stays balanced."""
+    if len(rows) <= limit:
+        return rows
+    return [rows[i * len(rows) // limit] for i in range(limit)]

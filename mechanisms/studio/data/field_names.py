@@ -1,0 +1,78 @@
+"""What a prompt may call a text and its label: suggested from the names of a file's columns, where they say anything.
+
+A suggestion is a word of the lists below, never a column's own name: what a file says does not reach a prompt, nor an
+export, unless a person types it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from mechanisms.errors import UsageError
+
+Synonyms = Mapping[str, tuple[str, ...]]
+"""Each suggestion with the words of a column's name that stand for it, beside itself."""
+
+_TEXTS: Synonyms = {
+    "Message": ("msg", "sms", "chat"),
+    "Review": (),
+    "Question": ("query",),
+    "Article": ("news", "headline", "story"),
+    "Comment": ("feedback", "remark"),
+    "Email": ("mail",),
+    "Post": ("tweet",),
+    "Note": ("memo",),
+    "Report": (),
+    "Complaint": (),
+    "Ticket": (),
+    "Letter": (),
+    "Sentence": ("utterance",),
+    "Description": ("desc",),
+}
+_LABELS: Synonyms = {
+    "Sentiment": ("polarity", "mood"),
+    "Topic": ("subject", "theme"),
+    "Department": ("dept", "team"),
+    "Category": ("genre",),
+    "Intent": ("intention",),
+    "Emotion": ("feeling",),
+    "Type": ("kind",),
+    "Rating": ("star",),
+    "Priority": ("urgency",),
+    "Severity": (),
+    "Language": ("lang",),
+    "Diagnosis": (),
+}
+_LONGEST_COLUMN = 200
+_LONGEST_NAME = 40
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+
+
+def suggested_names(text_column: str, label_column: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What a text and a label could be called, the best first: "Text" and "Label" where a column's name says nothing.
+
+    Args:
+        text_column, label_column: a file's names for them; any text at all.
+    """
+    return _suggested(text_column, "Text", _TEXTS), _suggested(label_column, "Label", _LABELS)
+
+
+def _suggested(column: str, neutral: str, known: Synonyms) -> tuple[str, ...]:
+    names = {word: name for name, others in known.items() for word in (name.lower(), *others)}
+    words = (word.lower() for word in _WORD.findall(column[:_LONGEST_COLUMN]))
+    said = [name for word in words if (name := names.get(word) or names.get(word.removesuffix("s")))]
+    # The last word tells what it is: a "ticket_message" is a message.
+    return tuple(dict.fromkeys([*said[-1:], neutral, *known]))
+
+
+def field_name(given: object) -> str:
+    """A name as a person chose or typed it, in one line.
+
+    Raises:
+        UsageError: there is none, or it is longer than a prompt's field should be.
+    """
+    name = " ".join(given.split()) if isinstance(given, str) else ""
+    if not 0 < len(name) <= _LONGEST_NAME:
+        raise UsageError(f"Say in 1 to {_LONGEST_NAME} characters what one text, and what its label, is called.")
+    return name

@@ -1,0 +1,24 @@
+"""Classification without a language model: the class whose prototype is nearest. What demonstrations must beat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mechanisms.inference import Embedder
+from mechanisms.noise import Floats, Integers
+from mechanisms.queries.similarity import on_grid, similarities
+
+
+def nearest_prototype(texts: Sequence[str], prototypes: Floats, embedder: Embedder) -> Integers:
+    """Index of the label whose prototype is nearest to each text (cosine), shape (texts,); the first of equal ones.
+
+    A text's answer depends on that text and the prototypes alone.
+
+    Args:
+        prototypes: a unit vector for each label, shape (labels, dimensions).
+    """
+    vectors, places = embedder.embed(texts), on_grid(prototypes.astype(np.float32))
+    near = np.stack([similarities(vectors, place) for place in places], axis=1)
+    return np.asarray(near.argmax(axis=1))

@@ -1,0 +1,54 @@
+"""How long a recipe will take on this machine, from public numbers and a short measurement of the model."""
+
+from __future__ import annotations
+
+from mechanisms.studio.recipes.recipe import Stage
+from mechanisms.studio.recipes.request import RecipeRequest
+from mechanisms.studio.synthesis.forecast import ModelSpeed
+from mechanisms.studio.synthesis.forecast import predicted_seconds as written_seconds
+
+_FRAME = 20
+"""Tokens around a text that is classified, roughly; what stands before it is read once for many."""
+_PROMPT = 60
+"""Tokens of the prompt for a draft, roughly."""
+_EMBEDDED = 0.15
+"""A position of the embedding model in positions of a small language model, which has several times its parameters."""
+ARMS = 3
+"""Zero-shot, public only, and the set: what a score compares at most."""
+
+
+def units(request: RecipeRequest, stage: Stage) -> float:
+    """How many units a stage reads, expected from the public sizes; users are counted once for each of their labels."""
+    return request.role(stage) * sum(request.sizes.values())
+
+
+def competing(request: RecipeRequest) -> int:
+    """Sets that stand in the choice: none, public only, winners of the vote, and what was written."""
+    recipe = request.recipe
+    voted = recipe.sets if Stage.VOTE in recipe.shares else 0
+    return 2 + voted + (min(2, recipe.sets) if Stage.WRITE in recipe.shares else 0)
+
+
+def predicted_seconds(request: RecipeRequest, speed: ModelSpeed) -> float:
+    """Seconds that a whole run takes, within a factor of about two."""
+    recipe = request.recipe
+    rounds = recipe.rounds if Stage.VOTE in recipe.shares else 1  # public only has drafts too
+    drafts = len(request.labels) * rounds * recipe.drafts
+    steps = len(request.labels) * rounds * request.tokens
+    writing = drafts * (_PROMPT * speed.position + request.tokens * speed.row) + 2 * steps * speed.step
+    written = written_seconds(request.written, speed) if request.written else 0.0
+    return writing + written + _read(request) * (request.max_record_tokens + _FRAME) * speed.position
+
+
+def _read(request: RecipeRequest) -> float:
+    """Private rows that are read, in passes of the language model."""
+    chooses = Stage.CHOOSE in request.recipe.shares
+    passes = {
+        Stage.VOTE: _EMBEDDED,
+        Stage.CALIBRATE: 2.0 if chooses else 1.0,
+        Stage.CHOOSE: float(competing(request)),
+        Stage.SCORE: float(ARMS),
+    }
+    taking = (stage for stage in request.recipe.stages if stage is not Stage.WRITE)
+    rows = request.max_unit_records if request.by_user else 1
+    return rows * sum(units(request, stage) * passes[stage] for stage in taking)

@@ -1,0 +1,78 @@
+"""`query` and `evaluate` on a set with a measured correction, and on one without demonstrations."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from mechanisms.cli import classify
+from mechanisms.records import Demonstration
+from mechanisms.studio.synthesis.findings import Choice
+from tests.cli.command import run
+from tests.toy_model import ToyModel
+from tests.ui.generate.recording import demo_set
+
+PRIOR = {"News": -100.0, "Sport": 100.0}
+"""Says "Sport" to everything."""
+OPPOSITE = {"News": 100.0, "Sport": -100.0}
+PLAIN = demo_set(Demonstration("one", "News"), Demonstration("two", "Sport"))
+MEASURED = replace(PLAIN, prior=PRIOR, choice=Choice(4, "voted", "prior", OPPOSITE))
+NONE = replace(MEASURED, demonstrations=(), choice=Choice(4, "none", "prior", OPPOSITE))
+
+
+@pytest.fixture
+def using(capsys, monkeypatch, tmp_path):
+    """Runs a command with a set and the toy model; gives its document."""
+    (tmp_path / "test.csv").write_text("text,label\n" + "".join(f"text {i},Sport\n" for i in range(6)))
+    (tmp_path / "set.json").write_text("{}")
+    monkeypatch.setattr(classify, "load_model", lambda name: ToyModel())
+
+    def used(demos, command, *rest):
+        monkeypatch.setattr(classify, "loads", lambda text: demos)
+        code, out, err = run(capsys, f"{command} {tmp_path / 'set.json'} --json", *rest)
+        assert code == 0, err
+        return json.loads(out)
+
+    return used
+
+
+def evaluated(using, tmp_path, demos):
+    return using(demos, "evaluate", "--test", str(tmp_path / "test.csv"))
+
+
+def test_an_answer_is_the_sets_own_and_the_other_readings_stand_beside_it(using):
+    with_prior, plain = using(MEASURED, "query", "hello"), using(PLAIN, "query", "hello")
+    assert with_prior["label"] == "Sport"
+    assert with_prior["probabilities"]["Sport"] == pytest.approx(1)
+    for way in ("calibrated", "raw"):
+        assert with_prior[f"label_{way}"] == plain[f"label_{way}"]
+        assert with_prior[f"probabilities_{way}"] == plain[f"probabilities_{way}"]
+        assert sum(plain[f"probabilities_{way}"].values()) == pytest.approx(1)
+    assert plain["label"] == plain["label_calibrated"]
+    assert plain["probabilities"] == plain["probabilities_calibrated"]
+
+
+def test_every_arm_has_the_prior_that_was_measured_for_it(using, tmp_path):
+    report = evaluated(using, tmp_path, MEASURED)
+    assert report["private demonstrations"]["prior"]["accuracy"] == 1
+    assert report["zero-shot"]["prior"]["accuracy"] == 0
+    assert "prior" not in report["public-only"]
+    for arm in ("zero-shot", "public-only", "private demonstrations"):
+        for way in ("raw", "calibrated"):
+            low, high = report[arm][way]["interval"]
+            assert 0 <= low <= report[arm][way]["accuracy"] <= high <= 1
+
+
+def test_a_set_without_a_measured_prior_is_read_as_before(using, tmp_path):
+    report = evaluated(using, tmp_path, PLAIN)
+    assert report["rows"] == 6
+    assert not any("prior" in report[arm] for arm in ("zero-shot", "public-only", "private demonstrations"))
+
+
+def test_a_set_without_demonstrations_answers_with_its_prior(using, tmp_path):
+    assert using(NONE, "query", "hello")["label"] == "Sport"
+    report = evaluated(using, tmp_path, NONE)
+    assert report["zero-shot"]["prior"]["accuracy"] == 1
+    assert "private demonstrations" not in report

@@ -1,0 +1,140 @@
+"""What is said of a recipe before it runs: its claim, its warnings, its time; all from public numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mechanisms.accounting import PrivacyTarget
+from mechanisms.noise.seeded import SeededRandomness
+from mechanisms.records import default_template
+from mechanisms.sampling import SamplingPlan
+from mechanisms.steps import mechanism_class
+from mechanisms.studio.recipes.advice import proposed
+from mechanisms.studio.recipes.forecast import competing, predicted_seconds, units
+from mechanisms.studio.recipes.preview import calibrated, preview_recipe, score_margin
+from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
+from mechanisms.studio.recipes.request import RecipeRequest
+from mechanisms.studio.synthesis.forecast import ModelSpeed
+from mechanisms.studio.synthesis.request import SynthesisRequest
+
+LABELS = ("a", "b")
+SPEED = ModelSpeed(position=1e-3, row=2e-3, step=3e-3)
+
+
+def request(
+    kind: Kind = Kind.VOTE,
+    size: int = 3000,
+    epsilon: float = 1.0,
+    division: Division = Division.ROLES,
+    by_user: bool = False,
+) -> RecipeRequest:
+    sizes, target = dict.fromkeys(LABELS, size), PrivacyTarget(epsilon, 1e-6)
+    recipe = proposed(kind, sizes, epsilon, division=division)
+    template, content = default_template(LABELS), "content"
+    plan = SamplingPlan(subsets=20, tokens=5)
+    written = SynthesisRequest(LABELS, template, plan, mechanism_class("gaussian")(), target, sizes, content)
+    of = written if Stage.WRITE in recipe.shares else None
+    return RecipeRequest(LABELS, template, recipe, target, sizes, content, by_user, written=of)
+
+
+@pytest.mark.parametrize("division", [*Division])
+@pytest.mark.parametrize("by_user", [False, True])
+def test_voting_costs_its_target_and_needs_no_calibration(division, by_user):
+    made = request(division=division, by_user=by_user)
+    preview = preview_recipe(made)
+    assert preview.request is made
+    assert preview.claim.epsilon == pytest.approx(1.0)
+    assert preview.claim.epsilon <= 1.0 + 1e-9
+    assert ("user" in preview.guarantee) is by_user
+    assert preview.warnings == ()
+    assert preview.seconds is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("division", [*Division])
+def test_writing_gets_its_part_of_the_units_or_of_epsilon(division):
+    made = request(Kind.BOTH, division=division)
+    ready = calibrated(made)
+    assert ready.written is not None
+    assert ready.written.plan.share == made.role(Stage.WRITE)
+    assert 0.95 * made.epsilon(Stage.WRITE) < ready.written.claim().epsilon <= made.epsilon(Stage.WRITE)
+    assert ready.claim().epsilon <= 1.0 + 1e-9
+
+
+def test_a_weak_target_is_called_weak():
+    assert any("weak guarantee" in each for each in preview_recipe(request(epsilon=8.0)).warnings)
+
+
+def test_few_rows_are_warned_of_and_many_are_not():
+    few = preview_recipe(request(size=30)).warnings
+    assert any("may be chance" in each for each in few)
+    assert any("wider than 20 points" in each for each in few)
+    assert preview_recipe(request(size=3000)).warnings == ()
+
+
+def test_the_margin_is_about_what_the_score_gives():
+    made = request(size=3000)
+    rows = round(units(made, Stage.SCORE))
+    tally, randomness, rng = made.score, SeededRandomness(1), np.random.default_rng(2)
+    halves = []
+    for _ in range(30):
+        right = rng.random((rows, 3)) < 0.5
+        estimate = tally.accuracy(tally.release(tally.cells(right), randomness), 0)
+        halves.append((estimate.high - estimate.low) / 2)
+    assert score_margin(made) == pytest.approx(float(np.mean(halves)), rel=0.1)
+
+
+def test_a_margin_never_passes_the_whole_range():
+    assert score_margin(request(size=2)) == 0.5
+
+
+@pytest.mark.parametrize(
+    "longer",
+    [
+        lambda made: replace(made, recipe=replace(made.recipe, drafts=2 * made.recipe.drafts)),
+        lambda made: replace(made, recipe=replace(made.recipe, rounds=2)),
+        lambda made: replace(made, recipe=replace(made.recipe, sets=made.recipe.sets + 1)),
+        lambda made: replace(made, tokens=2 * made.tokens),
+        lambda made: replace(made, max_record_tokens=2 * made.max_record_tokens),
+        lambda made: replace(made, sizes={each: 2 * size for each, size in made.sizes.items()}),
+        lambda made: replace(made, by_user=True),
+        lambda made: replace(made, recipe=replace(made.recipe, division=Division.EPSILON)),
+    ],
+)
+def test_more_work_takes_longer(longer):
+    made = request()
+    assert predicted_seconds(longer(made), SPEED) > predicted_seconds(made, SPEED)
+
+
+def test_a_score_left_out_takes_no_time():
+    made = request()
+    shares = {stage: share for stage, share in made.recipe.shares.items() if stage is not Stage.SCORE}
+    shorter = replace(made, recipe=replace(made.recipe, shares=shares))
+    saved = predicted_seconds(made, SPEED) - predicted_seconds(shorter, SPEED)
+    rows = 6000 * made.role(Stage.SCORE)
+    assert saved == pytest.approx(3 * rows * (made.max_record_tokens + 20) * SPEED.position)
+
+
+def test_the_duration_of_writing_is_part_of_both():
+    made, written = request(Kind.BOTH), request(Kind.BOTH).written
+    assert written is not None
+    longer = replace(made, written=replace(written, plan=replace(written.plan, tokens=50)))
+    assert predicted_seconds(longer, SPEED) > predicted_seconds(made, SPEED)
+
+
+def test_a_preview_learns_its_duration_later():
+    timed = preview_recipe(request()).timed(SPEED)
+    assert timed.seconds == predicted_seconds(request(), SPEED)
+    assert math.isfinite(timed.seconds)
+    assert preview_recipe(request(), SPEED) == timed
+
+
+def test_what_was_written_stands_in_the_choice():
+    assert competing(request()) == 2 + request().recipe.sets
+    assert competing(request(Kind.BOTH)) == competing(request()) + 2
+    one = Recipe(Kind.BOTH, Division.ROLES, {Stage.WRITE: 0.5, Stage.VOTE: 0.2}, sets=1)
+    assert competing(replace(request(Kind.BOTH), recipe=one)) == 4

@@ -1,0 +1,90 @@
+"""What tallies cost: both accountants, exact curves of the noise, and its deviation."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+import pytest
+
+from mechanisms.accounting import PrivacyTarget, claim
+from mechanisms.noise import SecureRandomness
+from mechanisms.privacy_events import Composed, from_json
+from mechanisms.tallies import Choice, Prior, Prototypes, Score, Votes
+
+DELTA = 1e-5
+
+
+def alone(*events) -> Composed:
+    return Composed("role", (("one", events),))
+
+
+def tallies(epsilon):
+    return [Votes(epsilon, False), Votes(epsilon, True), Prior(epsilon), Choice(epsilon), Score(epsilon, True)]
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("place", range(5))
+def test_two_accountants_price_a_tally_at_about_its_epsilon_and_never_above(place, epsilon):
+    event = tallies(epsilon)[place].event
+    claimed = claim(alone(event), DELTA)
+    assert 0.98 * epsilon <= claimed.epsilon <= epsilon * (1 + 1e-9)
+    assert claimed.check == pytest.approx(epsilon, rel=0.02)
+    assert claimed.accountant != claimed.check_accountant
+    assert from_json(alone(event).to_json()) == alone(event)
+
+
+def test_stages_in_sequence_add_up_and_in_parallel_do_not():
+    votes, prior = Votes(0.5, False).event, Prior(0.5).event
+    assert claim(alone(votes, prior, prior), DELTA).epsilon == pytest.approx(1.5, rel=0.03)
+    beside = Composed("role", (("vote", (votes,)), ("calibrate", (prior,))))
+    assert claim(beside, DELTA).epsilon == pytest.approx(0.5, rel=0.02)
+
+
+def test_prototypes_meet_their_target():
+    found = Prototypes.calibrated_for(PrivacyTarget(1.0, DELTA))
+    assert 0.98 <= claim(alone(found.event), DELTA).epsilon <= 1
+
+
+def curve(shifts, scale, epsilons):
+    """Exact delta at each epsilon of discrete Laplace noise on the integers, shifted by `shifts` in its entries."""
+    values = np.arange(-int(14 * scale), int(14 * scale) + max(shifts) + 1)
+    pairs = [(np.exp(-np.abs(values) / scale), np.exp(-np.abs(values - shift) / scale)) for shift in shifts]
+    without, with_unit = (
+        functools.reduce(np.multiply.outer, [pair[side] / pair[0].sum() for pair in pairs]) for side in (0, 1)
+    )
+    return [np.maximum(with_unit - math.exp(each) * without, 0).sum() for each in epsilons]
+
+
+def laplace_curve(epsilon, epsilons):
+    return [max(0.0, 1 - math.exp((each - epsilon) / 2)) for each in epsilons]
+
+
+@pytest.mark.parametrize("shifts", [(40,), (20, 20), (1, 39), (33, 7), (0, 40), (10, 10)])
+def test_one_laplace_release_of_norm_1_covers_a_norm_that_is_shared_among_entries(shifts):
+    scale, epsilons = 40, np.linspace(0, 1.2, 49)
+    found, allowed = curve(shifts, scale, epsilons), laplace_curve(1.0, epsilons)
+    of_the_lattice = len(shifts) / (8 * scale**2)
+    assert (np.array(found) <= np.array(allowed) + of_the_lattice + 1e-6).all()
+
+
+def test_a_norm_above_one_it_does_not_cover():
+    epsilons = np.linspace(0, 1.2, 49)
+    excess = np.array(curve((40, 20), 40, epsilons)) - np.array(laplace_curve(1.0, epsilons))
+    assert excess.max() > 0.05
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 5.0])
+@pytest.mark.parametrize("make", [lambda e: Votes(e, False), lambda e: Score(e, True), Prior])
+def test_the_deviation_stated_is_that_of_the_noise(make, epsilon):
+    tally = make(epsilon)
+    noise = tally.release(np.zeros((0, 20_000)), SecureRandomness())
+    spread = np.mean(noise**4) / tally.deviation**4 / len(noise)
+    assert np.mean(noise**2) / tally.deviation**2 == pytest.approx(1, abs=6 * math.sqrt(spread))
+    if tally.steps == 1:
+        assert (noise == np.rint(noise)).all()
+        chance = math.exp(-epsilon)
+        assert tally.deviation == pytest.approx(math.sqrt(2 * chance) / (1 - chance))
+    else:
+        assert tally.deviation == pytest.approx(math.sqrt(2) / epsilon)

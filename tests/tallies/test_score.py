@@ -1,0 +1,138 @@
+"""Scores: the table, the set that each interval is the hull of, and how often intervals hold the truth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mechanisms.noise import SeededRandomness
+from mechanisms.tallies import Estimate, Score
+from tests.tallies.releases import Recorder
+
+Z = 1.959964
+GRID = 2001
+counts = st.lists(st.floats(-40, 300), min_size=4, max_size=4).map(np.array)
+SOME = settings(max_examples=200, deadline=None)
+
+
+def test_every_row_is_in_the_cell_of_what_it_is_right_under():
+    right = np.array([[True, False], [True, True], [False, False], [False, True], [False, True]])
+    cells = Score.cells(right).sum(axis=0)
+    assert cells.tolist() == [1, 1, 2, 1]
+    assert Score.cells(right).sum(axis=1).tolist() == [1] * 5
+    assert Score.cells(np.empty((0, 3), dtype=bool)).shape == (0, 8)
+
+
+@given(right=st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), min_size=1, max_size=30))
+@SOME
+def test_without_noise_rates_and_differences_are_those_of_the_rows(right):
+    rows = np.array(right)
+    score = Score(2.0, False)
+    cells = score.release(Score.cells(rows), Recorder())
+    for arm in range(3):
+        assert score.accuracy(cells, arm).value == pytest.approx(rows[:, arm].mean())
+        expected = rows[:, arm].mean() - rows[:, 0].mean()
+        assert score.difference(cells, arm, 0).value == pytest.approx(expected)
+
+
+def holds_rate(score, cells, arm, p):
+    right = cells[[i for i in range(len(cells)) if i >> arm & 1]].sum()
+    wrong, noise = cells.sum() - right, len(cells) / 2 * score.deviation**2
+    sampling = max(cells.sum(), 0) * p * (1 - p)
+    return np.abs((1 - p) * right - p * wrong) <= Z * np.sqrt(sampling + noise * ((1 - p) ** 2 + p**2))
+
+
+def holds_difference(score, cells, one, other, d):
+    only = [
+        cells[[i for i in range(len(cells)) if i >> a & 1 and not i >> b & 1]].sum()
+        for a, b in ((one, other), (other, one))
+    ]
+    noise = len(cells) / 2 * score.deviation**2
+    spread = np.maximum(sum(only) - d**2 * cells.sum(), 0) + noise * (1 + 2 * d**2)
+    return np.abs(only[0] - only[1] - d * cells.sum()) <= Z * np.sqrt(spread)
+
+
+def same_hull(estimate: Estimate, points, holds):
+    """The interval is the hull of what fulfils the inequality as it is written, looked for on a grid."""
+    step = points[1] - points[0]
+    inside = points[holds]
+    if len(inside) == 0:
+        whole = (estimate.low, estimate.high) == (points[0], points[-1])
+        return whole or estimate.high - estimate.low <= step
+    return all(-1e-9 <= wider <= step + 1e-9 for wider in (inside.min() - estimate.low, estimate.high - inside.max()))
+
+
+@given(cells=counts, epsilon=st.sampled_from([0.1, 0.5, 2.0, 8.0]), arm=st.integers(0, 1))
+@SOME
+def test_the_interval_of_a_rate_is_the_set_of_rates_that_fit(cells, epsilon, arm):
+    score, points = Score(epsilon, False), np.linspace(0, 1, GRID)
+    estimate = score.accuracy(cells, arm)
+    assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
+    if cells.sum() > 0:
+        assert same_hull(estimate, points, holds_rate(score, cells, arm, points))
+
+
+@given(cells=counts, epsilon=st.sampled_from([0.1, 0.5, 2.0, 8.0]))
+@SOME
+def test_the_interval_of_a_difference_is_the_set_of_differences_that_fit(cells, epsilon):
+    score, points = Score(epsilon, False), np.linspace(-1, 1, GRID)
+    estimate = score.difference(cells, 1, 0)
+    assert -1 <= estimate.low <= estimate.value <= estimate.high <= 1
+    if cells.sum() > 0:
+        assert same_hull(estimate, points, holds_difference(score, cells, 1, 0, points))
+
+
+def test_where_nothing_can_be_said_the_interval_is_everything():
+    score = Score(1.0, False)
+    for cells in (np.zeros(4), np.array([-3.0, 0, 1, 0])):
+        assert score.accuracy(cells, 0) == Estimate(0.5, 0.0, 1.0)
+        assert score.difference(cells, 0, 1) == Estimate(0.0, -1.0, 1.0)
+    nowhere = np.array([-500.0, 1000.0, -400.0, 100.0])  # no rate fits
+    assert (score.accuracy(nowhere, 0).low, score.accuracy(nowhere, 0).high) == (0, 1)
+    assert score.accuracy(nowhere, 0).wide
+
+
+def test_few_rows_are_said_to_be_few():
+    rng, score = np.random.default_rng(1), Score(1.0, False)
+    few, many = (score.release(Score.cells(rng.random((n, 2)) < 0.7), SeededRandomness(2)) for n in (25, 1000))
+    assert score.accuracy(few, 0).wide
+    assert not score.accuracy(many, 0).wide
+
+
+def covered(score, rates, units, rows_each, trials, seed):
+    """How often the intervals of the last arm's rate, and of its lead over the first, hold the true ones."""
+    rng, source = np.random.default_rng(seed), SeededRandomness(seed)
+    rate_held = lead_held = 0
+    for _ in range(trials):
+        ease = rng.random((units, rows_each, 1))  # rows are hard or easy for all arms alike
+        right = np.where(rng.random(ease.shape) < 0.5, ease, rng.random((*ease.shape[:2], len(rates)))) < rates
+        rows = Score.cells(right.reshape(-1, len(rates))).reshape(units, rows_each, -1)
+        cells = score.release(rows.mean(axis=1), source)
+        rate, lead = score.accuracy(cells, len(rates) - 1), score.difference(cells, len(rates) - 1, 0)
+        rate_held += rate.low <= rates[-1] <= rate.high
+        lead_held += lead.low <= rates[-1] - rates[0] <= lead.high
+    return rate_held / trials, lead_held / trials
+
+
+@pytest.mark.parametrize("rates", [(0.5, 0.6), (0.7, 0.7, 0.95), (0.3, 0.98)], ids=str)
+@pytest.mark.parametrize(("epsilon", "units"), [(0.5, 80), (1.0, 60), (1.0, 400), (4.0, 150)])
+def test_nine_in_ten_intervals_and_more_hold_the_truth(rates, epsilon, units):
+    found = covered(Score(epsilon, False), np.array(rates), units, 1, 250, seed=7)
+    assert min(found) >= 0.9
+
+
+def test_so_they_do_for_users():
+    assert min(covered(Score(1.0, True), np.array([0.5, 0.8]), 120, 3, 250, seed=11)) >= 0.9
+
+
+def test_an_interval_that_forgets_the_noise_would_not():
+    forgetful = Score(50.0, False)  # reads the table as if there were none
+    rng, source, honest = np.random.default_rng(3), SeededRandomness(3), Score(0.3, False)
+    held = 0
+    for _ in range(250):
+        cells = honest.release(Score.cells(rng.random((60, 2)) < 0.7), source)
+        estimate = forgetful.accuracy(cells, 1)
+        held += estimate.low <= 0.7 <= estimate.high
+    assert held / 250 < 0.85

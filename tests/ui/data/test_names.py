@@ -1,0 +1,122 @@
+"""What a text and a label are called: proposed by columns, chosen by the person, in the prompts of the steps after."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gradio as gr
+import pytest
+
+from dpicl_ui.data.state import DataState
+from dpicl_ui.data.step import DataStep
+from dpicl_ui.frame.ledgers import CuratorLedger
+from dpicl_ui.frame.sessions import Sessions
+from dpicl_ui.frame.step_bar import StepBar
+from dpicl_ui.page import PLACES
+from mechanisms.accounting import PrivacyLedger
+from mechanisms.errors import UsageError
+from mechanisms.studio.data.field_names import suggested_names
+
+TAB: Any = SimpleNamespace(username=None, session_hash="tab")
+HOSTILE = "<img src=x onerror=alert(1)> ${message}"
+
+
+class Tab:
+    """Step 1 without a page."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.sessions = folder, Sessions()
+        self.step = asyncio.run(self._built())
+
+    async def _built(self) -> DataStep:
+        with gr.Blocks():
+            return DataStep(self.sessions, CuratorLedger(PrivacyLedger(self.folder / "home")), StepBar(PLACES))
+
+    @property
+    def state(self) -> DataState:
+        return self.sessions.of(TAB).of(DataState)
+
+    @property
+    def names(self) -> tuple[str, str] | None:
+        return self.state.file.field_names if self.state.file else None
+
+    def upload(self, *columns: str) -> dict[Any, Any]:
+        path = self.folder / "uploads" / "one" / "rows.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        head = ",".join(f'"{each}"' for each in columns)
+        rows = [",".join([f"a rather long text {i}", "xy"[i % 2], "zw"[i % 2]]) for i in range(40)]
+        path.write_text("\n".join([head, *rows]), encoding="utf-8")
+        return self.step._upload(str(path), TAB)
+
+    def confirm(self, *names: object) -> dict[Any, Any]:
+        return self.step._confirm("rows", ["x", "y"], True, True, "declare", None, *names, TAB)
+
+
+@pytest.fixture
+def tab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tab:
+    monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path / "uploads"))
+    return Tab(tmp_path)
+
+
+def shown(tab: Tab, updates: dict[Any, Any]) -> tuple[Any, Any]:
+    return tuple(updates[each].value for each in tab.step.names.inputs)
+
+
+def test_columns_that_say_something_propose_names(tab: Tab):
+    updates = tab.upload("message", "department", "other")
+    assert shown(tab, updates) == tab.names == ("Message", "Department")
+    tab.confirm(*tab.names)
+    assert tab.state.confirmed is not None
+
+
+def test_columns_that_say_nothing_leave_the_neutral_names(tab: Tab):
+    assert shown(tab, tab.upload("text", "label", "other")) == tab.names == ("Text", "Label")
+
+
+def test_a_hostile_column_is_no_choice(tab: Tab):
+    updates = tab.upload(HOSTILE, "Patient Smith", "other")
+    public = {each for names in suggested_names("", "") for each in names}
+    for component in tab.step.names.inputs:
+        assert {value for _, value in updates[component].choices} <= public
+    assert tab.names == ("Message", "Label")
+
+
+def test_other_columns_propose_anew_and_a_user_column_does_not(tab: Tab):
+    tab.upload("text", "label", "topic")
+    tab.step._called("Letter", "Mood", TAB)
+    tab.step._inspect("text", "label", "topic", False, TAB)
+    assert tab.names == ("Letter", "Mood")
+    updates = tab.step._inspect("text", "topic", "(every row stands for itself)", False, TAB)
+    assert shown(tab, updates) == tab.names == ("Text", "Topic")
+
+
+def test_another_name_takes_back_what_was_confirmed(tab: Tab):
+    tab.upload("text", "label", "other")
+    tab.confirm("Text", "Label")
+    columns = tab.state.columns
+    tab.step._called("Review", "Label", TAB)
+    assert tab.state.confirmed is None
+    assert tab.state.columns is not columns
+    assert tab.names == ("Review", "Label")
+
+
+def test_what_is_confirmed_has_the_names_on_the_screen(tab: Tab):
+    tab.upload("text", "label", "other")
+    tab.confirm(" Patient\n letter ", "Ward")
+    assert tab.state.confirmed is not None
+    assert tab.state.confirmed.columns.file.field_names == ("Patient letter", "Ward")
+
+
+@pytest.mark.parametrize("given", ["", None, "x" * 100])
+def test_without_a_name_nothing_is_confirmed(tab: Tab, given):
+    tab.upload("text", "label", "other")
+    tab.confirm("Text", "Label")
+    with pytest.raises(UsageError, match="what one text"):
+        tab.step._called(given, "Label", TAB)
+    assert tab.state.confirmed is None
+    with pytest.raises(UsageError, match="what one text"):
+        tab.confirm(given, "Label")
+    assert tab.state.confirmed is None

@@ -1,0 +1,116 @@
+"""Short runs of recipes, written down by hand: what the screens of their stages are replayed from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mechanisms.records import Demonstration
+from mechanisms.studio.recipes.events import (
+    CandidateSet,
+    ChoiceReleased,
+    DraftsWritten,
+    PriorsReleased,
+    RecipeCompleted,
+    RecipeEvent,
+    RecipeStarted,
+    ScoreReleased,
+    SetsMade,
+    StageStarted,
+    VotesReleased,
+)
+from mechanisms.studio.recipes.recipe import Stage
+from mechanisms.studio.synthesis.demo_set import DemoSet
+from mechanisms.studio.synthesis.findings import ArmScore, Score
+from tests.ui.generate import recording as tokens
+from tests.ui.generate.recording import HOSTILE, LABELS, snapshot
+
+VOTING = (Stage.VOTE, Stage.CALIBRATE, Stage.CHOOSE, Stage.SCORE)
+SCORE = Score(
+    {
+        "zero-shot": ArmScore(0.634, (0.6, 0.671)),
+        "public-only": ArmScore(0.5, (0.3, 0.71)),
+        "demonstrations": ArmScore(0.748, (0.714, 0.778)),
+    },
+    untouched=True,
+)
+
+
+def recipe_set(*demonstrations: Demonstration) -> DemoSet:
+    """A set of two rounds of votes, whose stage "write" expects 8 rows at 3 tokens."""
+    plain = tokens.demo_set(*demonstrations)
+    parameters = {"recipe": "both", "rounds": 2, "tokens": 40, "written": plain.certificate.parameters}
+    return replace(plain, certificate=replace(plain.certificate, parameters=parameters))
+
+
+def drafts(label: str, number: int, count: int = 14) -> DraftsWritten:
+    return DraftsWritten(label, number, (*(f"{label} draft {i} of round {number}" for i in range(count - 1)), HOSTILE))
+
+
+def votes(label: str, number: int, count: int = 14, winners: tuple[int, ...] = (3, 13)) -> VotesReleased:
+    counted = tuple(20.0 - winners.index(i) if i in winners else -1.54321 + i / 10 for i in range(count))
+    return VotesReleased(label, number, counted, winners, 1.41421356)
+
+
+def ballots(number: int) -> list[RecipeEvent]:
+    return [event for label in LABELS for event in (drafts(label, number), votes(label, number))]
+
+
+def winners(place: int) -> tuple[Demonstration, ...]:
+    texts = ("draft 3 of round 2", None)
+    return tuple(Demonstration(f"{label} {texts[0]}" if place == 0 else HOSTILE, label) for label in LABELS)
+
+
+SETS = (
+    CandidateSet("none", ()),
+    CandidateSet("public-only", (Demonstration("p", "News"), Demonstration("q", "Sport"))),
+    CandidateSet("voted 1", winners(0)),
+    CandidateSet("voted 2", winners(1)),
+)
+PRIORS = PriorsReleased(tuple((each.name, (0.618034, 0.381966)) for each in SETS))
+
+
+def deciding(chosen: tuple[str, str]) -> list[RecipeEvent]:
+    among = tuple((each.name, correction) for each in SETS for correction in ("none", "prior"))
+    held = next(each.demonstrations for each in SETS if each.name == chosen[0])
+    return [
+        StageStarted(Stage.CALIBRATE, snapshot()),
+        SetsMade(SETS),
+        PRIORS,
+        StageStarted(Stage.CHOOSE, snapshot()),
+        ChoiceReleased(among, chosen),
+        PriorsReleased(((chosen[0], (0.6, 0.4)),)),
+        StageStarted(Stage.SCORE, snapshot()),
+        ScoreReleased(SCORE),
+        RecipeCompleted(recipe_set(*held), snapshot()),
+    ]
+
+
+def started(stages: tuple[Stage, ...]) -> RecipeStarted:
+    return RecipeStarted(recipe_set(), stages, 1, 40, snapshot(0.0))
+
+
+def voted(chosen: tuple[str, str] = ("voted 1", "prior")) -> list[RecipeEvent]:
+    """Two rounds of votes, then the choice and the score."""
+    opening = [started(VOTING), StageStarted(Stage.VOTE, snapshot())]
+    return [*opening, *ballots(1), *ballots(2), *deciding(chosen)]
+
+
+def both() -> list[RecipeEvent]:
+    """Written token by token first."""
+    _, *written, _ = tokens.recording()
+    return [started(tuple(Stage)), StageStarted(Stage.WRITE, snapshot()), *written, *voted()[1:]]
+
+
+def short() -> list[RecipeEvent]:
+    """A vote and nothing else."""
+    ending = RecipeCompleted(recipe_set(*winners(0)), snapshot())
+    return [started((Stage.VOTE,)), StageStarted(Stage.VOTE, snapshot()), *ballots(1), *ballots(2), ending]
+
+
+STORIES = {
+    "vote": voted(),
+    "none": voted(("none", "prior")),
+    "both": both(),
+    "short": short(),
+    "tokens": tokens.recording(),
+}

@@ -1,0 +1,145 @@
+"""A run in a tab, of either kind: what is recorded, what a stop keeps, and what may be exported."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gradio as gr
+import pytest
+
+from dpicl_ui.data.state import DataState
+from dpicl_ui.frame.embedder_loader import EmbedderLoader
+from dpicl_ui.frame.ledgers import CuratorLedger
+from dpicl_ui.frame.model_loader import ModelLoader
+from dpicl_ui.frame.sessions import Session, Sessions
+from dpicl_ui.frame.step_bar import StepBar
+from dpicl_ui.generate import step
+from dpicl_ui.generate.runner import Runner
+from dpicl_ui.generate.state import GenerateState, gate
+from dpicl_ui.generate.step import GenerateStep
+from dpicl_ui.page import PLACES
+from dpicl_ui.privacy.form import PrivacyForm
+from dpicl_ui.privacy.state import PrivacyState
+from dpicl_ui.privacy.step import PrivacyStep
+from mechanisms.accounting import PrivacyLedger
+from mechanisms.studio.recipes.events import RecipeStopped, StageProgress, VotesReleased
+from mechanisms.studio.recipes.recipe import Stage
+from mechanisms.studio.synthesis.events import DemoCompleted, PrivateDiagnostics, RunStopped
+from tests.ui.generate.recipe_recording import STORIES, voted
+from tests.ui.generate.recording import CLEAN, recording
+from tests.ui.privacy.test_form import DATASET
+from tests.ui.tabs import confirm
+
+LOADER = ModelLoader("none")
+
+
+class Told(Runner):
+    """Tells a story; closing it is noticed."""
+
+    def __init__(self, story: list[Any]) -> None:
+        super().__init__(LOADER, EmbedderLoader(LOADER))
+        self.story, self.closed = story, False
+
+    def _start(self, planned: Any, ledger: Any, curator: bool) -> Any:
+        try:
+            yield from self.story
+        finally:
+            self.closed = True
+
+
+@pytest.fixture
+def session(monkeypatch: pytest.MonkeyPatch) -> Session:
+    tab = Session()
+    confirm(tab, DATASET)
+    planned = SimpleNamespace(confirmed=tab.of(DataState).confirmed)
+    monkeypatch.setattr(PrivacyState, "calibrate", lambda *_: planned)
+    return tab
+
+
+def run(session: Session, story: list[Any], stop_after: Any = None) -> list[Any]:
+    """The events of a story; the curator presses Stop when one of a type was seen."""
+    runner, state = Told(story), session.of(GenerateState)
+    seen: list[Any] = []
+    for event in runner.events(session, None, state.begin(), None, False):
+        seen.append(event)
+        if stop_after and isinstance(event, stop_after):
+            state.stop()
+    assert runner.closed
+    return seen
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_a_finished_run_leaves_its_set(session: Session, story: str):
+    assert run(session, STORIES[story]) == STORIES[story]
+    made = session.of(GenerateState).made
+    assert made is not None
+    assert made.demo_set == STORIES[story][-1].demo_set
+    assert gate(session).done
+
+
+def test_a_stop_ends_a_recipe_with_the_winners_so_far(session: Session):
+    seen = run(session, voted(), stop_after=VotesReleased)
+    assert seen[:-1] == voted()[:4]
+    assert isinstance(seen[-1], RecipeStopped)
+    assert [each.text for each in seen[-1].demo_set.demonstrations] == ["News draft 3 of round 1"]
+    assert session.of(GenerateState).made.demo_set == seen[-1].demo_set
+
+
+def test_a_stop_ends_a_run_without_stages_with_what_is_whole(session: Session):
+    seen = run(session, recording(), stop_after=DemoCompleted)
+    assert isinstance(seen[-1], RunStopped)
+    assert [each.text for each in seen[-1].demo_set.demonstrations] == ["one two"]
+
+
+def test_a_stop_before_anything_is_released_keeps_the_set_before(session: Session):
+    run(session, recording())
+    before = session.of(GenerateState).made
+    seen = run(session, voted(), stop_after=object)
+    assert (len(seen), seen[-1].demo_set.demonstrations) == (2, ())
+    assert session.of(GenerateState).made is before
+
+
+@pytest.fixture
+def generate(tmp_path: Path) -> GenerateStep:
+    async def built() -> GenerateStep:
+        # Blocks made outside an event loop open one of their own and never close it.
+        with gr.Blocks():
+            sessions, ledgers, bar = Sessions(), CuratorLedger(PrivacyLedger(tmp_path)), StepBar(PLACES)
+            privacy = PrivacyStep(sessions, ledgers, LOADER, bar)
+            return GenerateStep(sessions, ledgers, LOADER, EmbedderLoader(LOADER), bar, privacy)
+
+    return asyncio.run(built())
+
+
+def watched() -> Iterator[Any]:
+    """The longest story as its curator sees it."""
+    for event in STORIES["both"]:
+        yield event
+        if getattr(event, "step", None) == 1 and event.label == CLEAN.label:
+            yield CLEAN
+        yield StageProgress(Stage.VOTE, 0.123)
+
+
+def test_what_only_the_curator_sees_is_never_recorded(
+    generate: GenerateStep, session: Session, monkeypatch: pytest.MonkeyPatch
+):
+    story = list(watched())
+    assert any(isinstance(event, PrivateDiagnostics) for event in story)
+    generate._runner = Told(story)
+    monkeypatch.setattr(generate._sessions, "of", lambda _: session)
+    monkeypatch.setattr(PrivacyForm, "read", lambda *_: None)
+    monkeypatch.setattr(step, "_TO_BE_SEEN", 0.0)
+    monkeypatch.setattr(step, "_INTERVAL", 0.0)
+    request: Any = SimpleNamespace(session_hash="tab", username=None)
+    updates = list(generate._run(request, True))
+    assert session.of(GenerateState).run.recording == STORIES["both"]
+    assert "0.123" in str([update.get(generate.stages) for update in updates])
+    looked = [generate._look_back(place, request) for place in range(1, 40)]
+    assert "0.123" not in str(looked)
+    charts = [each[generate.screen]["chart"] for each in looked if each[generate.screen]]
+    assert charts
+    assert all(bar["clean"] is None for chart in charts for bar in chart["bars"])

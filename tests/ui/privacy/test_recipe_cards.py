@@ -1,0 +1,107 @@
+"""A plan of stages in words, from declared numbers alone."""
+
+from __future__ import annotations
+
+import asyncio
+
+import gradio as gr
+import pytest
+
+from dpicl_ui.frame.tree import text_of
+from dpicl_ui.privacy.cards import outcome
+from dpicl_ui.privacy.recipe_cards import roughly, stages_in_words
+from dpicl_ui.privacy.recipe_settings import PRESETS, RecipeSettings
+from mechanisms.accounting import PrivacyTarget
+from mechanisms.records import default_template
+from mechanisms.studio.recipes.advice import proposed
+from mechanisms.studio.recipes.preview import preview_recipe
+from mechanisms.studio.recipes.recipe import Division, Kind, Stage
+from mechanisms.studio.recipes.request import RecipeRequest
+
+LABELS = ("a", "b")
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def request(size: int = 3000, score: bool = True, by_user: bool = False, labels=LABELS, **changes) -> RecipeRequest:
+    sizes = dict.fromkeys(labels, size)
+    recipe = proposed(Kind.VOTE, sizes, 1.0, score, **changes)
+    return RecipeRequest(labels, default_template(labels), recipe, PrivacyTarget(1.0, 1e-6), sizes, "x", by_user)
+
+
+@pytest.mark.parametrize(
+    ("count", "words"), [(0.4, "0"), (7.6, "8"), (96, "96"), (1560, "1,600"), (312.5, "310"), (99.7, "100")]
+)
+def test_numbers_are_rough(count, words):
+    assert roughly(count) == words
+
+
+def test_every_stage_says_who_is_asked_for_what():
+    made = request()
+    words = text_of(stages_in_words(made))
+    for stage in made.recipe.stages:
+        assert roughly(6000 * made.role(stage)) in words
+    assert f"{made.recipe.drafts} drafts" in words
+    assert "secret key" in words
+    assert "At most" not in words
+
+
+def test_without_a_score_none_is_told():
+    assert "say how often" in text_of(stages_in_words(request()))
+    assert "say how often" not in text_of(stages_in_words(request(score=False)))
+    assert "Private score" not in text_of(outcome(preview_recipe(request(score=False))))
+
+
+def test_where_epsilon_is_shared_all_rows_are_asked_and_the_score_is_not_called_untouched():
+    made = request(division=Division.EPSILON)
+    words = text_of(stages_in_words(made))
+    assert f"All rows, for epsilon {made.epsilon(Stage.VOTE):.2g}" in words
+    assert "nothing else" not in words
+    assert "nothing else" in text_of(stages_in_words(request()))
+
+
+def test_users_are_no_rows():
+    words = text_of(stages_in_words(request(by_user=True)))
+    assert "At most about" in words
+    assert "rows" not in words
+
+
+def test_the_outcome_tells_the_promise_the_noise_and_the_score():
+    preview = preview_recipe(request())
+    words = text_of(outcome(preview))
+    assert preview.guarantee in words
+    assert f"± {preview.request.votes.deviation:.2g}" in words
+    assert "Private score" in words
+    assert "known when the model is loaded" in words
+
+
+def test_hostile_labels_stay_text():
+    def strings(tree):
+        if isinstance(tree, str):
+            yield tree
+        else:
+            for child in tree["children"]:
+                yield from strings(child)
+
+    shown = outcome(preview_recipe(request(20, labels=("a", HOSTILE))))
+    assert all("attributes" not in tree or HOSTILE not in tree["attributes"].values() for tree in shown)
+    assert any("votes, and the noise" in each for tree in shown for each in strings(tree))
+
+
+def test_each_preset_has_a_title_and_what_it_gives():
+    assert list(PRESETS) == [Kind.VOTE, Kind.TOKENS, Kind.BOTH]
+    assert all(words.count("\n") == 1 for words in PRESETS.values())
+
+
+async def built() -> RecipeSettings:
+    with gr.Blocks():
+        return RecipeSettings()
+
+
+def test_a_proposal_by_hand_describes_itself():
+    settings = asyncio.run(built())
+    recipe = request().recipe
+    filled = settings.filled(recipe)
+    values = [filled.get(each) for each in settings.inputs]
+    shares = dict(zip(Stage, values[-len(Stage) :], strict=True))
+    assert {stage: share / 100 for stage, share in shares.items() if share} == pytest.approx(recipe.shares)
+    assert set(filled) == set(settings.filled_in)

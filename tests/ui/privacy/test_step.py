@@ -1,0 +1,97 @@
+"""Step 2 without a page: presets, proposals and what is told of them."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gradio as gr
+import pytest
+
+from dpicl_ui.frame.ledgers import CuratorLedger
+from dpicl_ui.frame.model_loader import ModelLoader
+from dpicl_ui.frame.sessions import Sessions
+from dpicl_ui.frame.step_bar import StepBar
+from dpicl_ui.frame.tree import text_of
+from dpicl_ui.page import PLACES
+from dpicl_ui.privacy.form import PrivacyForm
+from dpicl_ui.privacy.state import PrivacyState
+from dpicl_ui.privacy.step import PrivacyStep
+from mechanisms.accounting import PrivacyLedger
+from mechanisms.studio.recipes.advice import proposed
+from mechanisms.studio.recipes.recipe import Division, Kind, Stage
+from mechanisms.studio.recipes.request import RecipeRequest
+from tests.ui.privacy.test_form import DATASET, TOKENS, VALUES
+from tests.ui.tabs import confirm
+
+TAB: Any = SimpleNamespace(username=None, session_hash="tab")
+VOTE = [*VALUES[: -len(TOKENS)], "vote", False, *TOKENS[2:]]
+
+
+@pytest.fixture
+def step(tmp_path: Path) -> PrivacyStep:
+    async def built() -> PrivacyStep:
+        with gr.Blocks():
+            ledgers = CuratorLedger(PrivacyLedger(tmp_path))
+            return PrivacyStep(Sessions(), ledgers, ModelLoader("none"), StepBar(PLACES))
+
+    return asyncio.run(built())
+
+
+def recalculated(step: PrivacyStep, values: list[Any]) -> dict[Any, Any]:
+    *_, last = step._recalculate(TAB, *values)
+    return last
+
+
+def test_the_form_reads_the_pages_components_as_they_are_at_first(step: PrivacyStep):
+    form = PrivacyForm.read(*(each.value for each in step.form))
+    assert form.recipe.kind == Kind.VOTE
+    assert form.recipe.score
+    assert form.recipe.stages is None
+    assert (form.delta, form.max_record_tokens) == (1e-5, 64)
+
+
+def test_a_vote_is_planned_and_told(step: PrivacyStep):
+    session = step._sessions.of(TAB)
+    confirm(session, DATASET)
+    shown = recalculated(step, VOTE)
+    planned = session.of(PrivacyState).planned
+    assert planned is not None
+    assert isinstance(planned.request, RecipeRequest)
+    assert "vote for the one" in text_of(shown[step.recipe.words])
+    assert planned.preview.guarantee in text_of(shown[step.outcome])
+    assert "this run" in text_of(shown[step.budget])
+
+
+def test_a_refused_plan_is_not_told(step: PrivacyStep):
+    confirm(step._sessions.of(TAB), DATASET)
+    shown = recalculated(step, [*VALUES[: -len(TOKENS)], "vote", False, True, *TOKENS[3:]])
+    assert shown[step.recipe.words] == []
+    assert "needs a share" in text_of(shown[step.outcome])
+
+
+@pytest.mark.parametrize("kind", [Kind.VOTE, Kind.BOTH])
+@pytest.mark.parametrize("division", [None, *Division])
+def test_by_hand_begins_with_the_proposal_and_can_be_run_at_once(step: PrivacyStep, kind: Kind, division):
+    confirm(step._sessions.of(TAB), DATASET)
+    filled = step._propose(TAB, kind.value, False, True, 1.0, division)
+    shares = [filled[each] / 100 for each in step.recipe.shares]
+    wanted = proposed(kind, DATASET.counted_sizes(), 1.0, True, division)
+    assert shares == pytest.approx([wanted.shares.get(stage, 0.0) for stage in Stage], abs=1e-4)
+    assert sum(shares) <= 1 + 1e-9
+    values = [filled.get(each, each.value) for each in step.recipe.inputs]
+    made = PrivacyForm.read(*VALUES[: -len(TOKENS)], kind.value, False, True, *values[3:])
+    assert made.recipe_request(DATASET).recipe.division is wanted.division
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_without_a_data_set_nothing_is_proposed(step: PrivacyStep, by_hand: bool):
+    assert set(step._propose(TAB, "vote", False, by_hand, 1.0)) == {step.recipe.own}
+    assert set(step._propose(TAB, "vote", False, by_hand, 1.0, "roles")) == {step.recipe.own}
+
+
+def test_new_data_forgets_what_was_set_by_hand(step: PrivacyStep):
+    confirm(step._sessions.of(TAB), DATASET)
+    assert step._suggest(TAB)[step.recipe.by_hand] is False

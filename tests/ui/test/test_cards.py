@@ -1,0 +1,94 @@
+"""Step 4's cards: which reading counts, what a private score says, and what "none" means."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dpicl_ui.frame.tree import Tree, text_of
+from dpicl_ui.test.cards import accuracies, answers, subject
+from dpicl_ui.test.score_card import score_card
+from mechanisms.records import Demonstration
+from mechanisms.studio.evaluation.classify import Prediction
+from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy
+from mechanisms.studio.synthesis.findings import ArmScore, Choice, Score
+from tests.ui.generate.recording import HOSTILE, demo_set
+from tests.ui.test_cards import scorecard, tags
+
+SET = demo_set(Demonstration("one", "News"))
+SCORE = Score({ZERO_SHOT: ArmScore(0.5, (0.45, 0.56)), "demonstrations": ArmScore(0.75, (0.71, 0.78))}, untouched=True)
+
+
+def bars(tree: Tree | list[Tree]) -> list[float]:
+    """Shares of all bars, in order."""
+    if isinstance(tree, str):
+        return []
+    children = tree if isinstance(tree, list) else tree["children"]
+    own = [] if isinstance(tree, list) else [tree.get("numbers", {}).get("share")]
+    return [share for share in own if share is not None] + [share for child in children for share in bars(child)]
+
+
+def test_the_measured_prior_is_the_headline_and_the_others_are_smaller_figures():
+    shown = accuracies([scorecard(PUBLIC_ONLY), scorecard(PRIVATE, Accuracy(9, 10))])
+    assert bars(shown) == [0.7, 0.9]
+    [scores] = [each for each in shown if each.get("class") == "scores"]
+    public, own = (text_of(card) for card in scores["children"])
+    assert "measured prior" in own
+    assert all(figure in own for figure in ("90%  (60 to 98)", "calibrated 70%", "raw 30%"))
+    assert "measured prior" not in public
+    assert "raw 30%" in public
+
+
+def test_an_answer_is_the_one_that_the_set_is_read_with():
+    read = Prediction(np.array([0.9, 0.1]), np.array([0.6, 0.4]), np.array([0.2, 0.8]))
+    plain = replace(read, corrected=None)
+    own, zero = (
+        text_of(answers(("News", "Sport"), [(name, each)])) for name, each in ((PRIVATE, read), (ZERO_SHOT, plain))
+    )
+    assert bars(answers(("News", "Sport"), [(PRIVATE, read)])) == [0.2, 0.8]
+    assert "measured prior" in own
+    assert "empty queries: News (60%)" in own
+    assert "Without calibration: News (90%)" in own
+    assert "measured prior" not in zero
+    assert "empty queries" not in zero
+
+
+def test_a_private_score_needs_no_test_file():
+    shown = text_of(score_card(replace(SET, score=SCORE), loaded=False))
+    assert "on your own rows 71 to 78 of 100" in " ".join(shown.split())
+    assert "45 to 56 of 100" in shown
+    assert "took part in nothing" in shown
+    assert "Too few rows" not in shown
+    assert bars(score_card(replace(SET, score=SCORE), loaded=False)) == [0.5, 0.75]
+
+
+def test_a_score_says_what_it_does_not_know():
+    wide = Score({"demonstrations": ArmScore(0.7, (0.55, 0.8))}, untouched=False)
+    shown = text_of(score_card(replace(SET, score=wide), loaded=True))
+    assert "Too few rows" in shown
+    assert "took part in the choice" in shown
+    assert "cannot be checked" in shown
+    assert "your" not in shown.replace("Your demonstrations", "")
+
+
+@pytest.mark.parametrize("of", [None, SET])
+def test_without_a_score_there_is_no_card(of):
+    assert score_card(of, loaded=False) == []
+
+
+def test_an_arm_of_a_file_is_hostile_text():
+    strange = Score({HOSTILE: ArmScore(0.5, (0.4, 0.6))}, untouched=True)
+    shown = score_card(replace(SET, score=strange), loaded=True)
+    assert HOSTILE in text_of(shown)
+    assert "img" not in tags(shown)
+
+
+def test_no_demonstrations_are_an_honest_result():
+    none = replace(demo_set(), choice=Choice(4, "none", "prior"))
+    shown = text_of(subject(none, loaded=False))
+    assert "No demonstrations serve this model best" in shown
+    assert "measured prior" not in shown
+    assert "measured prior" in text_of(subject(replace(none, prior={"News": 0.1, "Sport": -0.1}), loaded=False))
+    assert "No demonstrations serve" not in text_of(subject(SET, loaded=False))
