@@ -21,7 +21,7 @@ class AnySet:
     """Demonstrations and the task that they are for; public.
 
     Attributes:
-        tokens: about how long a demonstration is.
+        tokens, min_tokens: the most and the fewest tokens of a demonstration.
         prior: what is added to each label's log-probability under the demonstrations; None where not measured.
         zero_shot: the same without demonstrations.
         spare: the share of the units, at the scorers' end, that no stage read which made or chose the set.
@@ -31,6 +31,7 @@ class AnySet:
     labels: tuple[str, ...]
     template: PromptTemplate
     tokens: int = _USUAL_TOKENS
+    min_tokens: int = 0
     prior: Mapping[str, float] | None = None
     zero_shot: Mapping[str, float] | None = None
     spare: float = 0.0
@@ -69,10 +70,11 @@ def of_demo_set(demo_set: DemoSet) -> AnySet:
         demo_set.demonstrations,
         demo_set.labels,
         demo_set.template,
-        int(parameters.get("tokens", _USUAL_TOKENS)),
-        demo_set.prior,
-        demo_set.choice.zero_shot if demo_set.choice else None,
-        max(0.0, 1 - read) if by_roles and demo_set.stages else 0.0,
+        tokens=int(parameters.get("tokens", _USUAL_TOKENS)),
+        min_tokens=int(parameters.get("min_tokens", 0)),
+        prior=demo_set.prior,
+        zero_shot=demo_set.choice.zero_shot if demo_set.choice else None,
+        spare=max(0.0, 1 - read) if by_roles and demo_set.stages else 0.0,
     )
 
 

@@ -59,16 +59,17 @@ def write_drafts(
     prompt = GenerationPrompt(model, template, label, tokens, len(examples))
     cue = prompt.cue
     prefix = [*prompt.prefix, *prompt.row(examples)[: -len(cue)]]
-    at_once = min(count, model.rows_at_once(1, len(prefix) + len(cue) + tokens))
-    drafts: dict[str, None] = {}
+    wanted, most = _SPARE * count, _TRIES * count
+    at_once = min(wanted, model.rows_at_once(1, len(prefix) + len(cue) + tokens))
+    drafts: dict[str, float] = {}
     written = 0
-    while len(drafts) < count and written < _TRIES * count:
-        rows = min(at_once, _TRIES * count - written)
+    while len(drafts) < wanted and written < most:
+        rows = min(at_once, most - written)
         written += rows
-        for each in _write(model, prefix, [cue] * rows, tokens, randomness):
+        for each, likelihood in _write(model, prefix, [cue] * rows, tokens, randomness):
             text = cleaned(each, template, label, labels)
             if text is not None and text not in examples:
-                drafts[text] = None
+                drafts.setdefault(text, likelihood)
     if len(drafts) < min(count, _FEWEST):
         raise UsageError(
             f"The model writes no usable drafts of '{label}': choose another model, or name the text field, the "

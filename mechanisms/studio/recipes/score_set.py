@@ -173,7 +173,9 @@ def _arms(scored: AnySet, model: LanguageModel, reader: Reader) -> dict[str, Arm
     """What is compared; a set without demonstrations is zero-shot itself."""
     wanted: list[_Compared] = [(ZERO_SHOT, (), scored.zero_shot if scored.demonstrations else scored.prior)]
     if scored.demonstrations:
-        public = written_publicly(scored.demonstrations, scored.labels, scored.template, scored.tokens, model)
+        public = written_publicly(
+            scored.demonstrations, scored.labels, scored.template, model, scored.tokens, scored.min_tokens
+        )
         wanted += [(PUBLIC_ONLY, public, None), (DEMONSTRATIONS, scored.demonstrations, scored.prior)]
     arms: dict[str, Arm] = {}
     for name, demonstrations, prior in wanted:

@@ -8,7 +8,7 @@ from itertools import islice
 from mechanisms.records import Demonstration
 from mechanisms.studio.recipes.events import CandidateSet
 
-NONE, PUBLIC = "none", "public only"
+NONE, PUBLIC = "none", "public-only"
 
 
 def by_turns(texts: Mapping[str, Sequence[str]], labels: Sequence[str]) -> tuple[Demonstration, ...]:

@@ -21,15 +21,15 @@ def public_demonstrations(demo_set: DemoSet, model: LanguageModel) -> tuple[Demo
     """Public demonstrations for the same task, of the same number and length as `demo_set`'s."""
     stated = demo_set.certificate.parameters
     tokens, least = int(stated.get("tokens", 30)), int(stated.get("min_tokens", 0))
-    return written_publicly(demo_set.demonstrations, demo_set.labels, demo_set.template, tokens, model, least)
+    return written_publicly(demo_set.demonstrations, demo_set.labels, demo_set.template, model, tokens, least)
 
 
 def written_publicly(
     like: Sequence[Demonstration],
     labels: tuple[str, ...],
     template: PromptTemplate,
-    tokens: int,
     model: LanguageModel,
+    tokens: int,
     least: int = 0,
 ) -> tuple[Demonstration, ...]:
     """Public demonstrations for a task: as many of each label as there are in `like`, of `least` to `tokens` tokens."""

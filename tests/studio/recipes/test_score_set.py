@@ -103,7 +103,7 @@ def test_a_set_without_demonstrations_is_zero_shot_with_its_own_correction():
 
 
 def test_a_measured_correction_is_used_where_it_was_measured():
-    biased = AnySet(DEMONSTRATIONS, LABELS, SET.template, 3, prior={"red": 100.0, "blue": 0.0})
+    biased = AnySet(DEMONSTRATIONS, LABELS, SET.template, tokens=3, prior={"red": 100.0, "blue": 0.0})
     arms = scored(data(rows(200)), request(share=1.0), what=biased).score.arms
     assert arms["demonstrations"].accuracy == pytest.approx(0.5, abs=0.02)
     assert arms["zero-shot"].accuracy == pytest.approx(1, abs=0.02)
@@ -228,7 +228,7 @@ def _after(folder, per: str, *lists: str) -> PrivacyLedger:
     return made
 
 
-SPARED = AnySet(DEMONSTRATIONS, LABELS, SET.template, 3, spare=0.3)
+SPARED = AnySet(DEMONSTRATIONS, LABELS, SET.template, tokens=3, spare=0.3)
 
 
 def test_rows_are_called_untouched_once(tmp_path):
