@@ -21,7 +21,7 @@ _MOST_CANDIDATES = 256
 _LEAST_TOKENS = 12
 """Tokens before a draft may end: small models like to write a title, or nothing. With 12 one in two drafts was of use,
 with 8 and without a bound fewer."""
-_TRIES = 4
+_TRIES = 6
 """Drafts written for one that is asked for, at most."""
 _SPARE = 2
 """Cleaned drafts for one that is kept, of which the likelier ones are kept: of a small model's sentences the unlikely
@@ -44,7 +44,7 @@ def write_drafts(
 
     Args:
         labels: public label set; a draft that says little but labels is refused.
-        count: drafts at most; fewer where four times as many were written in vain.
+        count: drafts at most; fewer where six times as many were written in vain.
         tokens: of a draft, at most.
         examples: public texts of the label (winners of an earlier ballot) that stand in the prompt; none is
                 written again.
