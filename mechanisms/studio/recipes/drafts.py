@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from mechanisms.errors import ModelUnavailable, UsageError
-from mechanisms.inference import GenerationPrompt, LanguageModel
+from mechanisms.inference import DraftPrompt, LanguageModel
 from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.records import PromptTemplate
 from mechanisms.studio.recipes.cleaning import cleaned
@@ -56,9 +56,8 @@ def write_drafts(
         UsageError: fewer than two drafts of the label are of use, or the prompt is too long for the model.
         ModelUnavailable: its logits are not finite.
     """
-    prompt = GenerationPrompt(model, template, label, tokens, len(examples))
-    cue = prompt.cue
-    prefix = [*prompt.prefix, *prompt.row(examples)[: -len(cue)]]
+    prompt = DraftPrompt(model, template, label, examples, tokens)
+    prefix, cue = prompt.prefix, prompt.cue
     wanted, most = _SPARE * count, _TRIES * count
     at_once = min(wanted, model.rows_at_once(1, len(prefix) + len(cue) + tokens))
     drafts: dict[str, float] = {}
