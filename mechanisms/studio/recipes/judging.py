@@ -129,7 +129,7 @@ class Judges:
             mine = everyone[judged == k]
             scores = yield from self._read(Stage.CALIBRATE, candidate, mine, k / number, 1 / number)
             cells[mine, k] = of_units(preferences(scores, np.zeros(labels)), [units[i] for i in mine.tolist()])
-        noisy = self._request.comparison.release(cells.reshape(len(units), -1), self._randomness)
+        noisy = self._request.comparison.release(cells.reshape(len(units), number * labels), self._randomness)
         priors = noisy.reshape(number, labels)
         for candidate, prior in zip(self._sets, priors, strict=True):
             self._offer(candidate, prior)
