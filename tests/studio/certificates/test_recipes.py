@@ -226,9 +226,9 @@ def test_arms_up_to_what_the_recipe_can_have_pass():
 
 
 def test_rows_apart_from_all_others_may_be_called_untouched():
-    text = edited(text_of(*ROLES), ("score", "rows"), lambda _: "private")
-    assert "public_inputs" in found(text)[0]  # that they are follows from the rows
-    assert found(edited(text, ("privacy", "public_inputs"), lambda names: [*names, WHETHER_MET])) == ()
+    document = edited(text_of(*ROLES), ("score", "rows"), lambda _: "private")
+    assert "public_inputs" in found(document)[0]  # that they are follows from the rows
+    assert found(edited(json.dumps(document), ("privacy", "public_inputs"), lambda names: [*names, WHETHER_MET])) == ()
 
 
 @pytest.mark.parametrize(
