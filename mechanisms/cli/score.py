@@ -13,7 +13,7 @@ from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.records import Dataset
 from mechanisms.sampling import Adjacency
 from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
-from mechanisms.studio.data.marks import WHETHER_SHOWN
+from mechanisms.studio.data.marks import WHETHER_MET, WHETHER_SHOWN
 from mechanisms.studio.recipes.any_set import read_set
 from mechanisms.studio.recipes.score_set import ScoreFound, ScoreRequest, score_set
 from mechanisms.studio.synthesis.request import FILE_FORMAT, LABEL_SET
@@ -101,7 +101,7 @@ def _document(found: ScoreFound, request: ScoreRequest, dataset: Dataset, ledger
         "adjacency": Adjacency.ADD_OR_REMOVE.value,
         "share": request.share,
         "event": found.event.to_json(),
-        "public_inputs": [LABEL_SET, FILE_FORMAT, WHETHER_SHOWN],
+        "public_inputs": [LABEL_SET, FILE_FORMAT, WHETHER_SHOWN, WHETHER_MET],
         "shown": list(shown),
         "spent_before": {"epsilon": found.before.epsilon, "delta": found.before.delta},
     }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from mechanisms.records import Demonstration
+from mechanisms.studio.data.marks import WHETHER_MET
 from mechanisms.studio.recipes.corrections import Correction
 from mechanisms.studio.recipes.recipe import Division, Recipe, Stage
 from mechanisms.studio.recipes.sets import NONE, candidate_sets
@@ -29,7 +30,7 @@ def problems_of_findings(demo_set: DemoSet, recipe: Recipe | None) -> Iterator[s
     if recipe is not None and demo_set.choice is not None:
         yield from _of_choice(demo_set.choice, demo_set, recipe)
     if recipe is not None and demo_set.score is not None:
-        yield from _of_score(demo_set.score, recipe)
+        yield from _of_score(demo_set.score, recipe, demo_set.certificate.public_inputs)
 
 
 def _of_labels(field: str, correction: Mapping[str, float] | None, labels: tuple[str, ...]) -> Iterator[str]:
@@ -56,9 +57,11 @@ def _sets(recipe: Recipe) -> list[str]:
     return [each.name for each in candidate_sets([""], 1, recipe.sets, texts, voted, written)]
 
 
-def _of_score(score: Score, recipe: Recipe) -> Iterator[str]:
+def _of_score(score: Score, recipe: Recipe, public_inputs: Sequence[str]) -> Iterator[str]:
     if score.untouched and recipe.division is not Division.ROLES:
         yield "score/rows: where every unit takes part in every stage, these rows took part in the choice."
+    elif score.untouched and WHETHER_MET not in public_inputs:
+        yield f"score/rows: '{WHETHER_MET}' must stand among privacy/public_inputs."
     for arm in score.arms.values():
         low, high = arm.interval
         if not low <= arm.accuracy <= high:

@@ -13,6 +13,8 @@ SCORED = "accuracy without noise on rows of it"
 
 WHETHER_SHOWN = "whether clean values of its rows were shown before"
 """The mark follows from the rows themselves, so that a certificate has to name it among its public inputs."""
+WHETHER_MET = "whether its rows took part in runs before"
+"""The same of what a score says of its rows."""
 
 
 def owners_of(test: Fingerprint, ledger: PrivacyLedger, own: Fingerprint | None = None) -> list[str]:

@@ -201,11 +201,18 @@ class RecipeRequest:
         """The stages as the demo set tells them: each with its most expensive list's events for one unit."""
         records = []
         for stage in self.recipe.stages:
-            costs = [events for _, events in self.charges(stage)]
-            dearest = max(costs, key=len)
+            dearest = self._dearest(stage)
             event = dearest[0] if len(dearest) == 1 else Sequence(dearest)
             records.append(StageRecord(stage.value, self.role(stage), event))
         return tuple(records)
+
+    def _dearest(self, stage: Stage) -> Events:
+        if stage is not Stage.WRITE or self.written is None:
+            return self.stage_events(stage)
+        if self.by_user:
+            return dict(self.written.event)[ALL]
+        smallest = min(self.labels, key=lambda label: self.sizes[label])  # its units are sampled at the highest rate
+        return dict(self.written.event)[self.written.plan.list_name(smallest, 1)]
 
     def with_measured_sizes(self, measured: MeasuredSizes) -> RecipeRequest:
         """The same request on sizes that were measured with noise."""

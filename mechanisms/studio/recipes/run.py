@@ -12,7 +12,7 @@ from mechanisms.errors import DataError, UsageError
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Randomness, SecureRandomness
 from mechanisms.records import Dataset, Demonstration, person
-from mechanisms.studio.data.marks import CLEAN_VALUES, SEEDED, WHETHER_SHOWN
+from mechanisms.studio.data.marks import CLEAN_VALUES, SEEDED, WHETHER_MET, WHETHER_SHOWN
 from mechanisms.studio.recipes.drafts import write_drafts
 from mechanisms.studio.recipes.events import (
     CandidateSet,
@@ -26,13 +26,15 @@ from mechanisms.studio.recipes.events import (
     VotesReleased,
 )
 from mechanisms.studio.recipes.judging import Judges
-from mechanisms.studio.recipes.recipe import Stage
+from mechanisms.studio.recipes.recipe import Division, Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.recipes.roles import divide
 from mechanisms.studio.recipes.sets import candidate_sets
 from mechanisms.studio.recipes.units import units_of
+from mechanisms.studio.recipes.untouched import is_new
 from mechanisms.studio.recipes.voting import Polls
 from mechanisms.studio.synthesis.demo_set import Certificate, DemoSet
+from mechanisms.studio.synthesis.request import SynthesisRequest
 from mechanisms.studio.synthesis.synthesize import TEST_SEED, Writing
 
 _KEPT = 4
@@ -77,9 +79,10 @@ def run_recipe(
     writing = None
     if request.written is not None:
         writing = Writing(parts[Stage.WRITE], request.written, model, randomness, curator)
-    stages = _Stages(request, parts, model, embedder, randomness, writing)
-    stages.draft()  # public, and the likeliest to fail: before anybody has paid
     data = fingerprint(dataset)
+    untouched = request.recipe.division is Division.ROLES and is_new(data, ledger)
+    stages = _Stages(request, parts, model, embedder, randomness, writing, untouched)
+    stages.draft()  # public, and the likeliest to fail: before anybody has paid
     name = f"recipe {request.recipe.kind}{'' if randomness.private else ' with a test seed'}"
     run = ledger.begin(data, name, request.event, request.release_claim())
     for holds, mark in ((curator and writing is not None, CLEAN_VALUES), (not randomness.private, SEEDED)):
@@ -99,12 +102,23 @@ def _check(dataset: Dataset, request: RecipeRequest) -> None:
         raise UsageError("The data set and the request must agree on the labels and on the privacy unit.")
     if fingerprint(dataset).content != request.content:
         raise UsageError("The run was planned for another file: calibrate it for this one first.")
+    if request.written is not None:
+        _check_writing(request, request.written)
     if request.measured is not None:
         return  # a measured size that is too small is part of delta, and must not show
     for label, size in dataset.counted_sizes().items():
         if size > request.sizes[label]:
             units = f"{person(dataset.unit)}s labelled '{label}'"
             raise DataError(f"The file has more {units} than declared: correct its size.")
+
+
+def _check_writing(request: RecipeRequest, written: SynthesisRequest) -> None:
+    """The batch has room for the role's units of these sizes: for more of them its capacity would not be paid for."""
+    same = ("labels", "by_user", "sizes", "measured")
+    if written.plan.share != request.role(Stage.WRITE) or any(
+        getattr(written, each) != getattr(request, each) for each in same
+    ):
+        raise UsageError("What the stage 'write' was calibrated for is not this recipe: calibrate it again.")
 
 
 def _empty(
@@ -115,6 +129,7 @@ def _empty(
     run: LedgerRun,
     model: LanguageModel,
 ) -> DemoSet:
+    said = [WHETHER_MET] if Stage.SCORE in request.recipe.shares else []
     certificate = Certificate(
         private=randomness.private,
         reason=None if randomness.private else TEST_SEED,
@@ -125,7 +140,7 @@ def _empty(
         scheme=request.recipe.division.value,
         parameters=request.parameters(),
         event=request.certified_event(),
-        public_inputs=(*request.public_inputs, WHETHER_SHOWN),
+        public_inputs=(*request.public_inputs, WHETHER_SHOWN, *said),
         shown=ledger.rows.marks(data),
         spent_before=(run.before.epsilon, run.before.delta),
     )
@@ -144,9 +159,11 @@ class _Stages:
         embedder: Embedder,
         randomness: Randomness,
         writing: Writing | None,
+        untouched: bool,
     ) -> None:
         self._request, self._parts, self._writing = request, parts, writing
         self._model, self._embedder, self._randomness = model, embedder, randomness
+        self._untouched = untouched
         self._public: Texts = {}
         self._winners: Texts = {}
         self._judges: Judges | None = None
@@ -245,7 +262,9 @@ class _Stages:
     def _judge(self, stage: Stage) -> Iterator[CuratorRecipeEvent]:
         if self._judges is None:
             yield self._compete()
-            self._judges = Judges(self._request, self._parts, self._sets, self._model, self._randomness)
+            self._judges = Judges(
+                self._request, self._parts, self._sets, self._model, self._randomness, self._untouched
+            )
         yield from self._judges.events(stage)
 
     def finished(self, demo_set: DemoSet) -> DemoSet:

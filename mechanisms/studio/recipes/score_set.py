@@ -8,7 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting import BudgetSnapshot, Claim, PrivacyLedger, PrivacyTarget, claim, fingerprint
+from mechanisms.accounting import (
+    BudgetSnapshot,
+    Claim,
+    Fingerprint,
+    PrivacyLedger,
+    PrivacyTarget,
+    claim,
+    fingerprint,
+)
 from mechanisms.errors import UsageError
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Floats, Randomness, SecureRandomness
@@ -22,6 +30,7 @@ from mechanisms.studio.recipes.reading import Reader, of_units, right
 from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
 from mechanisms.studio.recipes.roles import divide
 from mechanisms.studio.recipes.units import Unit, units_of
+from mechanisms.studio.recipes.untouched import earlier_runs
 from mechanisms.studio.synthesis.findings import ArmScore, Score
 from mechanisms.studio.synthesis.public_demonstrations import written_publicly
 from mechanisms.tallies import Estimate, Prototypes
@@ -131,8 +140,8 @@ def score_set(
     prototypes = request.prototypes()
     event = _event(request, prototypes)
     claimed = claim(event, request.target.delta)
-    untouched = request.share <= scored.spare + _ALL_BUT_ONE and _first(ledger, dataset)
     data = fingerprint(dataset)
+    untouched = request.share <= scored.spare + _ALL_BUT_ONE and _first(data, ledger)
     run = ledger.begin(data, f"{_SCORE}{'' if randomness.private else ' with a test seed'}", event, claimed)
     if not randomness.private:
         ledger.rows.mark(data, SEEDED)
@@ -193,13 +202,14 @@ def _event(request: ScoreRequest, prototypes: Prototypes | None) -> Composed:
     return Composed("role", tuple(lists))
 
 
-def _first(ledger: PrivacyLedger, dataset: Dataset) -> bool:
+def _first(data: Fingerprint, ledger: PrivacyLedger) -> bool:
     """Whether no run that the ledger knows can have read the scorers' rows but to count them.
 
     That is so where there was one run, by roles, which did not score: the one that made the set.
     """
-    runs = [run for run in ledger.history(dataset.name) if not str(run["mechanism"]).startswith("label counts")]
-    events = [run["event"] for run in runs]
+    if ledger.rows.marks(data):
+        return False
+    events = [run["event"] for run in earlier_runs(data, ledger)]
     return len(events) == 1 and all(
         isinstance(event, dict) and event["per"] == "role" and _SCORE not in event["lists"] for event in events
     )

@@ -19,6 +19,7 @@ from mechanisms.records import Dataset, Record
 from mechanisms.sampling import Scheme
 from mechanisms.steps import mechanism_class
 from mechanisms.studio.certificates.verification import verify
+from mechanisms.studio.data.marks import WHETHER_MET
 from mechanisms.studio.recipes import run as recipe_run
 from mechanisms.studio.recipes.recipe import Division, Kind, Stage
 from mechanisms.studio.synthesis.demo_set import loads
@@ -225,7 +226,9 @@ def test_arms_up_to_what_the_recipe_can_have_pass():
 
 
 def test_rows_apart_from_all_others_may_be_called_untouched():
-    assert found(edited(text_of(*ROLES), ("score", "rows"), lambda _: "private")) == ()
+    document = edited(text_of(*ROLES), ("score", "rows"), lambda _: "private")
+    assert "public_inputs" in found(document)[0]  # that they are follows from the rows
+    assert found(edited(json.dumps(document), ("privacy", "public_inputs"), lambda names: [*names, WHETHER_MET])) == ()
 
 
 @pytest.mark.parametrize(
