@@ -10,7 +10,7 @@ from mechanisms.privacy_events import PrivacyEvent, event_from_json
 
 Json = dict[str, Any]
 
-_UNTOUCHED, _TOUCHED = "private", "private, and they took part in the choice"
+_UNTOUCHED, _TOUCHED = "private", "private, and they may have taken part in what was chosen"
 
 
 @dataclass(frozen=True)
