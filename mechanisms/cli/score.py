@@ -20,8 +20,6 @@ from mechanisms.studio.synthesis.request import FILE_FORMAT, LABEL_SET
 from mechanisms.studio.synthesis.synthesize import TEST_SEED
 from mechanisms.tallies import Estimate
 
-_UNSURE = "private, and they may have taken part in what was chosen"
-
 
 def add_commands(commands: Any) -> None:
     """Register the command."""
@@ -87,7 +85,6 @@ def _document(found: ScoreFound, request: ScoreRequest, dataset: Dataset, ledger
     shown = ledger.rows.marks(fingerprint(dataset))
     return {
         **found.score.to_json(),
-        **({} if found.score.untouched else {"rows": _UNSURE}),
         "gains": {
             f"demonstrations over {name}": {"value": gain.value, "interval": [gain.low, gain.high]}
             for name, gain in found.gains.items()
