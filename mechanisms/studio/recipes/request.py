@@ -85,6 +85,10 @@ class RecipeRequest:
             raise UsageError("Counting has used up epsilon: choose a smaller --count-epsilon or a larger --epsilon.")
         if (self.written is not None) != (Stage.WRITE in self.recipe.shares):
             raise UsageError("The stage 'write' needs a mechanism and a plan, and nothing else does.")
+        if self.written is not None:
+            used = self.written.mechanism
+            if used.not_private or not used.uses_private_rows:
+                raise UsageError(f"A recipe does not write with '{used.name}': choose a private mechanism.")
 
     @property
     def spent(self) -> float:
@@ -195,14 +199,23 @@ class RecipeRequest:
         return replace(found, epsilon=found.epsilon + self.spent, check=found.check + self.spent)
 
     def stages(self) -> tuple[StageRecord, ...]:
-        """The stages as the demo set tells them: each with its most expensive list's events for one unit."""
+        """The stages as the demo set tells them: each with its events for one unit.
+
+        Where labels are written with different rates it is a unit of the smallest label, which joins most often.
+        """
         records = []
         for stage in self.recipe.stages:
-            costs = [events for _, events in self.charges(stage)]
-            dearest = max(costs, key=len)
-            event = dearest[0] if len(dearest) == 1 else Sequence(dearest)
+            events = self._shown(stage)
+            event = events[0] if len(events) == 1 else Sequence(events)
             records.append(StageRecord(stage.value, self.role(stage), event))
         return tuple(records)
+
+    def _shown(self, stage: Stage) -> Events:
+        lists = dict(self.charges(stage))
+        if stage is Stage.WRITE and self.written is not None and not self.by_user:
+            smallest = self.written.plan.list_name(min(self.labels, key=lambda label: self.sizes[label]), 1)
+            return lists[_role_list(stage, smallest) if self.recipe.division is Division.ROLES else smallest]
+        return next(iter(lists.values()))  # all units of the stage pay the same
 
     def with_measured_sizes(self, measured: MeasuredSizes) -> RecipeRequest:
         """The same request on sizes that were measured with noise."""
