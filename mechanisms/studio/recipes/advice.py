@@ -21,8 +21,8 @@ MOST_VOTERS = 0.5
 MOST_WRITERS = 0.5
 """Share of the units that write at most; a sample of them joins, so that more of them cost nothing but other roles."""
 
-EPSILON_PARTS = {Stage.WRITE: 3, Stage.VOTE: 1, Stage.CALIBRATE: 1, Stage.CHOOSE: 1, Stage.SCORE: 1}
-"""How stages share epsilon: equally, but for writing, which releases every token and not one figure."""
+EPSILON_PARTS = {Stage.WRITE: 12, Stage.VOTE: 4, Stage.CALIBRATE: 7, Stage.CHOOSE: 5, Stage.SCORE: 4}
+"""How stages share epsilon. Writing releases every token and not one figure; calibrating measures three times."""
 
 FEWEST_DRAFTS, MOST_DRAFTS = 8, 20
 CLEARANCE = 4.0

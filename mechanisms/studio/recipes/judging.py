@@ -113,8 +113,7 @@ class Judges:
 
     def _calibrate(self) -> Iterator[CuratorRecipeEvent]:
         if self._request.comparison is None:
-            self._arm = (self._sets[2], Correction.SHARES)
-            yield from self._refine()
+            yield from self._refine(np.zeros(len(self._request.labels)))
             return
         yield from self._compare()
 
@@ -138,12 +137,11 @@ class Judges:
 
     def _offer(self, candidate: CandidateSet, prior: Floats) -> None:
         """The ways to read a set, given its noisy prior."""
-        sizes = [self._request.sizes[label] for label in self._request.labels]
-        self._offsets[candidate.name, Correction.NONE] = np.zeros(len(sizes))
+        self._offsets[candidate.name, Correction.NONE] = np.zeros(len(prior))
         self._offsets[candidate.name, Correction.CONTEXTUAL] = self._reader.under(candidate).contextual
         for correction in FITTED:
-            if correction is Correction.PRIOR or len(set(sizes)) > 1:  # else they aim at the same
-                self._offsets[candidate.name, correction] = step(prior, targets(correction, sizes))
+            if correction is Correction.PRIOR or self._unequal:
+                self._offsets[candidate.name, correction] = step(prior, targets(correction, self._sizes))
 
     def _choose(self) -> Iterator[CuratorRecipeEvent]:
         units, everyone = self._everyone(Stage.CHOOSE)
@@ -162,26 +160,37 @@ class Judges:
         self._arm = arms[self._request.choice.release(contributions, self._randomness)]
         candidate, correction = self._arm
         yield ChoiceReleased(tuple((each.name, str(how)) for each, how in arms), (candidate.name, str(correction)))
-        yield from self._refine()
-        self._choice = Choice(len(arms), candidate.name, str(correction), self._named(self._zero_shot))
+        yield from self._refine(self._offsets[candidate.name, correction])
+        self._choice = Choice(len(arms), candidate.name, str(self._arm[1]), self._named(self._zero_shot))
 
     def _known(self, candidate: CandidateSet, correction: Correction) -> bool:
         return (candidate.name, correction) in self._offsets
 
-    def _refine(self) -> Iterator[CuratorRecipeEvent]:
-        """Fit the correction of the set that is exported, on all calibrators; paid for with the stage "calibrate"."""
+    def _refine(self, offset: Floats) -> Iterator[CuratorRecipeEvent]:
+        """Fit the correction of the set that is exported, on all calibrators; paid for with the stage "calibrate".
+
+        Whichever correction won: it is where the fit starts. A set that does best as it is gains from a fit too.
+        """
         candidate, correction = self._arm
         if correction not in FITTED:
-            return
+            correction = Correction.SHARES if self._unequal else Correction.PRIOR
+            self._arm = (candidate, correction)
         units, everyone = self._everyone(Stage.CALIBRATE)
         scores = yield from self._read(Stage.CALIBRATE, candidate, everyone, 0.0, 1.0)
-        sizes = [self._request.sizes[label] for label in self._request.labels]
-        offset = self._offsets.get(self._key, np.zeros(len(sizes)))
         for tally in self._request.refinements:
             noisy = tally.release(of_units(preferences(scores, offset), units), self._randomness)
-            offset = offset + step(noisy, targets(correction, sizes))
+            offset = offset + step(noisy, targets(correction, self._sizes))
         self._offsets[self._key] = offset
         yield PriorsReleased(((candidate.name, _shares(noisy)),))
+
+    @property
+    def _sizes(self) -> list[int]:
+        return [self._request.sizes[label] for label in self._request.labels]
+
+    @property
+    def _unequal(self) -> bool:
+        """Whether equal shares and the labels' own are different aims."""
+        return len(set(self._sizes)) > 1
 
     @property
     def _key(self) -> tuple[str, Correction]:

@@ -26,6 +26,8 @@ from mechanisms.tallies import Choice, Prior, Score, Votes
 
 REFINEMENTS = 2
 """Measurements of the exported set's prior: each reads with the correction so far, and its noise is that of a share."""
+COMPARED = 1 / 3
+"""Of what calibrating may cost, what the measurement before the choice gets: what is exported is worth more care."""
 ALL = "all"
 """The one event list of users where stages share epsilon."""
 
@@ -112,13 +114,14 @@ class RecipeRequest:
     @property
     def comparison(self) -> Prior | None:
         """The tally that measures the priors of all sets before the choice; None where nothing is chosen."""
-        return Prior(self.epsilon(Stage.CALIBRATE) / 2) if Stage.CHOOSE in self.recipe.shares else None
+        chooses = Stage.CHOOSE in self.recipe.shares
+        return Prior(self.epsilon(Stage.CALIBRATE) * COMPARED) if chooses else None
 
     @property
     def refinements(self) -> tuple[Prior, ...]:
         """The tallies that fit the prior of the set that is exported, one after the other."""
         count = REFINEMENTS if self.comparison else REFINEMENTS + 1
-        spent = 0.5 if self.comparison else 0.0
+        spent = COMPARED if self.comparison else 0.0
         return (Prior(self.epsilon(Stage.CALIBRATE) * (1 - spent) / count),) * count
 
     @property
