@@ -60,7 +60,7 @@ def test_drafts_are_cleaned_and_distinct_and_as_many_as_asked_for(busy):
 def test_a_batch_is_one_session_and_no_more_than_four_times_the_count_is_written():
     model, stuck = Recording(), Stuck()
     written(model)
-    assert {rows for rows, _, _ in model.opened} == {6}
+    assert {rows for rows, _, _ in model.opened} == {6 * drafts._SPARE}
     with pytest.raises(UsageError, match="choose another model, or name"):
         written(stuck)
     assert sum(rows for rows, _, _ in stuck.opened) == 24
@@ -81,10 +81,27 @@ def test_winners_stand_in_the_prompt_before_the_cue():
 
 
 def test_a_winner_is_not_written_again(monkeypatch):
-    monkeypatch.setattr(
-        drafts, "_write", lambda *_: ["One of them came.", "Another of them came.", "A third one came."]
-    )
+    texts = ["One of them came.", "Another of them came.", "A third one came."]
+    monkeypatch.setattr(drafts, "_write", lambda *_: [(text, -1.0) for text in texts])
     assert written(examples=("One of them came.",)) == ("Another of them came.", "A third one came.")
+
+
+def test_the_likelier_drafts_are_kept_in_the_order_written(monkeypatch):
+    likelihoods = {"One of them came.": -2.0, "Another of them came.": -1.0, "A third one came.": -3.0}
+    monkeypatch.setattr(drafts, "_write", lambda *_: list(likelihoods.items()))
+    assert written(count=2) == ("One of them came.", "Another of them came.")
+
+
+def test_a_draft_is_as_likely_as_its_tokens_are_on_average():
+    model = Recording()
+    [(text, likelihood)] = drafts._write(model, list(b"a"), [list(b"b")], 5, SeededRandomness(2))
+    words = [model._word(token) for token in range(VOCABULARY)]
+    found, row = [], list(b"ab")
+    for word in text.split():
+        logits = model.open([], [row], 9, 0).logits()[0]
+        found.append(logits[words.index(word)] - np.log(np.exp(logits).sum()))
+        row.append(words.index(word))
+    assert likelihood == pytest.approx(np.mean(found))
 
 
 def test_no_draft_ends_before_the_least_length():
@@ -93,7 +110,7 @@ def test_no_draft_ends_before_the_least_length():
 
     model = Ending()
     rows = drafts._write(model, list(b"a"), [list(b"b")] * 20, 30, SeededRandomness(2))
-    lengths = [len(row.split()) for row in rows]
+    lengths = [len(row.split()) for row, _ in rows]
     assert min(lengths) == drafts._LEAST_TOKENS
     assert max(lengths) < 30, "rows that ended were written on"
 
@@ -111,7 +128,7 @@ def test_a_row_does_not_depend_on_rows_that_ended():
     together = drafts._write(Ending(), [], cues, 25, Likeliest(0))
     alone = [drafts._write(Ending(), [], [cue], 25, Likeliest(0))[0] for cue in cues]
     assert together == alone
-    assert len({len(each.split()) for each in alone}) > 3, "all ended at once: the test shows nothing"
+    assert len({len(text.split()) for text, _ in alone}) > 3, "all ended at once: the test shows nothing"
 
 
 def test_samples_follow_the_nucleus():
