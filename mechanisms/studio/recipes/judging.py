@@ -20,7 +20,7 @@ from mechanisms.studio.recipes.events import (
     StageProgress,
 )
 from mechanisms.studio.recipes.reading import Reader, of_units, preferences, right
-from mechanisms.studio.recipes.recipe import Division, Stage
+from mechanisms.studio.recipes.recipe import Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.recipes.sets import NONE, PUBLIC
 from mechanisms.studio.recipes.units import Unit, units_of
@@ -70,8 +70,19 @@ class Judges:
         sets: Sequence[CandidateSet],
         model: LanguageModel,
         randomness: Randomness,
+        untouched: bool,
     ) -> None:
-        self._request, self._sets, self._randomness = request, sets, randomness
+        """Nothing is read yet.
+
+        Args:
+            request: public.
+            parts: what each stage may read; private.
+            sets: all that compete, in a public order.
+            model: the language model.
+            randomness: of noise and coins.
+            untouched: whether the scorers' rows took part in nothing else, this run or another.
+        """
+        self._request, self._sets, self._randomness, self._untouched = request, sets, randomness, untouched
         self._reader = Reader(model, request.template, request.labels, request.max_record_tokens)
         readings = {
             id(part): _Readings(units_of(part, request.max_unit_records), self._reader)
@@ -128,7 +139,7 @@ class Judges:
             mine = everyone[judged == k]
             scores = yield from self._read(Stage.CALIBRATE, candidate, mine, k / number, 1 / number)
             cells[mine, k] = of_units(preferences(scores, np.zeros(labels)), [units[i] for i in mine.tolist()])
-        noisy = self._request.comparison.release(cells.reshape(len(units), -1), self._randomness)
+        noisy = self._request.comparison.release(cells.reshape(len(units), number * labels), self._randomness)
         priors = noisy.reshape(number, labels)
         for candidate, prior in zip(self._sets, priors, strict=True):
             self._offer(candidate, prior)
@@ -218,7 +229,7 @@ class Judges:
         cells = tally.release(contributions, self._randomness)
         estimates = {name: tally.accuracy(cells, k) for k, name in enumerate(compared)}
         arms = {name: ArmScore(each.value, (each.low, each.high)) for name, each in estimates.items()}
-        self._score = Score(arms, untouched=self._request.recipe.division is Division.ROLES)
+        self._score = Score(arms, self._untouched)
         yield ScoreReleased(self._score)
 
     def _compared(self) -> dict[str, tuple[CandidateSet, Floats]]:

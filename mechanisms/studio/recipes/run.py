@@ -13,6 +13,7 @@ from mechanisms.noise import Randomness, SecureRandomness
 from mechanisms.records import Dataset, Demonstration
 from mechanisms.studio.data.marks import CLEAN_VALUES, SEEDED, WHETHER_SHOWN
 from mechanisms.studio.recipes.drafts import write_drafts
+from mechanisms.studio.recipes.earlier import runs_that_read
 from mechanisms.studio.recipes.events import (
     CandidateSet,
     CuratorRecipeEvent,
@@ -25,7 +26,7 @@ from mechanisms.studio.recipes.events import (
     VotesReleased,
 )
 from mechanisms.studio.recipes.judging import Judges
-from mechanisms.studio.recipes.recipe import Stage
+from mechanisms.studio.recipes.recipe import Division, Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.recipes.roles import divide
 from mechanisms.studio.recipes.sets import candidate_sets
@@ -77,7 +78,8 @@ def run_recipe(
     writing = None
     if request.written is not None:
         writing = Writing(parts[Stage.WRITE], request.written, model, randomness, curator)
-    stages = _Stages(request, parts, model, embedder, randomness, writing)
+    alone = request.recipe.division is Division.ROLES and not runs_that_read(ledger, dataset.name)
+    stages = _Stages(request, parts, model, embedder, randomness, writing, alone)
     stages.draft()  # public, and the likeliest to fail: before anybody has paid
     data = fingerprint(dataset)
     name = f"recipe {request.recipe.kind}{'' if randomness.private else ' with a test seed'}"
@@ -131,8 +133,9 @@ class _Stages:
         embedder: Embedder,
         randomness: Randomness,
         writing: Writing | None,
+        alone: bool,
     ) -> None:
-        self._request, self._parts, self._writing = request, parts, writing
+        self._request, self._parts, self._writing, self._alone = request, parts, writing, alone
         self._model, self._embedder, self._randomness = model, embedder, randomness
         self._public: Texts = {}
         self._winners: Texts = {}
@@ -232,7 +235,7 @@ class _Stages:
     def _judge(self, stage: Stage) -> Iterator[CuratorRecipeEvent]:
         if self._judges is None:
             yield self._compete()
-            self._judges = Judges(self._request, self._parts, self._sets, self._model, self._randomness)
+            self._judges = Judges(self._request, self._parts, self._sets, self._model, self._randomness, self._alone)
         yield from self._judges.events(stage)
 
     def finished(self, demo_set: DemoSet) -> DemoSet:

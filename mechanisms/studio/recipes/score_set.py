@@ -16,6 +16,7 @@ from mechanisms.privacy_events import Composed, PrivacyEvent
 from mechanisms.records import Dataset, Demonstration
 from mechanisms.studio.data.marks import SEEDED
 from mechanisms.studio.recipes.any_set import AnySet
+from mechanisms.studio.recipes.earlier import runs_that_read
 from mechanisms.studio.recipes.events import CandidateSet
 from mechanisms.studio.recipes.judging import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT
 from mechanisms.studio.recipes.reading import Reader, of_units, right
@@ -198,11 +199,8 @@ def _first(ledger: PrivacyLedger, dataset: Dataset) -> bool:
 
     That is so where there was one run, by roles, which did not score: the one that made the set.
     """
-    runs = [run for run in ledger.history(dataset.name) if not str(run["mechanism"]).startswith("label counts")]
-    events = [run["event"] for run in runs]
-    return len(events) == 1 and all(
-        isinstance(event, dict) and event["per"] == "role" and _SCORE not in event["lists"] for event in events
-    )
+    events = [run["event"] for run in runs_that_read(ledger, dataset.name)]
+    return len(events) == 1 and events[0]["per"] == "role" and _SCORE not in events[0]["lists"]
 
 
 def _parts(dataset: Dataset, share: float) -> tuple[Dataset, Dataset]:
