@@ -16,7 +16,9 @@ _TOO_FEW = "too few rows"
 _INTERVALS = "95% intervals, of the noise and of which rows happened to be asked."
 _UNTOUCHED = "These rows took no part in what was written or chosen."
 _USERS = "Every user counts the same."
-_TOUCHED = "These rows took part in the choice or in an earlier run, so the figure of what was chosen may be optimistic."
+_TOUCHED = (
+    "These rows took part in the choice or in an earlier run, so the figure of what was chosen may be optimistic."
+)
 _DUST = 1e-9
 """Of float: .71 times 100 is no more than 71."""
 

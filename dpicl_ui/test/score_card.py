@@ -17,7 +17,9 @@ _TITLES = {
 }
 _WIDE = 0.2
 _UNTOUCHED = "These rows took part in nothing that was chosen."
-_TOUCHED = "These rows took part in the choice or in an earlier run, so the chosen set's figure may be a little optimistic."
+_TOUCHED = (
+    "These rows took part in the choice or in an earlier run, so the chosen set's figure may be a little optimistic."
+)
 _WITH_NOISE = (
     "Released with noise, as part of the run's epsilon: public. Intervals are of 95%, and cover sampling and noise."
 )
