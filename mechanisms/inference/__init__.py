@@ -5,6 +5,6 @@
 
 from mechanisms.inference.language_model import LanguageModel, Session, Tokens
 from mechanisms.inference.models.embedder import Embedder
-from mechanisms.inference.prompts import GenerationPrompt, QueryPrompt
+from mechanisms.inference.prompts import DraftPrompt, GenerationPrompt, QueryPrompt
 
-__all__ = ["Embedder", "GenerationPrompt", "LanguageModel", "QueryPrompt", "Session", "Tokens"]
+__all__ = ["DraftPrompt", "Embedder", "GenerationPrompt", "LanguageModel", "QueryPrompt", "Session", "Tokens"]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from mechanisms.inference.language_model import LanguageModel
 from mechanisms.records import Demonstration, PromptTemplate
 
+_WRITE = "Write one {} with the given {}.\n\n"
 _CHARACTERS = 64
 """Characters of a token at most, as far as a cap on tokens is concerned."""
 
@@ -40,7 +41,7 @@ class GenerationPrompt:
         self, model: LanguageModel, template: PromptTemplate, label: str, max_record_tokens: int, records_per_row: int
     ) -> None:
         self._model, self._cap = model, max_record_tokens
-        instruction = f"Write one {template.text.lower()} with the given {template.label.lower()}.\n\n"
+        instruction = _WRITE.format(template.text.lower(), template.label.lower())
         before, after = model.turn
         self.prefix = [*before, *model.encode(instruction)]
         self._head = model.encode(f"{template.label}: {label}\n{template.text}:")
@@ -57,6 +58,31 @@ class GenerationPrompt:
             record = first_tokens(self._model, text, self._cap)
             tokens += [*self._head, *record, *self._gap]
         return tokens[:budget] + self.cue
+
+
+class DraftPrompt:
+    """Asks for one text of a label from public text alone: in the model's chat template where it was trained with one.
+
+    A small model that is asked writes texts of the label; one that continues plain text soon writes something else
+    (docs/worth.md).
+
+    Attributes:
+        prefix: all that stands before the cue.
+        cue: where the draft begins.
+    """
+
+    def __init__(
+        self, model: LanguageModel, template: PromptTemplate, label: str, examples: Sequence[str], max_tokens: int
+    ) -> None:
+        """Put the question; each of the `examples`, public texts of the label, is cut at `max_tokens`."""
+        before, after = model.chat_turn
+        head, field = model.encode(f"{template.label}: {label}"), model.encode(f"{template.text}:")
+        self.prefix = [*before, *model.encode(_WRITE.format(template.text.lower(), template.label.lower()))]
+        for example in examples:
+            shown = [*field, *first_tokens(model, example, max_tokens)]
+            self.prefix += [*head, *model.encode("\n"), *shown, *model.encode("\n\n")]
+        self.prefix += head
+        self.cue = [*(after or model.encode("\n")), *field]
 
 
 class QueryPrompt:

@@ -13,7 +13,7 @@ from mechanisms.tallies.tally import LATTICE, check_epsilon
 
 @dataclass(frozen=True)
 class Choice:
-    """A unit says of every arm how well it serves, from 0 to 1 (the probability of the unit's own label).
+    """A unit says of every arm how well it serves, from 0 to 1 (whether its label is found).
 
     Proof (McKenna and Sheldon 2020; Ding et al. 2021). Let s be the sums and E_j the noise of mean 1 / epsilon, and fix
     the noise of all arms but j. Arm j wins if `E_j > t`, where `t = max_(i != j) (s_i + E_i) - s_j`. A unit only adds,

@@ -61,7 +61,8 @@ class TransformersModel:
         text_config = model.config.get_text_config()
         self.context: int = getattr(text_config, "max_position_embeddings", None) or _UNKNOWN_CONTEXT
         self.stop_tokens = self._stop_tokens()
-        self.turn = self._turn() if chat and tokenizer.chat_template else ([], [])
+        self.chat_turn = self._turn() if tokenizer.chat_template else ([], [])
+        self.turn = self.chat_turn if chat else ([], [])
         self.forward = ForwardPass(model)
         self.slots = Slots(self.forward)
         self.room = DeviceRoom.of(model)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from mechanisms.errors import ModelUnavailable, UsageError
-from mechanisms.inference import GenerationPrompt, LanguageModel
+from mechanisms.inference import DraftPrompt, LanguageModel
 from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.records import PromptTemplate
 from mechanisms.studio.recipes.cleaning import cleaned
@@ -21,7 +21,7 @@ _MOST_CANDIDATES = 256
 _LEAST_TOKENS = 12
 """Tokens before a draft may end: small models like to write a title, or nothing. With 12 one in two drafts was of use,
 with 8 and without a bound fewer."""
-_TRIES = 4
+_TRIES = 6
 """Drafts written for one that is asked for, at most."""
 _SPARE = 2
 """Cleaned drafts for one that is kept, of which the likelier ones are kept: of a small model's sentences the unlikely
@@ -44,7 +44,7 @@ def write_drafts(
 
     Args:
         labels: public label set; a draft that says little but labels is refused.
-        count: drafts at most; fewer where four times as many were written in vain.
+        count: drafts at most; fewer where six times as many were written in vain.
         tokens: of a draft, at most.
         examples: public texts of the label (winners of an earlier ballot) that stand in the prompt; none is
                 written again.
@@ -56,9 +56,8 @@ def write_drafts(
         UsageError: fewer than two drafts of the label are of use, or the prompt is too long for the model.
         ModelUnavailable: its logits are not finite.
     """
-    prompt = GenerationPrompt(model, template, label, tokens, len(examples))
-    cue = prompt.cue
-    prefix = [*prompt.prefix, *prompt.row(examples)[: -len(cue)]]
+    prompt = DraftPrompt(model, template, label, examples, tokens)
+    prefix, cue = prompt.prefix, prompt.cue
     wanted, most = _SPARE * count, _TRIES * count
     at_once = min(wanted, model.rows_at_once(1, len(prefix) + len(cue) + tokens))
     drafts: dict[str, float] = {}
