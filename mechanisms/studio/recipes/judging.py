@@ -72,7 +72,7 @@ class Judges:
         randomness: Randomness,
         untouched: bool,
     ) -> None:
-        """Nothing is read yet.
+        """No model reads anything yet.
 
         Args:
             request: public.
