@@ -15,6 +15,7 @@ from dpicl_ui.privacy.state import Planned, PrivacyState
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.errors import UsageError
 from mechanisms.studio.recipes.events import ChoiceReleased, RecipeCompleted, RecipeStopped, VotesReleased
+from mechanisms.studio.recipes.run import run_recipe
 from mechanisms.studio.synthesis.events import DemoCompleted, RunStopped
 from mechanisms.studio.synthesis.request import SynthesisRequest
 from mechanisms.studio.synthesis.synthesize import synthesize
@@ -62,6 +63,4 @@ class Runner:
         request, dataset, model = planned.request, planned.confirmed.dataset, self._loader.model()
         if isinstance(request, SynthesisRequest):
             return synthesize(dataset, request, model, ledger, curator=curator)
-        from mechanisms.studio.recipes.run import run_recipe
-
         return run_recipe(dataset, request, model, self._embedder.embedder(), ledger, curator=curator)

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from mechanisms.errors import UsageError
-from mechanisms.steps import mechanism_class
 from mechanisms.studio.recipes.advice import proposed
 from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
 
@@ -37,16 +36,13 @@ def in_stages(options: argparse.Namespace) -> bool:
     """Whether the run is a recipe's: a plain token by token run has no stages to share anything.
 
     Raises:
-        UsageError: an option is given that only a recipe has, or a mechanism that a recipe cannot write with.
+        UsageError: an option is given that only a recipe has.
     """
     staged = options.recipe != Kind.TOKENS or options.shares is not None or options.split is not None
     if not staged:
         if given := [name for name in _OWN if getattr(options, name) is not None]:
             raise UsageError(f"--{given[0].replace('_', '-')} needs --recipe vote or both, or --shares, or --split.")
         return False
-    chosen = mechanism_class(options.mechanism)
-    if options.recipe != Kind.VOTE and (chosen.not_private or not chosen.uses_private_rows):
-        raise UsageError(f"A recipe does not write with '{options.mechanism}': choose a private mechanism.")
     return True
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import replace
 
-from mechanisms.accounting import PrivacyLedger, PrivacyTarget
+from mechanisms.accounting import PrivacyLedger
 from mechanisms.cli.output import progress
 from mechanisms.cli.recipe_options import recipe_of
 from mechanisms.errors import printable
@@ -25,6 +24,7 @@ from mechanisms.studio.recipes.events import (
     StageStarted,
     VotesReleased,
 )
+from mechanisms.studio.recipes.preview import calibrated
 from mechanisms.studio.recipes.recipe import Division, Recipe, Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.recipes.run import run_recipe
@@ -37,7 +37,7 @@ _SHOWN = 60
 
 
 def recipe_request(options: argparse.Namespace, base: SynthesisRequest) -> RecipeRequest:
-    """The recipe's request, its writing not calibrated yet.
+    """The recipe's request, its writing not calibrated for its share yet.
 
     Args:
         options: what the command line says.
@@ -60,20 +60,10 @@ def recipe_request(options: argparse.Namespace, base: SynthesisRequest) -> Recip
         tokens=RecipeRequest.tokens if options.draft_tokens is None else options.draft_tokens,
         max_record_tokens=base.max_record_tokens,
         max_unit_records=base.max_unit_records,
-        written=_written(base, recipe) if Stage.WRITE in recipe.shares else None,
+        written=base if Stage.WRITE in recipe.shares else None,
         measured=base.measured,
         public_inputs=base.public_inputs,
     )
-
-
-def _written(base: SynthesisRequest, recipe: Recipe) -> SynthesisRequest:
-    """The writing as a stage: on its share of the units, or for its share of epsilon."""
-    share = recipe.shares[Stage.WRITE]
-    if recipe.division is Division.ROLES:
-        return replace(base, plan=replace(base.plan, share=share))
-    spent = base.measured.epsilon if base.measured else 0.0  # calibration takes it off again
-    target = PrivacyTarget(spent + (base.target.epsilon - spent) * share, base.target.delta)
-    return replace(base, target=target)
 
 
 def run_in_stages(
@@ -89,8 +79,7 @@ def run_in_stages(
     Raises:
         StudioError: the run is refused, or could not go on.
     """
-    if request.written is not None:
-        request = replace(request, written=request.written.calibrated())
+    request = calibrated(request)
     claimed = request.claim()
     progress(f"epsilon {claimed.epsilon:.4g} (check {claimed.check:.4g}) at delta {claimed.delta:g}")
     progress(_in_words(request.recipe))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
-from dataclasses import replace
 
 import pytest
 
@@ -16,6 +15,7 @@ from mechanisms.records import Dataset, Record
 from mechanisms.studio.certificates.verification import verify
 from mechanisms.studio.data.counts import MeasuredSizes
 from mechanisms.studio.recipes.advice import proposed
+from mechanisms.studio.recipes.preview import apportioned, calibrated
 from mechanisms.studio.recipes.recipe import Division, Kind, Stage
 from mechanisms.studio.synthesis.demo_set import loads
 from tests.cli.command import BANK, check_refusal, run
@@ -70,10 +70,10 @@ def test_what_is_left_open_is_planned():
 
 
 def test_the_writing_gets_its_share_of_the_units_or_of_epsilon():
-    roles = request("--shares write=.25,calibrate=.1")
+    roles = apportioned(request("--shares write=.25,calibrate=.1"))
     assert roles.written.plan.share == 0.25
     assert roles.written.target.epsilon == 2
-    shared = request("--shares write=.25,calibrate=.1 --split epsilon")
+    shared = apportioned(request("--shares write=.25,calibrate=.1 --split epsilon"))
     assert shared.written.plan.share == 1
     assert shared.written.target.epsilon == pytest.approx(0.5)
     assert request("--recipe vote").written is None
@@ -83,13 +83,12 @@ def test_the_writing_gets_its_share_of_the_units_or_of_epsilon():
 @pytest.mark.parametrize("split", ["roles", "epsilon"])
 def test_a_calibrated_run_costs_at_most_its_epsilon(split):
     wanted = request(f"--split {split} --recipe both")
-    calibrated = replace(wanted, written=wanted.written.calibrated())
-    assert 1 < calibrated.claim().epsilon <= 2.0001
+    assert 1 < calibrated(wanted).claim().epsilon <= 2.0001
 
 
 def test_measured_sizes_are_paid_for_once():
     measured = MeasuredSizes(SIZES, 0.5, 1e-8, "")
-    shared = request("--shares write=.4,calibrate=.1 --split epsilon", measured)
+    shared = apportioned(request("--shares write=.4,calibrate=.1 --split epsilon", measured))
     # Calibration takes the 0.5 off again: what is left is .4 of 1.5.
     assert shared.written.target.epsilon == pytest.approx(0.5 + 0.4 * 1.5)
     assert shared.epsilon(Stage.WRITE) == pytest.approx(0.6)

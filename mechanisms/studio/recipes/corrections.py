@@ -53,7 +53,7 @@ def step(noisy: Floats, target: Floats) -> Floats:
         noisy: noisy sums of label probabilities, shape (labels,); only their shares are used.
         target: mean probabilities to reach, shape (labels,).
     """
-    total = max(float(noisy.sum()), 1.0)
-    shares = np.maximum(noisy / total, _LEAST_SHARE / len(noisy))
+    positive = np.maximum(noisy, 0.0)
+    shares = np.maximum(positive / max(float(positive.sum()), 1.0), _LEAST_SHARE / len(noisy))
     found = np.log(target) - np.log(shares / shares.sum())
     return np.asarray(found - found.mean())

@@ -72,8 +72,17 @@ class Judges:
         randomness: Randomness,
         untouched: bool,
     ) -> None:
-        self._untouched = untouched
-        self._request, self._sets, self._randomness = request, sets, randomness
+        """No model reads anything yet.
+
+        Args:
+            request: public.
+            parts: what each stage may read; private.
+            sets: all that compete, in a public order.
+            model: the language model.
+            randomness: of noise and coins.
+            untouched: whether the scorers' rows took part in nothing else, this run or another.
+        """
+        self._request, self._sets, self._randomness, self._untouched = request, sets, randomness, untouched
         self._reader = Reader(model, request.template, request.labels, request.max_record_tokens)
         readings = {
             id(part): _Readings(units_of(part, request.max_unit_records), self._reader)

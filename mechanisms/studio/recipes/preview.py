@@ -60,12 +60,19 @@ def preview_recipe(request: RecipeRequest, speed: ModelSpeed | None = None) -> R
 
 
 def calibrated(request: RecipeRequest) -> RecipeRequest:
-    """The same request, its writing on its share of the units and with the least noise that its epsilon allows."""
+    """The same request, its writing apportioned, and with the least noise that its epsilon allows."""
+    ready = apportioned(request)
+    return ready if ready.written is None else replace(ready, written=ready.written.calibrated())
+
+
+def apportioned(request: RecipeRequest) -> RecipeRequest:
+    """The same request, its writing on its share of the units or of epsilon."""
     if (written := request.written) is None:
         return request
+    # What counting has cost is part of the target: calibration takes it off again.
     part = PrivacyTarget(request.spent + request.epsilon(Stage.WRITE), request.target.delta)
     plan = replace(written.plan, share=request.role(Stage.WRITE))
-    return replace(request, written=replace(written, target=part, plan=plan).calibrated())
+    return replace(request, written=replace(written, target=part, plan=plan))
 
 
 def votes_a_draft(request: RecipeRequest, label: str) -> float:

@@ -84,4 +84,4 @@ def right(scores: Floats, correction: Floats, truth: NDArray[np.int64]) -> NDArr
     A choice by the label's probability, which is as cheap, was found to choose worse (docs/worth.md).
     """
     finite = np.isfinite(scores).all(axis=1)
-    return finite & ((scores + correction).argmax(axis=1) == truth)
+    return np.asarray(finite & ((scores + correction).argmax(axis=1) == truth))

@@ -87,6 +87,10 @@ class RecipeRequest:
             raise UsageError("Counting has used up epsilon: choose a smaller --count-epsilon or a larger --epsilon.")
         if (self.written is not None) != (Stage.WRITE in self.recipe.shares):
             raise UsageError("The stage 'write' needs a mechanism and a plan, and nothing else does.")
+        if self.written is not None:
+            used = self.written.mechanism
+            if used.not_private or not used.uses_private_rows:
+                raise UsageError(f"A recipe does not write with '{used.name}': choose a private mechanism.")
 
     @property
     def spent(self) -> float:
@@ -198,7 +202,10 @@ class RecipeRequest:
         return replace(found, epsilon=found.epsilon + self.spent, check=found.check + self.spent)
 
     def stages(self) -> tuple[StageRecord, ...]:
-        """The stages as the demo set tells them: each with its most expensive list's events for one unit."""
+        """The stages as the demo set tells them: each with its events for one unit.
+
+        Where labels are written with different rates it is a unit of the smallest label, which joins most often.
+        """
         records = []
         for stage in self.recipe.stages:
             dearest = self._dearest(stage)

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from mechanisms.accounting import Fingerprint, LedgerRun, PrivacyLedger, fingerprint
-from mechanisms.errors import DataError, UsageError
+from mechanisms.errors import UsageError
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Randomness, SecureRandomness
-from mechanisms.records import Dataset, Demonstration, person
+from mechanisms.records import Dataset, Demonstration
 from mechanisms.studio.data.marks import CLEAN_VALUES, SEEDED, WHETHER_MET, WHETHER_SHOWN
 from mechanisms.studio.recipes.drafts import write_drafts
 from mechanisms.studio.recipes.events import (
@@ -34,6 +34,7 @@ from mechanisms.studio.recipes.units import units_of
 from mechanisms.studio.recipes.untouched import is_new
 from mechanisms.studio.recipes.voting import Polls
 from mechanisms.studio.synthesis.demo_set import Certificate, DemoSet
+from mechanisms.studio.synthesis.fit import check_fit
 from mechanisms.studio.synthesis.request import SynthesisRequest
 from mechanisms.studio.synthesis.synthesize import TEST_SEED, Writing
 
@@ -74,7 +75,9 @@ def run_recipe(
         DataError: a label has more units than declared.
     """
     randomness = randomness or SecureRandomness()
-    _check(dataset, request)
+    check_fit(dataset, request)
+    if request.written is not None:
+        _check_writing(request, request.written)
     parts = divide(dataset, request.recipe)
     writing = None
     if request.written is not None:
@@ -95,21 +98,6 @@ def run_recipe(
         yield RecipeCompleted(stages.finished(demo_set), run.snapshot())
     finally:
         run.finish()
-
-
-def _check(dataset: Dataset, request: RecipeRequest) -> None:
-    if dataset.labels != request.labels or dataset.by_user != request.by_user:
-        raise UsageError("The data set and the request must agree on the labels and on the privacy unit.")
-    if fingerprint(dataset).content != request.content:
-        raise UsageError("The run was planned for another file: calibrate it for this one first.")
-    if request.written is not None:
-        _check_writing(request, request.written)
-    if request.measured is not None:
-        return  # a measured size that is too small is part of delta, and must not show
-    for label, size in dataset.counted_sizes().items():
-        if size > request.sizes[label]:
-            units = f"{person(dataset.unit)}s labelled '{label}'"
-            raise DataError(f"The file has more {units} than declared: correct its size.")
 
 
 def _check_writing(request: RecipeRequest, written: SynthesisRequest) -> None:

@@ -42,7 +42,8 @@ def candidate_sets(
     """
     made = [CandidateSet(NONE, ())]
     made.append(CandidateSet(PUBLIC, by_turns({label: public[label][:shots] for label in labels}, labels)))
-    written_by_label = {label: [each.text for each in written if each.label == label] for label in labels}
+    by_label = {label: dict.fromkeys(each.text for each in written if each.label == label) for label in labels}
+    written_by_label = {label: list(texts) for label, texts in by_label.items()}
     for number in range(sets):
         order = list(labels) if number % 2 == 0 else list(reversed(labels))
         if winners:

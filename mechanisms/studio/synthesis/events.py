@@ -99,6 +99,9 @@ class RunFailed:
     message: str
 
 
+WritingEvent = DemoStarted | TokenReleased | DemoCompleted | PrivateDiagnostics
+"""What is told of demonstrations being written, whoever pays for them."""
+
 SynthesisEvent = RunStarted | DemoStarted | TokenReleased | DemoCompleted | RunCompleted | RunStopped | RunFailed
 """What may be recorded and replayed."""
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from mechanisms.inference import LanguageModel, Session
 from mechanisms.sampling import Scheme
-from mechanisms.studio.synthesis.events import CuratorEvent, DemoCompleted
+from mechanisms.studio.synthesis.events import DemoCompleted, WritingEvent
 from mechanisms.studio.synthesis.request import SynthesisRequest
 from mechanisms.studio.synthesis.writer import DemonstrationWriter, PrivateRows
 
@@ -55,7 +55,7 @@ def _shape(writers: Sequence[DemonstrationWriter], request: SynthesisRequest, wr
 
 def write_together(
     writers: Sequence[DemonstrationWriter], request: SynthesisRequest, model: LanguageModel
-) -> Iterator[CuratorEvent]:
+) -> Iterator[WritingEvent]:
     """Write demonstrations to their end, all of them a token further at each step."""
     batch = _Batch(writers, request, model)
     for step in range(1, request.plan.tokens + 1):
@@ -101,7 +101,7 @@ class _Batch:
         length, room = _shape(self.writers, self._request, len(self.writers[0].written))
         return self._model.open(self._prefix, rows, length, room)
 
-    def release(self) -> Iterator[CuratorEvent]:
+    def release(self) -> Iterator[WritingEvent]:
         """One token of each demonstration."""
         slices, everything = self._slices, self._public.logits()
         for i, writer in enumerate(self.writers):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 
 from mechanisms.accounting import BudgetSnapshot, Fingerprint, LedgerRun, PrivacyLedger, fingerprint
-from mechanisms.errors import DataError, UsageError
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Randomness, SecureRandomness
-from mechanisms.records import Dataset, Demonstration, person
+from mechanisms.records import Dataset, Demonstration
 from mechanisms.sampling import Scheme
 from mechanisms.studio.data.marks import CLEAN_VALUES, NO_NOISE, SEEDED, WHETHER_SHOWN
 from mechanisms.studio.synthesis.demo_set import Certificate, DemoSet
-from mechanisms.studio.synthesis.events import CuratorEvent, DemoStarted, RunCompleted, RunStarted
+from mechanisms.studio.synthesis.events import CuratorEvent, DemoStarted, RunCompleted, RunStarted, WritingEvent
+from mechanisms.studio.synthesis.fit import check_fit
 from mechanisms.studio.synthesis.lockstep import groups, write_together
 from mechanisms.studio.synthesis.request import SynthesisRequest
 from mechanisms.studio.synthesis.writer import DemonstrationWriter
@@ -50,7 +50,7 @@ def synthesize(
         DataError: a label has more units than declared.
     """
     randomness = randomness or SecureRandomness()
-    _check(dataset, request)
+    check_fit(dataset, request, request.mechanism.uses_private_rows)
     plan, writing = request.plan, Writing(dataset, request, model, randomness, curator)
     data = fingerprint(dataset)
     run = _begin(data, request, ledger, randomness)
@@ -95,7 +95,7 @@ class Writing:
         self._request, self._model = request, model
         self._planned = list(groups(self._writers, request, model))
 
-    def events(self, charge: Callable[[str, int], BudgetSnapshot | None]) -> Iterator[CuratorEvent]:
+    def events(self, charge: Callable[[str, int], BudgetSnapshot | None]) -> Iterator[WritingEvent]:
         """Write; `charge` is called for each demonstration, a label and a number, before its first token."""
         for group in self._planned:
             for writer in group:
@@ -106,19 +106,6 @@ class Writing:
     def demonstrations(self) -> tuple[Demonstration, ...]:
         """What has been written."""
         return tuple(writer.demonstration for writer in self._writers)
-
-
-def _check(dataset: Dataset, request: SynthesisRequest) -> None:
-    if dataset.labels != request.labels or dataset.by_user != request.by_user:
-        raise UsageError("The data set and the request must agree on the labels and on the privacy unit.")
-    if request.mechanism.uses_private_rows and fingerprint(dataset).content != request.content:
-        raise UsageError("The run was planned for another file: calibrate it for this one first.")
-    if request.measured is not None or not request.mechanism.uses_private_rows:
-        return  # a measured size that is too small is part of delta, and must not show
-    for label, size in dataset.counted_sizes().items():
-        if size > request.sizes[label]:
-            units = f"{person(dataset.unit)}s labelled '{label}'"
-            raise DataError(f"The file has more {units} than declared: correct its size.")
 
 
 def _begin(

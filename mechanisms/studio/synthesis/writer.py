@@ -23,7 +23,7 @@ from mechanisms.sampling import (
     seat_in_subsets,
 )
 from mechanisms.steps import TokenDistributions
-from mechanisms.studio.synthesis.events import CuratorEvent, PrivateDiagnostics, TokenReleased
+from mechanisms.studio.synthesis.events import PrivateDiagnostics, TokenReleased, WritingEvent
 from mechanisms.studio.synthesis.masks import barred, visible
 from mechanisms.studio.synthesis.request import SynthesisRequest
 from mechanisms.studio.synthesis.sentences import without_rest
@@ -168,7 +168,7 @@ class DemonstrationWriter:
         seen = TokenDistributions(rows[: len(occupied)], occupied, public, plan.subsets, plan.unit_rows, base)
         return self._request.transform.apply(seen.public_step() if private and private.overflow else seen)
 
-    def release(self, columns: Integers, distributions: TokenDistributions) -> Iterator[CuratorEvent]:
+    def release(self, columns: Integers, distributions: TokenDistributions) -> Iterator[WritingEvent]:
         """Release one token of the candidates `columns`; whether it is the last is decided on the token itself."""
         release = self._releaser.step(distributions)
         token = int(columns[release.index])

@@ -11,6 +11,7 @@ from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed
 from mechanisms.records import Dataset
 from mechanisms.sampling import Scheme
+from mechanisms.steps import mechanism_class
 from mechanisms.studio.recipes.recipe import Division, Kind, Stage
 from mechanisms.studio.recipes.run import run_recipe
 from tests.studio.certificates.recipes import LABELS, MEASURED, asked, recipe
@@ -63,3 +64,10 @@ def test_a_recipe_whose_writing_was_calibrated_for_another_is_refused(other, div
 def test_every_scheme_has_a_list_for_the_dearest_label():
     for scheme in Scheme:
         assert asked(recipe(Kind.TOKENS, Division.ROLES), scheme=scheme).stages()[0].name == Stage.WRITE
+
+
+@pytest.mark.parametrize("name", ["public", "non-private"])
+def test_a_recipe_does_not_write_without_privacy(name):
+    request = asked(recipe(Kind.TOKENS, Division.ROLES))
+    with pytest.raises(UsageError, match="choose a private mechanism"):
+        replace(request, written=replace(request.written, mechanism=mechanism_class(name)()))

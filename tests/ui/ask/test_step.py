@@ -334,7 +334,8 @@ def test_whatever_may_change_the_state_is_followed_by_a_beat(place: Place):
     beat, listeners = place.step.beat._id, place.listeners()
     followed = {each["trigger_after"] for each in listeners if each["outputs"] == [beat]}
     changing = {each["id"] for each in place.data.changing}
-    assert len(changing) == len(EXAMPLES) + 8  # a file, four columns, the labels, the sizes and the name
+    usual = 8  # a file, four columns, the labels, the sizes and the name; then how prompts call the fields
+    assert len(changing) == len(EXAMPLES) + usual + len(place.data.names.inputs)
     assert changing <= followed
     [opens] = {each["id"] for each in listeners if each["targets"] == [(place.step.offer.reserve._id, "click")]}
     [opened] = {each["id"] for each in listeners if each["trigger_after"] == opens}
