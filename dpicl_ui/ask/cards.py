@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from dpicl_ui.frame.cards import fact
 from dpicl_ui.frame.tree import Tree, el, notice
+from dpicl_ui.generate.score_card import OWN, of_hundred, too_few
+from dpicl_ui.generate.state import Made
 from mechanisms.queries import Retrieval
 from mechanisms.records import person
 from mechanisms.studio.answering.events import AnswerReleased, AnswersOpened
@@ -38,12 +40,13 @@ def refused(reason: str) -> list[Tree]:
     return [_head("No questions with these settings"), *notice(reason)]
 
 
-def promise(request: AnswerRequest, effect: ThresholdEffect | None) -> list[Tree]:
+def promise(request: AnswerRequest, effect: ThresholdEffect | None, made: Made | None = None) -> list[Tree]:
     """What a reservation costs, what it buys and how loud its noise is, before it is made.
 
     Args:
         request: calibrated.
         effect: what the chosen threshold does to the example, once that is known.
+        made: the set of step 3, whose labels cost nothing more.
     """
     unit = "user" if request.by_user else "row"
     cost = request.claim()
@@ -56,6 +59,7 @@ def promise(request: AnswerRequest, effect: ThresholdEffect | None) -> list[Tree
             f"{cost.epsilon:.3g} (delta {cost.delta:g}).",
         ),
         *(notice(caution, "warn") if caution else []),
+        *notice("" if made is None or request.mechanism.open_answers else for_nothing(made), "info"),
         el(
             "dl.facts",
             fact("Price in the ledger", f"epsilon {cost.epsilon:.3g}", _ONCE),
@@ -68,6 +72,18 @@ def promise(request: AnswerRequest, effect: ThresholdEffect | None) -> list[Tree
             _noise(request),
         ),
     ]
+
+
+def for_nothing(made: Made) -> str:
+    """What is known of the labels that a set gives without a further charge; empty where too little is."""
+    score = made.demo_set.score
+    own = score.arms.get(OWN) if score else None
+    if own is None or too_few(own):
+        return ""
+    return (
+        f"On the rows of '{made.of.name}' the set of step 3 finds the label of {of_hundred(own)} of 100, and asking it "
+        "costs nothing more: ask there (step 4), unless the answer should come from the rows near a question."
+    )
 
 
 def _until_silent(effect: ThresholdEffect | None, queries: int) -> str:
@@ -89,7 +105,10 @@ def _noise(request: AnswerRequest) -> Tree:
     if request.mechanism.open_answers:
         words = f"{groups} answer; words on which enough of them agree are released."
         return fact("Noise on the test for agreement", f"±{deviation:.3g} groups", words)
-    who = "vote with their commonest label" if request.retrieval is Retrieval.LABELS_ONLY else "have one vote each"
+    divided = request.mechanism.parts > 1
+    who = "may divide one vote each among the labels" if divided else "have one vote each"
+    if request.retrieval is Retrieval.LABELS_ONLY:
+        who = "vote with their commonest label"
     return fact("Noise on each label's votes", f"±{deviation:.3g} votes", f"{groups} {who}.")
 
 

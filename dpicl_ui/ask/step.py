@@ -22,6 +22,7 @@ from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import Tree, el, panel
+from dpicl_ui.generate.state import GenerateState
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.records import privacy_unit
 from mechanisms.studio.answering.events import AnswerReleased
@@ -170,7 +171,7 @@ class AskStep:
         cost = wanted.claim().epsilon
         paid = opened is not None and wanted.terms() == opened.terms
         return update | {
-            self.offer.outcome: promise(wanted, effect),
+            self.offer.outcome: promise(wanted, effect, session.of(GenerateState).made),
             self.budget: self._budget(columns, request, name, None if paid else cost),
             self.offer.reserve: gr.Button(f"Reserve epsilon {cost:.3g} and start", interactive=True),
         }

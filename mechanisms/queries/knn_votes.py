@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from mechanisms.noise import Integers, Randomness
 from mechanisms.parameters import parameter, validate
 from mechanisms.queries.mechanism import GRID, QueryMechanism, QueryRelease, drowned
 
 SENSITIVITY = math.sqrt(2)
-"""One shard turns one vote into another: two entries of the histogram change by one."""
+"""One shard turns one vote into another. Both have a sum of 1 at most, and nothing below 0; with `d = v - w` that gives
+`|d|^2 <= |v|^2 + |w|^2 <= 2`."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,13 @@ class KnnVotes(QueryMechanism):
         """See `QueryMechanism.caution`: two labels' votes should differ by more than the noise on their difference."""
         return drowned(math.sqrt(2) * self.noise, shards)
 
-    def calibrate(self, rho: float, delta: float) -> KnnVotes:
+    def calibrate(self, rho: float, delta: float) -> Self:
         """See `QueryMechanism.calibrate`."""
         return replace(self, noise=SENSITIVITY / math.sqrt(2 * rho))
 
     def release(self, histogram: Integers, randomness: Randomness) -> QueryRelease:
         """See `QueryMechanism.release`; `scores` are the noisy votes."""
-        scores = randomness.gaussian(histogram * GRID, self.noise * GRID) / GRID
+        scores = randomness.gaussian(histogram * (GRID // self.parts), self.noise * GRID) / GRID
         return QueryRelease((int(scores.argmax()),), scores)
 
 

@@ -94,14 +94,14 @@ class AnswerDiagnostics:
     """For the curator's screen only: what is behind the last answer.
 
     Attributes:
-        votes: shards that voted for each label, without noise; None for open answers.
+        votes: the shards' votes for each label, without noise; None for open answers.
         counts: in how many shards the most frequent tokens occur, without noise; None for labels.
         near: units at or above the threshold (Poisson: units drawn).
         payers: those of them that could still pay.
         empty_shards: shards without any example, which gave the public answer.
     """
 
-    votes: tuple[int, ...] | None
+    votes: tuple[float, ...] | None
     counts: tuple[int, ...] | None
     near: int
     payers: int

@@ -15,7 +15,7 @@ from mechanisms.accounting import (
 from mechanisms.errors import UsageError
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Integers, Randomness, SecureRandomness
-from mechanisms.queries import QueryRelease, Retrieval, nearest_by_shard, presence_histogram
+from mechanisms.queries import QueryRelease, Retrieval, nearest_by_shard
 from mechanisms.records import Dataset, Record
 from mechanisms.sampling import poisson_sample, seat_in_subsets
 from mechanisms.studio.answering.events import AnswerDiagnostics, AnswerReleased, AnswersOpened
@@ -178,10 +178,9 @@ class AnswerSession:
         else:
             near, payers, examples = self._nearest(text, threshold)
         shards = self._respondent.answer(examples, text)
-        histogram = presence_histogram(shards.answers, shards.categories)
-        release = self._request.mechanism.release(histogram, self._randomness)
+        release = self._request.mechanism.release(shards.histogram, self._randomness)
         if self._curator:
-            self.diagnostics = self._diagnose(histogram, near, payers, examples)
+            self.diagnostics = self._diagnose(shards.histogram, near, payers, examples)
         return self._released(text, threshold, shards, release)
 
     def _nearest(self, text: str, threshold: float) -> tuple[int, int, list[list[Record]]]:
@@ -204,10 +203,10 @@ class AnswerSession:
         return len(sampled), len(sampled), examples
 
     def _diagnose(self, histogram: Integers, near: int, payers: int, examples: list[list[Record]]) -> AnswerDiagnostics:
-        open_answers = self._request.mechanism.open_answers
+        mechanism = self._request.mechanism
         return AnswerDiagnostics(
-            votes=None if open_answers else tuple(histogram.tolist()),
-            counts=most_frequent(histogram, _COUNTS_SHOWN) if open_answers else None,
+            votes=None if mechanism.open_answers else tuple((histogram / mechanism.parts).tolist()),
+            counts=most_frequent(histogram, _COUNTS_SHOWN) if mechanism.open_answers else None,
             near=near,
             payers=payers,
             empty_shards=sum(not shard for shard in examples),

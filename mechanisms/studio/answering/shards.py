@@ -18,6 +18,7 @@ from mechanisms.inference import LanguageModel
 from mechanisms.inference.prompts import first_tokens
 from mechanisms.inference.shard_prompt import ShardPrompt
 from mechanisms.noise import Integers
+from mechanisms.queries import presence_histogram, whole_vote
 from mechanisms.records import Record
 from mechanisms.studio.answering.greedy import greedy
 from mechanisms.studio.answering.request import AnswerRequest
@@ -35,13 +36,11 @@ class ShardAnswers:
     """What the shards say; private but for `zero_shot`.
 
     Attributes:
-        answers: each shard's categories: one label, or the tokens of its text.
-        categories: public number of labels, or of tokens.
+        histogram: their answers added up, shape (categories,): see `QueryMechanism.release`.
         zero_shot: the public answer as text; empty where no model was asked.
     """
 
-    answers: tuple[tuple[int, ...], ...]
-    categories: int
+    histogram: Integers
     zero_shot: str
 
 
@@ -71,35 +70,37 @@ class LabelRespondent:
 
     def answer(self, examples: Examples, query: str) -> ShardAnswers:
         """See `Respondent.answer`."""
-        labels, prompt = self._request.labels, self._prompt
-        [public] = self._votes([()], query, prompt.public_length, 0)
+        labels, mechanism, prompt = self._request.labels, self._request.mechanism, self._prompt
+        [public] = self._votes([()], query, prompt.public_length, whole_vote(0, len(labels), mechanism.parts))
         votes = self._votes(examples, query, prompt.length, public)
-        chosen = tuple((vote if shard else public,) for vote, shard in zip(votes, examples, strict=True))
-        return ShardAnswers(chosen, len(labels), labels[public])
+        votes = [vote if shard else public for vote, shard in zip(votes, examples, strict=True)]
+        return ShardAnswers(np.sum(votes, axis=0), labels[int(public.argmax())])
 
-    def _votes(self, examples: Examples, query: str, length: int, otherwise: int) -> list[int]:
-        prompt = self._prompt
+    def _votes(self, examples: Examples, query: str, length: int, otherwise: Integers) -> list[Integers]:
+        prompt, mechanism = self._prompt, self._request.mechanism
         rows = [prompt.row(shard[::-1], asked) for asked in (query, CONTENT_FREE[0]) for shard in examples]
         session = self._model.open(prompt.prefix, rows, length, self._room)
         scores = np.stack([session.score(label) for label in self._labels], axis=1)
         with np.errstate(invalid="ignore"):
             gained = scores[: len(examples)] - scores[len(examples) :]
-        return [int(row.argmax()) if np.isfinite(row).all() else otherwise for row in gained]
+        return [mechanism.vote(row) if np.isfinite(row).all() else otherwise for row in gained]
 
 
 class NeighbourLabels:
     """The dummy of Koskela et al.: each shard votes for the commonest label of its neighbours, without any model.
 
-    Ties go to the nearest neighbour's. An empty shard votes for a public label of its own, the labels taken in turn.
+    Votes are whole. Ties go to the nearest neighbour's. An empty shard votes for a public label of its own, the labels
+    taken in turn.
     """
 
     def __init__(self, request: AnswerRequest) -> None:
-        self._labels = request.labels
+        self._labels, self._parts = request.labels, request.mechanism.parts
 
     def answer(self, examples: Examples, query: str) -> ShardAnswers:
         """See `Respondent.answer`."""
-        votes = tuple((self._vote(place, shard),) for place, shard in enumerate(examples))
-        return ShardAnswers(votes, len(self._labels), "")
+        chosen = (self._vote(place, shard) for place, shard in enumerate(examples))
+        votes = [whole_vote(label, len(self._labels), self._parts) for label in chosen]
+        return ShardAnswers(np.sum(votes, axis=0), "")
 
     def _vote(self, place: int, shard: Sequence[Record]) -> int:
         if not shard:
@@ -127,8 +128,8 @@ class TextRespondent:
         [public] = greedy(self._model, public_session, tokens)
         rows = [prompt.row(shard[::-1], query) for shard in examples]
         written = greedy(self._model, self._model.open(prompt.prefix, rows, prompt.length, tokens), tokens)
-        answers = tuple(tuple(text if shard else public) for text, shard in zip(written, examples, strict=True))
-        return ShardAnswers(answers, categories, self._model.decode(public).strip())
+        answers = [text if shard else public for text, shard in zip(written, examples, strict=True)]
+        return ShardAnswers(presence_histogram(answers, categories), self._model.decode(public).strip())
 
     def _given(self, keywords: Sequence[str]) -> list[int]:
         before, after = "Using the following keywords, answer the question concisely:", ".\n\n"

@@ -142,7 +142,7 @@ class Failing(ToyModel):
         return super().open(prefix, rows, length, room)
 
 
-@pytest.mark.parametrize("mechanism", ["knn-votes", "keywords"])
+@pytest.mark.parametrize("mechanism", ["knn-votes", "soft-votes", "keywords"])
 def test_a_crash_loses_the_answer_and_never_the_charge(mechanism):
     records, model = [Record(f"p {word}", "a") for word in "qrst"], Failing()
     asked = request(mechanism, queries=2, threshold=0.0)
@@ -160,7 +160,7 @@ def test_a_crash_loses_the_answer_and_never_the_charge(mechanism):
     assert (again.diagnostics.near, again.diagnostics.payers, again.diagnostics.empty_shards) == (4, 0, 4)
 
 
-@pytest.mark.parametrize("mechanism", ["knn-votes", Keywords(fewest_keywords=1, most_keywords=3)])
+@pytest.mark.parametrize("mechanism", ["knn-votes", "soft-votes", Keywords(fewest_keywords=1, most_keywords=3)])
 def test_shapes_given_to_the_model_are_public(mechanism):
     asked = request(mechanism, threshold=0.0)
     shapes = []
@@ -182,16 +182,18 @@ def test_what_the_model_may_refuse_is_asked_before_anything_is_reserved(mechanis
         assert any(rows <= r and length <= n and length + room <= n + m for r, n, m in model.checked)
 
 
+@pytest.mark.parametrize("mechanism", ["knn-votes", "soft-votes"])
 @given(records=RECORDS, query=WORDS, place=st.integers(0, 24))
 @BOUNDED
-def test_one_unit_changes_one_shard_answer_of_the_model(records, query, place):
+def test_one_unit_changes_one_shard_answer_of_the_model(mechanism, records, query, place):
     place %= len(records)
-    asked = request(threshold=0.0)
+    asked = request(mechanism, threshold=0.0)
     whole, fewer = session(records, asked), session(records[:place] + records[place + 1 :], asked)
     whole.ask(query)
     fewer.ask(query)
     moved = np.array(whole.diagnostics.votes) - np.array(fewer.diagnostics.votes)
     assert np.abs(moved).sum() <= 2
+    assert np.linalg.norm(moved) <= asked.mechanism.noise * np.sqrt(2 * asked.mechanism.rho) * (1 + 1e-9)
 
 
 def test_answers_are_never_refused_where_units_are_spent():

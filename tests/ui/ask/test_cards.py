@@ -8,12 +8,18 @@ from typing import Any
 
 import pytest
 
-from dpicl_ui.ask.cards import answer, effect_card, history, percent, questions_until_silent, reserved, verdict
+from dpicl_ui.ask.cards import answer, effect_card, history, percent, promise, questions_until_silent, reserved, verdict
 from dpicl_ui.frame.tree import text_of
+from dpicl_ui.generate.state import Made
+from mechanisms.accounting import PrivacyTarget, fingerprint
+from mechanisms.queries import query_mechanism_class
+from mechanisms.records import Dataset, PromptTemplate
 from mechanisms.studio.answering.events import AnswerReleased, AnswersOpened
+from mechanisms.studio.answering.request import AnswerRequest
 from mechanisms.studio.answering.session import NO_AGREEMENT
 from mechanisms.studio.answering.threshold import ThresholdEffect
-from tests.ui.generate.recording import HOSTILE, snapshot
+from mechanisms.studio.synthesis.findings import ArmScore, Score
+from tests.ui.generate.recording import HOSTILE, demo_set, snapshot
 
 OPENED = AnswersOpened("letters", "record", 4.0, 1e-5, 0.3, 5, 0, False, 2.0, True, (), snapshot())
 VOTES = AnswerReleased(
@@ -96,6 +102,29 @@ def test_a_continued_reservation_counts_what_was_asked_before():
 
 def test_notes_of_the_core_are_shown():
     assert "look out" in text_of(reserved(replace(OPENED, notes=("look out",)), []))
+
+
+SCORE = Score({"demonstrations": ArmScore(0.75, (0.712, 0.779))}, untouched=True)
+
+
+@pytest.mark.parametrize(
+    ("score", "said"),
+    [
+        (SCORE, True),
+        (None, False),
+        (replace(SCORE, arms={"demonstrations": ArmScore(0.5, (0.3, 0.7))}), False),  # too few rows to say it
+        (replace(SCORE, arms={"zero-shot": ArmScore(0.75, (0.7, 0.8))}), False),
+    ],
+)
+def test_labels_that_cost_nothing_more_are_pointed_out_where_they_were_scored(score: Score | None, said: bool):
+    made = Made(replace(demo_set(), score=score), fingerprint(Dataset("letters", ("a", "b"), ())))
+    for mechanism in ("knn-votes", "soft-votes", "keywords"):
+        labels = () if mechanism == "keywords" else ("a", "b")
+        asked = AnswerRequest(
+            PromptTemplate("", "T", "L"), query_mechanism_class(mechanism)(), PrivacyTarget(4.0, 1e-5), 5, labels
+        )
+        shown = text_of(promise(asked, None, made))
+        assert ("'letters' the set of step 3 finds the label of 71 to 78 of 100" in shown) == (said and bool(labels))
 
 
 EFFECTS = tuple(ThresholdEffect(t / 10, 0.9 - t / 10, 0.8 - t / 10, t / 20) for t in range(1, 7))

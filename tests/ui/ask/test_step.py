@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,9 +28,13 @@ from dpicl_ui.page import PLACES
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import BudgetRefused, DataError, ModelUnavailable, ReservedOtherwise, UsageError
 from mechanisms.queries import Retrieval
+from mechanisms.records import Dataset
 from mechanisms.studio.data.csv_file import Mapping, read_table
 from mechanisms.studio.data.examples import EXAMPLES
+from mechanisms.studio.synthesis.findings import ArmScore, Score
 from tests.toy_embedder import ToyEmbedder
+from tests.ui.generate.recording import demo_set
+from tests.ui.tabs import write
 
 LABELS = ["Billing", "Delivery"]
 WORDS = ("epsilon", "mechanism", "queries", "delta", "shards", "neighbours", "retrieval", "answer_tokens")
@@ -49,7 +54,7 @@ def request(**changed: Any) -> Any:
     return AskForm.read(*values(**changed)).request(tuple(LABELS), False, ("Message", "Topic"))
 
 
-@pytest.mark.parametrize("mechanism", ["knn-votes", "keywords"])
+@pytest.mark.parametrize("mechanism", ["knn-votes", "soft-votes", "keywords"])
 @pytest.mark.parametrize("epsilon", [0.5, 4.0])
 def test_the_whole_price_is_what_was_chosen(mechanism: str, epsilon: float):
     made = request(mechanism=mechanism, epsilon=epsilon)
@@ -64,6 +69,12 @@ def test_open_answers_keep_labels_private():
     assert (made.mechanism.fewest_keywords, made.mechanism.most_keywords) == (3, 7)
     assert all(label not in made.template.instruction for label in LABELS)
     assert all(label in request().template.instruction for label in LABELS)
+
+
+def test_each_mechanism_has_its_own_parameters():
+    changed = {"sharpness": 2.0, "fewest_keywords": 3}
+    assert request(mechanism="soft-votes", **changed).mechanism.sharpness == 2.0
+    assert not hasattr(request(mechanism="knn-votes", **changed).mechanism, "sharpness")
 
 
 def test_what_is_typed_goes_before_what_is_usual():
@@ -221,8 +232,16 @@ def test_the_price_is_shown_before_anything_is_charged(place: Place):
     assert "epsilon 4" in text_of(shown[place.step.offer.outcome])
     assert "at least 5" in text_of(shown[place.step.offer.outcome])
     assert place.runs == 0
+    assert "step 4" not in text_of(shown[place.step.offer.outcome])
     refused = place.step._recalculate(place.request, "letters", ["Billing"], True, 0.3, *values())
     assert "two labels" in text_of(refused[place.step.offer.outcome])
+
+
+def test_a_set_with_a_private_score_is_pointed_out(place: Place):
+    score = Score({"demonstrations": ArmScore(0.75, (0.71, 0.78))}, untouched=True)
+    write(place.session, replace(demo_set(), score=score), Dataset("letters", tuple(LABELS), ()))
+    shown = place.step._recalculate(place.request, "letters", LABELS, True, 0.3, *values())
+    assert "71 to 78 of 100" in text_of(shown[place.step.offer.outcome])
 
 
 def test_a_stop_while_rows_are_read_charges_nothing_and_opens_nothing(place: Place):
