@@ -24,7 +24,7 @@ from mechanisms.studio.recipes.events import (
     StageStarted,
     VotesReleased,
 )
-from mechanisms.studio.recipes.preview import calibrated
+from mechanisms.studio.recipes.preview import preview_recipe
 from mechanisms.studio.recipes.recipe import Division, Recipe, Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.recipes.run import run_recipe
@@ -79,10 +79,12 @@ def run_in_stages(
     Raises:
         StudioError: the run is refused, or could not go on.
     """
-    request = calibrated(request)
-    claimed = request.claim()
+    ready = preview_recipe(request)
+    request, claimed = ready.request, ready.claim
     progress(f"epsilon {claimed.epsilon:.4g} (check {claimed.check:.4g}) at delta {claimed.delta:g}")
     progress(_in_words(request.recipe))
+    for warning in ready.warnings:
+        progress(warning)
     demo_set: DemoSet | None = None
     for event in run_recipe(dataset, request, model, embedder, ledger, randomness):
         for line in _lines(event, dataset.name):

@@ -97,5 +97,13 @@ def _warnings(request: RecipeRequest) -> Iterator[str]:
                 f"A draft of '{label}' gets about {votes:.2g} votes, and the noise on them is {noise:.2g}: its winners "
                 "may be chance. Fewer drafts, more rows or a larger epsilon help."
             )
+    if Stage.CALIBRATE in shares:
+        rows = units(request, Stage.CALIBRATE) / len(request.labels)
+        noise = request.refinements[0].deviation
+        if rows < CLEARANCE * noise:
+            yield (
+                f"About {rows:.2g} rows a label calibrate, and the noise on them is {noise:.2g}: its "
+                "correction may be chance, and worse than none. More rows or a larger epsilon for this stage help."
+            )
     if Stage.SCORE in shares and score_margin(request) > _WIDE:
         yield "So few rows score that the private accuracy will say little: its interval is wider than 20 points."
