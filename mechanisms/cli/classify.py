@@ -9,7 +9,8 @@ from typing import Any
 from mechanisms.cli.output import add_json, progress, read, show
 from mechanisms.cli.scoring import about_to_score, not_private
 from mechanisms.errors import UsageError
-from mechanisms.inference.models.catalogue import EMBEDDED, load_model
+from mechanisms.inference.models.catalogue import load_model
+from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
 from mechanisms.studio.evaluation.classify import Classifier
 from mechanisms.studio.evaluation.evaluate import Accuracy, Progress, Scorecard, arms_of, evaluate

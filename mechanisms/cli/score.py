@@ -8,8 +8,9 @@ from typing import Any
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.cli.output import add_json, progress, read, show
-from mechanisms.inference.models.catalogue import EMBEDDED, load_model
+from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
+from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.records import Dataset
 from mechanisms.sampling import Adjacency
 from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
