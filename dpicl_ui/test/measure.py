@@ -17,7 +17,7 @@ from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import el, notice, panel
 from dpicl_ui.frame.uploads import taken
-from dpicl_ui.test.cards import ARMS, accuracies, confused
+from dpicl_ui.test.cards import ARMS, accuracies, confused, readers
 from dpicl_ui.test.confusion import confusion_figure
 from dpicl_ui.test.state import NOTHING, Scored, TestState
 from mechanisms.accounting import fingerprint
@@ -178,7 +178,7 @@ class FileMeasurement:
                 case Scorecard():
                     scored = scored.with_card(result)
                     state.show(scored)
-                    yield {self.scores: accuracies(scored.cards, scored.owners)}
+                    yield {self.scores: [*accuracies(scored.cards, scored.owners), *readers(demo_set, model)]}
             if scored.stop.is_set():
                 yield {self.test_notice: notice("Stopped. What was measured so far is shown.", "warn")}
                 return

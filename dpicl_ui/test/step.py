@@ -14,7 +14,7 @@ from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import el, notice, panel
 from dpicl_ui.frame.uploads import taken
-from dpicl_ui.test.cards import answers, subject
+from dpicl_ui.test.cards import answers, readers, subject
 from dpicl_ui.test.loaded import origin, text_in, verified
 from dpicl_ui.test.measure import MODEL, FileMeasurement
 from dpicl_ui.test.score_card import score_card
@@ -122,4 +122,4 @@ class EvaluationStep:
             classifier = Classifier(model, demo_set.template, demo_set.labels, arm.demonstrations, arm.prior)
             [prediction] = classifier.predict([query])
             predictions.append((arm.name, prediction))
-            yield {self.answer: answers(demo_set.labels, predictions)}
+            yield {self.answer: [*answers(demo_set.labels, predictions), *readers(demo_set, model)]}

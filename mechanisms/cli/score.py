@@ -21,6 +21,7 @@ from mechanisms.studio.synthesis.request import FILE_FORMAT, LABEL_SET
 from mechanisms.studio.synthesis.synthesize import TEST_SEED
 from mechanisms.tallies import Estimate
 
+_OTHER_READER = "another model wrote the set: read here by {reader}, without what was measured for the other one"
 _UNSURE = "private, and they may have taken part in what was chosen"
 
 
@@ -72,7 +73,10 @@ def _score(options: argparse.Namespace) -> None:
     for warning in (*table.remarks, *ledger.rows.recognise(fingerprint(dataset))):
         progress(warning)
     embedder = None if request.prototypes_epsilon is None else load_embedder()
-    found = score_set(dataset, scored, request, load_model(options.model), ledger, embedder)
+    model = load_model(options.model)
+    if scored.as_read_by(model) is not scored and scored.model_sha256 is not None:
+        progress(_OTHER_READER.format(reader=model.name))
+    found = score_set(dataset, scored, request, model, ledger, embedder)
     for line in _remarks(found):
         progress(line)
     show(options, _document(found, request, dataset, ledger))
