@@ -242,7 +242,7 @@ class PrivacyStep:
         return {self._bar.html: self._bar.value(session, 3)}
 
     def timed(self, request: gr.Request) -> Any:
-        """The card of a run that was calibrated before the model was measured, now with its duration."""
+        """The card of a run that was calibrated with another model, or before any was there, now with its duration."""
         planned = self._sessions.of(request).of(PrivacyState).time(self._loader.speed)
         return outcome(planned.preview) if planned else gr.skip()
 

@@ -32,14 +32,13 @@ def _silently(stage: str) -> None:
 
 
 def load_model(
-    name: str = EMBEDDED, threads: int | None = None, freed: int = 0, tell: Callable[[str], None] = _silently
+    name: str = EMBEDDED, threads: int | None = None, tell: Callable[[str], None] = _silently
 ) -> TransformersModel:
     """Load a model onto the best device: from safetensors or GGUF alone, and without any code that comes with it.
 
     Args:
         name: what the command line takes as `--model`.
         threads: that a CPU computes with; unless given, what the environment sets, else as many as the load leaves.
-        freed: bytes that a model before it has left to this process, which the machine still counts as taken.
         tell: hears how far it is.
 
     Raises:
@@ -48,7 +47,7 @@ def load_model(
         UsageError: the environment's number of threads is none.
     """
     logging.disable_progress_bar()
-    known = refuse_too_large(name, freed)
+    known = refuse_too_large(name)
     following = prepared(threads)
     tell(READING if known.converted else CONVERTING)
     source, label = _locate(name)

@@ -105,8 +105,6 @@ def test_a_set_without_demonstrations_is_zero_shot_with_its_own_correction():
 def test_a_measured_correction_is_used_where_it_was_measured():
     prior = {"red": 100.0, "blue": 0.0}
     biased = AnySet(DEMONSTRATIONS, LABELS, SET.template, 3, prior=prior, model_sha256=Honest.sha256)
-        DEMONSTRATIONS, LABELS, SET.template, 3, prior={"red": 100.0, "blue": 0.0}, model_sha256=Honest.sha256
-    )
     arms = scored(data(rows(200)), request(share=1.0), what=biased).score.arms
     assert arms["demonstrations"].accuracy == pytest.approx(0.5, abs=0.02)
     assert arms["zero-shot"].accuracy == pytest.approx(1, abs=0.02)
