@@ -7,6 +7,7 @@ import logging
 import threading
 import weakref
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpicl_ui.frame.choosable import Choosable
@@ -21,6 +22,9 @@ _LOCKED = "The model of this server is locked: ask who runs it."
 _LISTED_ONLY = "Only the listed models can be loaded on a server that others use too."
 _BUSY = "A model is being loaded: wait until it is there."
 _IN_USE = "The model is still in use, such as by questions that are open in Ask privately: end them first."
+
+AT_START = "at start"
+"""What the model that the server started with is called in a list: its own name may be a path."""
 
 _log = logging.getLogger(__name__)
 
@@ -50,6 +54,7 @@ class ModelLoader:
     def __init__(self, name: str, choosable: Choosable = Choosable.ANY) -> None:
         self.name, self.choosable = name, choosable
         self.stage = ""
+        self._at_start = name
         self.problem: str | None = None
         self.refusal: str | None = None
         self.loading = threading.Lock()
@@ -71,7 +76,8 @@ class ModelLoader:
             UsageError: it may not be chosen here, another one is being loaded, or the old one is still in use.
             ModelUnavailable: it is not here, or does not fit in the memory.
         """
-        self._check_allowed(name)
+        self.check_allowed(name)
+        name = self.resolved(name)
         with self._beginning:
             if not self.settled:
                 raise UsageError(_BUSY)
@@ -80,12 +86,26 @@ class ModelLoader:
             self._done.clear()
         self._in_background(name)
 
-    def _check_allowed(self, name: str) -> None:
+    @property
+    def listed_at_start(self) -> bool:
+        """The model that the server started with has a name in the list."""
+        return self._at_start in _listed()
+
+    def resolved(self, name: str) -> str:
+        """A model's own name."""
+        return self._at_start if name == AT_START else name
+
+    def check_allowed(self, name: str) -> None:
+        """Refuse what may not be chosen here, before anything is looked at.
+
+        Raises:
+            UsageError: see `Choosable`.
+        """
         if self.choosable is Choosable.NONE:
             raise UsageError(_LOCKED)
         if not name:
             raise UsageError("Choose a model, or give a folder, a GGUF file or a hub id.")
-        if self.choosable is Choosable.LISTED and name not in [each.name for each in available_models()]:
+        if self.choosable is Choosable.LISTED and name not in (AT_START, *_listed()):
             raise UsageError(_LISTED_ONLY)
 
     def _drop(self) -> None:
@@ -158,10 +178,16 @@ class ModelLoader:
         self._done.wait()
 
     @property
-    def title(self) -> str:
-        """The model's name once it is loaded, before that the name it was asked for by."""
+    def chat(self) -> bool:
+        """The model is asked through a chat template."""
         loaded = self._loaded
-        return loaded.model.name if loaded else self.name
+        return loaded is not None and any(loaded.model.turn)
+
+    @property
+    def title(self) -> str:
+        """The model's name once it is loaded; before that the end of what it was asked for by, which may be a path."""
+        loaded = self._loaded
+        return loaded.model.name if loaded else Path(self.name).name
 
     def model(self) -> LanguageModel:
         """The model; waits for it.
@@ -174,6 +200,10 @@ class ModelLoader:
         if loaded is None:
             raise ModelUnavailable(self.problem or "The model is not available.")
         return loaded.model
+
+
+def _listed() -> list[str]:
+    return [each.name for each in available_models()]
 
 
 def _check_room(name: str, before: Loaded | None) -> None:

@@ -10,7 +10,7 @@ import gradio as gr
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.cards import progress
 from dpicl_ui.frame.choices import PrivateDropdown
-from dpicl_ui.frame.guard import PRIVATE, guarded
+from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
@@ -26,9 +26,6 @@ from mechanisms.records import Dataset, Record
 from mechanisms.studio.data.csv_file import Mapping, guess_columns, read_table, to_dataset
 from mechanisms.studio.data.marks import mark_scored, owners_of
 from mechanisms.studio.evaluation.evaluate import Progress, Scorecard, evaluate
-
-MODEL: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
-"""Arguments of handlers that take turns at the model."""
 
 _SHARED = (
     "This file shares rows with {names}. An accuracy has no noise, so on those rows it would be a clean value of "
