@@ -31,11 +31,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Loaded:
-    """A model, the name that it was asked for by, and how fast it is here."""
+    """A model, how fast it is here, and the bytes that its weights take."""
 
-    name: str
     model: LanguageModel
     speed: ModelSpeed
+    memory: int
 
 
 class ModelLoader:
@@ -81,9 +81,17 @@ class ModelLoader:
         with self._beginning:
             if not self.settled:
                 raise UsageError(_BUSY)
-            _check_room(name, self._loaded)
-            self._drop()
+            # torch and transformers take seconds to import: here, and in the background, but not before.
+            from mechanisms.inference.models.needs import refuse_too_large
+
+            refuse_too_large(name, freed=self._loaded.memory if self._loaded else 0)
+            self.stage = "making room"
             self._done.clear()
+            try:
+                self._drop()
+            except BaseException:
+                self._done.set()
+                raise
         self._in_background(name)
 
     @property
@@ -114,11 +122,11 @@ class ModelLoader:
             return
         from mechanisms.inference.engine.allocator import release_freed_memory
 
-        name, speed, alive = self._loaded.name, self._loaded.speed, weakref.ref(self._loaded.model)
+        speed, memory, alive = self._loaded.speed, self._loaded.memory, weakref.ref(self._loaded.model)
         self._loaded = None
         gc.collect()
         if (model := alive()) is not None:
-            self._loaded = Loaded(name, model, speed)
+            self._loaded = Loaded(model, speed, memory)
             raise UsageError(_IN_USE)
         release_freed_memory()
 
@@ -139,14 +147,14 @@ class ModelLoader:
         """Load and measure a model; gives why that did not work."""
         self.name, self.stage = name, "starting"
         try:
-            # torch and transformers take seconds to import: only here, in the background.
             from mechanisms.inference.models.catalogue import load_model
+            from mechanisms.inference.models.needs import needs
             from mechanisms.studio.synthesis.forecast import measure_speed
 
             with self.loading:
                 model = load_model(name, tell=self._tell)
             self._tell("measuring its speed")
-            self._loaded = Loaded(name, model, measure_speed(model))
+            self._loaded = Loaded(model, measure_speed(model), needs(name).memory or 0)
         except StudioError as error:
             return str(error)
         except Exception as error:  # whatever a broken installation raises, the page must say it
@@ -204,9 +212,3 @@ class ModelLoader:
 
 def _listed() -> list[str]:
     return [each.name for each in available_models()]
-
-
-def _check_room(name: str, before: Loaded | None) -> None:
-    from mechanisms.inference.models.needs import needs, refuse_too_large
-
-    refuse_too_large(name, freed=(needs(before.name).memory or 0) if before else 0)

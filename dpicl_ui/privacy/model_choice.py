@@ -19,7 +19,7 @@ from mechanisms.inference.models.listing import available_models
 
 _GLANCE = 0.4
 """Seconds between two looks at how far loading is."""
-_OWN = "Folders with safetensors, and GGUF files. Pickles and code that comes with a model are never read."
+_OWN = "Safetensors or GGUF; pickles, and code that comes with a model, are never read. A hub id is fetched once."
 
 
 class ModelChoice:
@@ -30,7 +30,7 @@ class ModelChoice:
     def __init__(self, sessions: Sessions, loader: ModelLoader) -> None:
         self._sessions, self._loader = sessions, loader
         with gr.Column(elem_classes="card"):
-            panel(el("h3", "Model"), el("p.lead", "It writes and reads on this machine. Nothing is sent anywhere."))
+            panel(el("h3", "Model"), el("p.lead", "It writes and reads on this machine."))
             self.there = panel(*there(loader), elem_id="model-there")
             if loader.choosable is Choosable.NONE:
                 panel(*locked())

@@ -31,13 +31,13 @@ def available_models() -> list[ModelListing]:
     every = [
         ModelListing(
             EMBEDDED,
-            "SmolLM2-135M-Instruct, a chat model read in plain text, Apache-2.0, from its PyPI wheel",
+            "SmolLM2-135M-Instruct, chat, asked in plain text (Apache-2.0)",
             embedded.PARAMETERS,
             embedded.gguf_in_wheel() is not None,
         ),
         ModelListing(
             GEMMA,
-            "Gemma 3 270M, a base model, opt-in, Gemma terms, from its PyPI wheels",
+            "Gemma 3 270M, base, opt-in (Gemma terms)",
             gemma.PARAMETERS,
             bool(gemma.gemma_parts()),
         ),

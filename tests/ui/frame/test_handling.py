@@ -16,7 +16,8 @@ from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import text_of
 from dpicl_ui.frame.uploads import taken
 from dpicl_ui.page import PLACES
-from dpicl_ui.test.step import origin, spread, verified
+from dpicl_ui.test.loaded import origin, verified
+from dpicl_ui.test.measure import spread
 from mechanisms.errors import DataError
 from mechanisms.records import Demonstration, Record
 from mechanisms.studio.certificates.signature import signed

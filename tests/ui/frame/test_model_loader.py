@@ -18,6 +18,8 @@ from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference.models import catalogue, embeddings, needs
 from mechanisms.inference.models.listing import EMBEDDED, GEMMA
 from mechanisms.inference.models.needs import ModelNeeds
+from mechanisms.studio.synthesis import forecast
+from mechanisms.studio.synthesis.forecast import ModelSpeed
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 
@@ -51,6 +53,7 @@ class Shelf:
 def shelf(monkeypatch) -> Iterator[Shelf]:
     held = Shelf()
     monkeypatch.setattr(catalogue, "load_model", held.load)
+    monkeypatch.setattr(forecast, "measure_speed", lambda model: ModelSpeed(1e-4, 1e-4, 1e-3))
     monkeypatch.setattr(needs, "needs", lambda name: ModelNeeds(1000, on_disk=True))
     return held
 
@@ -122,10 +125,10 @@ def test_a_model_in_use_is_not_replaced(shelf):
 
 
 def test_what_cannot_fit_is_refused_while_the_old_model_stays(shelf, monkeypatch):
-    loader = begun()
-    held = weakref.ref(loader.model())
     sizes = {EMBEDDED: 2 * GB, GEMMA: 5 * GB}
     monkeypatch.setattr(needs, "needs", lambda name: Sized(sizes[name]))
+    loader = begun()
+    held = weakref.ref(loader.model())
     monkeypatch.setattr(needs, "available_memory", lambda: 3 * GB - 1)
     with pytest.raises(ModelUnavailable, match="choose a smaller one"):
         loader.choose(GEMMA)
