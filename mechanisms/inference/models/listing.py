@@ -37,7 +37,7 @@ def available_models() -> list[ModelListing]:
         ),
         ModelListing(
             GEMMA,
-            "Gemma 3 270M, base, opt-in (Gemma terms)",
+            "Gemma 3 270M, base, opt-in PyPI wheels (Gemma terms)",
             gemma.PARAMETERS,
             bool(gemma.gemma_parts()),
         ),
