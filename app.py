@@ -22,7 +22,7 @@ def main() -> int:
     except StudioError as error:
         sys.stderr.write(f"app: {error}\n")
         return error.exit_code
-    loader = ModelLoader(os.environ.get("DPICL_MODEL", "embedded"))
+    loader = ModelLoader(os.environ.get("DPICL_MODEL", "embedded"), served.choosable)
     loader.start()
     build(served.ledgers, loader).launch(
         **served.arguments,

@@ -23,8 +23,9 @@ from pathlib import Path
 import numpy as np
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget
-from mechanisms.inference.models.catalogue import EMBEDDED, load_model
+from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
+from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.noise import SecureRandomness
 from mechanisms.queries import QueryMechanism, QueryRelease, Retrieval, query_mechanism_class
 from mechanisms.queries.similarity import similarities

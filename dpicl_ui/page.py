@@ -12,6 +12,7 @@ from dpicl_ui.data import state as data_state
 from dpicl_ui.data.step import DataStep
 from dpicl_ui.export import step as export_step
 from dpicl_ui.export.step import ExportStep
+from dpicl_ui.frame.choosable import Choosable
 from dpicl_ui.frame.embedder_loader import EmbedderLoader
 from dpicl_ui.frame.guard import PRIVATE
 from dpicl_ui.frame.ledgers import Ledgers
@@ -22,6 +23,7 @@ from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.generate import state as generate_state
 from dpicl_ui.generate.step import GenerateStep
 from dpicl_ui.privacy import state as privacy_state
+from dpicl_ui.privacy.model_cards import there
 from dpicl_ui.privacy.step import PrivacyStep
 from dpicl_ui.test import state as test_state
 from dpicl_ui.test.step import EvaluationStep
@@ -36,6 +38,8 @@ PLACES = (
     Place("Ask privately", ask_state.gate, beside=True),
 )
 """The steps in their order, and the place beside them: it needs the data of step 1 and nothing else."""
+_OFTEN, _SELDOM = 1.0, 5.0
+"""Seconds between two looks at the model."""
 _CACHE_AGE = 600
 """Seconds after which Gradio's temporary folder is emptied of anything that a handler could not remove."""
 
@@ -101,13 +105,17 @@ def _foot(ledgers: Ledgers) -> None:
 
 
 def _tick(loader: ModelLoader, status: gr.HTML, privacy: PrivacyStep) -> None:
-    """Look every second how far the model is, until it is loaded."""
-    clock = gr.Timer(1.0)
+    """Look how far the model is: every second while one is loading, and seldom where another may take its place."""
+    clock, last = gr.Timer(_OFTEN), gr.State(None)
 
-    def tick(request: gr.Request) -> Any:
-        return model_status(loader), gr.Timer(active=not loader.settled), privacy.timed(request)
+    def tick(request: gr.Request, seen: Any) -> Any:
+        now = [model_status(loader), there(loader)]
+        shown = [gr.skip(), gr.skip()] if now == seen else now
+        settled, locked = loader.settled, loader.choosable is Choosable.NONE
+        then = gr.Timer(_SELDOM if settled else _OFTEN, active=not (settled and locked))
+        return *shown, then, privacy.timed(request), now
 
-    clock.tick(tick, None, [status, clock, privacy.outcome], queue=False, **PRIVATE)
+    clock.tick(tick, last, [status, privacy.models.there, clock, privacy.outcome, last], queue=False, **PRIVATE)
 
 
 def model_status(loader: ModelLoader) -> list[Tree]:

@@ -14,7 +14,7 @@ from dpicl_ui.ask.state import AskState, Order, Prepared
 from dpicl_ui.data.state import Columns, DataState
 from dpicl_ui.frame.cards import budget, progress
 from dpicl_ui.frame.embedder_loader import EmbedderLoader
-from dpicl_ui.frame.guard import PRIVATE, guarded
+from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions
@@ -28,7 +28,6 @@ from mechanisms.studio.answering.session import check_terms, open_session
 from mechanisms.studio.data.csv_file import to_dataset
 
 EMBED: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "embed"}
-MODEL: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
 """Arguments of handlers that take turns at the embedding model, and at the language model."""
 _INTERVAL = 0.3
 """Least seconds between two updates of the progress bar."""

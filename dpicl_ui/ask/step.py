@@ -9,14 +9,14 @@ import gradio as gr
 
 from dpicl_ui.ask.cards import effect_card, history, nearest, promise, refused, reserved, waiting
 from dpicl_ui.ask.form import AskForm
-from dpicl_ui.ask.offer import EMBED, MODEL, Offer, request_of
+from dpicl_ui.ask.offer import EMBED, Offer, request_of
 from dpicl_ui.ask.settings import AskSettings
 from dpicl_ui.ask.state import Answers, AskState, Idle, Open
 from dpicl_ui.data.state import Columns, DataState
 from dpicl_ui.data.step import DataStep
 from dpicl_ui.frame.cards import budget
 from dpicl_ui.frame.embedder_loader import EmbedderLoader
-from dpicl_ui.frame.guard import PRIVATE, guarded
+from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions

@@ -22,6 +22,9 @@ Updates = Callable[[], dict[Any, Any]]
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 """Arguments of every handler: not part of the app's API, and no overlay over what is being read."""
 
+MODEL: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
+"""Arguments of handlers that take turns at the model."""
+
 _log = logging.getLogger(__name__)
 
 

@@ -1,55 +1,180 @@
-"""Loads the model in the background, so that the page is served at once."""
+"""Loads the model in the background, so that the page is served at once, and another one in its place."""
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
+import weakref
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mechanisms.errors import ModelUnavailable, StudioError
+from dpicl_ui.frame.choosable import Choosable
+from mechanisms.errors import ModelUnavailable, StudioError, UsageError
+from mechanisms.inference.models.listing import available_models
 
 if TYPE_CHECKING:
     from mechanisms.inference import LanguageModel
     from mechanisms.studio.synthesis.forecast import ModelSpeed
 
+_LOCKED = "The model of this server is locked: ask who runs it."
+_LISTED_ONLY = "Only the listed models can be loaded on a server that others use too."
+_BUSY = "A model is being loaded: wait until it is there."
+_IN_USE = "The model is still in use, such as by questions that are open in Ask privately: end them first."
+
+AT_START = "at start"
+"""What the model that the server started with is called in a list: its own name may be a path."""
+
 _log = logging.getLogger(__name__)
 
 
-class ModelLoader:
-    """One model for the whole app; its handlers take turns through Gradio's queue."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Loaded:
+    """A model, how fast it is here, and the bytes that its weights take."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.speed: ModelSpeed | None = None
+    model: LanguageModel
+    speed: ModelSpeed
+    memory: int
+
+
+class ModelLoader:
+    """One model at a time for the whole app; its handlers take turns through Gradio's queue.
+
+    Attributes:
+        name: of the model that is there or on its way, as it was asked for.
+        choosable: what may take its place.
+        stage: how far loading is, in a few words.
+        problem: why there is no model; None where there is one, or may be soon.
+        refusal: why the model that was chosen last is not the one that is there.
+        loading: held while a model is read; transformers then sets torch's default numbers for the whole process, so
+            that nothing else may make tensors.
+    """
+
+    def __init__(self, name: str, choosable: Choosable = Choosable.ANY) -> None:
+        self.name, self.choosable = name, choosable
+        self.stage = ""
+        self._at_start = name
         self.problem: str | None = None
-        self._model: LanguageModel | None = None
+        self.refusal: str | None = None
+        self.loading = threading.Lock()
+        self._loaded: Loaded | None = None
         self._done = threading.Event()
+        self._beginning = threading.Lock()
 
     def start(self) -> None:
         """Begin to load; returns at once."""
-        threading.Thread(target=self._load, name="model-loader", daemon=True).start()
+        self._in_background(self.name)
 
-    def _load(self) -> None:
+    def choose(self, name: str) -> None:
+        """Begin to load another model in the place of the one that is there; returns at once.
+
+        The caller must hold the queue of those who use the model. Where the new one cannot be loaded, the old one is
+        loaded again.
+
+        Raises:
+            UsageError: it may not be chosen here, another one is being loaded, or the old one is still in use.
+            ModelUnavailable: it is not here, or does not fit in the memory.
+        """
+        self.check_allowed(name)
+        name = self.resolved(name)
+        with self._beginning:
+            if not self.settled:
+                raise UsageError(_BUSY)
+            # torch and transformers take seconds to import: here, and in the background, but not before.
+            from mechanisms.inference.models.needs import refuse_too_large
+
+            refuse_too_large(name, freed=self._loaded.memory if self._loaded else 0)
+            self.stage = "making room"
+            self._done.clear()
+            try:
+                self._drop()
+            except BaseException:
+                self._done.set()
+                raise
+        self._in_background(name)
+
+    @property
+    def listed_at_start(self) -> bool:
+        """The model that the server started with has a name in the list."""
+        return self._at_start in _listed()
+
+    def resolved(self, name: str) -> str:
+        """A model's own name."""
+        return self._at_start if name == AT_START else name
+
+    def check_allowed(self, name: str) -> None:
+        """Refuse what may not be chosen here, before anything is looked at.
+
+        Raises:
+            UsageError: see `Choosable`.
+        """
+        if self.choosable is Choosable.NONE:
+            raise UsageError(_LOCKED)
+        if not name:
+            raise UsageError("Choose a model, or give a folder, a GGUF file or a hub id.")
+        if self.choosable is Choosable.LISTED and name not in (AT_START, *_listed()):
+            raise UsageError(_LISTED_ONLY)
+
+    def _drop(self) -> None:
+        """Let go of the model. Whoever else holds it would keep it in memory beside the next one."""
+        if self._loaded is None:
+            return
+        from mechanisms.inference.engine.allocator import release_freed_memory
+
+        speed, memory, alive = self._loaded.speed, self._loaded.memory, weakref.ref(self._loaded.model)
+        self._loaded = None
+        gc.collect()
+        if (model := alive()) is not None:
+            self._loaded = Loaded(model, speed, memory)
+            raise UsageError(_IN_USE)
+        release_freed_memory()
+
+    def _in_background(self, name: str) -> None:
+        self.refusal = self.problem = None
+        threading.Thread(target=self._load, args=(name, self.name), name="model-loader", daemon=True).start()
+
+    def _load(self, name: str, before: str) -> None:
         try:
-            # torch and transformers take seconds to import: only here, in the background.
-            from mechanisms.inference.models.catalogue import load_model
-            from mechanisms.studio.synthesis.forecast import measure_speed
-
-            model = load_model(self.name)
-            self.speed = measure_speed(model)
-            self._model = model
-        except StudioError as error:
-            self.problem = str(error)
-        except Exception as error:  # whatever a broken installation raises, the page must say it
-            _log.exception("the model could not be loaded")
-            self.problem = f"The model could not be loaded ({type(error).__name__}): see the log."
+            failed = self._try(name)
+            if failed is not None and name != before:
+                self.refusal, failed = failed, self._try(before)
+            self.problem = failed
         finally:
             self._done.set()
+
+    def _try(self, name: str) -> str | None:
+        """Load and measure a model; gives why that did not work."""
+        self.name, self.stage = name, "starting"
+        try:
+            from mechanisms.inference.models.catalogue import load_model
+            from mechanisms.inference.models.needs import needs
+            from mechanisms.studio.synthesis.forecast import measure_speed
+
+            with self.loading:
+                model = load_model(name, tell=self._tell)
+            self._tell("measuring its speed")
+            self._loaded = Loaded(model, measure_speed(model), needs(name).memory or 0)
+        except StudioError as error:
+            return str(error)
+        except Exception as error:  # whatever a broken installation raises, the page must say it
+            _log.exception("the model could not be loaded")
+            return f"The model could not be loaded ({type(error).__name__}): see the log."
+        return None
+
+    def _tell(self, stage: str) -> None:
+        self.stage = stage
+
+    @property
+    def speed(self) -> ModelSpeed | None:
+        """How fast the model is; None until it was measured."""
+        loaded = self._loaded
+        return loaded.speed if loaded else None
 
     @property
     def ready(self) -> bool:
         """The model is loaded and measured."""
-        return self._model is not None
+        return self._loaded is not None
 
     @property
     def settled(self) -> bool:
@@ -61,9 +186,16 @@ class ModelLoader:
         self._done.wait()
 
     @property
+    def chat(self) -> bool:
+        """The model is asked through a chat template."""
+        loaded = self._loaded
+        return loaded is not None and any(loaded.model.turn)
+
+    @property
     def title(self) -> str:
-        """The model's name once it is loaded, before that the name it was asked for by."""
-        return self._model.name if self._model else self.name
+        """The model's name once it is loaded; before that the end of what it was asked for by, which may be a path."""
+        loaded = self._loaded
+        return loaded.model.name if loaded else Path(self.name).name
 
     def model(self) -> LanguageModel:
         """The model; waits for it.
@@ -72,6 +204,11 @@ class ModelLoader:
             ModelUnavailable: it could not be loaded.
         """
         self._done.wait()
-        if self._model is None:
+        loaded = self._loaded
+        if loaded is None:
             raise ModelUnavailable(self.problem or "The model is not available.")
-        return self._model
+        return loaded.model
+
+
+def _listed() -> list[str]:
+    return [each.name for each in available_models()]

@@ -13,7 +13,7 @@ import gradio as gr
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.cards import budget
 from dpicl_ui.frame.embedder_loader import EmbedderLoader
-from dpicl_ui.frame.guard import PRIVATE, guarded
+from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
@@ -109,8 +109,7 @@ class GenerateStep:
             guarded(self.notice, self._buttons)(self._run),
             [self.curator, *privacy.form],
             outputs,
-            concurrency_limit=1,
-            concurrency_id="model",
+            **MODEL,
             **PRIVATE,
         )
         self.stop.click(self._stop, None, self.stop, queue=False, **PRIVATE)

@@ -6,6 +6,7 @@ from typing import Any
 
 from dpicl_ui.frame.cards import fact
 from dpicl_ui.frame.tree import Tree, el, notice
+from dpicl_ui.privacy.duration import duration
 from dpicl_ui.privacy.recipe_cards import stage_facts
 from mechanisms.parameters import parameters
 from mechanisms.studio.data.counts import MeasuredSizes
@@ -19,15 +20,6 @@ CALIBRATING: list[Tree] = [
         el("p.spinner", "Calibrating the noise with two accountants …", role="status"),
     )
 ]
-
-
-def duration(seconds: float) -> str:
-    """A rough duration in words."""
-    if seconds < 50:
-        return f"about {max(5, 5 * round(seconds / 5))} seconds"
-    if seconds < 90:
-        return "about a minute"
-    return f"about {round(seconds / 60)} minutes" if seconds < 5400 else f"about {seconds / 3600:.1f} hours"
 
 
 def clarity(signal_to_noise: float) -> str:

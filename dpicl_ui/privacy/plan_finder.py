@@ -14,7 +14,7 @@ from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.frame.tree import Tree, el, notice, panel
-from dpicl_ui.privacy.cards import duration
+from dpicl_ui.privacy.duration import duration
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.plan_cards import option_in_words, plan_figure
 from dpicl_ui.privacy.state import PrivacyState

@@ -34,6 +34,7 @@ class Planned:
     confirmed: Confirmed
     form: PrivacyForm
     preview: Preview | RecipePreview
+    speed: ModelSpeed | None = None
 
     @property
     def request(self) -> SynthesisRequest | RecipeRequest:
@@ -52,10 +53,10 @@ class Planned:
         return self.claim.epsilon - (measured.epsilon if measured else 0.0)
 
     def timed(self, speed: ModelSpeed | None) -> Planned:
-        """The same with a predicted duration, once the model's speed is known."""
-        if speed is None or self.preview.seconds is not None:
+        """The same with the duration that a model's speed predicts; without one while no model is there."""
+        if speed == self.speed:
             return self
-        return replace(self, preview=self.preview.timed(speed))
+        return replace(self, preview=_timed(self.preview, speed), speed=speed)
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,7 +98,7 @@ class PrivacyState(State):
         wanted = Wanted(confirmed, form)
         with self._lock:
             self._plan = wanted
-        made = Planned(confirmed, form, _previewed(form, confirmed, speed))
+        made = Planned(confirmed, form, _previewed(form, confirmed, speed), speed)
         with self._lock:
             if self._plan == wanted:
                 self._plan = made
@@ -109,7 +110,7 @@ class PrivacyState(State):
             self._plan = None
 
     def time(self, speed: ModelSpeed | None) -> Planned | None:
-        """Add the duration to a run that was calibrated before the model was measured; gives it if that changed it."""
+        """Set the duration of a run that was calibrated with another model, or none; gives it if that changed it."""
         with self._lock:
             planned = self.planned
             if planned is None or (timed := planned.timed(speed)) is planned:
@@ -133,6 +134,10 @@ def _previewed(form: PrivacyForm, confirmed: Confirmed, speed: ModelSpeed | None
     if form.recipe.in_stages:
         return preview_recipe(form.recipe_request(confirmed.dataset, confirmed.measured), speed)
     return preview(form.request(confirmed.dataset, confirmed.measured), speed)
+
+
+def _timed(preview: Preview | RecipePreview, speed: ModelSpeed | None) -> Preview | RecipePreview:
+    return preview.timed(speed) if speed is not None else replace(preview, seconds=None)
 
 
 def gate(session: Session) -> Gate:

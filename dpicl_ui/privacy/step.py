@@ -9,6 +9,7 @@ import gradio as gr
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.cards import budget
+from dpicl_ui.frame.choosable import Choosable
 from dpicl_ui.frame.epsilon_slider import epsilon_slider
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
@@ -20,6 +21,7 @@ from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.privacy.cards import CALIBRATING, outcome, refused
 from dpicl_ui.privacy.expert_settings import ExpertSettings
 from dpicl_ui.privacy.form import PrivacyForm
+from dpicl_ui.privacy.model_choice import ModelChoice
 from dpicl_ui.privacy.plan_finder import PlanFinder
 from dpicl_ui.privacy.recipe_settings import RecipeSettings
 from dpicl_ui.privacy.state import PrivacyState
@@ -65,6 +67,7 @@ class PrivacyStep:
             self.epsilon = epsilon_slider()
         self.recipe = RecipeSettings()
         self._build_writing()
+        self.models = ModelChoice(self._sessions, self._loader)
         with gr.Accordion("The task's prompt", open=False, elem_classes="card"):
             self.instruction = gr.Textbox(label="Instruction", lines=2, elem_id="instruction")
             with gr.Row():
@@ -137,6 +140,8 @@ class PrivacyStep:
             trigger_mode="always_last",
         )
         self._wire_recipe()
+        if self._loader.choosable is not Choosable.NONE:
+            self.models.loaded.then(self.timed, None, self.outcome, **PRIVATE)
         self.finder.wire(self.form)
         self.finder.chosen.then(**self._calibration)
         self.set_cap.click(
@@ -242,7 +247,7 @@ class PrivacyStep:
         return {self._bar.html: self._bar.value(session, 3)}
 
     def timed(self, request: gr.Request) -> Any:
-        """The card of a run that was calibrated before the model was measured, now with its duration."""
+        """The card of a run that was calibrated with another model, or before any was there, now with its duration."""
         planned = self._sessions.of(request).of(PrivacyState).time(self._loader.speed)
         return outcome(planned.preview) if planned else gr.skip()
 

@@ -10,6 +10,7 @@ from typing import Any
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
+from dpicl_ui.frame.choosable import Choosable
 from dpicl_ui.frame.ledgers import CuratorLedger, Ledgers, OwnerLedgers, TabLedgers
 from dpicl_ui.frame.theme import SIGN_IN
 from dpicl_ui.server.doorkeeper import Doorkeeper
@@ -21,31 +22,38 @@ from mechanisms.errors import UsageError
 
 @dataclass(frozen=True)
 class Serving:
-    """The ledgers of a server, and the arguments of `launch()` that go with them."""
+    """The ledgers of a server, the arguments of `launch()` that go with them, and which models may be loaded there."""
 
     ledgers: Ledgers
     arguments: dict[str, Any]
+    choosable: Choosable = Choosable.NONE
 
 
 def serving() -> Serving:
-    """Decide by the accounts there are and by the variables HOST, PORT and SPACE_ID.
+    """Decide by the accounts there are and by the variables HOST, PORT, SPACE_ID and DPICL_LOCK_MODEL.
 
     Raises:
         UsageError: others could reach a server that has no accounts.
     """
+    locked = os.environ.get("DPICL_LOCK_MODEL", "") not in ("", "0")
     accounts, space = Accounts(), bool(os.environ.get("SPACE_ID"))
     host = os.environ.get("HOST", "0.0.0.0" if space else "127.0.0.1")
     if accounts.names():
         login = {"auth": Login(accounts).admits, "auth_message": SIGN_IN}
-        return Serving(OwnerLedgers(accounts), _listening(host) | login)
+        return Serving(OwnerLedgers(accounts), _listening(host) | login, _unless(locked, Choosable.LISTED))
     if space:
-        return Serving(TabLedgers(), _listening(host))
+        return Serving(TabLedgers(), _listening(host))  # no stranger decides for the others
     if not _loopback(host):
         raise UsageError(
             f"HOST={host} lets others in, and whoever comes in would use your ledger: add accounts with "
             "`python -m mechanisms users add NAME`, or leave HOST out."
         )
-    return Serving(CuratorLedger(PrivacyLedger()), _listening(host, only=("localhost", "127.0.0.1", "[::1]", host)))
+    listening = _listening(host, only=("localhost", "127.0.0.1", "[::1]", host))
+    return Serving(CuratorLedger(PrivacyLedger()), listening, _unless(locked, Choosable.ANY))
+
+
+def _unless(locked: bool, choosable: Choosable) -> Choosable:
+    return Choosable.NONE if locked else choosable
 
 
 def _loopback(host: str) -> bool:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpicl_ui.frame.cards import private_tag
-from dpicl_ui.frame.tree import Tree, el
+from dpicl_ui.frame.tree import Tree, el, notice
 from dpicl_ui.generate.cards import demonstration
+from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats
 from mechanisms.studio.evaluation.classify import Prediction
 from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, Scorecard
+from mechanisms.studio.evaluation.reader import readers_in_words, same_reader
 from mechanisms.studio.synthesis.demo_set import DemoSet
 
 ARMS = {
@@ -64,6 +66,12 @@ def _listed(demo_set: DemoSet) -> list[Tree]:
 def _none_chosen(demo_set: DemoSet) -> list[Tree]:
     found = [el("p", el("strong", "No demonstrations serve this model best.")), el("p.muted", _NONE_CHOSEN)]
     return [*found, el("p.muted", _STILL_CARRIED)] if demo_set.prior else found
+
+
+def readers(demo_set: DemoSet, model: LanguageModel) -> list[Tree]:
+    """Which model wrote a set, and which one reads it here."""
+    words = readers_in_words(demo_set, model)
+    return [el("p.muted", words)] if same_reader(demo_set, model) else notice(words, "warn")
 
 
 def answers(labels: Sequence[str], predictions: Sequence[tuple[str, Prediction]]) -> list[Tree]:

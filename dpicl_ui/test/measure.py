@@ -10,14 +10,14 @@ import gradio as gr
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.cards import progress
 from dpicl_ui.frame.choices import PrivateDropdown
-from dpicl_ui.frame.guard import PRIVATE, guarded
+from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import el, notice, panel
 from dpicl_ui.frame.uploads import taken
-from dpicl_ui.test.cards import ARMS, accuracies, confused
+from dpicl_ui.test.cards import ARMS, accuracies, confused, readers
 from dpicl_ui.test.confusion import confusion_figure
 from dpicl_ui.test.state import NOTHING, Scored, TestState
 from mechanisms.accounting import fingerprint
@@ -26,9 +26,6 @@ from mechanisms.records import Dataset, Record
 from mechanisms.studio.data.csv_file import Mapping, guess_columns, read_table, to_dataset
 from mechanisms.studio.data.marks import mark_scored, owners_of
 from mechanisms.studio.evaluation.evaluate import Progress, Scorecard, evaluate
-
-MODEL: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
-"""Arguments of handlers that take turns at the model."""
 
 _SHARED = (
     "This file shares rows with {names}. An accuracy has no noise, so on those rows it would be a clean value of "
@@ -178,7 +175,7 @@ class FileMeasurement:
                 case Scorecard():
                     scored = scored.with_card(result)
                     state.show(scored)
-                    yield {self.scores: accuracies(scored.cards, scored.owners)}
+                    yield {self.scores: [*accuracies(scored.cards, scored.owners), *readers(demo_set, model)]}
             if scored.stop.is_set():
                 yield {self.test_notice: notice("Stopped. What was measured so far is shown.", "warn")}
                 return

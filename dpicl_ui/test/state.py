@@ -13,6 +13,7 @@ from mechanisms.inference import LanguageModel
 from mechanisms.records import Demonstration
 from mechanisms.studio.data.csv_file import Table
 from mechanisms.studio.evaluation.evaluate import Arm, Scorecard, arms_of
+from mechanisms.studio.evaluation.reader import as_read_by
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.public_demonstrations import public_demonstrations
 
@@ -56,8 +57,8 @@ class TestState(State):
         self._scored: Scored | None = None
         self.table: Table | None = None
         """The labelled test file; private."""
-        self._public: dict[str, tuple[Demonstration, ...]] = {}
-        """Public demonstrations already written, by the tested set's content."""
+        self._public: dict[tuple[str, str], tuple[Demonstration, ...]] = {}
+        """Public demonstrations already written, by the tested set's content and by the model that wrote them."""
 
     @property
     def loaded(self) -> DemoSet | None:
@@ -78,14 +79,16 @@ class TestState(State):
         return scored if scored is not None and scored.of is self.tested else None
 
     def arms(self, demo_set: DemoSet, model: LanguageModel) -> tuple[Arm, ...]:
-        """What a set is compared with, and the set itself last; public demonstrations are written once.
+        """What a set is compared with, and the set itself last, as the model may read it.
+
+        Public demonstrations are written once.
 
         Raises:
             UsageError: nothing was written, and nothing was chosen either.
         """
         if not demo_set.demonstrations and demo_set.choice is None:
             raise UsageError(NOTHING)
-        key = demo_set.dumps()
+        demo_set, key = as_read_by(demo_set, model), (demo_set.dumps(), model.sha256)
         if key not in self._public:
             self._public[key] = public_demonstrations(demo_set, model)
         return arms_of(demo_set, self._public[key])

@@ -7,16 +7,16 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.frame.guard import PRIVATE, guarded
+from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import el, notice, panel
 from dpicl_ui.frame.uploads import taken
-from dpicl_ui.test.cards import answers, subject
+from dpicl_ui.test.cards import answers, readers, subject
 from dpicl_ui.test.loaded import origin, text_in, verified
-from dpicl_ui.test.measure import MODEL, FileMeasurement
+from dpicl_ui.test.measure import FileMeasurement
 from dpicl_ui.test.score_card import score_card
 from dpicl_ui.test.state import NOTHING, TestState
 from mechanisms.errors import UsageError
@@ -122,4 +122,4 @@ class EvaluationStep:
             classifier = Classifier(model, demo_set.template, demo_set.labels, arm.demonstrations, arm.prior)
             [prediction] = classifier.predict([query])
             predictions.append((arm.name, prediction))
-            yield {self.answer: answers(demo_set.labels, predictions)}
+            yield {self.answer: [*answers(demo_set.labels, predictions), *readers(demo_set, model)]}

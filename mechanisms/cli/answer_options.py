@@ -8,7 +8,7 @@ from typing import Any
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.cli.parameter_options import add_parameter_options, described, given
 from mechanisms.errors import UsageError
-from mechanisms.inference.models.catalogue import EMBEDDED
+from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.parameters import Parameter, parameters
 from mechanisms.queries import QueryMechanism, Retrieval, query_mechanism_class, query_mechanism_names
 from mechanisms.records import PromptTemplate, default_template

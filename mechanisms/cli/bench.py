@@ -10,7 +10,8 @@ from typing import Any
 from mechanisms.cli.output import add_json, progress, show
 from mechanisms.errors import DataError
 from mechanisms.inference.engine.threads import number_held
-from mechanisms.inference.models.catalogue import EMBEDDED, load_model
+from mechanisms.inference.models.catalogue import load_model
+from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.studio.assurance.bench import Measured, bench
 from mechanisms.studio.data.csv_file import Mapping, guess_columns, read_table, to_records
 from mechanisms.studio.data.examples import EXAMPLES

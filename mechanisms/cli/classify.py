@@ -9,10 +9,13 @@ from typing import Any
 from mechanisms.cli.output import add_json, progress, read, show
 from mechanisms.cli.scoring import about_to_score, not_private
 from mechanisms.errors import UsageError
-from mechanisms.inference.models.catalogue import EMBEDDED, load_model
+from mechanisms.inference import LanguageModel
+from mechanisms.inference.models.catalogue import load_model
+from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
 from mechanisms.studio.evaluation.classify import Classifier
 from mechanisms.studio.evaluation.evaluate import Accuracy, Progress, Scorecard, arms_of, evaluate
+from mechanisms.studio.evaluation.reader import as_read_by, readers_in_words, same_reader
 from mechanisms.studio.synthesis.demo_set import DemoSet, loads
 from mechanisms.studio.synthesis.public_demonstrations import public_demonstrations
 
@@ -36,8 +39,9 @@ def add_commands(commands: Any) -> None:
 
 
 def _query(options: argparse.Namespace) -> None:
-    demo_set = loads(read(options.demos))
+    written = loads(read(options.demos))
     model = load_model(options.model)
+    demo_set = _as_read_by(written, model)
     classifier = Classifier(model, demo_set.template, demo_set.labels, demo_set.demonstrations, demo_set.prior)
     [prediction] = classifier.predict([options.text])
     readings = {"": prediction.answer, "_calibrated": prediction.calibrated, "_raw": prediction.raw}
@@ -45,19 +49,20 @@ def _query(options: argparse.Namespace) -> None:
     probabilities = {
         f"probabilities{way}": dict(zip(demo_set.labels, each.tolist(), strict=True)) for way, each in readings.items()
     }
-    show(options, labels | probabilities)
+    show(options, labels | probabilities | _models(written, model))
 
 
 def _evaluate(options: argparse.Namespace) -> None:
-    demo_set = loads(read(options.demos))
+    written = loads(read(options.demos))
     if options.limit is not None and options.limit < 1:
         raise UsageError("--limit must be at least 1.")
     mapping = Mapping(options.text_column, options.label_column)
     test = to_dataset(read_table(Path(options.test)), mapping, "test file", ())
     rows, owners = test.records[: options.limit], about_to_score(test)
     model = load_model(options.model)
+    demo_set = _as_read_by(written, model)
     arms = arms_of(demo_set, public_demonstrations(demo_set, model))
-    document: dict[str, Any] = {"rows": 0, **not_private(owners)}
+    document: dict[str, Any] = {"rows": 0, **_models(written, model), **not_private(owners)}
     for result in evaluate(model, demo_set.template, demo_set.labels, arms, rows):
         match result:
             case Progress(done, total):
@@ -66,6 +71,16 @@ def _evaluate(options: argparse.Namespace) -> None:
                 document["rows"] = result.raw.total
                 document[result.name] = _scores(result, demo_set)
     show(options, document)
+
+
+def _as_read_by(written: DemoSet, model: LanguageModel) -> DemoSet:
+    if not same_reader(written, model):
+        progress(readers_in_words(written, model))
+    return as_read_by(written, model)
+
+
+def _models(written: DemoSet, model: LanguageModel) -> dict[str, Any]:
+    return {"written_with": written.model_id, "read_by": model.name, "same_model": same_reader(written, model)}
 
 
 def _scores(card: Scorecard, demo_set: DemoSet) -> dict[str, Any]:

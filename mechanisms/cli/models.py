@@ -7,7 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from mechanisms.cli.output import add_json, show
-from mechanisms.inference.models.catalogue import EMBEDDED, available_models, load_model
+from mechanisms.inference.models.catalogue import load_model
+from mechanisms.inference.models.listing import EMBEDDED, available_models
 
 
 def add_commands(commands: Any) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.cli.output import add_json, progress, read, show
-from mechanisms.inference.models.catalogue import EMBEDDED, load_model
+from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
+from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.records import Dataset
 from mechanisms.sampling import Adjacency
 from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
@@ -19,6 +20,8 @@ from mechanisms.studio.recipes.score_set import ScoreFound, ScoreRequest, score_
 from mechanisms.studio.synthesis.request import FILE_FORMAT, LABEL_SET
 from mechanisms.studio.synthesis.synthesize import TEST_SEED
 from mechanisms.tallies import Estimate
+
+_OTHER_READER = "another model wrote the set: read here by {reader}, without what was measured for the other one"
 
 
 def add_commands(commands: Any) -> None:
@@ -69,7 +72,10 @@ def _score(options: argparse.Namespace) -> None:
     for warning in (*table.remarks, *ledger.rows.recognise(fingerprint(dataset))):
         progress(warning)
     embedder = None if request.prototypes_epsilon is None else load_embedder()
-    found = score_set(dataset, scored, request, load_model(options.model), ledger, embedder)
+    model = load_model(options.model)
+    if scored.as_read_by(model) is not scored and scored.model_sha256 is not None:
+        progress(_OTHER_READER.format(reader=model.name))
+    found = score_set(dataset, scored, request, model, ledger, embedder)
     for line in _remarks(found):
         progress(line)
     show(options, _document(found, request, dataset, ledger))

@@ -14,9 +14,9 @@ from mechanisms.cli.recipe_options import add_recipe_options, in_stages
 from mechanisms.cli.recipes import recipe_request, run_in_stages
 from mechanisms.errors import UsageError
 from mechanisms.inference.language_model import LanguageModel
-from mechanisms.inference.models.catalogue import EMBEDDED
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.inference.models.engines import ENGINES, LOCAL, opened
+from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset, PromptTemplate, default_template
 from mechanisms.studio.certificates.signature import signed

@@ -22,17 +22,23 @@ MEASURED = replace(PLAIN, prior=PRIOR, choice=Choice(4, "voted", "prior", OPPOSI
 NONE = replace(MEASURED, demonstrations=(), choice=Choice(4, "none", "prior", OPPOSITE))
 
 
+class OtherModel(ToyModel):
+    name, sha256 = "other", "1" * 64
+
+
 @pytest.fixture
 def using(capsys, monkeypatch, tmp_path):
     """Runs a command with a set and the toy model; gives its document."""
     (tmp_path / "test.csv").write_text("text,label\n" + "".join(f"text {i},Sport\n" for i in range(6)))
     (tmp_path / "set.json").write_text("{}")
-    monkeypatch.setattr(classify, "load_model", lambda name: ToyModel())
+    monkeypatch.setattr(classify, "load_model", lambda name: OtherModel() if name == "other" else ToyModel())
 
-    def used(demos, command, *rest):
+    def used(demos, command, *rest, said=""):
         monkeypatch.setattr(classify, "loads", lambda text: demos)
         code, out, err = run(capsys, f"{command} {tmp_path / 'set.json'} --json", *rest)
         assert code == 0, err
+        assert said in err
+        assert bool(said) == ("Written with" in err)
         return json.loads(out)
 
     return used
@@ -76,3 +82,27 @@ def test_a_set_without_demonstrations_answers_with_its_prior(using, tmp_path):
     report = evaluated(using, tmp_path, NONE)
     assert report["zero-shot"]["prior"]["accuracy"] == 1
     assert "private demonstrations" not in report
+
+
+def test_another_reader_does_not_take_over_what_was_measured_with_the_writer(using, tmp_path):
+    said = "Written with toy, read here by other: the measured prior is of the model that wrote the set"
+    other = using(MEASURED, "query", "hello", "--model", "other", said=said)
+    plain = using(PLAIN, "query", "hello")  # the two models are alike but for their weights' digest
+    assert {name: other[name] for name in ("label", "probabilities")} == {
+        "label": plain["label_calibrated"],
+        "probabilities": plain["probabilities_calibrated"],
+    }
+    assert (other["written_with"], other["read_by"], other["same_model"]) == ("toy", "other", False)
+    assert using(MEASURED, "query", "hello")["same_model"]
+    report = using(
+        MEASURED, "evaluate", "--model", "other", "--test", str(tmp_path / "test.csv"), said=said.split(":")[0]
+    )
+    arms = ("zero-shot", "public-only", "private demonstrations")
+    assert not any("prior" in report[arm] for arm in arms)
+    assert not report["same_model"]
+    assert (
+        "prior"
+        not in using(
+            NONE, "evaluate", "--model", "other", "--test", str(tmp_path / "test.csv"), said="read here by other"
+        )["zero-shot"]
+    )

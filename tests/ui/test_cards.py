@@ -15,7 +15,7 @@ from dpicl_ui.frame.tree import el, notice, text_of
 from dpicl_ui.generate.cards import finished, outcome_of_run
 from dpicl_ui.generate.recipe_view import RecipeView, replay_recipe
 from dpicl_ui.generate.run_view import RunView
-from dpicl_ui.privacy.cards import duration
+from dpicl_ui.privacy.duration import duration
 from dpicl_ui.test.cards import accuracies
 from dpicl_ui.test.confusion import confusion_figure
 from mechanisms.records import Demonstration

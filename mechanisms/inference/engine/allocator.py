@@ -7,7 +7,10 @@ kernel each time, which then has to clear them again page by page: up to a third
 from __future__ import annotations
 
 import ctypes
+import gc
 import sys
+
+import torch
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 """Parameters of mallopt(3)."""
@@ -22,3 +25,13 @@ def keep_freed_memory() -> None:
     if library is not None and hasattr(library, "mallopt"):
         for parameter, value in ((_MMAP_THRESHOLD, _MAPPED), (_TRIM_THRESHOLD, _KEPT), (_ARENA_MAX, 1)):
             library.mallopt(parameter, value)
+
+
+def release_freed_memory() -> None:
+    """Give back what was kept: a model that is gone leaves room for the next one."""
+    gc.collect()
+    library = ctypes.CDLL(None) if sys.platform == "linux" else None
+    if library is not None and hasattr(library, "malloc_trim"):
+        library.malloc_trim(0)
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()

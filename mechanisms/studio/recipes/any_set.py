@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jsonschema
 
 from mechanisms.errors import UsageError
+from mechanisms.inference import LanguageModel
 from mechanisms.records import Demonstration, PromptTemplate
 from mechanisms.studio.recipes.recipe import Division, Stage
 from mechanisms.studio.synthesis.demo_set import VERSION, DemoSet, Json, loads, read_json, schema
@@ -24,6 +25,7 @@ class AnySet:
         tokens, min_tokens: the most and the fewest tokens of a demonstration.
         prior: what is added to each label's log-probability under the demonstrations; None where not measured.
         zero_shot: the same without demonstrations.
+        model_sha256: of the model that the corrections were measured with.
         spare: the share of the units, at the scorers' end, that no stage read which made or chose the set.
     """
 
@@ -34,7 +36,14 @@ class AnySet:
     min_tokens: int = 0
     prior: Mapping[str, float] | None = None
     zero_shot: Mapping[str, float] | None = None
+    model_sha256: str | None = None
     spare: float = 0.0
+
+    def as_read_by(self, model: LanguageModel) -> AnySet:
+        """The set as a model may read it: without corrections that were measured with another one."""
+        if self.model_sha256 == model.sha256:
+            return self
+        return replace(self, prior=None, zero_shot=None)
 
     def __post_init__(self) -> None:
         if len(self.labels) < 2:
@@ -74,6 +83,7 @@ def of_demo_set(demo_set: DemoSet) -> AnySet:
         min_tokens=int(parameters.get("min_tokens", 0)),
         prior=demo_set.prior,
         zero_shot=demo_set.choice.zero_shot if demo_set.choice else None,
+        model_sha256=demo_set.model_sha256,
         spare=max(0.0, 1 - read) if by_roles and demo_set.stages else 0.0,
     )
 

@@ -135,6 +135,7 @@ def score_set(
     if request.prototypes_epsilon is not None and embedder is None:
         raise UsageError("Prototypes need an embedding model.")
     randomness = randomness or SecureRandomness()
+    scored = scored.as_read_by(model)
     reader = Reader(model, scored.template, scored.labels, request.max_record_tokens)
     arms = _arms(scored, model, reader)  # public, and the likeliest to fail: before anybody has paid
     prototypes = request.prototypes()

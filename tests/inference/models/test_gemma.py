@@ -9,7 +9,8 @@ import pytest
 
 from mechanisms.errors import ModelUnavailable
 from mechanisms.inference.models import gemma
-from mechanisms.inference.models.catalogue import available_models, load_model
+from mechanisms.inference.models.catalogue import load_model
+from mechanisms.inference.models.listing import available_models
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.home import cache_folder
 from mechanisms.inference.engine.device_room import DeviceRoom
 from mechanisms.inference.models import engines
-from mechanisms.inference.models.catalogue import EMBEDDED
+from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Dataset, PromptTemplate, Record
 from mechanisms.sampling import SamplingPlan, Scheme

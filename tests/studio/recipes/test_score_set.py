@@ -95,7 +95,7 @@ def test_the_figures_are_those_of_the_rows():
 
 
 def test_a_set_without_demonstrations_is_zero_shot_with_its_own_correction():
-    empty = AnySet((), LABELS, SET.template, prior={"red": 100.0, "blue": 0.0})
+    empty = AnySet((), LABELS, SET.template, prior={"red": 100.0, "blue": 0.0}, model_sha256=Honest.sha256)
     found = scored(data(rows(200)), request(share=1.0), what=empty)
     assert list(found.score.arms) == ["zero-shot"]
     assert found.score.arms["zero-shot"].accuracy == pytest.approx(0.5, abs=0.02)  # everything is called red
@@ -103,10 +103,19 @@ def test_a_set_without_demonstrations_is_zero_shot_with_its_own_correction():
 
 
 def test_a_measured_correction_is_used_where_it_was_measured():
-    biased = AnySet(DEMONSTRATIONS, LABELS, SET.template, tokens=3, prior={"red": 100.0, "blue": 0.0})
+    prior = {"red": 100.0, "blue": 0.0}
+    biased = AnySet(DEMONSTRATIONS, LABELS, SET.template, 3, prior=prior, model_sha256=Honest.sha256)
     arms = scored(data(rows(200)), request(share=1.0), what=biased).score.arms
     assert arms["demonstrations"].accuracy == pytest.approx(0.5, abs=0.02)
     assert arms["zero-shot"].accuracy == pytest.approx(1, abs=0.02)
+
+
+def test_a_correction_that_was_measured_with_another_model_is_not_used():
+    prior = {"red": 100.0, "blue": 0.0}
+    for sha256 in ("1" * 64, None):
+        others = AnySet(DEMONSTRATIONS, LABELS, SET.template, 3, prior=prior, zero_shot=prior, model_sha256=sha256)
+        arms = scored(data(rows(200)), request(share=1.0), what=others).score.arms
+        assert [arms[each].accuracy for each in ("demonstrations", "zero-shot")] == pytest.approx([1, 1], abs=0.02)
 
 
 @pytest.mark.parametrize("prototypes", [None, 1.0])

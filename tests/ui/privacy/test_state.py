@@ -115,6 +115,17 @@ def test_both_kinds_of_run_are_planned_in_one_place(session: Session, monkeypatc
     assert state.planned.preview.seconds == predicted_seconds(VOTE.recipe_request(confirmed.dataset), SPEED)
 
 
+def test_durations_follow_the_model(session: Session):
+    state = session.of(PrivacyState)
+    first = state.calibrate(VOTE, SPEED).preview.seconds
+    assert state.time(SPEED) is None
+    assert state.time(None).preview.seconds is None  # while another one is loaded
+    twice = state.time(SPEED.scaled(2.0))
+    assert twice.preview.seconds == pytest.approx(2 * first)
+    assert state.planned is twice
+    assert state.calibrate(VOTE, SPEED).preview.seconds == first
+
+
 def test_another_preset_is_another_run(session: Session):
     state = session.of(PrivacyState)
     voted = state.calibrate(VOTE, None)

@@ -15,6 +15,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
+from dpicl_ui.frame.choosable import Choosable
 from dpicl_ui.frame.ledgers import CuratorLedger, OwnerLedgers, TabLedgers
 from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.server.login import Login
@@ -30,7 +31,7 @@ CAP = Cap(2.0, 1e-6)
 
 @pytest.fixture(autouse=True)
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HOST", "PORT", "SPACE_ID"):
+    for name in ("HOST", "PORT", "SPACE_ID", "DPICL_LOCK_MODEL"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -231,3 +232,14 @@ def test_no_file_is_served():
 def test_the_page_says_whose_ledger_it_is(tmp_path: Path):
     said = {each.footing for each in (CuratorLedger(PrivacyLedger(tmp_path)), OwnerLedgers(Accounts()), TabLedgers())}
     assert len(said) == 3
+
+
+@pytest.mark.parametrize(("lock", "locked"), [(None, False), ("", False), ("0", False), ("1", True), ("yes", True)])
+def test_the_curator_chooses_any_model_people_a_listed_one_and_strangers_none(monkeypatch, lock, locked):
+    if lock is not None:
+        monkeypatch.setenv("DPICL_LOCK_MODEL", lock)
+    assert serving().choosable is (Choosable.NONE if locked else Choosable.ANY)
+    monkeypatch.setenv("SPACE_ID", "someone/studio")
+    assert serving().choosable is Choosable.NONE
+    people("Ada")
+    assert serving().choosable is (Choosable.NONE if locked else Choosable.LISTED)

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from dpicl_ui.frame.tree import Tree, text_of
-from dpicl_ui.test.cards import accuracies, answers, subject
+from dpicl_ui.test.cards import accuracies, answers, readers, subject
 from dpicl_ui.test.score_card import score_card
 from mechanisms.records import Demonstration
 from mechanisms.studio.evaluation.classify import Prediction
 from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy
 from mechanisms.studio.synthesis.findings import ArmScore, Choice, Score
+from tests.toy_model import ToyModel
 from tests.ui.generate.recording import HOSTILE, demo_set
 from tests.ui.test_cards import scorecard, tags
 
@@ -92,3 +93,15 @@ def test_no_demonstrations_are_an_honest_result():
     assert "measured prior" not in shown
     assert "measured prior" in text_of(subject(replace(none, prior={"News": 0.1, "Sport": -0.1}), loaded=False))
     assert "No demonstrations serve" not in text_of(subject(SET, loaded=False))
+
+
+def test_another_reader_is_a_warning_in_plain_text():
+    own, other = ToyModel(), ToyModel()
+    other.name, other.sha256 = HOSTILE, "1" * 64
+    made = replace(SET, prior={"News": 0.1, "Sport": -0.1})
+    [read] = readers(made, own)
+    assert "Written with toy, and read by it" in text_of(read)
+    [warned] = readers(made, other)
+    assert "warn" in warned["class"]
+    assert f"read here by {HOSTILE}: the measured prior" in text_of(warned)
+    assert "img" not in tags(warned)

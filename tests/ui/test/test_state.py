@@ -78,3 +78,12 @@ def test_public_demonstrations_are_written_once_for_a_set(session: Session):
     assert first == again
     assert [arm.name for arm in first] == [ZERO_SHOT, PUBLIC_ONLY, PRIVATE]
     assert state.arms(LOADED, ToyModel())[1] != first[1]
+
+
+def test_another_model_reads_without_the_writers_correction_and_writes_its_own_public_ones(session: Session):
+    state, other = session.of(TestState), ToyModel(sharpness=1.0)
+    other.sha256 = "1" * 64
+    measured = replace(MADE, prior={"News": 1.0, "Sport": 0.0})
+    written, read = state.arms(measured, ToyModel()), state.arms(measured, other)
+    assert (written[-1].prior, read[-1].prior) == (measured.prior, None)
+    assert written[1] != read[1]

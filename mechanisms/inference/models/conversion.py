@@ -1,0 +1,48 @@
+"""A GGUF file, converted once to safetensors."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import tempfile
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
+from mechanisms.errors import ModelUnavailable
+from mechanisms.inference.models.weights import conversion_of, converted_before, remembered_digest
+
+
+def converted(gguf: Path) -> Path:
+    """A folder with the model of a GGUF file, dequantised to bfloat16; made on first use (about 20 s).
+
+    Raises:
+        ModelUnavailable: transformers cannot read the file.
+    """
+    folder = conversion_of(gguf)
+    if converted_before(folder):
+        return folder
+    partial = Path(tempfile.mkdtemp(dir=folder.parent))
+    try:
+        model = AutoModelForCausalLM.from_pretrained(
+            gguf.parent,
+            gguf_file=gguf.name,
+            quantization_config=GgufConfig(dequantize=True),
+            dtype=torch.bfloat16,
+            trust_remote_code=False,
+        )
+        model.config.quantization_config = None
+        model.save_pretrained(partial)
+        tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name, trust_remote_code=False)
+        tokenizer.save_pretrained(partial)
+        (partial / "source.sha256").write_text(remembered_digest(gguf))
+        os.replace(partial, folder)
+    except (OSError, ValueError, KeyError, IndexError, struct.error) as error:
+        if converted_before(folder):  # another process was faster
+            return folder
+        raise ModelUnavailable(f"{gguf.name} cannot be read as a GGUF language model.") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return folder

@@ -1,0 +1,117 @@
+"""What a model needs in memory, before it is loaded."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import torch
+from huggingface_hub import snapshot_download
+
+from mechanisms.errors import ModelUnavailable
+from mechanisms.inference.engine.transformers_model import best_device, best_dtype
+from mechanisms.inference.models import embedded, gemma
+from mechanisms.inference.models.listing import EMBEDDED, GEMMA
+from mechanisms.inference.models.weights import (
+    conversion_of,
+    converted_before,
+    parameters_in_folder,
+    parameters_in_gguf,
+)
+
+_WHILE_CONVERTING = 5
+"""Bytes a parameter while a GGUF file is converted; the embedded model's took 4.3."""
+
+
+@dataclass(frozen=True)
+class ModelNeeds:
+    """What is known of a model that is not loaded.
+
+    Attributes:
+        parameters: how many numbers its weights are; None where that is not on this machine to be seen.
+        on_disk: its weights are on this machine; others are fetched when it is loaded.
+        converted: they can be read as they are; a GGUF file is converted once, which takes more memory than the model.
+    """
+
+    parameters: int | None
+    on_disk: bool
+    converted: bool = True
+
+    @property
+    def memory(self) -> int | None:
+        """Bytes for its weights while it is loaded: what a run computes with them comes on top."""
+        if self.parameters is None:
+            return None
+        item = best_dtype(best_device()).itemsize
+        return self.parameters * (item if self.converted else max(item, _WHILE_CONVERTING))
+
+
+def needs(name: str) -> ModelNeeds:
+    """What a model needs, by the name that `load_model` takes.
+
+    Raises:
+        ModelUnavailable: a listed model that is not installed, a file or folder with no weights that may be read.
+    """
+    if name == GEMMA:
+        if not gemma.gemma_parts():
+            gemma.gemma_gguf()  # says what to install
+        return ModelNeeds(gemma.PARAMETERS, True, _converted(gemma.joined()))
+    if name == EMBEDDED and (gguf := embedded.gguf_in_wheel()) is not None:
+        return ModelNeeds(embedded.PARAMETERS, True, _converted(gguf))
+    path = Path(os.path.expanduser(embedded.HUB_ID if name == EMBEDDED else name))
+    if path.is_file():
+        return _of_gguf(path)
+    folder = path if path.is_dir() else _cached(str(path))
+    return ModelNeeds(None, False) if folder is None else ModelNeeds(parameters_in_folder(folder), True)
+
+
+def available_memory() -> int:
+    """Bytes that a model may take: of the machine, or of its accelerator where that has less."""
+    free = int(psutil.virtual_memory().available)
+    return min(free, torch.cuda.mem_get_info()[0]) if torch.cuda.is_available() else free
+
+
+def refuse_too_large(name: str, freed: int = 0) -> ModelNeeds:
+    """What a model needs, found out before it is loaded, where that is there.
+
+    Args:
+        name: what `load_model` takes; one whose size is not known here passes.
+        freed: bytes that will be free once the model before it is gone.
+
+    Raises:
+        ModelUnavailable: its weights alone are more than the free memory; or see `needs`.
+    """
+    found, free = needs(name), available_memory() + freed
+    needed = found.memory
+    if needed is not None and needed > free:
+        raise ModelUnavailable(
+            f"The model '{name}' needs {in_gigabytes(needed)} of memory, and {in_gigabytes(free)} are free here: "
+            "choose a smaller one."
+        )
+    return found
+
+
+def in_gigabytes(count: int) -> str:
+    """Bytes in words."""
+    return f"{count / 1e9:.2g} GB" if count < 1e10 else f"{count / 1e9:.0f} GB"
+
+
+def _of_gguf(gguf: Path) -> ModelNeeds:
+    folder = conversion_of(gguf)
+    if converted_before(folder):
+        return ModelNeeds(parameters_in_folder(folder), True)
+    return ModelNeeds(parameters_in_gguf(gguf), True, converted=False)
+
+
+def _converted(gguf: Path | None) -> bool:
+    return gguf is not None and converted_before(conversion_of(gguf))
+
+
+def _cached(hub_id: str) -> Path | None:
+    try:
+        folder = Path(snapshot_download(hub_id, local_files_only=True))
+    except (OSError, ValueError):  # not there, or no id
+        return None
+    return folder if any(folder.glob("*.safetensors")) else None

