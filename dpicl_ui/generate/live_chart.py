@@ -8,6 +8,7 @@ from dpicl_ui.generate.run_view import Draft, RunView
 from mechanisms.studio.synthesis.events import TokenReleased
 
 MOST_BARS = 20
+DRAFTING = "The model writes drafts from public text alone. No row is read yet, and nothing is spent."
 IDLE = "Press Generate: what is written appears here as it is released."
 
 
@@ -45,6 +46,8 @@ def _count(view: RunView, token: TokenReleased) -> str:
 
 
 def _where(view: RunView) -> str:
+    if view.phase == "waiting" and view.message:
+        return view.message
     if view.phase == "waiting":
         return "Waiting for the model …"
     if view.phase in ("idle", "failed") or not view.shown:
@@ -54,6 +57,8 @@ def _where(view: RunView) -> str:
 
 
 def _hint(view: RunView) -> str:
+    if view.phase == "waiting" and view.message:
+        return DRAFTING
     if view.phase in ("running", "waiting"):
         return "Reading the sampled records …"
     return IDLE

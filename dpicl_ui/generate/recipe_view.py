@@ -15,6 +15,7 @@ from mechanisms.studio.recipes.events import (
     CandidateSet,
     ChoiceReleased,
     CuratorRecipeEvent,
+    Drafting,
     DraftsWritten,
     PriorsReleased,
     RecipeCompleted,
@@ -136,6 +137,8 @@ class RecipeView:
 def reduce_recipe(view: RecipeView, event: CuratorScreenEvent) -> RecipeView:
     """The view after one more event."""
     match event:
+        case Drafting(label, number, of):
+            return RecipeView(RunView(phase="waiting", message=f"Public drafts: {label}, label {number} of {of}"))
         case RecipeStarted():
             return RecipeView(run=_begun(event), stages=event.stages, shots=event.shots)
         case StageStarted():

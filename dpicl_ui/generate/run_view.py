@@ -62,7 +62,7 @@ class RunView:
         finished: whole demonstrations, in order.
         released: tokens released so far in the whole run.
         budget: the ledger's state, None for a run that charges nothing.
-        message: why a run failed.
+        message: why a run failed, or what it waits for.
     """
 
     phase: Phase = "idle"

@@ -14,7 +14,7 @@ from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import Planned, PrivacyState
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.errors import UsageError
-from mechanisms.studio.recipes.events import ChoiceReleased, RecipeCompleted, RecipeStopped, VotesReleased
+from mechanisms.studio.recipes.events import ChoiceReleased, Drafting, RecipeCompleted, RecipeStopped, VotesReleased
 from mechanisms.studio.recipes.run import run_recipe
 from mechanisms.studio.synthesis.events import DemoCompleted, RunStopped
 from mechanisms.studio.synthesis.request import SynthesisRequest
@@ -51,6 +51,8 @@ class Runner:
                 if isinstance(event, _KEPT_AFTER) and (made := view.made) is not None:
                     state.made = Made(made, of)
                 yield event
+                if pressed.stop.is_set() and isinstance(event, Drafting):
+                    raise UsageError("Stopped. No row was read, and nothing is spent.")
                 if pressed.stop.is_set() and view.run.phase == "running" and view.run.demo_set:
                     kept = view.run.demo_set.with_demonstrations(view.demonstrations)
                     yield RecipeStopped(kept) if view.stages else RunStopped(kept)

@@ -33,7 +33,7 @@ from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.step import PrivacyStep, budget_of
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import StudioError
-from mechanisms.studio.recipes.events import StageProgress, VotesReleased
+from mechanisms.studio.recipes.events import Drafting, StageProgress, VotesReleased
 from mechanisms.studio.synthesis.events import PrivateDiagnostics, RunFailed, TokenReleased
 
 _INTERVAL = 0.08
@@ -153,7 +153,7 @@ class GenerateStep:
         try:
             with closing(self._runner.events(session, ledger, run, PrivacyForm.read(*form), curator)) as events:
                 for event in events:
-                    if not isinstance(event, PrivateDiagnostics | StageProgress):
+                    if not isinstance(event, PrivateDiagnostics | StageProgress | Drafting):
                         run.recording.append(event)
                     view = reduce_recipe(view, event)
                     if isinstance(event, TokenReleased) and curator:

@@ -24,7 +24,7 @@ def stages_in_words(request: RecipeRequest) -> list[Tree]:
     unit = "user" if request.by_user else "row"
     remark = _ROLES if request.recipe.division is Division.ROLES else _EPSILON
     lines = [el("li", f"{_who(request, stage)} {_task(request, stage)}") for stage in request.recipe.stages]
-    return [el("ol.stages", *lines), el("p.muted", remark.format(unit=unit))]
+    return [el("ol.tasks", *lines), el("p.muted", remark.format(unit=unit))]
 
 
 def _who(request: RecipeRequest, stage: Stage) -> str:

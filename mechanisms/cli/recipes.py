@@ -15,6 +15,7 @@ from mechanisms.records import Dataset
 from mechanisms.studio.recipes.events import (
     ChoiceReleased,
     CuratorRecipeEvent,
+    Drafting,
     DraftsWritten,
     PriorsReleased,
     RecipeCompleted,
@@ -105,6 +106,8 @@ def _in_words(recipe: Recipe) -> str:
 def _lines(event: CuratorRecipeEvent, name: str) -> Iterator[str]:
     """What may be told of an event: public values and releases only."""
     match event:
+        case Drafting(label, number, of):
+            yield f"{label}: writing public drafts, label {number} of {of}"
         case RecipeStarted(budget=budget) if budget:
             yield f"'{name}' has spent {budget.epsilon:.4g} of {budget.cap.epsilon:g} before this run"
         case StageStarted(stage):

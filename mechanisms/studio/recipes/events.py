@@ -23,6 +23,15 @@ from mechanisms.studio.synthesis.findings import Score
 
 
 @dataclass(frozen=True)
+class Drafting:
+    """Public drafts of a label are about to be written: nothing is reserved yet, and no row is read."""
+
+    label: str
+    number: int
+    of: int
+
+
+@dataclass(frozen=True)
 class RecipeStarted:
     """A run begins; `demo_set` already holds its whole claim, and no demonstration yet."""
 
@@ -145,5 +154,5 @@ RecipeEvent = (
 )
 """What may be recorded and replayed."""
 
-CuratorRecipeEvent = RecipeEvent | StageProgress | PrivateDiagnostics
-"""What the curator's own screen may get."""
+CuratorRecipeEvent = RecipeEvent | Drafting | StageProgress | PrivateDiagnostics
+"""What the curator's own screen may get; a recording begins with `RecipeStarted`."""

@@ -17,6 +17,7 @@ from mechanisms.studio.recipes.drafts import write_drafts
 from mechanisms.studio.recipes.events import (
     CandidateSet,
     CuratorRecipeEvent,
+    Drafting,
     DraftsWritten,
     RecipeCompleted,
     RecipeStarted,
@@ -85,7 +86,7 @@ def run_recipe(
     data = fingerprint(dataset)
     untouched = request.recipe.division is Division.ROLES and is_new(data, ledger)
     stages = _Stages(request, parts, model, embedder, randomness, writing, untouched)
-    stages.draft()  # public, and the likeliest to fail: before anybody has paid
+    yield from stages.draft()  # public, and the likeliest to fail: before anybody has paid
     name = f"recipe {request.recipe.kind}{'' if randomness.private else ' with a test seed'}"
     run = ledger.begin(data, name, request.event, request.release_claim())
     for holds, mark in ((curator and writing is not None, CLEAN_VALUES), (not randomness.private, SEEDED)):
@@ -157,11 +158,13 @@ class _Stages:
         self._judges: Judges | None = None
         self._sets: tuple[CandidateSet, ...] = ()
 
-    def draft(self) -> None:
+    def draft(self) -> Iterator[Drafting]:
         """Write the first round's drafts."""
-        votes = Stage.VOTE in self._parts
-        count = self._request.recipe.drafts if votes else self._request.shots
-        self._public = {label: self._drafts(label, max(2, count)) for label in self._request.labels}
+        labels = self._request.labels
+        count = self._request.recipe.drafts if Stage.VOTE in self._parts else self._request.shots
+        for number, label in enumerate(labels, 1):
+            yield Drafting(label, number, len(labels))
+            self._public[label] = self._drafts(label, max(2, count))
 
     def _drafts(self, label: str, count: int, examples: tuple[str, ...] = ()) -> tuple[str, ...]:
         wanted = self._request

@@ -16,6 +16,7 @@ from mechanisms.studio.data.counts import measure_sizes
 from mechanisms.studio.data.marks import CLEAN_VALUES, SEEDED
 from mechanisms.studio.recipes.events import (
     ChoiceReleased,
+    Drafting,
     DraftsWritten,
     PriorsReleased,
     RecipeCompleted,
@@ -70,7 +71,7 @@ def test_each_stage_is_charged_then_told_and_then_releases_in_order(kind, divisi
     request = planned(dataset, recipe(kind, division))
     log.watch(monkeypatch)
     list(begun(dataset, request, log, ledger=account))
-    assert kinds(log)[0] is RecipeStarted
+    assert kinds(log)[: len(LABELS) + 1] == [*[Drafting] * len(LABELS), RecipeStarted]
     assert kinds(log)[-1] is RecipeCompleted
     assert list(by_stage(log)) == list(request.recipe.stages)
     before = 0
@@ -192,7 +193,8 @@ def test_over_the_cap_nothing_is_read():
     account.set_cap("d", "record", Cap(1.0, 0.01))
     with pytest.raises(BudgetRefused):
         list(begun(dataset, planned(dataset, recipe(Kind.VOTE, Division.ROLES)), log, ledger=account))
-    assert log == []
+    assert all(kind is Drafting for kind in kinds(log)), "only public drafts come before the refusal"
+    assert not read(log)
 
 
 @pytest.mark.parametrize("division", Division)
