@@ -16,7 +16,7 @@ _TOO_FEW = "too few rows"
 _INTERVALS = "95% intervals, of the noise and of which rows happened to be asked."
 _UNTOUCHED = "These rows took no part in what was written or chosen."
 _USERS = "Every user counts the same."
-_TOUCHED = "These rows may have taken part in the choice: the chosen set's figure may be a little optimistic."
+TOUCHED = "These rows may have taken part in the choice: the chosen set's figure may be a little optimistic."
 _DUST = 1e-9
 """Of float: .71 times 100 is no more than 71."""
 
@@ -36,7 +36,7 @@ def score_card(view: RecipeView) -> list[Tree]:
             el("div.range-row.range-ends", el("span.range-axis", el("span", "0"), el("span", "50"), el("span", "100"))),
         ),
         el("p.muted", " ".join(_remarks(view, score))),
-        *notice("" if score.untouched else _TOUCHED, "warn"),
+        *notice("" if score.untouched else TOUCHED, "warn"),
     ]
 
 
@@ -66,12 +66,21 @@ def _name(view: RecipeView, arm: str) -> str:
 
 def _sentence(view: RecipeView) -> str:
     assert view.score is not None
-    own, plain = view.score.arms.get(OWN), view.score.arms.get("zero-shot")
-    found = own if own is not None and not too_few(own) else None
-    if found is None:
+    arms = view.score.arms
+    found, plain = arms.get(_exported(view)), arms.get("zero-shot")
+    if found is None or too_few(found):
         return "Too few rows took part to say how often labels are found."
     words = f"The exported set finds the label of {of_hundred(found)} of 100 of your own rows"
-    return f"{words}; zero-shot, {of_hundred(plain)}." if plain is not None and not too_few(plain) else f"{words}."
+    beside = plain is not None and plain is not found and not too_few(plain)
+    return f"{words}; zero-shot, {of_hundred(plain)}." if plain is not None and beside else f"{words}."
+
+
+def _exported(view: RecipeView) -> str:
+    """The arm that is exported: without demonstrations of its own it is one of those that it is compared with."""
+    assert view.score is not None
+    if OWN in view.score.arms:
+        return OWN
+    return "zero-shot" if view.without else "public-only"
 
 
 def _range(name: str, arm: ArmScore, own: bool) -> Tree:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dpicl_ui.frame.tree import Tree, el
+from dpicl_ui.generate.score_card import OWN, TOUCHED, of_hundred, too_few
 from dpicl_ui.test.cards import ARMS, score_row
 from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.findings import ArmScore
 
-_OWN = "demonstrations"
 _TITLES = {
     ZERO_SHOT: ARMS[ZERO_SHOT],
     PUBLIC_ONLY: ARMS[PUBLIC_ONLY],
-    _OWN: ARMS[PRIVATE],
+    OWN: ARMS[PRIVATE],
     "prototypes": ("Prototypes", "the nearest class mean of text embeddings, without a language model"),
 }
-_WIDE = 0.2
 _UNTOUCHED = "These rows took part in nothing that was chosen."
-_TOUCHED = "These rows may have taken part in the choice: the chosen set's figure may be a little optimistic."
 _WITH_NOISE = (
     "Released with noise, as part of the run's epsilon: public. Intervals are of 95%, and cover sampling and noise."
 )
@@ -35,18 +33,17 @@ def score_card(demo_set: DemoSet | None, loaded: bool) -> list[Tree]:
         el("span.tag.public", "private score"),
     )
     arms = el("div.scores", *(_arm(name, each, loaded) for name, each in score.arms.items()))
-    remark = el("p.muted", f"{_UNTOUCHED if score.untouched else _TOUCHED} {_WITH_NOISE}")
+    remark = el("p.muted", f"{_UNTOUCHED if score.untouched else TOUCHED} {_WITH_NOISE}")
     return [el("div.card.public", head, arms, remark, el("p.muted", _FROM_FILE) if loaded else None)]
 
 
 def _arm(name: str, score: ArmScore, loaded: bool) -> Tree:
     title, remark = _TITLES.get(name, (name, ""))
-    low, high = score.interval
     whose = "on its own rows" if loaded else "on your own rows"
-    words = f"{100 * low:.0f} to {100 * high:.0f} of 100"
+    words = f"{of_hundred(score)} of 100"
     return el(
-        "div.score" + (".own" if name == _OWN else ""),
+        "div.score" + (".own" if name == OWN else ""),
         el("div.score-name", el("strong", title), el("span.muted", remark)),
         score_row(whose, score.accuracy, score.interval, words),
-        el("p.muted", "Too few rows to say more.") if high - low > _WIDE else None,
+        el("p.muted", "Too few rows to say more.") if too_few(score) else None,
     )
