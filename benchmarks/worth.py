@@ -111,10 +111,9 @@ class Bench:
         offset = np.zeros(len(self.labels))
         for _ in range(MEASUREMENTS):
             units = [(Record("", ""),)] * len(scores)
-            noisy = Prior(epsilon / MEASUREMENTS).release(
-                of_units(preferences(scores, offset), units), SecureRandomness()
-            )
-            offset = offset + step(noisy, targets(Correction.PRIOR, [1] * len(self.labels)))
+            tally = Prior(epsilon / MEASUREMENTS)
+            noisy = tally.release(of_units(preferences(scores, offset), units), SecureRandomness())
+            offset = offset + step(noisy, targets(Correction.PRIOR, [1] * len(self.labels)), tally.deviation)
         return offset
 
     def both_ways(self, demonstrations: Sequence[Demonstration], private: Sequence[Record], epsilon: float) -> Any:

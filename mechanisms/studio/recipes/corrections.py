@@ -18,6 +18,7 @@ from mechanisms.noise import Floats
 
 _LEAST_SHARE = 0.02
 """Of an even share of the probability: noise may leave less than nothing of it, and a logarithm needs something."""
+_SMOOTHING = 0.5
 
 
 class Correction(StrEnum):
@@ -46,14 +47,18 @@ def targets(correction: Correction, sizes: Sequence[int]) -> Floats:
     return np.asarray(wanted / wanted.sum())
 
 
-def step(noisy: Floats, target: Floats) -> Floats:
+def step(noisy: Floats, target: Floats, deviation: float = 0.0) -> Floats:
     """What a measurement adds to a correction: `log(target) - log(share)`, of mean 0.
+
+    Half a deviation of the noise is added to each sum, in proportion to the target: where rows are few the step is a
+    small one, where they are many it changes nothing (docs/worth.md).
 
     Args:
         noisy: noisy sums of label probabilities, shape (labels,); only their shares are used.
         target: mean probabilities to reach, shape (labels,).
+        deviation: of the noise on each sum.
     """
-    positive = np.maximum(noisy, 0.0)
+    positive = np.maximum(noisy, 0.0) + _SMOOTHING * deviation * len(noisy) * target
     shares = np.maximum(positive / max(float(positive.sum()), 1.0), _LEAST_SHARE / len(noisy))
     found = np.log(target) - np.log(shares / shares.sum())
     return np.asarray(found - found.mean())

@@ -26,6 +26,7 @@ from mechanisms.studio.recipes.sets import NONE, PUBLIC
 from mechanisms.studio.recipes.units import Unit, units_of
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.findings import ArmScore, Choice, Score
+from mechanisms.tallies import Prior
 
 ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS = "zero-shot", "public-only", "demonstrations"
 
@@ -123,14 +124,13 @@ class Judges:
         return units, np.arange(len(units))
 
     def _calibrate(self) -> Iterator[CuratorRecipeEvent]:
-        if self._request.comparison is None:
+        if (tally := self._request.comparison) is None:
             yield from self._refine(np.zeros(len(self._request.labels)))
-            return
-        yield from self._compare()
+        else:
+            yield from self._compare(tally)
 
-    def _compare(self) -> Iterator[CuratorRecipeEvent]:
+    def _compare(self, tally: Prior) -> Iterator[CuratorRecipeEvent]:
         """Measure the priors of all sets at once: each calibrator judges one of them, by a coin of its own."""
-        assert self._request.comparison is not None
         units, everyone = self._everyone(Stage.CALIBRATE)
         labels, number = len(self._request.labels), len(self._sets)
         judged = np.floor(self._randomness.uniform(len(units)) * number).astype(np.int64)
@@ -139,20 +139,21 @@ class Judges:
             mine = everyone[judged == k]
             scores = yield from self._read(Stage.CALIBRATE, candidate, mine, k / number, 1 / number)
             cells[mine, k] = of_units(preferences(scores, np.zeros(labels)), [units[i] for i in mine.tolist()])
-        noisy = self._request.comparison.release(cells.reshape(len(units), number * labels), self._randomness)
+        noisy = tally.release(cells.reshape(len(units), number * labels), self._randomness)
         priors = noisy.reshape(number, labels)
         for candidate, prior in zip(self._sets, priors, strict=True):
-            self._offer(candidate, prior)
+            self._offer(candidate, prior, tally)
         shares = [_shares(prior) for prior in priors]
         yield PriorsReleased(tuple((each.name, of) for each, of in zip(self._sets, shares, strict=True)))
 
-    def _offer(self, candidate: CandidateSet, prior: Floats) -> None:
+    def _offer(self, candidate: CandidateSet, prior: Floats, tally: Prior) -> None:
         """The ways to read a set, given its noisy prior."""
         self._offsets[candidate.name, Correction.NONE] = np.zeros(len(prior))
         self._offsets[candidate.name, Correction.CONTEXTUAL] = self._reader.under(candidate).contextual
         for correction in FITTED:
             if correction is Correction.PRIOR or self._unequal:
-                self._offsets[candidate.name, correction] = step(prior, targets(correction, self._sizes))
+                target = targets(correction, self._sizes)
+                self._offsets[candidate.name, correction] = step(prior, target, tally.deviation)
 
     def _choose(self) -> Iterator[CuratorRecipeEvent]:
         units, everyone = self._everyone(Stage.CHOOSE)
@@ -190,7 +191,7 @@ class Judges:
         scores = yield from self._read(Stage.CALIBRATE, candidate, everyone, 0.0, 1.0)
         for tally in self._request.refinements:
             noisy = tally.release(of_units(preferences(scores, offset), units), self._randomness)
-            offset = offset + step(noisy, targets(correction, self._sizes))
+            offset = offset + step(noisy, targets(correction, self._sizes), tally.deviation)
         self._offsets[self._key] = offset
         yield PriorsReleased(((candidate.name, _shares(noisy)),))
 

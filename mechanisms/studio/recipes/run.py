@@ -27,10 +27,11 @@ from mechanisms.studio.recipes.events import (
     VotesReleased,
 )
 from mechanisms.studio.recipes.judging import Judges
+from mechanisms.studio.recipes.reading import Reader
 from mechanisms.studio.recipes.recipe import Division, Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.recipes.roles import divide
-from mechanisms.studio.recipes.sets import candidate_sets
+from mechanisms.studio.recipes.sets import by_turns, candidate_sets
 from mechanisms.studio.recipes.units import units_of
 from mechanisms.studio.recipes.untouched import is_new
 from mechanisms.studio.recipes.voting import Polls
@@ -165,6 +166,14 @@ class _Stages:
         for number, label in enumerate(labels, 1):
             yield Drafting(label, number, len(labels))
             self._public[label] = self._drafts(label, max(2, count))
+        self._check_length()
+
+    def _check_length(self) -> None:
+        """Open the prompt of the longest set that these drafts can make, so that one too long is refused here."""
+        wanted = self._request
+        longest = {label: sorted(drafts, key=len)[-wanted.shots :] for label, drafts in self._public.items()}
+        reader = Reader(self._model, wanted.template, wanted.labels, wanted.max_record_tokens)
+        _ = reader.under(CandidateSet("longest", by_turns(longest, wanted.labels))).contextual
 
     def _drafts(self, label: str, count: int, examples: tuple[str, ...] = ()) -> tuple[str, ...]:
         wanted = self._request

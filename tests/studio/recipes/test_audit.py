@@ -243,12 +243,12 @@ def a_vote_counts_twice(plant) -> None:
 def a_calibrator_judges_all_sets(plant) -> None:
     """Each set's prior has the noise of an L1 norm of 1, and together they have that of their number."""
 
-    def compare(self):
+    def compare(self, tally):
         units, everyone = self._everyone(Stage.CALIBRATE)
         for candidate in self._sets:
             scores = yield from self._read(Stage.CALIBRATE, candidate, everyone, 0.0, 1.0)
             contributions = of_units(preferences(scores, np.zeros(len(LABELS))), units)
-            self._offer(candidate, self._request.comparison.release(contributions, self._randomness))
+            self._offer(candidate, tally.release(contributions, self._randomness), tally)
 
     plant.setattr(judging.Judges, "_compare", compare)
 

@@ -58,6 +58,19 @@ def test_only_shares_matter(noisy, times):
     assert step(noisy * times, aim) == pytest.approx(step(noisy, aim))
 
 
+@given(arrays(np.float64, 3, elements=st.floats(0, 1e3)), st.floats(0, 1e3), st.floats(0, 1e3))
+def test_the_noisier_a_measurement_is_known_to_be_the_less_it_moves(noisy, one, other):
+    low, high = sorted((one, other))
+    aim = targets(Correction.SHARES, SIZES)
+    assert np.ptp(step(noisy, aim, high)) <= np.ptp(step(noisy, aim, low)) + 1e-9
+
+
+def test_of_many_rows_known_noise_changes_nothing_and_of_no_rows_nothing_moves():
+    aim = targets(Correction.SHARES, SIZES)
+    assert step(np.array([1e6, 2e6, 5e6]), aim, 4.0) == pytest.approx(step(np.array([1e6, 2e6, 5e6]), aim), abs=1e-4)
+    assert step(np.zeros(3), aim, 4.0) == pytest.approx(np.zeros(3), abs=1e-12)
+
+
 def test_a_row_that_is_not_finite_stays_so_and_changes_no_other():
     seen = scores(4)
     broken = seen.copy()
