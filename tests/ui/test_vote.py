@@ -1,0 +1,116 @@
+"""The default recipe in a real browser with the embedded model: vote, choice, private score, export."""
+
+from __future__ import annotations
+
+import csv
+import uuid
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+from mechanisms.accounting import PrivacyLedger
+from mechanisms.studio.certificates.verification import verify
+from tests.ui.visit import HOSTILE, SLOW, Journey, step, visiting
+
+pytestmark = pytest.mark.slow
+LABELS = ("Billing", "Delivery")
+
+
+def write_csv(seen: Journey) -> Path:
+    words = {"Billing": "The invoice of month {} is wrong.", "Delivery": "Parcel {} has not arrived."}
+    rows = [(words[label].format(i), label) for i in range(16) for label in LABELS]
+    path = seen.folder / "private.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("message", "topic"), (f"{seen.canary} {HOSTILE}", "Billing"), *rows])
+    return path
+
+
+@pytest.fixture(scope="module")
+def journey(tmp_path_factory: pytest.TempPathFactory) -> Journey:
+    folder = tmp_path_factory.mktemp("vote")
+    seen = Journey(folder, f"canary {uuid.uuid4().hex}")
+    with visiting(seen) as page:
+        travel(page, seen)
+    return seen
+
+
+def travel(page: Page, seen: Journey) -> None:
+    page.set_input_files("#upload-data input[type=file]", write_csv(seen))
+    page.wait_for_selector("#data-preview table")
+    page.fill("#data-name input, #data-name textarea", "vote")
+    page.check("#labels-public input")
+    page.check("#counts-public input")
+    page.click("#confirm-data")
+    page.wait_for_selector("#step-2.current")
+    page.wait_for_selector("#outcome .guarantee", timeout=SLOW)
+    seen.shown["proposal"] = page.inner_text("#step-2 .tasks")
+    page.fill("#epsilon-number", "4")
+    page.press("#epsilon-number", "Tab")
+    step(page, 3)
+    page.click("#generate")
+    page.wait_for_selector("#run-notice .notice", timeout=3 * SLOW)
+    for name, place in (("run", "#run-notice"), ("finished", "#finished"), ("score", "#own-score")):
+        seen.shown[name] = page.inner_text(place)
+    step(page, 4)
+    page.wait_for_timeout(500)
+    seen.shown["test"] = page.inner_text("#step-4")
+    step(page, 5)
+    with page.expect_download() as download:
+        page.click("#download")
+    download.value.save_as(seen.folder / "export.json")
+    seen.export = (seen.folder / "export.json").read_text(encoding="utf-8")
+    seen.hacked = page.evaluate("window.hacked || null")
+    page.set_viewport_size({"width": 390, "height": 844})
+    for number in range(1, 6):
+        step(page, number)
+        page.wait_for_timeout(200)
+        root = "document.documentElement"
+        seen.overflow[number] = page.evaluate(f"{root}.scrollWidth - {root}.clientWidth")
+
+
+def test_the_proposal_says_what_every_stage_asks(journey: Journey):
+    for word in ("vote", "measure", "choose", "say how often"):
+        assert word in journey.shown["proposal"]
+
+
+def test_the_run_ends_with_a_set_a_choice_and_a_score(journey: Journey):
+    made = journey.demo_set
+    assert journey.shown["run"].startswith("Done.")
+    assert [stage.name for stage in made.stages] == ["vote", "calibrate", "choose", "score"]
+    assert made.choice is not None
+    assert made.score is not None
+    assert made.prior is not None
+    assert set(made.prior) == set(LABELS)
+    assert len(made.demonstrations) == (0 if made.choice.chosen == "none" else len(LABELS))
+    for each in made.demonstrations:
+        assert each.text in journey.shown["finished"]
+
+
+def test_the_score_of_the_own_rows_stands_in_both_steps(journey: Journey):
+    for shown in (journey.shown["score"], journey.shown["test"]):
+        assert "Zero-shot" in shown
+        assert "own rows" in shown
+
+
+def test_the_export_holds_and_the_ledger_was_charged(journey: Journey):
+    made = journey.demo_set
+    assert verify(made).problems == ()
+    assert made.certificate.private
+    assert made.certificate.claim.epsilon <= 4
+    spent = PrivacyLedger(journey.folder / "home").snapshot("vote", "record").epsilon
+    assert 0 < spent <= 4 + 1e-6
+
+
+def test_the_canary_is_nowhere_and_nothing_hostile_ran(journey: Journey):
+    secret = journey.canary.removeprefix("canary ").encode()
+    files = [*journey.files("home", "temp", "profile"), journey.folder / "log", journey.folder / "export.json"]
+    assert [str(path) for path in files if secret in path.read_bytes()] == []
+    assert journey.hacked is None
+    assert journey.foreign == []
+    assert journey.console == []
+    assert "Traceback" not in (journey.folder / "log").read_text()
+
+
+def test_no_step_is_wider_than_a_small_phone(journey: Journey):
+    assert journey.overflow == dict.fromkeys(range(1, 6), 0)
