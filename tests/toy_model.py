@@ -45,7 +45,7 @@ class ToyModel:
     name, sha256 = "toy", "0" * 64
     stop_tokens = frozenset({10})
     turn: tuple[list[int], list[int]] = ([], [])
-    chat_turn: tuple[list[int], list[int]] = ([], [])
+    writing_turn: tuple[list[int], list[int]] = ([], [])
 
     def __init__(self, sharpness: float = 4.0, busy: int = 1) -> None:
         self.sharpness, self.busy = sharpness, busy

@@ -41,8 +41,8 @@ class LanguageModel(Protocol):
     turn: tuple[list[int], list[int]]
     """Tokens before and after what a user says, by the model's chat template; both empty where it has none."""
 
-    chat_turn: tuple[list[int], list[int]]
-    """The same where the model was trained with a chat template, although its prompts are put as plain text."""
+    writing_turn: tuple[list[int], list[int]]
+    """The same for asking a model to write, also where its other prompts are put as plain text."""
 
     def rows_at_once(self, computed: int, held: int) -> int:
         """How many rows a batch should have, at least one: as many as keep the device busy, and fit in its memory.

@@ -75,7 +75,7 @@ class DraftPrompt:
         self, model: LanguageModel, template: PromptTemplate, label: str, examples: Sequence[str], max_tokens: int
     ) -> None:
         """Put the question; each of the `examples`, public texts of the label, is cut at `max_tokens`."""
-        before, after = model.chat_turn
+        before, after = model.writing_turn
         head, field = model.encode(f"{template.label}: {label}"), model.encode(f"{template.text}:")
         self.prefix = [*before, *model.encode(_WRITE.format(template.text.lower(), template.label.lower()))]
         for example in examples:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
+import jinja2
 import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -24,6 +25,8 @@ from mechanisms.inference.language_model import Tokens
 from mechanisms.noise import Floats, Integers
 
 _PREFIXES_KEPT = 8
+_WRITER = "You write short texts the way people write them."
+"""In the place of what a template says by itself, by which a model soon writes of itself and of helping."""
 _UNKNOWN_CONTEXT = 2**31
 
 
@@ -61,8 +64,9 @@ class TransformersModel:
         text_config = model.config.get_text_config()
         self.context: int = getattr(text_config, "max_position_embeddings", None) or _UNKNOWN_CONTEXT
         self.stop_tokens = self._stop_tokens()
-        self.chat_turn = self._turn() if tokenizer.chat_template else ([], [])
-        self.turn = self.chat_turn if chat else ([], [])
+        has_template = bool(tokenizer.chat_template)
+        self.turn = self._turn() if chat and has_template else ([], [])
+        self.writing_turn = self._writing_turn() if has_template else ([], [])
         self.forward = ForwardPass(model)
         self.slots = Slots(self.forward)
         self.room = DeviceRoom.of(model)
@@ -73,10 +77,16 @@ class TransformersModel:
         """See `LanguageModel.rows_at_once`."""
         return self.room.rows_at_once(computed, held + len(self._start))
 
-    def _turn(self) -> tuple[list[int], list[int]]:
+    def _writing_turn(self) -> tuple[list[int], list[int]]:
+        try:
+            return self._turn({"role": "system", "content": _WRITER})
+        except (jinja2.TemplateError, ValueError):  # a template that knows no such role
+            return self._turn()
+
+    def _turn(self, *system: dict[str, str]) -> tuple[list[int], list[int]]:
         mark = "<<message>>"
-        message = [{"role": "user", "content": mark}]
-        whole = self.tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
+        messages = [*system, {"role": "user", "content": mark}]
+        whole = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         before, after = whole.split(mark)
         return self._special(before), self._special(after)
 

@@ -51,7 +51,7 @@ class RayModel:
         self._local, self._pool = local, pool
         self._vocabulary = int(local.model.config.get_text_config().vocab_size)
         self.name, self.sha256, self.stop_tokens = local.name, local.sha256, local.stop_tokens
-        self.turn, self.chat_turn = local.turn, local.chat_turn
+        self.turn, self.writing_turn = local.turn, local.writing_turn
 
     def rows_at_once(self, computed: int, held: int) -> int:
         """See `LanguageModel.rows_at_once`; the local number, since what is batched together decides who draws when."""

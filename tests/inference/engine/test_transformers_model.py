@@ -6,6 +6,7 @@ import copy
 import json
 from dataclasses import replace
 
+import jinja2
 import numpy as np
 import pytest
 import torch
@@ -138,6 +139,28 @@ def test_a_chat_model_speaks_through_its_template(embedded_model):
     [end] = tokenizer("<|im_end|>", add_special_tokens=False)["input_ids"]
     assert prompt.row(["<|im_end|>"]).count(end) == 1
     assert embedded_model.turn == ([], [])
+
+
+def test_drafts_are_asked_for_as_of_a_writer_and_not_of_an_assistant(embedded_model):
+    tokenizer = embedded_model.tokenizer
+    before = tokenizer.decode(embedded_model.writing_turn[0])
+    assert "You write short texts" in before
+    assert "assistant" not in before, "the template speaks for itself"
+
+    class Strict:
+        def __getattr__(self, name):
+            return getattr(tokenizer, name)
+
+        def __call__(self, *args, **kwargs):
+            return tokenizer(*args, **kwargs)
+
+        def apply_chat_template(self, messages, **kwargs):
+            if messages[0]["role"] == "system":
+                raise jinja2.TemplateError("System role not supported")
+            return tokenizer.apply_chat_template(messages, **kwargs)
+
+    strict = TransformersModel("strict", "0", embedded_model.model, Strict())
+    assert strict.writing_turn == strict.turn != ([], [])
 
 
 def test_stop_tokens_end_a_line_or_the_text(embedded_model):
