@@ -51,7 +51,7 @@ def check_account(capsys, demos):
     assert found["epsilon"] == pytest.approx(loads(true).certificate.claim.epsilon)
     assert (found["agrees"], found["problems"], found["signature"]) == (True, [], "valid")
 
-    demos.write_text(true.replace('"tokens": 4', '"tokens": 3'))
+    demos.write_text(true.replace('"tokens": 4', '"tokens": 5'))
     code, out, err = run(capsys, f"account --json --from {demos}")
     found = json.loads(out)
     assert code == 3
