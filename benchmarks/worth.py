@@ -2,6 +2,7 @@
 
     python -m benchmarks.worth run DATA agnews --model embedded --epsilon 1 --runs 5 --out worth.jsonl
     python -m benchmarks.worth table worth.jsonl
+    python -m benchmarks.worth prototypes DATA agnews sst2 trec dbpedia
 
 A line of the file is one run under a fresh key: fresh roles, drafts, votes, noise. The whole recipe costs epsilon. Each
 set is then read on the same public test rows, with contextual calibration and with a prior that is measured on private
@@ -35,6 +36,7 @@ from mechanisms.records import Dataset, Demonstration, Record, default_template
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
 from mechanisms.studio.evaluation.classify import Classifier
+from mechanisms.studio.evaluation.prototypes import nearest_prototype
 from mechanisms.studio.recipes.advice import proposed
 from mechanisms.studio.recipes.corrections import Correction, step, targets
 from mechanisms.studio.recipes.events import CandidateSet, RecipeCompleted, SetsMade, StageStarted
@@ -47,10 +49,11 @@ from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.events import RunCompleted
 from mechanisms.studio.synthesis.request import SynthesisRequest
 from mechanisms.studio.synthesis.synthesize import synthesize
-from mechanisms.tallies import Prior
+from mechanisms.tallies import Prior, Prototypes
 
 DELTA = 1e-5
 CALIBRATORS, MEASUREMENTS = 240, 3
+PROTOTYPE_ROWS = 1200
 
 
 @dataclass(frozen=True)
@@ -279,6 +282,28 @@ def _cell(figures: Sequence[float | None]) -> str:
     return f"{mean} ± {half:.3f}".replace("± 0", "± ")
 
 
+def prototypes(options: argparse.Namespace) -> None:
+    """Class means of embeddings with noise, from as many rows as vote in a recipe: no language model at all."""
+    embedder = load_embedder()
+    for name in options.tasks:
+        train, test = (rows_of(Path(options.data) / name / f"{part}.csv") for part in ("train", "test"))
+        labels = sorted({each.label for each in train})
+        random.Random(0).shuffle(test)
+        chosen = random.SystemRandom().sample(train, min(PROTOTYPE_ROWS, len(train)))
+        vectors = embedder.embed([each.text for each in chosen]).astype(np.float64)
+        places = np.array([labels.index(each.label) for each in chosen])
+        asked = [each for each in test if each.label in labels][: options.tests]
+        truth = np.array([labels.index(each.label) for each in asked])
+        for epsilon in options.epsilons:
+            tally = Prototypes.calibrated_for(PrivacyTarget(epsilon, DELTA))
+            rates = []
+            for _ in range(options.runs):
+                made = tally.release(vectors, places, len(labels), SecureRandomness())
+                found = nearest_prototype([each.text for each in asked], made, embedder)
+                rates.append(float((found == truth).mean()))
+            print(f"{name}, epsilon {epsilon:g}: {_cell(rates)}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(required=True)
@@ -296,6 +321,13 @@ def main() -> None:
     shown = commands.add_parser("table")
     shown.add_argument("file")
     shown.set_defaults(act=table)
+    classes = commands.add_parser("prototypes")
+    classes.add_argument("data")
+    classes.add_argument("tasks", nargs="+", choices=TASKS)
+    classes.add_argument("--epsilons", type=float, nargs="+", default=[0.5, 1.0, 4.0])
+    classes.add_argument("--runs", type=int, default=5)
+    classes.add_argument("--tests", type=int, default=200)
+    classes.set_defaults(act=prototypes)
     options = parser.parse_args()
     options.act(options)
 
