@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 
 from mechanisms.accounting import BudgetSnapshot, Fingerprint, LedgerRun, PrivacyLedger, fingerprint
+from mechanisms.errors import UsageError
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Randomness, SecureRandomness
 from mechanisms.records import Dataset, Demonstration
@@ -51,6 +52,8 @@ def synthesize(
     """
     randomness = randomness or SecureRandomness()
     check_fit(dataset, request, request.mechanism.uses_private_rows)
+    if request.plan.share != 1.0:  # nothing divides the units here: the batch would have no room for all of them
+        raise UsageError("A plan for a share of the units is the stage of a recipe: run the recipe.")
     plan, writing = request.plan, Writing(dataset, request, model, randomness, curator)
     data = fingerprint(dataset)
     run = _begin(data, request, ledger, randomness)

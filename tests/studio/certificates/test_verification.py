@@ -108,16 +108,11 @@ def test_what_a_run_certifies_passes(name, scheme):
 
 
 @pytest.mark.parametrize("scheme", list(Scheme))
-def test_a_share_of_the_units_is_stated_where_there_is_one(scheme):
+def test_a_share_of_the_units_is_refused_where_nothing_divides_them(scheme):
     whole = asked("gaussian", scheme)
     part = replace(whole, plan=replace(whole.plan, share=0.5))
-    text = certified(part).dumps()
-    assert verify(loads(text)).problems == ()
     assert "share" not in whole.parameters()
-    path = ("privacy", "parameters", "share")
-    for share in (0.25, 1, 2, 0, "half"):
-        assert found(edited(text, path, lambda _, share=share: share))
-    assert found(edited(text, path[:-1], lambda stated: {k: v for k, v in stated.items() if k != "share"}))
+    assert any("share" in problem for problem in verify(loads(certified(part).dumps())).problems)
 
 
 @pytest.mark.parametrize("subsets", [False, True])

@@ -246,3 +246,10 @@ def test_a_finished_run_has_charged_what_it_planned(scheme, by_user):
     assert max(failures) == pytest.approx(
         max(sum(e.delta for e in events if hasattr(e, "delta")) for _, events in chosen.event)
     )
+
+
+def test_a_plan_for_a_share_of_the_units_is_no_run_of_its_own():
+    planned = request()
+    part = replace(planned, plan=replace(planned.plan, share=0.5))
+    with pytest.raises(UsageError, match="run the recipe"):
+        next(synthesize(dataset(), part, ToyModel(), PrivacyLedger()))
