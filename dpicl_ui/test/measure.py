@@ -184,8 +184,9 @@ class FileMeasurement:
             self.matrix: gr.Column(visible=True),
             self.matrix_head: confused(scored.owners),
             self.arm: gr.Radio(value=own.name, visible=len(scored.cards) > 1),
-            self.plot: confusion_figure(own, demo_set.labels),
         }
+        # A plot that comes with its column is at times drawn before there is a place for it.
+        yield {self.plot: confusion_figure(own, demo_set.labels)}
 
     def emptied(self) -> dict[Any, Any]:
         """No figures: another set is under test."""
