@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dpicl_ui.frame.cards import fact
 from dpicl_ui.frame.tree import Tree, el, notice
-from dpicl_ui.generate.score_card import OWN, of_hundred, too_few
+from dpicl_ui.generate.score_card import OWN, of_hundred
 from dpicl_ui.generate.state import Made
 from mechanisms.queries import Retrieval
 from mechanisms.records import person
@@ -78,7 +78,7 @@ def for_nothing(made: Made) -> str:
     """What is known of the labels that a set gives without a further charge; empty where too little is."""
     score = made.demo_set.score
     own = score.arms.get(OWN) if score else None
-    if own is None or too_few(own):
+    if own is None or own.wide:
         return ""
     return (
         f"On the rows of '{made.of.name}' the set of step 3 finds the label of {of_hundred(own)} of 100, and asking it "

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dpicl_ui.frame.tree import Tree, el
-from dpicl_ui.generate.recipe_view import NONE, RecipeView
+from dpicl_ui.generate.recipe_view import RecipeView
 from mechanisms.studio.recipes.events import CandidateSet
+from mechanisms.studio.recipes.sets import NONE, PUBLIC
 
-_NAMES = {NONE: "No demonstrations", "public-only": "Public only"}
+_NAMES = {NONE: "No demonstrations", PUBLIC: "Public only"}
 _READ = {
     "none": "read as the model answers",
     "contextual": "corrected by what the model says to empty questions",

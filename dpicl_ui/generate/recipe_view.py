@@ -29,6 +29,7 @@ from mechanisms.studio.recipes.events import (
     VotesReleased,
 )
 from mechanisms.studio.recipes.recipe import Stage
+from mechanisms.studio.recipes.sets import NONE
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.events import CuratorEvent, SynthesisEvent, TokenReleased
 from mechanisms.studio.synthesis.findings import Score
@@ -38,9 +39,6 @@ ScreenEvent: TypeAlias = SynthesisEvent | RecipeEvent
 
 CuratorScreenEvent: TypeAlias = CuratorEvent | CuratorRecipeEvent
 """What the curator's own screen may get."""
-
-NONE = "none"
-"""The name of the set without demonstrations."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from mechanisms.studio.synthesis.findings import ArmScore, Score
 
 OWN = "demonstrations"
 _NAMES = {"zero-shot": "Zero-shot", "public-only": "Public only", OWN: "Demonstrations"}
-_WIDEST = 0.2
 _TOO_FEW = "too few rows"
 _INTERVALS = "95% intervals, of the noise and of which rows happened to be asked."
 _UNTOUCHED = "These rows took no part in what was written or chosen."
@@ -48,12 +47,6 @@ def _remarks(view: RecipeView, score: Score) -> Iterator[str]:
         yield _USERS
 
 
-def too_few(arm: ArmScore) -> bool:
-    """The interval is too wide to say anything."""
-    low, high = arm.interval
-    return high - low > _WIDEST
-
-
 def of_hundred(arm: ArmScore) -> str:
     """An interval in whole rows of 100, rounded outwards: "71 to 78"."""
     low, high = arm.interval
@@ -68,10 +61,10 @@ def _sentence(view: RecipeView) -> str:
     assert view.score is not None
     arms = view.score.arms
     found, plain = arms.get(_exported(view)), arms.get("zero-shot")
-    if found is None or too_few(found):
+    if found is None or found.wide:
         return "Too few rows took part to say how often labels are found."
     words = f"The exported set finds the label of {of_hundred(found)} of 100 of your own rows"
-    beside = plain is not None and plain is not found and not too_few(plain)
+    beside = plain is not None and plain is not found and not plain.wide
     return f"{words}; zero-shot, {of_hundred(plain)}." if plain is not None and beside else f"{words}."
 
 
@@ -85,7 +78,7 @@ def _exported(view: RecipeView) -> str:
 
 def _range(name: str, arm: ArmScore, own: bool) -> Tree:
     low, high = arm.interval
-    few = too_few(arm)
+    few = arm.wide
     return el(
         "div.range-row" + (".own" if own else "") + (".few-rows" if few else ""),
         el("span.range-name", name, title=name),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpicl_ui.frame.tree import Tree, el
-from dpicl_ui.generate.score_card import OWN, TOUCHED, of_hundred, too_few
+from dpicl_ui.generate.score_card import OWN, TOUCHED, of_hundred
 from dpicl_ui.test.cards import ARMS, score_row
 from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT
 from mechanisms.studio.synthesis.demo_set import DemoSet
@@ -45,5 +45,5 @@ def _arm(name: str, score: ArmScore, loaded: bool) -> Tree:
         "div.score" + (".own" if name == OWN else ""),
         el("div.score-name", el("strong", title), el("span.muted", remark)),
         score_row(whose, score.accuracy, score.interval, words),
-        el("p.muted", "Too few rows to say more.") if too_few(score) else None,
+        el("p.muted", "Too few rows to say more.") if score.wide else None,
     )

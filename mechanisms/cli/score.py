@@ -19,7 +19,6 @@ from mechanisms.studio.recipes.any_set import read_set
 from mechanisms.studio.recipes.score_set import ScoreFound, ScoreRequest, score_set
 from mechanisms.studio.synthesis.request import FILE_FORMAT, LABEL_SET
 from mechanisms.studio.synthesis.synthesize import TEST_SEED
-from mechanisms.tallies import Estimate
 
 _OTHER_READER = "another model wrote the set: read here by {reader}, without what was measured for the other one"
 
@@ -82,7 +81,7 @@ def _score(options: argparse.Namespace) -> None:
 
 
 def _remarks(found: ScoreFound) -> list[str]:
-    wide = [name for name, arm in found.score.arms.items() if Estimate(arm.accuracy, *arm.interval).wide]
+    wide = [name for name, arm in found.score.arms.items() if arm.wide]
     return [f"{name}: too few rows to say much; raise --share or --epsilon" for name in wide]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mechanisms.privacy_events import PrivacyEvent, event_from_json
+from mechanisms.tallies import Estimate
 
 Json = dict[str, Any]
 
@@ -41,6 +42,11 @@ class ArmScore:
 
     accuracy: float
     interval: tuple[float, float]
+
+    @property
+    def wide(self) -> bool:
+        """Whether too few rows took part to say much."""
+        return Estimate(self.accuracy, *self.interval).wide
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 from dpicl_ui.frame.tree import text_of
 from dpicl_ui.generate.choice_card import choice_card
 from dpicl_ui.generate.recipe_view import RecipeView, replay_recipe
-from dpicl_ui.generate.score_card import of_hundred, score_card, too_few
+from dpicl_ui.generate.score_card import of_hundred, score_card
 from dpicl_ui.generate.vote_card import MOST_DRAFTS, vote_card
 from mechanisms.studio.recipes.events import ScoreReleased
 from mechanisms.studio.synthesis.findings import ArmScore
@@ -148,7 +148,7 @@ def test_the_score_says_what_it_is_and_where_it_says_nothing():
 
 
 def test_a_wide_interval_is_no_claim():
-    assert [too_few(ArmScore(0.5, (0.4, high))) for high in (0.59, 0.61)] == [False, True]
+    assert [ArmScore(0.5, (0.4, high)).wide for high in (0.59, 0.61)] == [False, True]
     arms = {**SCORE.arms, "demonstrations": ArmScore(0.8, (0.6, 0.9))}
     words = text_of(score_card(RecipeView(score=replace(SCORE, arms=arms))))
     assert "Too few rows took part" in words
