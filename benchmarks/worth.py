@@ -1,6 +1,6 @@
 """What demonstrations are worth: accuracies of recipes and of their baselines, for docs/worth.md.
 
-    python -m benchmarks.worth run DATA agnews --model embedded --epsilon 1 --runs 5 --out worth.jsonl
+    python -m benchmarks.worth run DATA agnews --model embedded --epsilons 1 0.5 4 --runs 5 --out worth.jsonl
     python -m benchmarks.worth table worth.jsonl
     python -m benchmarks.worth prototypes DATA agnews sst2 trec dbpedia
 
@@ -19,24 +19,28 @@ import os
 import random
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
-from mechanisms.inference import LanguageModel
+from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.noise import Floats, SecureRandomness
-from mechanisms.records import Dataset, Demonstration, Record, default_template
+from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record, default_template
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
 from mechanisms.studio.evaluation.classify import Classifier
 from mechanisms.studio.evaluation.prototypes import nearest_prototype
+from mechanisms.studio.recipes import run as run_module
 from mechanisms.studio.recipes.advice import proposed
 from mechanisms.studio.recipes.corrections import Correction, step, targets
 from mechanisms.studio.recipes.events import CandidateSet, RecipeCompleted, SetsMade, StageStarted
@@ -52,7 +56,7 @@ from mechanisms.studio.synthesis.synthesize import synthesize
 from mechanisms.tallies import Prior, Prototypes
 
 DELTA = 1e-5
-CALIBRATORS, MEASUREMENTS = 240, 3
+CALIBRATORS, MEASUREMENTS = 200, 3
 PROTOTYPE_ROWS = 1200
 
 
@@ -89,7 +93,7 @@ class Bench:
     """One task and one model; what does not change between runs is read once."""
 
     def __init__(self, data: Path, name: str, model: LanguageModel, tests: int, rows: int | None) -> None:
-        self.task, self.model, self.embedder = TASKS[name], model, load_embedder()
+        self.task, self.model, self.embedder = TASKS[name], model, Remembering(load_embedder())
         train, test = rows_of(data / name / "train.csv"), rows_of(data / name / "test.csv")
         random.Random(0).shuffle(test)  # which public rows are read, the same in every run
         if rows:
@@ -98,7 +102,6 @@ class Bench:
         self.test = [each for each in test if each.label in self.labels][:tests]
         self.dataset = Dataset(name, self.labels, train)
         self.template = default_template(self.labels, self.task.text, self.task.label)
-        self._zero: dict[str, Any] | None = None
 
     def read(self, demonstrations: Sequence[Demonstration], records: Sequence[Record]) -> tuple[Floats, Classifier]:
         classifier = Classifier(
@@ -165,15 +168,33 @@ class Bench:
                 return event.demo_set.demonstrations
         raise AssertionError("a run ends with its set")
 
-    def run(self, epsilon: float, tokens: bool) -> dict[str, Any]:
-        """One run of the default recipe, beside its baselines."""
+    def run(self, epsilons: Sequence[float], tokens: Sequence[float]) -> Iterator[dict[str, Any]]:
+        """One run of the default recipe at each epsilon, beside its baselines; all of them under one key."""
         os.environ["DPICL_HOME"] = tempfile.mkdtemp()
-        dataset = self.dataset = replace(self.dataset)  # under the fresh key
+        self.dataset = replace(self.dataset)  # under the fresh key
+        private = random.SystemRandom().sample(list(self.dataset.records), min(CALIBRATORS, len(self.dataset.records)))
+        real = self._real()
+        with remembered():
+            for epsilon in epsilons:
+                found, sets = self._made(epsilon)
+                arms = {
+                    "zero-shot": (),
+                    "public-only": sets[1].demonstrations,
+                    "voted": sets[2].demonstrations,
+                    "real rows": real,
+                }
+                if epsilon in tokens:
+                    arms["token by token"] = self.written(epsilon)
+                for name, demonstrations in arms.items():
+                    found[name] = self.both_ways(demonstrations, private, epsilon)
+                yield found
+
+    def _made(self, epsilon: float) -> tuple[dict[str, Any], tuple[CandidateSet, ...]]:
         started, stages = time.perf_counter(), dict[str, float]()
         sets: tuple[CandidateSet, ...] = ()
         made: DemoSet | None = None
         request = self.request(epsilon, Kind.VOTE)
-        for event in run_recipe(dataset, request, self.model, self.embedder, PrivacyLedger()):
+        for event in run_recipe(self.dataset, request, self.model, self.embedder, PrivacyLedger()):
             match event:
                 case StageStarted(stage):
                     stages[stage.value] = round(time.perf_counter() - started, 1)
@@ -182,34 +203,27 @@ class Bench:
                 case RecipeCompleted(made):
                     pass
         assert made is not None
-        seconds = round(time.perf_counter() - started, 1)
-        private = random.SystemRandom().sample(list(dataset.records), min(CALIBRATORS, len(dataset.records)))
         found: dict[str, Any] = {
-            "seconds": seconds,
+            "target": epsilon,
+            "seconds": round(time.perf_counter() - started, 1),
             "stages": stages,
             "epsilon": made.certificate.claim.epsilon,
             "choice": made.choice and made.choice.to_json(),
+            "words": made.template.text,
             "score": made.score and made.score.to_json(),
             "demonstrations": [[each.label, each.text] for each in made.demonstrations],
             "recipe": self._recipe(made),
         }
-        arms = {"public-only": sets[1].demonstrations, "voted": sets[2].demonstrations, "real rows": self._real()}
-        if tokens:
-            arms["token by token"] = self.written(epsilon)
-        if self._zero is None:
-            self._zero = self.both_ways((), private, epsilon)
-        found["zero-shot"] = self._zero
-        for name, demonstrations in arms.items():
-            found[name] = self.both_ways(demonstrations, private, epsilon)
-        return found
+        return found, sets
 
     def _recipe(self, made: DemoSet) -> float:
         """Accuracy of the exported set as it is read: with its own correction."""
         classifier = Classifier(
-            self.model, self.template, self.labels, made.demonstrations, made.prior, max_query_tokens=self.task.tokens
+            self.model, made.template, self.labels, made.demonstrations, max_query_tokens=self.task.tokens
         )
-        answers = [each.answer.argmax() for each in classifier.predict([each.text for each in self.test])]
-        return float((np.array(answers) == self.truth(self.test)).mean())
+        prior = np.array([made.prior[label] for label in self.labels]) if made.prior else classifier.contextual
+        scores = classifier.log_probabilities([each.text for each in self.test]) + prior
+        return float((scores.argmax(axis=1) == self.truth(self.test)).mean())
 
     def _real(self) -> tuple[Demonstration, ...]:
         pick = random.SystemRandom()
@@ -218,16 +232,55 @@ class Bench:
         return by_turns(chosen, self.labels)
 
 
+@contextmanager
+def remembered() -> Iterator[None]:
+    """Runs at several epsilons share public drafts, and what the model made of a text under a set: read once."""
+    known: dict[tuple[Any, ...], dict[str, Floats]] = {}
+    drafts: dict[str, tuple[str, ...]] = {}
+    reading, writing = Classifier.reading, run_module.write_drafts
+
+    def read(self: Classifier, texts: Sequence[str]) -> Generator[int, None, Floats]:
+        seen = known.setdefault(self.prompt, {})
+        missing = [each for each in dict.fromkeys(texts) if each not in seen]
+        scores = yield from reading(self, missing)
+        seen.update(zip(missing, scores, strict=True))
+        return np.array([seen[each] for each in texts]).reshape(len(texts), scores.shape[1])
+
+    def write(model: LanguageModel, template: PromptTemplate, label: str, *given: Any) -> tuple[str, ...]:
+        if label not in drafts:
+            drafts[label] = writing(model, template, label, *given)
+        return drafts[label]
+
+    with patch.object(Classifier, "reading", read), patch.object(run_module, "write_drafts", write):
+        yield
+
+
+class Remembering:
+    """An embedder that embeds a text once."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.name, self.dimensions, self._embedder = embedder.name, embedder.dimensions, embedder
+        self._known: dict[str, NDArray[np.float32]] = {}
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """See `Embedder.embed`."""
+        missing = [each for each in texts if each not in self._known]
+        self._known.update(zip(missing, self._embedder.embed(missing), strict=True))
+        return np.array([self._known[each] for each in texts], np.float32).reshape(len(texts), self.dimensions)
+
+
 def run(options: argparse.Namespace) -> None:
-    model = load_model(options.model)
-    bench = Bench(Path(options.data), options.task, model, options.tests, options.rows)
-    key = {"task": options.task, "model": options.model, "target": options.epsilon, "rows": options.rows}
-    for _ in range(options.runs):
-        if sum(all(line.get(k) == v for k, v in key.items()) for line in lines(options.out)) >= options.runs:
-            return
-        found = key | bench.run(options.epsilon, options.tokens)
-        with open(options.out, "a", encoding="utf-8") as file:
-            file.write(json.dumps(found, ensure_ascii=False) + "\n")
+    bench = Bench(Path(options.data), options.task, load_model(options.model), options.tests, options.rows)
+    key = {"task": options.task, "model": options.model, "rows": options.rows}
+    for number in range(options.runs):
+        wanted = [each for each in options.epsilons if _done(options.out, key | {"target": each}) <= number]
+        for found in bench.run(wanted, options.tokens):
+            with open(options.out, "a", encoding="utf-8") as file:
+                file.write(json.dumps(key | found, ensure_ascii=False) + "\n")
+
+
+def _done(path: str, key: Mapping[str, Any]) -> int:
+    return sum(all(line.get(k) == v for k, v in key.items()) for line in lines(path))
 
 
 def lines(path: str) -> list[dict[str, Any]]:
@@ -311,11 +364,11 @@ def main() -> None:
     one.add_argument("data")
     one.add_argument("task", choices=TASKS)
     one.add_argument("--model", default="embedded")
-    one.add_argument("--epsilon", type=float, default=1.0)
+    one.add_argument("--epsilons", type=float, nargs="+", default=[1.0])
     one.add_argument("--runs", type=int, default=5)
     one.add_argument("--tests", type=int, default=200)
     one.add_argument("--rows", type=int, help="private rows, for a small data set")
-    one.add_argument("--tokens", action="store_true", help="also write token by token")
+    one.add_argument("--tokens", type=float, nargs="*", default=[], help="epsilons at which to write token by token")
     one.add_argument("--out", required=True)
     one.set_defaults(act=run)
     shown = commands.add_parser("table")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dpicl_ui.frame.tree import Tree, el
 from dpicl_ui.generate.recipe_view import RecipeView
 from mechanisms.studio.recipes.events import CandidateSet
-from mechanisms.studio.recipes.sets import NONE, PUBLIC
+from mechanisms.studio.recipes.sets import NONE, PLAIN, PUBLIC
 
-_NAMES = {NONE: "No demonstrations", PUBLIC: "Public only"}
+_NAMES = {NONE: "No demonstrations", PUBLIC: "Public only", f"{NONE}{PLAIN}": f"No demonstrations{PLAIN}"}
 _READ = {
     "none": "read as the model answers",
     "contextual": "corrected by what the model says to empty questions",
@@ -49,7 +49,7 @@ def _waiting(view: RecipeView) -> str:
 
 
 def _rung(view: RecipeView, each: CandidateSet) -> Tree:
-    chosen = view.choice is not None and view.choice.chosen[0] == each.name
+    chosen = view.chosen == each
     count = len(each.demonstrations)
     size = f"{count} demonstration{'' if count == 1 else 's'}" if count else "the instruction alone"
     return el(

@@ -29,7 +29,6 @@ from mechanisms.studio.recipes.events import (
     VotesReleased,
 )
 from mechanisms.studio.recipes.recipe import Stage
-from mechanisms.studio.recipes.sets import NONE
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.events import CuratorEvent, SynthesisEvent, TokenReleased
 from mechanisms.studio.synthesis.findings import Score
@@ -108,7 +107,13 @@ class RecipeView:
     @property
     def without(self) -> bool:
         """No demonstrations were found to serve best."""
-        return self.choice is not None and self.choice.chosen[0] == NONE
+        return self.chosen is not None and not self.chosen.demonstrations
+
+    @property
+    def chosen(self) -> CandidateSet | None:
+        """The set that was found to serve best."""
+        name = self.choice.chosen[0] if self.choice else None
+        return next((each for each in self.sets if each.name == name), None)
 
     @property
     def demonstrations(self) -> tuple[Demonstration, ...]:
@@ -118,7 +123,7 @@ class RecipeView:
         if self.ended and self.run.demo_set:
             return self.run.demo_set.demonstrations
         if self.choice is not None:
-            return next((each.demonstrations for each in self.sets if each.name == self.choice.chosen[0]), ())
+            return self.chosen.demonstrations if self.chosen else ()
         winners = {each.label: each.winners[: self.shots] for each in self.ballots if each.votes}
         written = (each for each in self.run.finished if each.label not in winners)
         voted = (Demonstration(text, label) for label, texts in winners.items() for text in texts)

@@ -86,7 +86,13 @@ class DraftPrompt:
 
 
 class QueryPrompt:
-    """The classification prompt: instruction, demonstrations, query (Zhao et al. 2021)."""
+    """The classification prompt: instruction, demonstrations, query (Zhao et al. 2021).
+
+    Attributes:
+        prefix: tokens that all queries share.
+        cap: tokens of a query at most.
+        length: positions of a query's row at most.
+    """
 
     def __init__(
         self,
@@ -95,7 +101,7 @@ class QueryPrompt:
         demonstrations: Sequence[Demonstration],
         max_query_tokens: int,
     ) -> None:
-        self._model, self._template, self._cap = model, template, max_query_tokens
+        self._model, self._template, self.cap = model, template, max_query_tokens
         shown = [f"{template.text}: {one_line(d.text)}\n{template.label}: {d.label}\n\n" for d in demonstrations]
         before, after = model.turn
         self.prefix = [*before, *model.encode(f"{template.instruction}\n\n" + "".join(shown))]
@@ -105,7 +111,7 @@ class QueryPrompt:
 
     def row(self, query: str) -> list[int]:
         """The query's own tokens, cut at the public cap."""
-        body = first_tokens(self._model, query, self._cap)
+        body = first_tokens(self._model, query, self.cap)
         return [*self._head, *body, *self._tail]
 
     def label(self, label: str) -> list[int]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 
-from mechanisms.records import Demonstration
+from mechanisms.records import Demonstration, PromptTemplate
 from mechanisms.studio.data.marks import WHETHER_MET
 from mechanisms.studio.recipes.corrections import Correction
 from mechanisms.studio.recipes.recipe import Division, Recipe, Stage
@@ -49,12 +50,14 @@ def _of_choice(choice: Choice, demo_set: DemoSet, recipe: Recipe) -> Iterator[st
     yield from _of_labels("choice/zero_shot_prior", choice.zero_shot, demo_set.labels)
 
 
-def _sets(recipe: Recipe) -> list[str]:
-    """Names of the sets that stand in the choice; they do not depend on the texts."""
+def _sets(recipe: Recipe) -> Collection[str]:
+    """Names of the sets that may stand in the choice; they depend on whose words there are, and not on the texts."""
     texts = {"": [""]}
     voted = texts if Stage.VOTE in recipe.shares else {}
     written = [Demonstration("", "")] if Stage.WRITE in recipe.shares else []
-    return [each.name for each in candidate_sets([""], 1, recipe.sets, texts, voted, written)]
+    words = PromptTemplate("own"), PromptTemplate("plain")
+    found = (candidate_sets(words[:count], [""], 1, recipe.sets, texts, voted, written) for count in (1, 2))
+    return {each.name: None for each in chain(*found)}
 
 
 def _of_score(score: Score, recipe: Recipe, public_inputs: Sequence[str]) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,6 +21,8 @@ CONTENT_FREE = ("N/A", "[MASK]", "")
 MAX_QUERY_TOKENS = 96
 _BLANK = ""
 _BATCHES = (16, 8, 4, 2, 1)
+_LENGTHS = 2
+"""Shapes of rows: of half the cap, and of all of it. Padding is computed like tokens."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,11 @@ class Classifier:
         self._room = max(len(label) for label in self._labels)
         self._prior = None if prior is None else np.array([prior[label] for label in labels])
 
+    @property
+    def prompt(self) -> tuple[int, ...]:
+        """What stands before every query."""
+        return tuple(self._prompt.prefix)
+
     @cached_property
     def contextual(self) -> Floats:
         """What contextual calibration adds to each label's log-probability, shape (labels,); costs a pass once."""
@@ -89,26 +97,54 @@ class Classifier:
         A text's row does not depend, to the bit, on the other texts, on how many there are, or on its place. It is not
         finite where the model's logits are not.
         """
-        return np.concatenate([np.empty((0, len(self._labels))), *self._batches(texts, _BATCHES[0])])
+        reading = self.reading(texts)
+        while True:
+            try:
+                next(reading)
+            except StopIteration as ended:
+                scores: Floats = ended.value
+                return scores
+
+    def reading(self, texts: Sequence[str]) -> Generator[int, None, Floats]:
+        """The same as `log_probabilities`, and tells after each batch how many texts are done."""
+        rows = [self._prompt.row(text) for text in texts]
+        # A row's own length alone says in which shape it is computed.
+        lengths = np.array([self._length(row) for row in rows], dtype=np.int64)
+        found, done = np.empty((len(rows), len(self._labels))), 0
+        for length in np.unique(lengths).tolist():
+            places = np.flatnonzero(lengths == length)
+            size = self._size(_BATCHES[0], length)
+            for start in range(0, len(places), size):
+                batch = places[start : start + size]
+                found[batch] = self._scores([rows[i] for i in batch.tolist()], size, length)
+                done += len(batch)
+                yield done
+        return found
+
+    def _length(self, row: Tokens) -> int:
+        """The shortest shape that a row fits in."""
+        step = math.ceil(self._prompt.cap / _LENGTHS)
+        frame = self._prompt.length - self._prompt.cap
+        return min(self._prompt.length, frame + step * math.ceil(max(1, len(row) - frame) / step))
 
     def _batches(self, texts: Sequence[str], most: int) -> Iterator[Floats]:
-        """As `log_probabilities`, a batch at a time; all batches have one shape, of at most so many rows."""
-        size = self._size(most)
+        """Scores of texts in their order, a batch at a time; all batches have one shape, of at most so many rows."""
+        length = self._prompt.length
+        size = self._size(most, length)
         for start in range(0, len(texts), size):
-            batch = texts[start : start + size]
-            yield self._scores([*batch, *[_BLANK] * (size - len(batch))])[: len(batch)]
+            yield self._scores([self._prompt.row(text) for text in texts[start : start + size]], size, length)
 
-    def _size(self, most: int) -> int:
-        prompt = self._prompt
+    def _size(self, most: int, length: int) -> int:
         sizes = (size for size in _BATCHES if size <= most)
-        return next((n for n in sizes if self._model.alike(prompt.prefix, n, prompt.length, self._room)), 1)
+        return next((n for n in sizes if self._model.alike(self._prompt.prefix, n, length, self._room)), 1)
 
-    def _scores(self, texts: list[str]) -> Floats:
-        rows = [self._prompt.row(text) for text in texts]
-        session = self._model.open(self._prompt.prefix, rows, self._prompt.length, self._room)
+    def _scores(self, rows: list[list[int]], size: int, length: int) -> Floats:
+        """Of at most `size` rows; empty queries fill the batch."""
+        filled = [*rows, *[self._prompt.row(_BLANK)] * (size - len(rows))]
+        session = self._model.open(self._prompt.prefix, filled, length, self._room)
         # A row's overflow is its own affair: a warning would tell of it.
         with np.errstate(all="ignore"):
-            return np.asarray(log_softmax(_label_scores(session, self._labels), axis=1))
+            return np.asarray(log_softmax(_label_scores(session, self._labels), axis=1))[: len(rows)]
 
 
 def _label_scores(session: Session, labels: Sequence[Tokens]) -> Floats:

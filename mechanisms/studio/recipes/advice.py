@@ -11,10 +11,10 @@ from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
 FEWEST_FOR_ROLES = 2000
 """Units from which on roles are proposed: with fewer, some role is too small to say anything through its noise."""
 
-# Two cores read about 30 private rows a second with the embedded model. A calibrator is read twice (under one of the
-# sets, and under the chosen one), a chooser once a set, a scorer once an arm of three. With five sets that makes
-# 720 + 800 + 450 row passes: about a minute. Voters are only embedded, which is cheap.
-WANTED = {Stage.VOTE: 1200, Stage.CALIBRATE: 400, Stage.CHOOSE: 160, Stage.SCORE: 150}
+# Two cores read about 40 private rows a second with the embedded model. A calibrator is read twice (under one of the
+# sets, and under the chosen one), a chooser once a set, a scorer once an arm of three. With six sets that makes
+# 640 + 840 + 390 row passes: three quarters of a minute. Voters are only embedded, which is cheap.
+WANTED = {Stage.VOTE: 1200, Stage.CALIBRATE: 320, Stage.CHOOSE: 140, Stage.SCORE: 130}
 """Units of each role, where there are as many."""
 MOST_VOTERS = 0.5
 """Share of the units that vote at most."""

@@ -21,11 +21,12 @@ _MOST_CANDIDATES = 256
 _LEAST_TOKENS = 12
 """Tokens before a draft may end: small models like to write a title, or nothing. With 12 one in two drafts was of use,
 with 8 and without a bound fewer."""
-_TRIES = 6
-"""Drafts written for one that is asked for, at most."""
-_SPARE = 2
-"""Cleaned drafts for one that is kept, of which the likelier ones are kept: of a small model's sentences the unlikely
-half is mostly what makes no sense (read side by side: docs/worth.md)."""
+_WRITTEN = 4
+"""Drafts written for one that is asked for, together: many rows are hardly slower than few. About half of them are of
+use, and of those the likelier half is kept: of a small model's sentences the unlikely half is mostly what makes no
+sense (read side by side: docs/worth.md)."""
+_TRIES = 12
+"""The same at most, where few are of use."""
 _FEWEST = 2
 """Drafts of a label without which there is nothing to vote on."""
 
@@ -44,7 +45,7 @@ def write_drafts(
 
     Args:
         labels: public label set; a draft that says little but labels is refused.
-        count: drafts at most; fewer where six times as many were written in vain.
+        count: drafts at most; fewer where twelve times as many were written in vain.
         tokens: of a draft, at most.
         examples: public texts of the label (winners of an earlier ballot) that stand in the prompt; none is
                 written again.
@@ -58,11 +59,11 @@ def write_drafts(
     """
     prompt = DraftPrompt(model, template, label, examples, tokens)
     prefix, cue = prompt.prefix, prompt.cue
-    wanted, most = _SPARE * count, _TRIES * count
+    wanted, most = _WRITTEN * count, _TRIES * count
     at_once = min(wanted, model.rows_at_once(1, len(prefix) + len(cue) + tokens))
     drafts: dict[str, float] = {}
     written = 0
-    while len(drafts) < wanted and written < most:
+    while written < wanted or len(drafts) < count and written < most:
         rows = min(at_once, most - written)
         written += rows
         for each, likelihood in _write(model, prefix, [cue] * rows, tokens, randomness):

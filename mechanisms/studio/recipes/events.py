@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mechanisms.accounting import BudgetSnapshot
-from mechanisms.records import Demonstration
+from mechanisms.records import Demonstration, PromptTemplate
 from mechanisms.studio.recipes.recipe import Stage
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.events import (
@@ -86,10 +86,11 @@ class VotesReleased:
 
 @dataclass(frozen=True)
 class CandidateSet:
-    """A set that can be chosen; "none" has no demonstrations."""
+    """A set that can be chosen, and the words in which it is put to the model; "none" has no demonstrations."""
 
     name: str
     demonstrations: tuple[Demonstration, ...]
+    template: PromptTemplate
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,12 @@ class PriorsReleased:
 
 @dataclass(frozen=True)
 class ChoiceReleased:
-    """The set that serves best, and the correction that it is read with; nothing more of the comparison is known."""
+    """The set that serves best, and the correction that it is read with; nothing more of the comparison is known.
+
+    Attributes:
+        among: names of the sets, each with a correction.
+        chosen: one of them.
+    """
 
     among: tuple[tuple[str, str], ...]
     chosen: tuple[str, str]

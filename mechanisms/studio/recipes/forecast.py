@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mechanisms.studio.recipes.recipe import Stage
 from mechanisms.studio.recipes.request import RecipeRequest
+from mechanisms.studio.recipes.sets import wordings
 from mechanisms.studio.synthesis.forecast import ModelSpeed
 from mechanisms.studio.synthesis.forecast import predicted_seconds as written_seconds
 
@@ -23,10 +24,10 @@ def units(request: RecipeRequest, stage: Stage) -> float:
 
 
 def competing(request: RecipeRequest) -> int:
-    """Sets that stand in the choice: none, public only, winners of the vote, and what was written."""
-    recipe = request.recipe
+    """Sets that stand in the choice: none in each wording, public only, winners of the vote, and what was written."""
+    recipe, words = request.recipe, wordings(request.template, request.labels)
     voted = recipe.sets if Stage.VOTE in recipe.shares else 0
-    return 2 + voted + (min(2, recipe.sets) if Stage.WRITE in recipe.shares else 0)
+    return len(words) + 1 + voted + (min(2, recipe.sets) if Stage.WRITE in recipe.shares else 0)
 
 
 def predicted_seconds(request: RecipeRequest, speed: ModelSpeed) -> float:

@@ -84,7 +84,7 @@ class Judges:
             untouched: whether the scorers' rows took part in nothing else, this run or another.
         """
         self._request, self._sets, self._randomness, self._untouched = request, sets, randomness, untouched
-        self._reader = Reader(model, request.template, request.labels, request.max_record_tokens)
+        self._reader = Reader(model, request.labels, request.max_record_tokens)
         readings = {
             id(part): _Readings(units_of(part, request.max_unit_records), self._reader)
             for stage, part in parts.items()
@@ -173,7 +173,8 @@ class Judges:
         candidate, correction = self._arm
         yield ChoiceReleased(tuple((each.name, str(how)) for each, how in arms), (candidate.name, str(correction)))
         yield from self._refine(self._offsets[candidate.name, correction])
-        self._choice = Choice(len(arms), candidate.name, str(self._arm[1]), self._named(self._zero_shot))
+        name = candidate.name if candidate.demonstrations else NONE
+        self._choice = Choice(len(arms), name, str(self._arm[1]), self._named(self._zero_shot))
 
     def _known(self, candidate: CandidateSet, correction: Correction) -> bool:
         return (candidate.name, correction) in self._offsets
@@ -211,7 +212,14 @@ class Judges:
     @property
     def _zero_shot(self) -> Floats:
         """The correction of the model without demonstrations: of the same kind as that of the exported set."""
-        return self._baseline(self._sets[0])
+        return self._baseline(self._without)
+
+    @property
+    def _without(self) -> CandidateSet:
+        """No demonstrations, in the words of the exported set."""
+        return next(
+            each for each in self._sets if not each.demonstrations and each.template == self._arm[0].template
+        )
 
     def _baseline(self, candidate: CandidateSet) -> Floats:
         """The correction of a set that others are compared with."""
@@ -237,10 +245,10 @@ class Judges:
         """The arms of the score; where no demonstrations were chosen, zero-shot is the exported set."""
         arms = {
             name: (each, self._baseline(each))
-            for name, each in zip((ZERO_SHOT, PUBLIC_ONLY), self._sets[:2], strict=True)
+            for name, each in zip((ZERO_SHOT, PUBLIC_ONLY), (self._without, self._sets[1]), strict=True)
         }
         candidate = self._arm[0]
-        if candidate.name not in (NONE, PUBLIC):
+        if candidate.demonstrations and candidate.name != PUBLIC:
             arms[DEMONSTRATIONS] = (candidate, self._baseline(candidate))
         return arms
 
@@ -253,6 +261,7 @@ class Judges:
         return replace(
             demo_set,
             demonstrations=self._arm[0].demonstrations,
+            template=self._arm[0].template,
             prior=None if offset is None else self._named(offset),
             choice=self._choice,
             score=self._score,

@@ -13,15 +13,11 @@ from numpy.typing import NDArray
 
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats
-from mechanisms.records import PromptTemplate
 from mechanisms.studio.evaluation.classify import Classifier
 from mechanisms.studio.recipes.corrections import Correction, probabilities
 from mechanisms.studio.recipes.events import CandidateSet
 from mechanisms.studio.recipes.units import Unit
 from mechanisms.tallies import mean_contribution
-
-_AT_ONCE = 64
-"""Records between two reports of progress."""
 
 Offsets = Mapping[tuple[str, Correction], Floats]
 """The arms of a choice: what a correction adds under a set, by the set's name; public."""
@@ -30,10 +26,8 @@ Offsets = Mapping[tuple[str, Correction], Floats]
 class Reader:
     """A model reading private texts under any of the candidate sets."""
 
-    def __init__(
-        self, model: LanguageModel, template: PromptTemplate, labels: Sequence[str], max_record_tokens: int
-    ) -> None:
-        self._model, self._template, self._labels, self._cap = model, template, labels, max_record_tokens
+    def __init__(self, model: LanguageModel, labels: Sequence[str], max_record_tokens: int) -> None:
+        self._model, self._labels, self._cap = model, labels, max_record_tokens
         self._classifiers: dict[str, Classifier] = {}
 
     def under(self, candidate: CandidateSet) -> Classifier:
@@ -41,7 +35,7 @@ class Reader:
         if candidate.name not in self._classifiers:
             self._classifiers[candidate.name] = Classifier(
                 self._model,
-                self._template,
+                candidate.template,
                 self._labels,
                 candidate.demonstrations,
                 max_query_tokens=self._cap,
@@ -55,12 +49,7 @@ class Reader:
 
     def read(self, candidate: CandidateSet, units: Sequence[Unit]) -> Generator[int, None, Floats]:
         """Log-probabilities of all records, unit by unit, shape (records, labels); tells how many are done."""
-        texts = [record.text for unit in units for record in unit]
-        classifier, read = self.under(candidate), [np.empty((0, len(self._labels)))]
-        for start in range(0, len(texts), _AT_ONCE):
-            read.append(classifier.log_probabilities(texts[start : start + _AT_ONCE]))
-            yield min(start + _AT_ONCE, len(texts))
-        return np.concatenate(read)
+        return self.under(candidate).reading([record.text for unit in units for record in unit])
 
 
 def of_units(of_records: Floats, units: Sequence[Unit]) -> Floats:

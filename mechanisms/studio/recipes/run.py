@@ -31,7 +31,7 @@ from mechanisms.studio.recipes.reading import Reader
 from mechanisms.studio.recipes.recipe import Division, Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.recipes.roles import divide
-from mechanisms.studio.recipes.sets import by_turns, candidate_sets
+from mechanisms.studio.recipes.sets import by_turns, candidate_sets, wordings
 from mechanisms.studio.recipes.units import units_of
 from mechanisms.studio.recipes.untouched import is_new
 from mechanisms.studio.recipes.voting import Polls
@@ -172,8 +172,8 @@ class _Stages:
         """Open the prompt of the longest set that these drafts can make, so that one too long is refused here."""
         wanted = self._request
         longest = {label: sorted(drafts, key=len)[-wanted.shots :] for label, drafts in self._public.items()}
-        reader = Reader(self._model, wanted.template, wanted.labels, wanted.max_record_tokens)
-        _ = reader.under(CandidateSet("longest", by_turns(longest, wanted.labels))).contextual
+        reader = Reader(self._model, wanted.labels, wanted.max_record_tokens)
+        _ = reader.under(CandidateSet("longest", by_turns(longest, wanted.labels), wanted.template)).contextual
 
     def _drafts(self, label: str, count: int, examples: tuple[str, ...] = ()) -> tuple[str, ...]:
         wanted = self._request
@@ -250,6 +250,7 @@ class _Stages:
     def _compete(self) -> SetsMade:
         request = self._request
         self._sets = candidate_sets(
+            wordings(request.template, request.labels),
             request.labels,
             request.shots,
             request.recipe.sets,

@@ -136,7 +136,7 @@ def score_set(
         raise UsageError("Prototypes need an embedding model.")
     randomness = randomness or SecureRandomness()
     scored = scored.as_read_by(model)
-    reader = Reader(model, scored.template, scored.labels, request.max_record_tokens)
+    reader = Reader(model, scored.labels, request.max_record_tokens)
     arms = _arms(scored, model, reader)  # public, and the likeliest to fail: before anybody has paid
     prototypes = request.prototypes()
     event = _event(request, prototypes)
@@ -189,7 +189,7 @@ def _arms(scored: AnySet, model: LanguageModel, reader: Reader) -> dict[str, Arm
         wanted += [(PUBLIC_ONLY, public, None), (DEMONSTRATIONS, scored.demonstrations, scored.prior)]
     arms: dict[str, Arm] = {}
     for name, demonstrations, prior in wanted:
-        candidate = CandidateSet(name, demonstrations)
+        candidate = CandidateSet(name, demonstrations, scored.template)
         contextual = reader.under(candidate).contextual  # opens the prompt: one that is too long is refused here
         arms[name] = (candidate, contextual if prior is None else np.array([prior[each] for each in scored.labels]))
     return arms

@@ -5,10 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from mechanisms.records import Demonstration
+from mechanisms.records import Demonstration, PromptTemplate, default_template
 from mechanisms.studio.recipes.events import CandidateSet
 
 NONE, PUBLIC = "none", "public-only"
+PLAIN = ", plain words"
+_IN_PLAIN_WORDS = 3
+"""Of the sets of winners one in so many is put in plain words, where the owner's are others."""
+
+
+def wordings(template: PromptTemplate, labels: Sequence[str]) -> tuple[PromptTemplate, ...]:
+    """The owner's words for a task, and "Text" and "Label" where the owner's are others.
+
+    Which of them a small model understands better can make ten points and more (docs/worth.md).
+    """
+    plain = default_template(tuple(labels))
+    return (template,) if template == plain else (template, plain)
 
 
 def by_turns(texts: Mapping[str, Sequence[str]], labels: Sequence[str]) -> tuple[Demonstration, ...]:
@@ -23,6 +35,7 @@ def by_turns(texts: Mapping[str, Sequence[str]], labels: Sequence[str]) -> tuple
 
 
 def candidate_sets(
+    words: Sequence[PromptTemplate],
     labels: Sequence[str],
     shots: int,
     sets: int,
@@ -33,6 +46,7 @@ def candidate_sets(
     """All sets of a choice, in a public order.
 
     Args:
+        words: see `wordings`.
         labels: in order.
         shots: demonstrations of each label in a set.
         sets: how many sets the winners make; every second one has its labels in the opposite order.
@@ -40,18 +54,21 @@ def candidate_sets(
         winners: of the vote, best first; empty where there was none.
         written: demonstrations of the stage "write".
     """
-    made = [CandidateSet(NONE, ())]
-    made.append(CandidateSet(PUBLIC, by_turns({label: public[label][:shots] for label in labels}, labels)))
+    own, *others = words
+    unjudged = by_turns({label: public[label][:shots] for label in labels}, labels)
+    made = [CandidateSet(NONE, (), own), CandidateSet(PUBLIC, unjudged, own)]
     by_label = {label: dict.fromkeys(each.text for each in written if each.label == label) for label in labels}
     written_by_label = {label: list(texts) for label, texts in by_label.items()}
     for number in range(sets):
         order = list(labels) if number % 2 == 0 else list(reversed(labels))
         if winners:
             chosen = {label: _window(winners[label], number * shots, shots) for label in labels}
-            made.append(CandidateSet(f"voted {number + 1}", by_turns(chosen, order)))
+            plain = others if number % _IN_PLAIN_WORDS == _IN_PLAIN_WORDS - 1 else []
+            name = f"voted {number + 1}{PLAIN if plain else ''}"
+            made.append(CandidateSet(name, by_turns(chosen, order), *(plain or [own])))
         if written and number < 2:
-            made.append(CandidateSet(f"written {number + 1}", by_turns(written_by_label, order)))
-    return tuple(made)
+            made.append(CandidateSet(f"written {number + 1}", by_turns(written_by_label, order), own))
+    return (*made, *(CandidateSet(f"{NONE}{PLAIN}", (), plain) for plain in others))
 
 
 def _window(texts: Sequence[str], start: int, count: int) -> list[str]:

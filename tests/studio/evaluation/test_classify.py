@@ -77,8 +77,17 @@ def test_every_batch_has_the_same_shape_however_many_texts_there_are(count):
     assert len(set(model.opened)) <= 1
 
 
+def test_short_texts_are_computed_in_a_shorter_shape_whatever_else_is_read():
+    short, long = ["short", "a text"], ["much longer than half of the cap", "and so is this"]
+    alone, together = ToyModel(), ToyModel()
+    expected = classifier(alone, max_query_tokens=16).log_probabilities(short)
+    made = classifier(together, max_query_tokens=16).log_probabilities([long[0], *short, long[1]])
+    assert np.array_equal(made[1:3], expected)
+    assert [length for _, length, _ in together.opened] == [alone.opened[0][1], alone.opened[0][1] + 8]
+
+
 def test_a_row_depends_on_its_text_alone():
-    texts = [f"text {i}" for i in range(20)]
+    texts = [f"text {i}" for i in range(20)] + ["x" * 90, "y" * 60]
     made = classifier(Words())
     expected = dict(zip(texts, made.log_probabilities(texts), strict=True))
     for others in (texts[::-1], texts[7:], ["another", *texts[3:5]]):

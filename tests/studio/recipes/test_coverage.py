@@ -52,7 +52,7 @@ def drawn(random: np.random.Generator, by_user: bool) -> Dataset:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("by_user", [False, True])
-def test_nine_of_ten_intervals_hold_the_truth(by_user, monkeypatch):
+def test_intervals_hold_the_truth(by_user, monkeypatch):
     monkeypatch.setattr(run, "write_drafts", drafts)
     monkeypatch.setattr(request, "claim", functools.lru_cache(claim))
     random, held, widths = np.random.default_rng(5), {name: [] for name in RATES}, []
@@ -67,5 +67,6 @@ def test_nine_of_ten_intervals_hold_the_truth(by_user, monkeypatch):
             low, high = arm.interval
             held[name].append(low <= RATES[name] <= high)
             widths.append(high - low)
-    assert all(len(each) >= RUNS / 2 and np.mean(each) >= 0.9 for each in held.values()), held
+    # Of 100 intervals of 95% fewer than 86 hold the truth once in 5,000 times: roles are under a fresh key every time.
+    assert all(len(each) >= RUNS / 2 and np.mean(each) >= 0.86 for each in held.values()), held
     assert np.mean(widths) < 0.35  # an interval of everything would hold the truth as well

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.records import Demonstration
-from mechanisms.studio.recipes.sets import NONE, PUBLIC, by_turns, candidate_sets
+from mechanisms.records import Demonstration, PromptTemplate, default_template
+from mechanisms.studio.recipes.sets import NONE, PLAIN, PUBLIC, by_turns, candidate_sets, wordings
 
 LABELS = ("red", "blue", "green")
+OWN = default_template(LABELS, "Note", "Colour")
 
 
 def texts(what: str, count: int) -> dict[str, tuple[str, ...]]:
@@ -20,12 +21,14 @@ def written(shots: int) -> tuple[Demonstration, ...]:
     return tuple(Demonstration(text, label) for label, each in texts("written", shots).items() for text in each)
 
 
-def made(shots=2, sets=3, winners=6, own=2):
+def competing(template: PromptTemplate, shots=2, sets=3, winners=6, own=2):
     voted = texts("winner", winners) if winners else {}
-    return {
-        each.name: each.demonstrations
-        for each in candidate_sets(LABELS, shots, sets, texts("public", 8), voted, written(own))
-    }
+    words = wordings(template, LABELS)
+    return candidate_sets(words, LABELS, shots, sets, texts("public", 8), voted, written(own))
+
+
+def made(*numbers, **changes):
+    return {each.name: each.demonstrations for each in competing(default_template(LABELS), *numbers, **changes)}
 
 
 @pytest.mark.parametrize(
@@ -65,6 +68,19 @@ def test_the_first_set_has_the_best_winners_and_the_next_set_the_next():
         assert kept == {f"winner {label} {i}" for label in LABELS for i in (2 * number, 2 * number + 1)}
 
 
+def test_words_of_the_owners_own_compete_with_plain_ones():
+    sets = {each.name: each for each in competing(OWN)}
+    plain = [f"voted 3{PLAIN}", f"{NONE}{PLAIN}"]
+    assert list(sets) == [NONE, PUBLIC, "voted 1", "written 1", "voted 2", "written 2", *plain]
+    assert {name for name, each in sets.items() if each.template != OWN} == set(plain)
+    assert {sets[name].template for name in plain} == {default_template(LABELS)}
+    assert sets[plain[-1]].demonstrations == ()
+
+
+def test_plain_words_do_not_compete_with_themselves():
+    assert {each.template for each in competing(default_template(LABELS))} == {default_template(LABELS)}
+
+
 @given(shots=st.integers(1, 4), sets=st.integers(1, 6), winners=st.integers(1, 9), own=st.integers(0, 4))
 def test_no_text_is_twice_in_a_set_and_none_has_more_than_asked_for(shots, sets, winners, own):
     for demonstrations in made(shots, sets, winners, own).values():
@@ -75,7 +91,7 @@ def test_no_text_is_twice_in_a_set_and_none_has_more_than_asked_for(shots, sets,
 
 def test_a_text_that_was_written_twice_stands_once():
     twice = (Demonstration("same", "red"), Demonstration("same", "red"), Demonstration("other", "blue"))
-    *_, first, second = candidate_sets(("red", "blue"), 2, 2, {"red": ("a",), "blue": ("b",)}, {}, twice)
+    *_, first, second = candidate_sets([OWN], ("red", "blue"), 2, 2, {"red": ("a",), "blue": ("b",)}, {}, twice)
     assert [each.text for each in first.demonstrations] == ["same", "other"]
     assert [each.text for each in second.demonstrations] == ["other", "same"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mechanisms.records import Demonstration
+from mechanisms.records import Demonstration, default_template
 from mechanisms.studio.recipes.events import (
     CandidateSet,
     ChoiceReleased,
@@ -23,6 +23,8 @@ from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.findings import ArmScore, Score
 from tests.ui.generate import recording as tokens
 from tests.ui.generate.recording import HOSTILE, LABELS, snapshot
+
+TEMPLATE = default_template(LABELS)
 
 VOTING = (Stage.VOTE, Stage.CALIBRATE, Stage.CHOOSE, Stage.SCORE)
 SCORE = Score(
@@ -61,10 +63,10 @@ def winners(place: int) -> tuple[Demonstration, ...]:
 
 
 SETS = (
-    CandidateSet("none", ()),
-    CandidateSet("public-only", (Demonstration("p", "News"), Demonstration("q", "Sport"))),
-    CandidateSet("voted 1", winners(0)),
-    CandidateSet("voted 2", winners(1)),
+    CandidateSet("none", (), TEMPLATE),
+    CandidateSet("public-only", (Demonstration("p", "News"), Demonstration("q", "Sport")), TEMPLATE),
+    CandidateSet("voted 1", winners(0), TEMPLATE),
+    CandidateSet("voted 2", winners(1), TEMPLATE),
 )
 PRIORS = PriorsReleased(tuple((each.name, (0.618034, 0.381966)) for each in SETS))
 
