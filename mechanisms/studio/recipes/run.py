@@ -38,7 +38,7 @@ from mechanisms.studio.recipes.roles import divide
 from mechanisms.studio.recipes.sets import by_label, by_turns, candidate_sets, wordings
 from mechanisms.studio.recipes.units import units_of
 from mechanisms.studio.recipes.untouched import is_new
-from mechanisms.studio.recipes.voting import Polls
+from mechanisms.studio.recipes.voting import Polls, winners
 from mechanisms.studio.synthesis.demo_set import Certificate, DemoSet
 from mechanisms.studio.synthesis.events import DemoCompleted
 from mechanisms.studio.synthesis.fit import check_fit
@@ -168,6 +168,7 @@ class _Stages:
         self._model, self._embedder, self._randomness = model, embedder, randomness
         self._untouched = untouched
         self._public: Texts = {}
+        self._ballots: Texts = {}
         self._completed: list[DemoCompleted] = []
         self._winners: Texts = {}
         self._judges: Judges | None = None
@@ -190,7 +191,7 @@ class _Stages:
         _ = reader.under(CandidateSet("longest", by_turns(longest, wanted.labels), wanted.template)).contextual
 
     def _drafts(self, label: str, count: int, examples: tuple[str, ...] = ()) -> tuple[str, ...]:
-        wanted = self._request
+        wanted, standing = self._request, self._public | self._ballots
         return write_drafts(
             self._model,
             wanted.template,
@@ -200,6 +201,7 @@ class _Stages:
             wanted.tokens,
             self._randomness,
             examples,
+            [text for other, texts in standing.items() if other != label for text in texts],
         )
 
     def events(self, run: LedgerRun) -> Iterator[CuratorRecipeEvent]:
@@ -230,10 +232,10 @@ class _Stages:
 
     def _vote(self) -> Iterator[CuratorRecipeEvent]:
         voters = units_of(self._parts[Stage.VOTE], self._request.max_unit_records)
-        ballots = self._first_ballots()
+        ballots = self._ballots = self._first_ballots()
         for number in range(1, self._request.recipe.rounds + 1):
-            if number > 1:
-                ballots = {label: self._next_ballot(label) for label in self._request.labels}
+            for label in self._request.labels if number > 1 else ():
+                ballots[label] = self._next_ballot(label)
             for label, drafts in ballots.items():
                 yield DraftsWritten(label, number, drafts)
             polls, contributions = Polls(self._embedder, ballots), []
@@ -243,16 +245,9 @@ class _Stages:
                     yield StageProgress(Stage.VOTE, done / len(voters))
             cast = np.array(contributions).reshape(-1, polls.places)
             votes = polls.by_label(self._request.votes.release(cast, self._randomness))
-            for label, noisy in votes.items():
-                order = np.argsort(-noisy, kind="stable")[: self._wanted]
-                self._winners[label] = tuple(ballots[label][i] for i in order)
-                yield VotesReleased(
-                    label,
-                    number,
-                    tuple(noisy.tolist()),
-                    tuple(order.tolist()),
-                    self._request.votes.deviation,
-                )
+            for label, best in winners(ballots, votes, self._wanted).items():
+                self._winners[label] = tuple(ballots[label][i] for i in best)
+                yield VotesReleased(label, number, tuple(votes[label].tolist()), best, self._request.votes.deviation)
 
     @property
     def _wanted(self) -> int:

@@ -15,6 +15,7 @@ from mechanisms.records import Demonstration
 from mechanisms.studio.certificates.verification import verify
 from mechanisms.studio.data.counts import measure_sizes
 from mechanisms.studio.data.marks import CLEAN_VALUES, SEEDED
+from mechanisms.studio.recipes import run as recipe_run
 from mechanisms.studio.recipes.events import (
     ChoiceReleased,
     Drafting,
@@ -193,6 +194,25 @@ def check_stands(event, kept, ballots, sets) -> None:
             assert set(kept.prior) == set(LABELS)
         case ScoreReleased(score):
             assert kept.score == score
+
+
+def same_for_all(model, template, label, labels, count, tokens, randomness, examples=(), taken=()):
+    return tuple(text for text in (f"text {i}" for i in range(20)) if text not in {*examples, *taken})[:count]
+
+
+def test_no_draft_stands_for_two_labels(monkeypatch):
+    monkeypatch.setattr(recipe_run, "write_drafts", same_for_all)
+    dataset, ballots = data(rows(60)), {}
+    for event in begun(dataset, planned(dataset, recipe(Kind.VOTE, Division.ROLES, rounds=3, drafts=8))):
+        match event:
+            case DraftsWritten(_, number, drafts):
+                assert len(drafts) == 8
+                ballots.setdefault(number, []).extend(drafts)
+            case SetKept(kept):
+                assert len({each.text for each in kept.demonstrations}) == len(kept.demonstrations)
+            case SetsMade(sets):
+                assert all(len({each.text for each in of.demonstrations}) == len(of.demonstrations) for of in sets)
+    assert [len(set(drafts)) for drafts in ballots.values()] == [16, 16, 16]
 
 
 @pytest.mark.parametrize(("kind", "division", "by_user"), ALL)
