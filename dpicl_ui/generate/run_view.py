@@ -55,7 +55,7 @@ class RunView:
     """The state of the generation screen.
 
     Attributes:
-        demo_set: the run's set: empty while it runs, final once it ended.
+        demo_set: the run's set: empty while tokens are written, as far as it stands in a recipe, final in the end.
         shots, tokens, rows: demonstrations a label, tokens a demonstration, expected rows of a step.
         drafts: the demonstrations that are being written side by side, oldest first.
         last: the draft that was finished last.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
+from mechanisms.accounting import Fingerprint, PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.cli.config_file import add_config
 from mechanisms.cli.output import add_json, check_writable, progress, show, write
 from mechanisms.cli.plan_options import add_plan_options, mechanism, sampling_plan, transform
@@ -75,7 +76,8 @@ def _synthesize(options: argparse.Namespace) -> None:
     mapping = Mapping(options.text_column, options.label_column, options.unit_column, options.drop_duplicates)
     dataset = to_dataset(table, mapping, (options.name or Path(options.csv).stem).strip(), labels)
     ledger = PrivacyLedger()
-    for warning in (*table.remarks, *ledger.rows.recognise(fingerprint(dataset))):
+    data = fingerprint(dataset)
+    for warning in (*table.remarks, *ledger.rows.recognise(data)):
         progress(warning)
     seeded = options.test_seed is not None
     randomness: Randomness = SeededRandomness(options.test_seed) if seeded else SecureRandomness()
@@ -87,10 +89,13 @@ def _synthesize(options: argparse.Namespace) -> None:
         request = _with_sizes(request, options, dataset, ledger, randomness)
         if embedder is not None:
             stages = recipe_request(options, request)
-            demo_set = run_in_stages(dataset, stages, model, embedder, ledger, randomness)
+            run_in_stages(dataset, stages, model, embedder, ledger, randomness, partial(_keep, options, ledger, data))
         else:
-            demo_set = _run(dataset, request.calibrated(), ledger, randomness, model)
-    document = signed(demo_set.with_marks(ledger.rows.marks(fingerprint(dataset))))  # shown while it ran counts too
+            _keep(options, ledger, data, _run(dataset, request.calibrated(), ledger, randomness, model))
+
+
+def _keep(options: argparse.Namespace, ledger: PrivacyLedger, data: Fingerprint, demo_set: DemoSet) -> None:
+    document = signed(demo_set.with_marks(ledger.rows.marks(data)))  # shown while it ran counts too
     if options.out:
         write(options.out, to_text(document))
     if options.json or not options.out:

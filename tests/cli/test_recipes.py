@@ -11,14 +11,17 @@ from mechanisms.cli.main import parser
 from mechanisms.cli.recipe_options import in_stages, recipe_of
 from mechanisms.cli.recipes import recipe_request
 from mechanisms.cli.synthesize import _request
+from mechanisms.errors import ModelUnavailable
 from mechanisms.records import Dataset, Record
 from mechanisms.studio.certificates.verification import verify
 from mechanisms.studio.data.counts import MeasuredSizes
 from mechanisms.studio.recipes.advice import proposed
+from mechanisms.studio.recipes.events import SetKept
 from mechanisms.studio.recipes.preview import apportioned, calibrated
 from mechanisms.studio.recipes.recipe import Division, Kind, Stage
 from mechanisms.studio.synthesis.demo_set import loads
 from tests.cli.command import BANK, check_refusal, run
+from tests.studio.certificates.recipes import FOUND, asked, certified, recipe
 from tests.studio.recipes.test_drafts import Speaking
 from tests.toy_embedder import ToyEmbedder
 
@@ -143,6 +146,28 @@ def test_from_csv_to_a_signed_set(capsys, tmp_path, toy_models, rest, stages):
     assert all(f"{stage}: charged" in err for stage in stages)
     code, out, err = run(capsys, f"account --from {demos} --json")
     assert (code, json.loads(out)["signature"]) == (0, "valid"), err
+
+
+@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (ModelUnavailable("No."), 4)])
+@pytest.mark.parametrize("released", [False, True])
+def test_a_run_that_ends_early_leaves_what_was_released(
+    capsys, tmp_path, toy_models, monkeypatch, error, code, released
+):
+    demos = tmp_path / "demos.json"
+    kept = certified(asked(recipe(Kind.VOTE, Division.ROLES)), **FOUND)
+
+    def ending(*_):
+        if released:
+            yield SetKept(kept)
+        raise error
+
+    monkeypatch.setattr("mechanisms.cli.recipes.run_recipe", ending)
+    found, out, err = run(capsys, f"{LINE} --recipe vote {QUICK} --out {demos}")
+    assert (found, out) == (code, ""), err
+    assert demos.exists() == released == ("released before is kept" in err)
+    if released:
+        assert loads(demos.read_text()) == kept
+        assert json.loads(demos.read_text())["signature"]
 
 
 def test_progress_tells_nothing_private(capsys, tmp_path, toy_models):

@@ -45,6 +45,11 @@ def cleaned(text: str, template: PromptTemplate, label: str, labels: Sequence[st
     return None if refused else kept
 
 
+def bare(text: str) -> str:
+    """What texts have in common that differ in case, spaces and punctuation alone."""
+    return "".join(each for each in text.casefold() if unicodedata.category(each)[0] not in "PZC")
+
+
 def _too_short(text: str, labels: Sequence[str]) -> bool:
     # The labels themselves say nothing about how their texts are written.
     rest = text.casefold()

@@ -19,14 +19,14 @@ from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.generate import step
 from dpicl_ui.generate.runner import Runner
-from dpicl_ui.generate.state import GenerateState, gate
+from dpicl_ui.generate.state import GenerateState, Made, gate
 from dpicl_ui.generate.step import GenerateStep
 from dpicl_ui.page import PLACES
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep
-from mechanisms.accounting import PrivacyLedger
-from mechanisms.studio.recipes.events import RecipeStopped, StageProgress, VotesReleased
+from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.studio.recipes.events import RecipeStopped, SetKept, StageProgress, VotesReleased
 from mechanisms.studio.recipes.recipe import Stage
 from mechanisms.studio.synthesis.events import DemoCompleted, PrivateDiagnostics, RunStopped
 from tests.ui.generate.recipe_recording import STORIES, voted
@@ -83,10 +83,31 @@ def test_a_finished_run_leaves_its_set(session: Session, story: str):
 
 def test_a_stop_ends_a_recipe_with_the_winners_so_far(session: Session):
     seen = run(session, voted(), stop_after=VotesReleased)
-    assert seen[:-1] == voted()[:4]
+    assert seen[:-1] == voted()[:5]
     assert isinstance(seen[-1], RecipeStopped)
     assert [each.text for each in seen[-1].demo_set.demonstrations] == ["News draft 3 of round 1"]
     assert session.of(GenerateState).made.demo_set == seen[-1].demo_set
+
+
+@pytest.mark.parametrize("story", sorted(set(STORIES) - {"tokens"}))
+def test_a_stop_after_any_event_loses_nothing_that_was_released(session: Session, story: str):
+    events = STORIES[story]
+    for place, last in enumerate(events[:-1]):
+        runner, state = Told(events), session.of(GenerateState)
+        state.made = None
+        *_, ended = stopped_at(runner, session, last)
+        assert isinstance(ended, RecipeStopped)
+        known = [each.demo_set for each in events[: place + 1] if isinstance(each, SetKept)]
+        assert ended.demo_set == (known[-1] if known else events[0].demo_set)
+        assert state.made == (Made(known[-1], fingerprint(DATASET)) if known else None)
+
+
+def stopped_at(runner: Runner, session: Session, last: Any) -> Iterator[Any]:
+    state = session.of(GenerateState)
+    for event in runner.events(session, None, state.begin(), None, False):
+        yield event
+        if event is last:
+            state.stop()
 
 
 def test_a_stop_ends_a_run_without_stages_with_what_is_whole(session: Session):
