@@ -29,6 +29,7 @@ from mechanisms.studio.recipes.events import (
     VotesReleased,
 )
 from mechanisms.studio.recipes.recipe import Stage
+from mechanisms.studio.synthesis.best_of import first
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.events import CuratorEvent, SynthesisEvent, TokenReleased
 from mechanisms.studio.synthesis.findings import Score
@@ -118,10 +119,10 @@ class RecipeView:
     @property
     def demonstrations(self) -> tuple[Demonstration, ...]:
         """The run's demonstrations as far as they are known: written, then voted for, then chosen, then final."""
-        if not self.stages:
-            return self.run.finished
         if self.ended and self.run.demo_set:
             return self.run.demo_set.demonstrations
+        if not self.stages:
+            return self.run.finished
         if self.choice is not None:
             return self.chosen.demonstrations if self.chosen else ()
         winners = {each.label: each.winners[: self.shots] for each in self.ballots if each.votes}
@@ -130,11 +131,18 @@ class RecipeView:
         return tuple(sorted((*written, *voted), key=lambda each: self.labels.index(each.label)))
 
     @property
+    def so_far(self) -> tuple[Demonstration, ...]:
+        """What a set may hold now: of several to keep the best of, those that came first until the best are known."""
+        if self.run.kept is None or self.ended:
+            return self.demonstrations
+        return first(self.demonstrations, dict.fromkeys(self.labels, self.run.kept))
+
+    @property
     def made(self) -> DemoSet | None:
         """The set as it may be exported now; None as long as nothing is known of it."""
         if self.run.demo_set is None or not (self.demonstrations or self.choice or self.run.phase == "completed"):
             return None
-        return self.run.demo_set if self.ended else self.run.demo_set.with_demonstrations(self.demonstrations)
+        return self.run.demo_set if self.ended else self.run.demo_set.with_demonstrations(self.so_far)
 
 
 def reduce_recipe(view: RecipeView, event: CuratorScreenEvent) -> RecipeView:

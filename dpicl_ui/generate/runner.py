@@ -16,11 +16,11 @@ from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.errors import UsageError
 from mechanisms.studio.recipes.events import ChoiceReleased, Drafting, RecipeCompleted, RecipeStopped, VotesReleased
 from mechanisms.studio.recipes.run import run_recipe
-from mechanisms.studio.synthesis.events import DemoCompleted, RunStopped
+from mechanisms.studio.synthesis.events import DemoCompleted, RunCompleted, RunStopped
 from mechanisms.studio.synthesis.request import SynthesisRequest
 from mechanisms.studio.synthesis.synthesize import synthesize
 
-_KEPT_AFTER = DemoCompleted | VotesReleased | ChoiceReleased | RecipeCompleted
+_KEPT_AFTER = DemoCompleted | VotesReleased | ChoiceReleased | RecipeCompleted | RunCompleted
 """What the demonstrations that may be exported change with."""
 
 
@@ -54,7 +54,7 @@ class Runner:
                 if pressed.stop.is_set() and isinstance(event, Drafting):
                     raise UsageError("Stopped. No row was read, and nothing is spent.")
                 if pressed.stop.is_set() and view.run.phase == "running" and view.run.demo_set:
-                    kept = view.run.demo_set.with_demonstrations(view.demonstrations)
+                    kept = view.run.demo_set.with_demonstrations(view.so_far)
                     yield RecipeStopped(kept) if view.stages else RunStopped(kept)
                     return
         finally:

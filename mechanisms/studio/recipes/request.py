@@ -91,6 +91,8 @@ class RecipeRequest:
             used = self.written.mechanism
             if used.not_private or not used.uses_private_rows:
                 raise UsageError(f"A recipe does not write with '{used.name}': choose a private mechanism.")
+            if self.written.kept is not None:
+                raise UsageError("In stages all that is written stands in the ballot or the choice: keep all of it.")
 
     @property
     def spent(self) -> float:

@@ -28,6 +28,7 @@ VALUES = [
     2,
     4,
     1,
+    1,
     20,
     16,
     "Classify.",
@@ -74,7 +75,7 @@ def test_half_a_token_is_refused():
 def with_transform(**changes):
     """The form with plausible token amplification, some of its parameters changed."""
     own = [changes.get(parameter.name, parameter.default) for _, parameter in described()]
-    return PrivacyForm.read(*VALUES[:14], "pta", *own, *TOKENS)
+    return PrivacyForm.read(*VALUES[:15], "pta", *own, *TOKENS)
 
 
 def test_a_transform_takes_its_parameters_from_the_form():
