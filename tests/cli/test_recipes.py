@@ -114,6 +114,10 @@ def test_measured_sizes_are_paid_for_once():
         ("--recipe both --mechanism non-private", "private mechanism"),
         ("--recipe both --mechanism public", "private mechanism"),
         ("--recipe vote --draft-tokens 1", "tokens"),
+        ("--recipe both --best-of 2", "--best-of is for a run without stages"),
+        ("--split epsilon --best-of 2", "--best-of is for a run without stages"),
+        ("--best-of 0", "best of 1 to 16"),
+        ("--best-of 17", "best of 1 to 16"),
         ("--recipe paint", "--recipe"),
     ],
 )

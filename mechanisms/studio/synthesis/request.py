@@ -101,7 +101,7 @@ class SynthesisRequest:
 
     def _check_kept(self, kept: int) -> None:
         if not 1 <= kept < self.plan.shots <= MOST_TRIES * kept:
-            raise UsageError(f"The best of 2 to {MOST_TRIES} can be kept: write more, or fewer, for each one that is kept.")
+            raise UsageError(f"For each demonstration that is kept more than 1 and at most {MOST_TRIES} are written.")
         if len(self.labels) < 2:
             raise UsageError("Which of several is best is how surely the model finds its label: that takes two labels.")
 
@@ -109,8 +109,10 @@ class SynthesisRequest:
         """The same request with so many demonstrations written, and charged, for each one that is kept.
 
         Raises:
-            UsageError: fewer than 1, or more than is worth it.
+            UsageError: fewer than 1, or too many.
         """
+        if not 1 <= tries <= MOST_TRIES:
+            raise UsageError(f"Keep the best of 1 to {MOST_TRIES}.")
         if tries == 1:
             return self
         return replace(self, plan=replace(self.plan, shots=tries * self.plan.shots), kept=self.plan.shots)

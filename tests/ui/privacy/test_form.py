@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dpicl_ui.privacy.form import PrivacyForm, described, private_mechanisms
+from dpicl_ui.privacy.recipe_form import RecipeForm
 from mechanisms.errors import UsageError
 from mechanisms.parameters import parameters
 from mechanisms.records import Dataset, Record
@@ -63,6 +64,15 @@ def test_a_missing_number_is_named_in_one_line(position, value):
     values[position] = value
     with pytest.raises(UsageError, match=r"needs a number\.$"):
         PrivacyForm.read(*values)
+
+
+def test_the_best_of_several_are_paid_for_where_there_are_no_stages():
+    form = replace(PrivacyForm.read(*VALUES), shots=2, best_of=3)
+    request = form.request(DATASET)
+    assert (request.plan.shots, request.kept) == (6, 2)
+    assert PrivacyForm.read(*VALUES).request(DATASET).kept is None
+    written = replace(form, recipe=RecipeForm("both", score=True)).recipe_request(DATASET).written
+    assert (written.plan.shots, written.kept) == (2, None)
 
 
 def test_half_a_token_is_refused():
