@@ -125,7 +125,7 @@ class PrivacyStep:
             self.set_cap = gr.Button("Set the cap", size="sm", elem_id="set-cap")
 
     @property
-    def _sliders(self) -> list[gr.Slider]:
+    def _sliders(self) -> list[Any]:
         return [self.epsilon, self.shots, self.tokens, self.subsets, self.best_of, self.length]
 
     def _wire(self) -> None:

@@ -33,7 +33,8 @@ def tries_of(demo_set: DemoSet) -> int:
     stated = demo_set.certificate.parameters
     if demo_set.version == 1 or "recipe" in stated or "kept_per_label" not in stated:
         return 1
-    return min(MOST_TRIES, math.ceil(stated["shots_per_label"] / stated["kept_per_label"]))
+    tries: int = math.ceil(stated["shots_per_label"] / stated["kept_per_label"])
+    return min(MOST_TRIES, tries)
 
 
 def written_publicly(
