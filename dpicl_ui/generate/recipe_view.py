@@ -30,6 +30,7 @@ from mechanisms.studio.recipes.events import (
     VotesReleased,
 )
 from mechanisms.studio.recipes.recipe import Stage
+from mechanisms.studio.synthesis.best_of import first
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.events import CuratorEvent, SynthesisEvent, TokenReleased
 from mechanisms.studio.synthesis.findings import Score
@@ -114,6 +115,8 @@ class RecipeView:
     @property
     def demonstrations(self) -> tuple[Demonstration, ...]:
         """The run's demonstrations as far as they are known: written, then voted for, then chosen, then final."""
+        if not self.stages and not self.ended:
+            return self.run.finished
         return self.kept.demonstrations if self.kept else ()
 
     @property
@@ -121,7 +124,10 @@ class RecipeView:
         """The set with everything that has been released for it; None before the run has begun."""
         if self.run.demo_set is None or self.stages or self.ended:
             return self.run.demo_set
-        return self.run.demo_set.with_demonstrations(self.run.finished)
+        # Of several to keep the best of: those that came first, until the best are known.
+        most = dict.fromkeys(self.labels, self.run.kept) if self.run.kept is not None else None
+        finished = self.run.finished if most is None else first(self.run.finished, most)
+        return self.run.demo_set.with_demonstrations(finished)
 
     @property
     def made(self) -> DemoSet | None:

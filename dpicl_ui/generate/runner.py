@@ -16,11 +16,11 @@ from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.errors import UsageError
 from mechanisms.studio.recipes.events import Drafting, RecipeCompleted, RecipeStopped, SetKept
 from mechanisms.studio.recipes.run import run_recipe
-from mechanisms.studio.synthesis.events import DemoCompleted, RunStopped
+from mechanisms.studio.synthesis.events import DemoCompleted, RunCompleted, RunStopped
 from mechanisms.studio.synthesis.request import SynthesisRequest
 from mechanisms.studio.synthesis.synthesize import synthesize
 
-_KEPT_AFTER = DemoCompleted | SetKept | RecipeCompleted
+_KEPT_AFTER = DemoCompleted | SetKept | RecipeCompleted | RunCompleted
 """What the set that may be exported changes with."""
 
 

@@ -56,6 +56,7 @@ def add_commands(commands: Any) -> None:
     parser.add_argument("--max-record-tokens", type=int, default=64)
     parser.add_argument("--max-unit-records", type=int, default=3)
     parser.add_argument("--min-tokens", type=int, metavar="T", help="tokens before a text may end (default: 8)")
+    parser.add_argument("--best-of", type=int, default=1, metavar="B", help="write B times the shots, keep the surest")
     parser.add_argument("--drop-duplicates", action="store_true")
     parser.add_argument("--model", default=EMBEDDED)
     parser.add_argument("--engine", choices=ENGINES, default=LOCAL, help="ray: rows over the workers of a cluster")
@@ -70,7 +71,7 @@ def add_commands(commands: Any) -> None:
 
 def _synthesize(options: argparse.Namespace) -> None:
     staged = in_stages(options)
-    _check(options)
+    _check(options, staged)
     labels = tuple(label.strip() for label in options.labels.split(","))
     table = read_table(Path(options.csv))
     mapping = Mapping(options.text_column, options.label_column, options.unit_column, options.drop_duplicates)
@@ -102,12 +103,14 @@ def _keep(options: argparse.Namespace, ledger: PrivacyLedger, data: Fingerprint,
         show(options, document)
 
 
-def _check(options: argparse.Namespace) -> None:
+def _check(options: argparse.Namespace, staged: bool) -> None:
     if options.sizes is None and options.count_epsilon is None:
         raise UsageError(
             "Say how large each label is: --sizes counted declares the file's counts public (those of users with "
             "--unit-column), --sizes A=n,B=n declares others, --count-epsilon E measures them with noise."
         )
+    if staged and options.best_of != 1:
+        raise UsageError("--best-of is for a run without stages: in stages all that is written stands in the ballot.")
     if options.test_seed is not None and options.test_seed < 0:
         raise UsageError("--test-seed must not be negative.")
     if options.out:
@@ -116,7 +119,7 @@ def _check(options: argparse.Namespace) -> None:
 
 def _request(options: argparse.Namespace, dataset: Dataset) -> SynthesisRequest:
     plan = sampling_plan(options)
-    return SynthesisRequest(
+    asked = SynthesisRequest(
         labels=dataset.labels,
         template=_template(options, dataset.labels),
         plan=plan,
@@ -136,6 +139,7 @@ def _request(options: argparse.Namespace, dataset: Dataset) -> SynthesisRequest:
             declared_counts(dataset.by_user) if options.sizes == "counted" else DECLARED_SIZES,
         ),
     )
+    return asked.best_of(options.best_of)
 
 
 def _sizes(options: argparse.Namespace, dataset: Dataset) -> dict[str, int]:
@@ -198,6 +202,8 @@ def _run(
                 progress(f"{done} of {len(request.labels) * request.plan.shots} done")
             case RunCompleted(demo_set=completed):
                 demo_set = completed
+                if request.kept is not None:
+                    progress(f"kept {len(completed.demonstrations)} of {done}: those whose label the model finds best")
             case _:
                 pass
     assert demo_set is not None

@@ -117,6 +117,10 @@ def test_measured_sizes_are_paid_for_once():
         ("--recipe both --mechanism non-private", "private mechanism"),
         ("--recipe both --mechanism public", "private mechanism"),
         ("--recipe vote --draft-tokens 1", "tokens"),
+        ("--recipe both --best-of 2", "--best-of is for a run without stages"),
+        ("--split epsilon --best-of 2", "--best-of is for a run without stages"),
+        ("--best-of 0", "best of 1 to 16"),
+        ("--best-of 17", "best of 1 to 16"),
         ("--recipe paint", "--recipe"),
     ],
 )
@@ -197,3 +201,13 @@ def test_users_and_measured_sizes_go_with_a_recipe(capsys, tmp_path, toy_models)
     assert verify(demo_set).problems == ()
     code, out, _ = run(capsys, "ledger show rows --json")
     assert json.loads(out)["data_sets"][0]["runs"] == 2
+
+
+def test_of_several_the_best_are_exported_and_all_are_stated(capsys, toy_models):
+    code, out, err = run(capsys, f"{LINE} --mechanism public --best-of 3 --json")
+    assert code == 0, err
+    document = json.loads(out)
+    assert [each["label"] for each in document["demonstrations"]] == ["Cards", "Fraud"]
+    parameters = document["privacy"]["parameters"]
+    assert (parameters["shots_per_label"], parameters["kept_per_label"]) == (3, 1)
+    assert "kept 2 of 6" in err

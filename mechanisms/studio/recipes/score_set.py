@@ -184,7 +184,7 @@ def _arms(scored: AnySet, model: LanguageModel, reader: Reader) -> dict[str, Arm
     wanted: list[_Compared] = [(ZERO_SHOT, (), scored.zero_shot if scored.demonstrations else scored.prior)]
     if scored.demonstrations:
         public = written_publicly(
-            scored.demonstrations, scored.labels, scored.template, model, scored.tokens, scored.min_tokens
+            scored.demonstrations, scored.labels, scored.template, model, scored.tokens, scored.min_tokens, scored.tries
         )
         wanted += [(PUBLIC_ONLY, public, None), (DEMONSTRATIONS, scored.demonstrations, scored.prior)]
     arms: dict[str, Arm] = {}
