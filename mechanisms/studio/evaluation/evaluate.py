@@ -82,7 +82,7 @@ class Scorecard:
 
 @dataclass(frozen=True)
 class Progress:
-    """Test rows done, of all rows of all arms."""
+    """Rows done, of all that are to be read."""
 
     done: int
     total: int

@@ -63,7 +63,7 @@ def write_drafts(
     at_once = min(wanted, model.rows_at_once(1, len(prefix) + len(cue) + tokens))
     drafts: dict[str, float] = {}
     written = 0
-    while written < wanted or len(drafts) < count and written < most:
+    while written < wanted or (len(drafts) < count and written < most):
         rows = min(at_once, most - written)
         written += rows
         for each, likelihood in _write(model, prefix, [cue] * rows, tokens, randomness):

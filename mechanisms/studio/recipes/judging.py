@@ -10,6 +10,7 @@ import numpy as np
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.records import Dataset
+from mechanisms.studio.data.units import Unit, units_of
 from mechanisms.studio.recipes.corrections import FITTED, Correction, step, targets
 from mechanisms.studio.recipes.events import (
     CandidateSet,
@@ -23,7 +24,6 @@ from mechanisms.studio.recipes.reading import Reader, of_units, preferences, rig
 from mechanisms.studio.recipes.recipe import Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.recipes.sets import NONE, PUBLIC
-from mechanisms.studio.recipes.units import Unit, units_of
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.findings import ArmScore, Choice, Score
 from mechanisms.tallies import Prior
@@ -217,9 +217,7 @@ class Judges:
     @property
     def _without(self) -> CandidateSet:
         """No demonstrations, in the words of the exported set."""
-        return next(
-            each for each in self._sets if not each.demonstrations and each.template == self._arm[0].template
-        )
+        return next(each for each in self._sets if not each.demonstrations and each.template == self._arm[0].template)
 
     def _baseline(self, candidate: CandidateSet) -> Floats:
         """The correction of a set that others are compared with."""
