@@ -79,6 +79,11 @@ class Scorecard:
     corrected: Accuracy | None
     confusion: NDArray[np.int64]
 
+    @property
+    def read(self) -> Accuracy:
+        """By the correction that the arm is read with."""
+        return self.corrected or self.calibrated
+
 
 @dataclass(frozen=True)
 class Progress:
