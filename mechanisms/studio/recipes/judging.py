@@ -10,6 +10,7 @@ import numpy as np
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.records import Dataset
+from mechanisms.studio.data.units import Unit, units_of
 from mechanisms.studio.recipes.corrections import FITTED, Correction, step, targets
 from mechanisms.studio.recipes.events import (
     CandidateSet,
@@ -23,7 +24,6 @@ from mechanisms.studio.recipes.reading import Reader, of_units, preferences, rig
 from mechanisms.studio.recipes.recipe import Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.recipes.sets import NONE, PUBLIC
-from mechanisms.studio.recipes.units import Unit, units_of
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.findings import ArmScore, Choice, Score
 from mechanisms.tallies import Prior

@@ -13,6 +13,7 @@ from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Randomness, SecureRandomness
 from mechanisms.records import Dataset, Demonstration
 from mechanisms.studio.data.marks import CLEAN_VALUES, SEEDED, WHETHER_MET, WHETHER_SHOWN
+from mechanisms.studio.data.units import units_of
 from mechanisms.studio.recipes.drafts import write_drafts
 from mechanisms.studio.recipes.events import (
     CandidateSet,
@@ -36,7 +37,6 @@ from mechanisms.studio.recipes.recipe import Division, Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.recipes.roles import divide
 from mechanisms.studio.recipes.sets import by_label, by_turns, candidate_sets, wordings
-from mechanisms.studio.recipes.units import units_of
 from mechanisms.studio.recipes.untouched import is_new
 from mechanisms.studio.recipes.voting import Polls, winners
 from mechanisms.studio.synthesis.demo_set import Certificate, DemoSet

@@ -10,8 +10,8 @@ from mechanisms.inference import Embedder
 from mechanisms.noise import Floats
 from mechanisms.queries.similarity import similarities
 from mechanisms.records import Record
+from mechanisms.studio.data.units import Unit
 from mechanisms.studio.recipes.cleaning import bare
-from mechanisms.studio.recipes.units import Unit
 from mechanisms.tallies import mean_contribution
 
 Ballots = Mapping[str, Sequence[str]]
