@@ -79,13 +79,13 @@ def _vector(recipe: Recipe) -> str:
     return " ".join(f"{recipe.shares[stage]:.2g}".lstrip("0") for stage in (Stage.VOTE, *JUDGES))
 
 
-def worth_of_sets(stored: Stored, shares: Floats, rows: Rows) -> Floats:
+def worth_of_sets(stored: Stored, counts: Sequence[int], rows: Rows) -> Floats:
     """Each set's accuracy under the best of its corrections, fitted on all stored private rows without noise."""
     found = []
     for place, contextual in enumerate(stored.contextual):
         offsets = [np.zeros(len(stored.labels)), contextual]
         for correction in FITTED:
-            offset, target = np.zeros(len(stored.labels)), targets(correction, shares)
+            offset, target = np.zeros(len(stored.labels)), targets(correction, counts)
             for _ in range(MEASUREMENTS):
                 offset = offset + step(preferences(stored.private.scores[place], offset).sum(axis=0), target)
             offsets.append(offset)
@@ -98,13 +98,13 @@ def without(sets: Sequence[CandidateSet]) -> Integers:
     return np.array([not each.demonstrations for each in sets], dtype=np.int64)
 
 
-def lead(stored: Stored, shares: Floats, rows: Rows) -> tuple[float, float]:
+def lead(stored: Stored, counts: Sequence[int], rows: Rows) -> tuple[float, float]:
     """By how much the best "none" is above the best of the other sets, and above the worst of them."""
-    worth, none = worth_of_sets(stored, shares, rows), without(stored.sets) == 1
+    worth, none = worth_of_sets(stored, counts, rows), without(stored.sets) == 1
     return float(worth[none].max() - worth[~none].max()), float(worth[none].max() - worth[~none].min())
 
 
-def cases(stored: Stored, shares: Floats) -> Iterator[tuple[str, Stored]]:
+def cases(stored: Stored, counts: Sequence[int]) -> Iterator[tuple[str, Stored]]:
     """The task as it is, and two that are made of it: "none" more than 5 points above all others, or below them.
 
     A planted set answers a share of the rows with its scores moved on by one label. It is the same rows under each
@@ -115,7 +115,7 @@ def cases(stored: Stored, shares: Floats) -> Iterator[tuple[str, Stored]]:
     for title, spoilt in (("planted: best", ~none), ("planted: worst", none)):
         for share in np.arange(0.0, 1.0, 0.02):
             made = _spoilt(stored, spoilt, float(share))
-            leads = [lead(made, shares, rows) for rows in (made.private, made.test)]
+            leads = [lead(made, counts, rows) for rows in (made.private, made.test)]
             if all(best > GAP if spoilt is not none else worst < -GAP for best, worst in leads):
                 yield title, made
                 break
@@ -136,23 +136,28 @@ def run(options: argparse.Namespace) -> None:
     made = []
     for each in all_stored(Path(options.folder)):
         repeats[each.task] += 1
-        shares = np.bincount(each.private.truth, minlength=len(each.labels)) / len(each.private.truth)
+        counts = np.bincount(each.private.truth, minlength=len(each.labels)).tolist()
         about = {"task": each.task, "repeat": repeats[each.task]}
-        made += [(about | {"case": case}, shares, stored) for case, stored in cases(each, shares)]
+        made += [(about | {"case": case}, counts, stored) for case, stored in cases(each, counts)]
     for number in range(1, options.rounds + 1):
-        for about, shares, stored in made:
-            for line in _measured(stored, shares, about, lines(options.out), number):
+        for about, counts, stored in made:
+            for line in _measured(stored, counts, about, lines(options.out), number, options.epsilons):
                 with open(options.out, "a", encoding="utf-8") as file:
                     file.write(json.dumps(line) + "\n")
 
 
 def _measured(
-    stored: Stored, shares: Floats, about: Mapping[str, Any], done: Sequence[Mapping[str, Any]], number: int
+    stored: Stored,
+    counts: Sequence[int],
+    about: Mapping[str, Any],
+    done: Sequence[Mapping[str, Any]],
+    number: int,
+    epsilons: Sequence[float],
 ) -> Iterator[dict[str, Any]]:
-    worth, none = worth_of_sets(stored, shares, stored.test), without(stored.sets)
-    best, worst = lead(stored, shares, stored.test)
-    for rows, epsilon in product(SIZES, EPSILONS):
-        sizes = dict(zip(stored.labels, np.maximum(1, np.rint(rows * shares)).astype(int).tolist(), strict=True))
+    worth, none = worth_of_sets(stored, counts, stored.test), without(stored.sets)
+    best, worst = lead(stored, counts, stored.test)
+    for rows, epsilon in product(SIZES, epsilons):
+        sizes = dict(zip(stored.labels, [max(1, round(rows * each / sum(counts))) for each in counts], strict=True))
         for title, recipe in grid(sizes, epsilon):
             line = {**about, "rows": rows, "epsilon": epsilon, "recipe": title}
             known = sum(line.items() <= each.items() for each in done)
@@ -216,9 +221,12 @@ def _gap_table(found: Sequence[Mapping[str, Any]]) -> None:
             recipes: dict[str, list[float]] = defaultdict(list)
             for line in (each for each in found if about <= each.items()):
                 recipes[line["recipe"]] += line["accuracy"]
+            if not recipes:  # a file that is not finished
+                cells.append("-")
+                continue
             best = max(recipes, key=lambda each: np.mean(recipes[each]))
             gap = np.mean(recipes[best]) - np.mean(recipes[PROPOSED])
-            error = np.sqrt(sum(np.var(recipes[each]) / len(recipes[each]) for each in {best, PROPOSED}))
+            error = np.sqrt(sum(np.var(recipes[each], ddof=1) / len(recipes[each]) for each in {best, PROPOSED}))
             cells.append("best" if best == PROPOSED else f"{100 * gap:.1f} ± {196 * error:.1f} ({best})")
         _row(f"{task}, {rows:,}", *cells)
 
@@ -284,6 +292,7 @@ def main() -> None:
     one = commands.add_parser("run")
     one.add_argument("folder")
     one.add_argument("--rounds", type=int, default=10)
+    one.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
     one.add_argument("--out", required=True)
     one.set_defaults(act=run)
     shown = commands.add_parser("table")

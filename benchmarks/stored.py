@@ -94,14 +94,14 @@ def read_set(bench: Bench, candidate: CandidateSet, folder: Path, rows: int) -> 
     started = time.perf_counter()
     private = random.Random(2).sample(list(bench.dataset.records), rows)  # the same under every set
     classifier = Reader(bench.model, bench.labels, bench.task.tokens).under(candidate)
-    found = {
-        "contextual": classifier.contextual,
-        "private": classifier.log_probabilities([each.text for each in private]),
-        "test": classifier.log_probabilities([each.text for each in bench.test]),
-        "private_truth": bench.truth(private),
-        "test_truth": bench.truth(bench.test),
-    }
-    np.savez(place, **found)
+    np.savez(
+        place,
+        contextual=classifier.contextual,
+        private=classifier.log_probabilities([each.text for each in private]),
+        test=classifier.log_probabilities([each.text for each in bench.test]),
+        private_truth=bench.truth(private),
+        test_truth=bench.truth(bench.test),
+    )
     print(f"{bench.dataset.name}, {candidate.name}: {time.perf_counter() - started:.0f} s", flush=True)
 
 
