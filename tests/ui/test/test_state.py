@@ -74,10 +74,11 @@ def test_a_set_without_demonstrations_has_an_arm_only_where_that_was_chosen(sess
 
 def test_public_demonstrations_are_written_once_for_a_set(session: Session):
     state = session.of(TestState)
-    first, again = (state.arms(MADE, ToyModel()) for _ in range(2))
+    models = [ToyModel() for _ in range(3)]
+    first, again, _ = (state.arms(of, model) for of, model in zip((MADE, MADE, LOADED), models, strict=True))
     assert first == again
     assert [arm.name for arm in first] == [ZERO_SHOT, PUBLIC_ONLY, PRIVATE]
-    assert state.arms(LOADED, ToyModel())[1] != first[1]
+    assert [bool(model.opened) for model in models] == [True, False, True]
 
 
 def test_another_model_reads_without_the_writers_correction_and_writes_its_own_public_ones(session: Session):
