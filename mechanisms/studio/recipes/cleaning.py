@@ -16,10 +16,13 @@ _LEAST_SHARE_OF_LETTERS = 0.7
 _LEAST_SHARE_OF_NEW = 0.7
 _RUN = 3
 """Characters of the runs by which repetition is measured: words would need spaces between them."""
+_LEAST_QUOTE = 12
+"""Letters of a sentence that is no accident."""
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s")
 _ENDLESS = re.compile("[\u0e00-\u0eff]")
 """Thai and Lao mark no end of a sentence."""
 _FIELD = re.compile(r"\W*\w+:")
-_NUMBERED = re.compile(r"\W*(?:\d+(?:\.\d+)*[.):\]]|\d+\.\d|[^\W\d_]\)|[-*•·‣▪–—+](?:\s|$))")
+_NUMBERED = re.compile(r"\W*(?:\d+(?:\.\d+)*[.):\]]|\d+\.\d|\d+\s[-–—]\s|\d{4,}-\d|[^\W\d_]\)|[-*•·‣▪–—+](?:\s|$))")
 _ITEMS = re.compile(r"\d+(?:\.\d+){3,}|\s\d+[.)]\s.*\s\d+[.)](?!\S)")
 _MARKUP = re.compile(r"://|www\.|\S@\S|\*\*|__|`|#\w|&\w+;|[\[\]{}<>|\\]")
 _QUOTES = {'"': '"', "“": "”", "„": "“”", "«": "»", "»": "«", "‘": "’", "'": "'", "「": "」", "『": "』"}
@@ -49,6 +52,12 @@ def cleaned(text: str, template: PromptTemplate, label: str, labels: Sequence[st
 def bare(text: str) -> str:
     """What texts have in common that differ in case, spaces and punctuation alone."""
     return "".join(each for each in text.casefold() if unicodedata.category(each)[0] not in "PZC")
+
+
+def quotes(text: str, said: str) -> bool:
+    """Whether a whole sentence of a draft stands in the prompt that it was written for, which is `bare`."""
+    sentences = filter(None, map(bare, _SENTENCE_END.split(text)))
+    return any(len(each) >= _LEAST_QUOTE and each in said for each in sentences)
 
 
 def _too_short(text: str, labels: Sequence[str]) -> bool:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
 from mechanisms.errors import ModelUnavailable, UsageError
-from mechanisms.inference import DraftPrompt, LanguageModel
+from mechanisms.inference import DraftPrompt, Embedder, LanguageModel
 from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.records import PromptTemplate
-from mechanisms.studio.recipes.cleaning import bare, cleaned
+from mechanisms.studio.recipes.cleaning import bare, cleaned, quotes
 
 TOP_P = 0.85
 """Read side by side with the embedded model, 32 drafts a label. At a top-p of .92 more sentences lose their thread. At
@@ -40,8 +40,11 @@ def write_drafts(
     randomness: Randomness,
     examples: Sequence[str] = (),
     taken: Iterable[str] = (),
+    embedder: Embedder | None = None,
 ) -> tuple[str, ...]:
     """Write cleaned, distinct drafts of one label from public text alone, and keep those that the model finds likely.
+
+    Those that are nearer to another label's name than to their own stand behind all others.
 
     Args:
         labels: public label set; a draft that says little but labels is refused.
@@ -50,6 +53,7 @@ def write_drafts(
         examples: public texts of the label (winners of an earlier ballot) that stand in the prompt; none is
                 written again.
         taken: public texts that stand for other labels: what says the same would stand for two.
+        embedder: tells what is near to what; without one no draft stands behind for that.
 
     Returns:
         The drafts in the order written.
@@ -63,22 +67,32 @@ def write_drafts(
     wanted, most = _WRITTEN * count, _TRIES * count
     at_once = min(wanted, model.rows_at_once(1, len(prefix) + len(cue) + tokens))
     drafts: dict[str, float] = {}
-    others = set(map(bare, taken))
+    others, said = set(map(bare, taken)), bare(model.decode(prefix))
     written = 0
     while written < wanted or (len(drafts) < count and written < most):
         rows = min(at_once, most - written)
         written += rows
         for each, likelihood in _write(model, prefix, [cue] * rows, tokens, randomness):
             text = cleaned(each, template, label, labels)
-            if text is not None and text not in examples and bare(text) not in others:
+            if text is not None and text not in examples and not quotes(text, said) and bare(text) not in others:
                 drafts.setdefault(text, likelihood)
     if len(drafts) < min(count, _FEWEST):
         raise UsageError(
             f"The model writes no usable drafts of '{label}': choose another model, or name the text field, the "
             "label field or the label so that they say what to write about."
         )
-    likely = sorted(drafts, key=lambda text: -drafts[text])[:count]
-    return tuple(text for text in drafts if text in likely)
+    fitting = _nearest_to_own(tuple(drafts), template, label, labels, embedder) if embedder else drafts.keys()
+    best = sorted(drafts, key=lambda text: (text not in fitting, -drafts[text]))[:count]
+    return tuple(text for text in drafts if text in best)
+
+
+def _nearest_to_own(
+    texts: Sequence[str], template: PromptTemplate, label: str, labels: Sequence[str], embedder: Embedder
+) -> Collection[str]:
+    """The texts that are at least as near to their own label's name as to any other's."""
+    names = embedder.embed([f"{template.label}: {each}" for each in labels])
+    near = embedder.embed(texts) @ names.T
+    return {text for text, row in zip(texts, near, strict=True) if row[labels.index(label)] >= row.max()}
 
 
 def _write(

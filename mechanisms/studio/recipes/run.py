@@ -202,6 +202,7 @@ class _Stages:
             self._randomness,
             examples,
             [text for other, texts in standing.items() if other != label for text in texts],
+            self._embedder,
         )
 
     def events(self, run: LedgerRun) -> Iterator[CuratorRecipeEvent]:

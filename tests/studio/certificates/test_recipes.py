@@ -61,7 +61,7 @@ def test_every_way_to_draw_rows_passes(scheme, division):
     assert verify(loads(made.dumps())).problems == ()
 
 
-def public_drafts(model, template, label, labels, count, tokens, randomness, examples=(), taken=()):
+def public_drafts(model, template, label, labels, count, tokens, randomness, examples=(), taken=(), embedder=None):
     return tuple(f"draft {i} of {label} after {len(examples)}" for i in range(count))
 
 

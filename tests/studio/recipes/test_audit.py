@@ -124,7 +124,9 @@ class Overheard:
         return thrown
 
 
-def drafts(model, template, label, labels, count, tokens, randomness, examples=(), taken=()) -> tuple[str, ...]:
+def drafts(
+    model, template, label, labels, count, tokens, randomness, examples=(), taken=(), embedder=None
+) -> tuple[str, ...]:
     return tuple(f"draft {i} {label} {'again ' * bool(examples)}w{i}" for i in range(count))
 
 

@@ -11,6 +11,7 @@ from mechanisms.records import PromptTemplate
 from mechanisms.studio.recipes import drafts
 from mechanisms.studio.recipes.cleaning import cleaned
 from mechanisms.studio.recipes.drafts import TOP_P, sample, write_drafts
+from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import VOCABULARY, ToyModel
 
 TEMPLATE, LABELS = PromptTemplate("Classify.", "Note", "Topic"), ("red", "blue")
@@ -99,6 +100,31 @@ def test_the_likelier_drafts_are_kept_in_the_order_written(monkeypatch):
     likelihoods = (-3.0, -1.0, -4.0, -2.0, -5.0)
     monkeypatch.setattr(drafts, "_write", lambda *_: list(zip(texts, likelihoods, strict=True)))
     assert written(count=2) == (texts[1], texts[3])
+
+
+def test_drafts_nearer_to_another_label_stand_behind(monkeypatch):
+    # Words are near to themselves: a text is near to the label that it names.
+    texts = [f"There came {word} one today." for word in ("a blue", "a red", "another blue", "another red")]
+    likelihoods = (-1.0, -3.0, -2.0, -4.0)
+    monkeypatch.setattr(drafts, "_write", lambda *_: list(zip(texts, likelihoods, strict=True)))
+    model = Speaking(sharpness=1.0, busy=10**6)
+    for count, kept in ((2, [1, 3]), (3, [0, 1, 3])):
+        found = write_drafts(model, TEMPLATE, "red", LABELS, count, 20, SeededRandomness(1), embedder=ToyEmbedder(64))
+        assert found == tuple(texts[i] for i in kept)
+
+
+def test_a_sentence_of_the_prompt_is_not_a_draft(monkeypatch):
+    class Told(Speaking):
+        def decode(self, tokens) -> str:
+            return "You write the way people write. Write one note."
+
+    texts = [
+        "You write the way people write! I came late.",
+        "They came late to us.",
+        "People write the way they speak.",
+    ]
+    monkeypatch.setattr(drafts, "_write", lambda *_: [(text, -1.0) for text in texts])
+    assert written(Told(sharpness=1.0, busy=10**6)) == tuple(texts[1:])
 
 
 def test_a_draft_is_as_likely_as_the_model_finds_its_tokens():

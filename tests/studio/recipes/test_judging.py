@@ -23,7 +23,7 @@ NO_NOISE = 90.0
 """An epsilon at which a whole vote of noise has probability e^-90."""
 
 
-def drafts(model, template, label, labels, count, tokens, randomness, examples=(), taken=()):
+def drafts(model, template, label, labels, count, tokens, randomness, examples=(), taken=(), embedder=None):
     return tuple(f"{label} number {word}" for word in ("one", "two", "three", "four", "five"))
 
 

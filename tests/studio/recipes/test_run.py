@@ -196,7 +196,7 @@ def check_stands(event, kept, ballots, sets) -> None:
             assert kept.score == score
 
 
-def same_for_all(model, template, label, labels, count, tokens, randomness, examples=(), taken=()):
+def same_for_all(model, template, label, labels, count, tokens, randomness, examples=(), taken=(), embedder=None):
     return tuple(text for text in (f"text {i}" for i in range(20)) if text not in {*examples, *taken})[:count]
 
 
