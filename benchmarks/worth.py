@@ -273,13 +273,13 @@ def run(options: argparse.Namespace) -> None:
     bench = Bench(Path(options.data), options.task, load_model(options.model), options.tests, options.rows)
     key = {"task": options.task, "model": options.model, "rows": options.rows}
     for number in range(options.runs):
-        wanted = [each for each in options.epsilons if _done(options.out, key | {"target": each}) <= number]
+        wanted = [each for each in options.epsilons if done(options.out, key | {"target": each}) <= number]
         for found in bench.run(wanted, options.tokens):
             with open(options.out, "a", encoding="utf-8") as file:
                 file.write(json.dumps(key | found, ensure_ascii=False) + "\n")
 
 
-def _done(path: str, key: Mapping[str, Any]) -> int:
+def done(path: str, key: Mapping[str, Any]) -> int:
     return sum(all(line.get(k) == v for k, v in key.items()) for line in lines(path))
 
 
@@ -307,7 +307,7 @@ def table(options: argparse.Namespace) -> None:
     print("| task, model, epsilon | runs |", " | ".join(" ".join(filter(None, each)) for each in COLUMNS), "|")
     print("|---|---|" + "---|" * len(COLUMNS))
     for key, group in grouped(lines(options.file)):
-        cells = [_cell([_figure(line, *column) for line in group]) for column in COLUMNS]
+        cells = [cell([_figure(line, *column) for line in group]) for column in COLUMNS]
         print(f"| {key} | {len(group)} |", " | ".join(cells), "|")
 
 
@@ -324,7 +324,7 @@ def _figure(line: Mapping[str, Any], name: str, how: str | None) -> float | None
     return found if how is None or found is None else found[how]
 
 
-def _cell(figures: Sequence[float | None]) -> str:
+def cell(figures: Sequence[float | None]) -> str:
     known = [each for each in figures if each is not None]
     if not known:
         return "-"
@@ -354,7 +354,7 @@ def prototypes(options: argparse.Namespace) -> None:
                 made = tally.release(vectors, places, len(labels), SecureRandomness())
                 found = nearest_prototype([each.text for each in asked], made, embedder)
                 rates.append(float((found == truth).mean()))
-            print(f"{name}, epsilon {epsilon:g}: {_cell(rates)}", flush=True)
+            print(f"{name}, epsilon {epsilon:g}: {cell(rates)}", flush=True)
 
 
 def main() -> None:
