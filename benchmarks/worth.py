@@ -43,6 +43,7 @@ from mechanisms.studio.evaluation.prototypes import nearest_prototype
 from mechanisms.studio.recipes import run as run_module
 from mechanisms.studio.recipes.advice import proposed
 from mechanisms.studio.recipes.corrections import Correction, step, targets
+from mechanisms.studio.recipes.drafts import write_drafts
 from mechanisms.studio.recipes.events import CandidateSet, RecipeCompleted, SetsMade, StageStarted
 from mechanisms.studio.recipes.reading import of_units, preferences
 from mechanisms.studio.recipes.recipe import Kind
@@ -237,7 +238,7 @@ def remembered() -> Iterator[None]:
     """Runs at several epsilons share public drafts, and what the model made of a text under a set: read once."""
     known: dict[tuple[Any, ...], dict[str, Floats]] = {}
     drafts: dict[str, tuple[str, ...]] = {}
-    reading, writing = Classifier.reading, run_module.write_drafts
+    reading = Classifier.reading
 
     def read(self: Classifier, texts: Sequence[str]) -> Generator[int, None, Floats]:
         seen = known.setdefault(self.prompt, {})
@@ -248,7 +249,7 @@ def remembered() -> Iterator[None]:
 
     def write(model: LanguageModel, template: PromptTemplate, label: str, *given: Any) -> tuple[str, ...]:
         if label not in drafts:
-            drafts[label] = writing(model, template, label, *given)
+            drafts[label] = write_drafts(model, template, label, *given)
         return drafts[label]
 
     with patch.object(Classifier, "reading", read), patch.object(run_module, "write_drafts", write):

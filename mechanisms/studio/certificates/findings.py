@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
 
 from mechanisms.records import Demonstration, PromptTemplate
 from mechanisms.studio.data.marks import WHETHER_MET
@@ -40,24 +39,24 @@ def _of_labels(field: str, correction: Mapping[str, float] | None, labels: tuple
 
 
 def _of_choice(choice: Choice, demo_set: DemoSet, recipe: Recipe) -> Iterator[str]:
-    names = _sets(recipe)
-    if choice.among > len(names) * len(Correction):
-        yield f"choice/among: this recipe has at most {len(names) * len(Correction)} arms."
-    if choice.chosen not in names:
+    with_own_words, with_plain = (_sets(recipe, words) for words in (1, 2))
+    most = len(with_plain) * len(Correction)
+    if choice.among > most:
+        yield f"choice/among: this recipe has at most {most} arms."
+    if choice.chosen not in with_own_words + with_plain:
         yield "choice/chosen: no set of this recipe has that name."
     if choice.chosen == NONE and demo_set.demonstrations:
         yield "demonstrations: the choice was to have none."
     yield from _of_labels("choice/zero_shot_prior", choice.zero_shot, demo_set.labels)
 
 
-def _sets(recipe: Recipe) -> Collection[str]:
-    """Names of the sets that may stand in the choice; they depend on whose words there are, and not on the texts."""
+def _sets(recipe: Recipe, words: int) -> list[str]:
+    """Names of the sets that stand in the choice; they do not depend on the texts."""
     texts = {"": [""]}
     voted = texts if Stage.VOTE in recipe.shares else {}
     written = [Demonstration("", "")] if Stage.WRITE in recipe.shares else []
-    words = PromptTemplate("own"), PromptTemplate("plain")
-    found = (candidate_sets(words[:count], [""], 1, recipe.sets, texts, voted, written) for count in (1, 2))
-    return {each.name: None for each in chain(*found)}
+    templates = [PromptTemplate("")] * words
+    return [each.name for each in candidate_sets(templates, [""], 1, recipe.sets, texts, voted, written)]
 
 
 def _of_score(score: Score, recipe: Recipe, public_inputs: Sequence[str]) -> Iterator[str]:

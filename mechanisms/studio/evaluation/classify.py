@@ -148,7 +148,9 @@ class Classifier:
 
 
 def _label_scores(session: Session, labels: Sequence[Tokens]) -> Floats:
-    """Log-probability of each label after each row, shape (rows, labels): labels of one token share a softmax."""
+    """Log-probability of each label after each row, up to a constant of the row, shape (rows, labels)."""
+    if all(len(label) == 1 for label in labels):  # the rest of the vocabulary cancels
+        return session.logits(np.array([label[0] for label in labels], dtype=np.int64))
     single = [label[0] for label in labels if len(label) == 1]
     found = dict(zip(single, _next_token(session, single).T, strict=True)) if single else {}
     return np.stack([found[label[0]] if len(label) == 1 else session.score(label) for label in labels], axis=1)

@@ -217,9 +217,7 @@ class Judges:
     @property
     def _without(self) -> CandidateSet:
         """No demonstrations, in the words of the exported set."""
-        return next(
-            each for each in self._sets if not each.demonstrations and each.template == self._arm[0].template
-        )
+        return next(each for each in self._sets if not each.demonstrations and each.template == self._arm[0].template)
 
     def _baseline(self, candidate: CandidateSet) -> Floats:
         """The correction of a set that others are compared with."""

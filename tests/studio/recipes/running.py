@@ -17,6 +17,7 @@ from mechanisms.steps import mechanism_class
 from mechanisms.studio.recipes import run as recipe_run
 from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
 from mechanisms.studio.recipes.request import RecipeRequest
+from mechanisms.studio.recipes.sets import wordings
 from mechanisms.studio.synthesis.request import SynthesisRequest
 from tests.studio.recipes.test_drafts import Speaking
 from tests.toy_embedder import ToyEmbedder
@@ -74,7 +75,7 @@ class Reading(Speaking):
     def open(self, prefix, rows, length, room):
         shown = bytes(prefix).decode("ascii", "replace")
         self.log.read([shown, *(bytes(row).decode("ascii", "replace") for row in rows)])
-        if shown.startswith(TEMPLATE.instruction):
+        if shown.startswith(tuple(each.instruction for each in wordings(TEMPLATE, LABELS))):
             return Answering(self, shown, rows)
         return super().open(prefix, rows, length, room)
 

@@ -17,7 +17,7 @@ import pytest
 from mechanisms.accounting import BudgetSnapshot, Cap, PrivacyTarget, claim, fingerprint
 from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Laplace, Pure
-from mechanisms.records import Dataset, PromptTemplate, Record
+from mechanisms.records import Dataset, Record, default_template
 from mechanisms.studio.assurance.audit import lower_bound
 from mechanisms.studio.recipes import judging, request, roles, run
 from mechanisms.studio.recipes.reading import of_units, preferences
@@ -29,7 +29,7 @@ from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 
 LABELS = ("red", "blue")
-TEMPLATE = PromptTemplate("Sort.", "Note", "Topic")
+TEMPLATE = default_template(LABELS)
 EPSILON, DELTA = 2.0, 1e-5
 SHARES = {Stage.VOTE: 0.3, Stage.CALIBRATE: 0.2, Stage.CHOOSE: 0.2, Stage.SCORE: 0.2}
 SURE = 60.0

@@ -132,7 +132,8 @@ def test_a_row_does_not_depend_on_rows_that_ended():
 
 def test_samples_follow_the_nucleus():
     logits = np.log(np.array([0.5, 0.02, 0.3, 0.08, 0.1]))
-    drawn = sample(np.tile(logits, (40_000, 1)), SeededRandomness(3))
+    drawn, found = sample(np.tile(logits, (40_000, 1)), SeededRandomness(3))
+    assert found == pytest.approx(logits[drawn])
     shares = np.bincount(drawn, minlength=5) / len(drawn)
     kept = np.array([0.5, 0, 0.3, 0, 0.1])
     assert kept.sum() > TOP_P > 0.8
@@ -142,12 +143,12 @@ def test_samples_follow_the_nucleus():
 def test_the_nucleus_is_that_of_the_whole_vocabulary():
     # Many rare tokens hold most of the probability: what is cut off unsorted still counts.
     logits = np.concatenate([[np.log(9.0)], np.zeros(991)])
-    drawn = sample(np.tile(logits, (2_000, 1)), SeededRandomness(4))
+    drawn, _ = sample(np.tile(logits, (2_000, 1)), SeededRandomness(4))
     assert (drawn == 0).mean() == pytest.approx(9 / (9 + drafts._MOST_CANDIDATES - 1), abs=0.02)
 
 
 def test_what_is_not_finite_is_never_drawn():
     logits = np.array([[np.nan, 1.0, -np.inf, np.inf]])
-    assert set(sample(np.repeat(logits, 50, axis=0), SeededRandomness(5)).tolist()) == {1}
+    assert set(sample(np.repeat(logits, 50, axis=0), SeededRandomness(5))[0].tolist()) == {1}
     with pytest.raises(ModelUnavailable, match="choose another model"):
         sample(np.array([[0.0, 1.0], [np.nan, np.nan]]), SeededRandomness(5))

@@ -12,6 +12,7 @@ from mechanisms.studio.recipes import run as recipe_run
 from mechanisms.studio.recipes.events import ChoiceReleased, PriorsReleased, SetsMade, VotesReleased
 from mechanisms.studio.recipes.recipe import Division, Kind, Stage
 from mechanisms.studio.recipes.roles import divide
+from mechanisms.studio.recipes.sets import NONE, PLAIN, PUBLIC
 from mechanisms.studio.recipes.units import units_of
 from mechanisms.tallies import Choice
 from mechanisms.tallies.histogram import Histogram
@@ -88,7 +89,7 @@ def test_without_noise_priors_are_mean_probabilities(division, monkeypatch):
     dataset, used = data(rows(400)), recipe(Kind.VOTE, division)
     events = noiseless(used, dataset, Taught(Log()))
     compared, fitted = (event for event in events if isinstance(event, PriorsReleased))
-    assert len(compared.priors) == 4
+    assert [name for name, _ in compared.priors] == [NONE, PUBLIC, "voted 1", "voted 2", f"{NONE}{PLAIN}"]
     assert all(sum(shares) == pytest.approx(1) for _, shares in compared.priors)
     # The key is empty: every set finds the label, so that calibrators' labels are what the model says.
     labels = [record.label for record in divide(dataset, used)[Stage.CALIBRATE].records]
