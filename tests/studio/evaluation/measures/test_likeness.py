@@ -7,7 +7,10 @@ import pytest
 
 from mechanisms.studio.evaluation.measures import likeness
 
-pytestmark = pytest.mark.skipif(not likeness.can_compare(), reason="requirements-mauve.txt is not installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not likeness.can_compare(), reason="requirements-mauve.txt is not installed"),
+]
 
 
 def collection(seed, centre):
