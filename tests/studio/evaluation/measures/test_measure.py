@@ -56,6 +56,7 @@ def test_likeness_is_of_as_many_rows_of_the_same_labels(measures, monkeypatch):
     """Also where the texts are of one label mostly: labels apart are not likeness lost."""
     seen = []
     monkeypatch.setattr(measure, "can_compare", lambda: True)
+    monkeypatch.setattr(measure, "FEWEST", 40)
     monkeypatch.setattr(measure, "mauve", lambda *sides: seen.append(sides) or 0.5)
     uneven = [Demonstration(row.text, row.label) for row in TEST for _ in range(2) if row.label == "fruit"]
     uneven += [Demonstration(row.text, row.label) for row in TEST if row.label == "sky"]
