@@ -27,7 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.worth import TASKS, Bench, cell, done, lines
+from benchmarks.worth import TASKS, Bench, done, lines
+from benchmarks.worth_table import cell
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.noise import Floats, SecureRandomness
 from mechanisms.records import Demonstration

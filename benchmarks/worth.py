@@ -1,8 +1,7 @@
 """What demonstrations are worth: accuracies of recipes and of their baselines, for docs/worth.md.
 
-    python -m benchmarks.worth run DATA agnews --model embedded --epsilons 1 0.5 4 --runs 5 --out worth.jsonl
-    python -m benchmarks.worth table worth.jsonl
-    python -m benchmarks.worth prototypes DATA agnews sst2 trec dbpedia
+    python -m benchmarks.worth DATA agnews --model embedded --epsilons 1 0.5 4 --tokens 1 --runs 5 --out worth.jsonl
+    python -m benchmarks.worth_table worth.jsonl
 
 A line of the file is one run under a fresh key: fresh roles, drafts, votes, noise. The whole recipe costs epsilon. Each
 set is then read on the same public test rows, with contextual calibration and with a prior that is measured on private
@@ -28,7 +27,6 @@ from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.inference import Embedder, LanguageModel
@@ -39,7 +37,6 @@ from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record, d
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
 from mechanisms.studio.evaluation.classify import Classifier
-from mechanisms.studio.evaluation.prototypes import nearest_prototype
 from mechanisms.studio.recipes import run as run_module
 from mechanisms.studio.recipes.advice import proposed
 from mechanisms.studio.recipes.corrections import Correction, step, targets
@@ -54,11 +51,10 @@ from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.events import RunCompleted
 from mechanisms.studio.synthesis.request import SynthesisRequest
 from mechanisms.studio.synthesis.synthesize import synthesize
-from mechanisms.tallies import Prior, Prototypes
+from mechanisms.tallies import Prior
 
 DELTA = 1e-5
 CALIBRATORS, MEASUREMENTS = 200, 3
-PROTOTYPE_ROWS = 1200
 
 
 @dataclass(frozen=True)
@@ -288,102 +284,18 @@ def lines(path: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in open(path, encoding="utf-8")] if os.path.exists(path) else []
 
 
-COLUMNS = (
-    ("zero-shot", "contextual"),
-    ("zero-shot", "prior"),
-    ("public-only", "contextual"),
-    ("public-only", "prior"),
-    ("real rows", "contextual"),
-    ("real rows", "prior"),
-    ("token by token", "contextual"),
-    ("token by token", "prior"),
-    ("voted", "contextual"),
-    ("voted", "prior"),
-    ("recipe", None),
-)
-
-
-def table(options: argparse.Namespace) -> None:
-    """The table of docs/worth.md: means over runs, and half of their 95% interval."""
-    print("| task, model, epsilon | runs |", " | ".join(" ".join(filter(None, each)) for each in COLUMNS), "|")
-    print("|---|---|" + "---|" * len(COLUMNS))
-    for key, group in grouped(lines(options.file)):
-        cells = [cell([_figure(line, *column) for line in group]) for column in COLUMNS]
-        print(f"| {key} | {len(group)} |", " | ".join(cells), "|")
-
-
-def grouped(found: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
-    keys: dict[str, list[Mapping[str, Any]]] = {}
-    for line in found:
-        rows = f", {line['rows']} rows" if line["rows"] else ""
-        keys.setdefault(f"{line['task']}, {line['model']}, {line['target']:g}{rows}", []).append(line)
-    yield from keys.items()
-
-
-def _figure(line: Mapping[str, Any], name: str, how: str | None) -> float | None:
-    found = line.get(name)
-    return found if how is None or found is None else found[how]
-
-
-def cell(figures: Sequence[float | None]) -> str:
-    known = [each for each in figures if each is not None]
-    if not known:
-        return "-"
-    mean = f"{np.mean(known):.3f}".lstrip("0")
-    if len(set(known)) < 2:
-        return mean
-    half = student.ppf(0.975, len(known) - 1) * np.std(known, ddof=1) / np.sqrt(len(known))
-    return f"{mean} ± {half:.3f}".replace("± 0", "± ")
-
-
-def prototypes(options: argparse.Namespace) -> None:
-    """Class means of embeddings with noise, from as many rows as vote in a recipe: no language model at all."""
-    embedder = load_embedder()
-    for name in options.tasks:
-        train, test = (rows_of(Path(options.data) / name / f"{part}.csv") for part in ("train", "test"))
-        labels = sorted({each.label for each in train})
-        random.Random(0).shuffle(test)
-        chosen = random.SystemRandom().sample(train, min(PROTOTYPE_ROWS, len(train)))
-        vectors = embedder.embed([each.text for each in chosen]).astype(np.float64)
-        places = np.array([labels.index(each.label) for each in chosen])
-        asked = [each for each in test if each.label in labels][: options.tests]
-        truth = np.array([labels.index(each.label) for each in asked])
-        for epsilon in options.epsilons:
-            tally = Prototypes.calibrated_for(PrivacyTarget(epsilon, DELTA))
-            rates = []
-            for _ in range(options.runs):
-                made = tally.release(vectors, places, len(labels), SecureRandomness())
-                found = nearest_prototype([each.text for each in asked], made, embedder)
-                rates.append(float((found == truth).mean()))
-            print(f"{name}, epsilon {epsilon:g}: {cell(rates)}", flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    commands = parser.add_subparsers(required=True)
-    one = commands.add_parser("run")
-    one.add_argument("data")
-    one.add_argument("task", choices=TASKS)
-    one.add_argument("--model", default="embedded")
-    one.add_argument("--epsilons", type=float, nargs="+", default=[1.0])
-    one.add_argument("--runs", type=int, default=5)
-    one.add_argument("--tests", type=int, default=200)
-    one.add_argument("--rows", type=int, help="private rows, for a small data set")
-    one.add_argument("--tokens", type=float, nargs="*", default=[], help="epsilons at which to write token by token")
-    one.add_argument("--out", required=True)
-    one.set_defaults(act=run)
-    shown = commands.add_parser("table")
-    shown.add_argument("file")
-    shown.set_defaults(act=table)
-    classes = commands.add_parser("prototypes")
-    classes.add_argument("data")
-    classes.add_argument("tasks", nargs="+", choices=TASKS)
-    classes.add_argument("--epsilons", type=float, nargs="+", default=[0.5, 1.0, 4.0])
-    classes.add_argument("--runs", type=int, default=5)
-    classes.add_argument("--tests", type=int, default=200)
-    classes.set_defaults(act=prototypes)
-    options = parser.parse_args()
-    options.act(options)
+    parser.add_argument("data")
+    parser.add_argument("task", choices=TASKS)
+    parser.add_argument("--model", default="embedded")
+    parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0])
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--tests", type=int, default=200)
+    parser.add_argument("--rows", type=int, help="private rows, for a small data set")
+    parser.add_argument("--tokens", type=float, nargs="*", default=[], help="epsilons at which to write token by token")
+    parser.add_argument("--out", required=True)
+    run(parser.parse_args())
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ def build(ledgers: Ledgers, loader: ModelLoader) -> gr.Blocks:
         data = DataStep(sessions, ledgers, bar)
         privacy = PrivacyStep(sessions, ledgers, loader, bar)
         generate = GenerateStep(sessions, ledgers, loader, embedder, bar, privacy)
-        test = EvaluationStep(sessions, ledgers, loader, bar)
+        test = EvaluationStep(sessions, ledgers, loader, embedder, bar)
         export = ExportStep(sessions, ledgers, bar)
         AskStep(sessions, ledgers, loader, embedder, bar, data)
         _foot(ledgers)

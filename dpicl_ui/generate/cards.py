@@ -34,6 +34,9 @@ def finished(view: RecipeView) -> list[Tree]:
 
 def _how_many(view: RecipeView) -> str:
     known = len(view.demonstrations)
+    if view.ended and view.run.kept is not None:
+        which = "the surest for their label" if view.run.phase == "completed" else "the first ones: nothing was chosen"
+        return f"{known} kept of {len(view.run.finished)} that were written and paid for: {which}"
     if not view.stages:
         return f"{known} of {view.run.planned}"
     if Stage.CHOOSE in view.stages and view.choice is None and not view.ended:

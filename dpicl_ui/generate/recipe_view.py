@@ -23,12 +23,14 @@ from mechanisms.studio.recipes.events import (
     RecipeStarted,
     RecipeStopped,
     ScoreReleased,
+    SetKept,
     SetsMade,
     StageProgress,
     StageStarted,
     VotesReleased,
 )
 from mechanisms.studio.recipes.recipe import Stage
+from mechanisms.studio.synthesis.best_of import first
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.events import CuratorEvent, SynthesisEvent, TokenReleased
 from mechanisms.studio.synthesis.findings import Score
@@ -48,11 +50,6 @@ class Ballot:
     round: int
     drafts: tuple[str, ...]
     votes: VotesReleased | None = None
-
-    @property
-    def winners(self) -> tuple[str, ...]:
-        """The winning drafts, best first."""
-        return tuple(self.drafts[i] for i in self.votes.winners) if self.votes else ()
 
 
 @dataclass(frozen=True)
@@ -118,23 +115,25 @@ class RecipeView:
     @property
     def demonstrations(self) -> tuple[Demonstration, ...]:
         """The run's demonstrations as far as they are known: written, then voted for, then chosen, then final."""
-        if not self.stages:
+        if not self.stages and not self.ended:
             return self.run.finished
-        if self.ended and self.run.demo_set:
-            return self.run.demo_set.demonstrations
-        if self.choice is not None:
-            return self.chosen.demonstrations if self.chosen else ()
-        winners = {each.label: each.winners[: self.shots] for each in self.ballots if each.votes}
-        written = (each for each in self.run.finished if each.label not in winners)
-        voted = (Demonstration(text, label) for label, texts in winners.items() for text in texts)
-        return tuple(sorted((*written, *voted), key=lambda each: self.labels.index(each.label)))
+        return self.kept.demonstrations if self.kept else ()
+
+    @property
+    def kept(self) -> DemoSet | None:
+        """The set with everything that has been released for it; None before the run has begun."""
+        if self.run.demo_set is None or self.stages or self.ended:
+            return self.run.demo_set
+        # Of several to keep the best of: those that came first, until the best are known.
+        most = dict.fromkeys(self.labels, self.run.kept) if self.run.kept is not None else None
+        finished = self.run.finished if most is None else first(self.run.finished, most)
+        return self.run.demo_set.with_demonstrations(finished)
 
     @property
     def made(self) -> DemoSet | None:
         """The set as it may be exported now; None as long as nothing is known of it."""
-        if self.run.demo_set is None or not (self.demonstrations or self.choice or self.run.phase == "completed"):
-            return None
-        return self.run.demo_set if self.ended else self.run.demo_set.with_demonstrations(self.demonstrations)
+        known = self.kept and (self.kept.demonstrations or self.kept.choice or self.run.phase == "completed")
+        return self.kept if known else None
 
 
 def reduce_recipe(view: RecipeView, event: CuratorScreenEvent) -> RecipeView:
@@ -155,7 +154,7 @@ def reduce_recipe(view: RecipeView, event: CuratorScreenEvent) -> RecipeView:
             return replace(view, run=run, done=None)
         case RecipeStopped():
             return replace(view, run=replace(view.run, phase="stopped", demo_set=event.demo_set), done=None)
-        case SetsMade() | PriorsReleased() | ChoiceReleased() | ScoreReleased():
+        case SetsMade() | SetKept() | PriorsReleased() | ChoiceReleased() | ScoreReleased():
             return _found(view, event)
     return replace(view, run=reduce(view.run, event))
 
@@ -182,8 +181,10 @@ def _balloted(view: RecipeView, event: DraftsWritten | VotesReleased) -> RecipeV
     return replace(view, ballots=(*view.ballots[:place], ballot, *view.ballots[place + 1 :]), ballot=ballot)
 
 
-def _found(view: RecipeView, event: SetsMade | PriorsReleased | ChoiceReleased | ScoreReleased) -> RecipeView:
+def _found(view: RecipeView, event: SetsMade | SetKept | PriorsReleased | ChoiceReleased | ScoreReleased) -> RecipeView:
     match event:
+        case SetKept():
+            return replace(view, run=replace(view.run, demo_set=event.demo_set))
         case SetsMade():
             return replace(view, sets=event.sets)
         case PriorsReleased():

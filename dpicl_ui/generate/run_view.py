@@ -55,8 +55,9 @@ class RunView:
     """The state of the generation screen.
 
     Attributes:
-        demo_set: the run's set: empty while it runs, final once it ended.
+        demo_set: the run's set: empty while tokens are written, as far as it stands in a recipe, final in the end.
         shots, tokens, rows: demonstrations a label, tokens a demonstration, expected rows of a step.
+        kept: demonstrations a label in the set; None where all that are written.
         drafts: the demonstrations that are being written side by side, oldest first.
         last: the draft that was finished last.
         finished: whole demonstrations, in order.
@@ -70,6 +71,7 @@ class RunView:
     shots: int = 1
     tokens: int = 1
     rows: int = 1
+    kept: int | None = None
     drafts: tuple[Draft, ...] = ()
     last: Draft | None = None
     finished: tuple[Demonstration, ...] = ()
@@ -118,6 +120,7 @@ def reduce(view: RunView, event: CuratorEvent) -> RunView:
                 shots=event.shots,
                 tokens=event.tokens,
                 rows=event.expected_rows,
+                kept=event.kept,
                 budget=event.budget,
             )
         case DemoStarted():

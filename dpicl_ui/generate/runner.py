@@ -14,14 +14,14 @@ from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import Planned, PrivacyState
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.errors import UsageError
-from mechanisms.studio.recipes.events import ChoiceReleased, Drafting, RecipeCompleted, RecipeStopped, VotesReleased
+from mechanisms.studio.recipes.events import Drafting, RecipeCompleted, RecipeStopped, SetKept
 from mechanisms.studio.recipes.run import run_recipe
-from mechanisms.studio.synthesis.events import DemoCompleted, RunStopped
+from mechanisms.studio.synthesis.events import DemoCompleted, RunCompleted, RunStopped
 from mechanisms.studio.synthesis.request import SynthesisRequest
 from mechanisms.studio.synthesis.synthesize import synthesize
 
-_KEPT_AFTER = DemoCompleted | VotesReleased | ChoiceReleased | RecipeCompleted
-"""What the demonstrations that may be exported change with."""
+_KEPT_AFTER = DemoCompleted | SetKept | RecipeCompleted | RunCompleted
+"""What the set that may be exported changes with."""
 
 
 class Runner:
@@ -51,11 +51,12 @@ class Runner:
                 if isinstance(event, _KEPT_AFTER) and (made := view.made) is not None:
                     state.made = Made(made, of)
                 yield event
-                if pressed.stop.is_set() and isinstance(event, Drafting):
+                if not pressed.stop.is_set() or isinstance(event, SetKept):  # what it is kept for is told next
+                    continue
+                if isinstance(event, Drafting):
                     raise UsageError("Stopped. No row was read, and nothing is spent.")
-                if pressed.stop.is_set() and view.run.phase == "running" and view.run.demo_set:
-                    kept = view.run.demo_set.with_demonstrations(view.demonstrations)
-                    yield RecipeStopped(kept) if view.stages else RunStopped(kept)
+                if view.run.phase == "running" and view.kept:
+                    yield RecipeStopped(view.kept) if view.stages else RunStopped(view.kept)
                     return
         finally:
             run.close()

@@ -12,6 +12,7 @@ from mechanisms.parameters import parameters
 from mechanisms.studio.data.counts import MeasuredSizes
 from mechanisms.studio.recipes.preview import RecipePreview
 from mechanisms.studio.synthesis.preview import Preview
+from mechanisms.studio.synthesis.request import SynthesisRequest
 
 CALIBRATING: list[Tree] = [
     el(
@@ -37,7 +38,7 @@ def outcome(preview: Preview | RecipePreview) -> list[Tree]:
     if isinstance(preview, Preview):
         solved, others = calibrated_values(preview.request.mechanism)
         signal = preview.signal_to_noise
-        facts = [*solved, fact("Signal-to-noise of a token", f"{signal:.3g}", clarity(signal))]
+        facts = [*solved, fact("Signal-to-noise of a token", f"{signal:.3g}", clarity(signal)), *_kept(preview.request)]
     else:
         facts = stage_facts(preview)
     seconds = duration(preview.seconds) if preview.seconds is not None else "known when the model is loaded"
@@ -61,6 +62,12 @@ def outcome(preview: Preview | RecipePreview) -> list[Tree]:
             el("details", el("summary", "The mechanism's other values"), el("dl.facts", *others)) if others else None,
         )
     ]
+
+
+def _kept(request: SynthesisRequest) -> list[Tree]:
+    if request.kept is None:
+        return []
+    return [fact("Demonstrations for each label", f"{request.plan.shots} paid for, {request.kept} kept")]
 
 
 def _measured(measured: MeasuredSizes | None) -> list[Tree]:

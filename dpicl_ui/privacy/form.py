@@ -53,6 +53,7 @@ class PrivacyForm:
     """Everything that step 2 asks for; public.
 
     Attributes:
+        best_of: demonstrations that are written for each one that is kept; in stages all are.
         parameters: values of all mechanisms' and transforms' parameters, in the order of `described`.
         recipe: which stages the run has.
     """
@@ -66,6 +67,7 @@ class PrivacyForm:
     per_subset: int
     tokens: int
     shots: int
+    best_of: int
     candidates: int
     max_record_tokens: int
     instruction: str
@@ -83,7 +85,7 @@ class PrivacyForm:
             UsageError: a number is missing or not a number.
         """
         epsilon, delta, mechanism, scheme, unit_rows, subsets, per_subset, tokens, shots, *rest = values
-        candidates, length, instruction, text_name, label_name, transform, *own = rest
+        best_of, candidates, length, instruction, text_name, label_name, transform, *own = rest
         asked = described()
         return cls(
             number("Epsilon", epsilon),
@@ -95,6 +97,7 @@ class PrivacyForm:
             whole("N", per_subset),
             whole("The number of tokens", tokens),
             whole("The number of demonstrations", shots),
+            whole("The number to keep the best of", best_of),
             whole("The number of candidates", candidates),
             whole("The cap on a record's tokens", length),
             str(instruction or "").strip(),
@@ -145,6 +148,9 @@ class PrivacyForm:
         Raises:
             UsageError: a value is out of range.
         """
+        return self._writing(dataset, measured).best_of(self.best_of)
+
+    def _writing(self, dataset: Dataset, measured: MeasuredSizes | None = None) -> SynthesisRequest:
         request = SynthesisRequest(
             labels=dataset.labels,
             template=self.template,
@@ -190,7 +196,7 @@ class PrivacyForm:
             shots=self.shots,
             tokens=self.recipe.tokens,
             max_record_tokens=self.max_record_tokens,
-            written=self.request(dataset) if Stage.WRITE in recipe.shares else None,
+            written=self._writing(dataset) if Stage.WRITE in recipe.shares else None,
             public_inputs=(LABEL_SET, FILE_FORMAT, declared_counts(dataset.by_user)),
         )
         return request.with_measured_sizes(measured) if measured else request

@@ -89,11 +89,13 @@ def search(
         per_subset=per_subset,
         subsets=1,
         shots=1,
+        best_of=1,
     ).request(dataset, measured)
     length = positions(one_row)[0] // len(dataset.labels)
-    shots = form.shots * (len(dataset.labels) if dataset.by_user else 1)
+    written = form.shots * form.best_of
+    shots = written * (len(dataset.labels) if dataset.by_user else 1)
     task = Task(min(one_row.sizes.values()), form.tokens, length, per_subset, shots)
-    demonstrations = len(dataset.labels) * form.shots
+    demonstrations = len(dataset.labels) * written
     without_rows = 2 * form.tokens * speed.step
     if seconds <= demonstrations * without_rows:
         least = duration(demonstrations * without_rows)
@@ -219,7 +221,8 @@ def _trying(count: int) -> list[Tree]:
 
 def _found(looked: Search) -> str:
     form = looked.form
-    many = f", {form.shots} demonstrations for each label" if form.shots > 1 else ""
+    written = form.shots * form.best_of
+    many = f", {written} demonstrations for each label" if written > 1 else ""
     return f"Found for epsilon {form.epsilon:g}, delta {form.delta:.2g} and {form.tokens} tokens{many}."
 
 

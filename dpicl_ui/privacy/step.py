@@ -32,6 +32,11 @@ from mechanisms.studio.recipes.advice import proposed
 from mechanisms.studio.recipes.recipe import Division, Kind
 from mechanisms.studio.synthesis.preview import suggested_delta
 
+_BEST_OF = "Keep the best of so many"
+_DEARER = (
+    "So many are written for each demonstration that is kept, and all of them are paid for, with more noise. Kept are "
+    "those whose label the model finds most surely; no row is asked."
+)
 _DELTA = "Probability that the guarantee fails; well under 1 / number of rows."
 
 
@@ -53,8 +58,8 @@ class PrivacyStep:
         expert = self.expert
         self.form = [
             self.epsilon, self.delta, expert.mechanism, expert.scheme, expert.unit_rows, self.subsets,
-            expert.per_subset, self.tokens, self.shots, expert.candidates, self.length, self.instruction,
-            self.text_name, self.label_name, expert.transform, *expert.own, *self.recipe.inputs,
+            expert.per_subset, self.tokens, self.shots, self.best_of, expert.candidates, self.length,
+            self.instruction, self.text_name, self.label_name, expert.transform, *expert.own, *self.recipe.inputs,
         ]  # fmt: skip
         self._wire()
 
@@ -102,6 +107,7 @@ class PrivacyStep:
                     info="More records drown the noise better, and take longer.",
                     elem_id="subsets",
                 )
+            self.best_of = gr.Slider(1, 8, 1, step=1, label=_BEST_OF, info=_DEARER, visible=False, elem_id="best-of")
 
     def _build_cap(self) -> None:
         with gr.Accordion("Change the cap", open=False):
@@ -118,6 +124,10 @@ class PrivacyStep:
             self.cap_notice = panel(elem_id="cap-notice")
             self.set_cap = gr.Button("Set the cap", size="sm", elem_id="set-cap")
 
+    @property
+    def _sliders(self) -> list[Any]:
+        return [self.epsilon, self.shots, self.tokens, self.subsets, self.best_of, self.length]
+
     def _wire(self) -> None:
         self._calibration: dict[str, Any] = {
             "fn": guarded(self.outcome)(self._recalculate),
@@ -130,7 +140,7 @@ class PrivacyStep:
         # One calibration at a time; changes made meanwhile are calibrated once, with the last values.
         gr.on(
             [
-                *(each.release for each in (self.epsilon, self.shots, self.tokens, self.subsets, self.length)),
+                *(each.release for each in self._sliders),
                 *(each.blur for each in (self.instruction, self.text_name, self.label_name, self.delta)),
                 self.delta.submit,
                 *self.recipe.settled,
@@ -154,7 +164,7 @@ class PrivacyStep:
 
     def _wire_recipe(self) -> None:
         recipe = self.recipe
-        recipe.wire(tokens_only=[self._planner], writing=[self._by_token, self._mechanism])
+        recipe.wire(tokens_only=[self._planner, self.best_of], writing=[self._by_token, self._mechanism])
         asked = [recipe.kind, recipe.no_score, recipe.by_hand, self.epsilon]
         for events, inputs in (
             ([recipe.kind.input, recipe.no_score.input, recipe.by_hand.input], asked),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dpicl_ui.frame.cards import private_tag
 from dpicl_ui.frame.tree import Tree, el, notice
 from dpicl_ui.generate.cards import demonstration
+from dpicl_ui.test.baseline import PROTOTYPES, verdict
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats
 from mechanisms.studio.evaluation.classify import Prediction
@@ -26,6 +27,7 @@ _READ_WITH_PRIOR = (
     "An arm for which none was measured is calibrated."
 )
 _CALIBRATED = "Calibrated answers divide by what the prompt makes the model say for an empty query (Zhao et al. 2021)."
+_MADE_OF_THEM = "The class prototypes may be made of these very rows: their figure is then too good."
 _NONE_CHOSEN = (
     "Private rows compared sets of demonstrations with the instruction alone, under noise, and the instruction alone "
     "came out best: examples can lead a small model astray. The app says so rather than export examples that harm."
@@ -112,18 +114,42 @@ def _other_reading(name: str, labels: Sequence[str], probabilities: Floats) -> T
     return el("p.muted", f"{name}: {labels[best]} ({100 * float(probabilities[best]):.0f}%)")
 
 
-def accuracies(cards: Sequence[Scorecard], owners: Sequence[str] = ()) -> list[Tree]:
-    """Accuracy of each arm with its 95% interval; tagged where the rows belong to private data sets, `owners`."""
+def accuracies(
+    cards: Sequence[Scorecard], owners: Sequence[str] = (), prototypes: Accuracy | None = None
+) -> list[Tree]:
+    """Accuracy of each arm with its 95% interval, and of class prototypes on the same rows, if they are there.
+
+    Args:
+        cards: the tested set's own is the last one where there are prototypes.
+        owners: private data sets that the rows belong to: the figures are then tagged.
+    """
     if not cards:
         return []
     total = cards[0].raw.total
     return [
         el("div.card-head", el("h3", "Accuracy"), el("span.muted", f"{total} test rows, bars with 95% intervals")),
         *_tag(owners),
-        el("div.scores", *(_scores(card) for card in cards)),
+        el("div.scores", *(_scores(card) for card in cards), *([_prototypes(prototypes)] if prototypes else [])),
+        *(_beside(cards, owners, prototypes) if prototypes else []),
         *([el("p.muted", _READ_WITH_PRIOR)] if any(card.corrected for card in cards) else []),
         el("p.muted", _CALIBRATED),
     ]
+
+
+def _prototypes(found: Accuracy) -> Tree:
+    title, remark = PROTOTYPES
+    return el(
+        "div.score",
+        el("div.score-name", el("strong", title), el("span.muted", remark)),
+        score_row("nearest", found.value, found.interval, _words(found)),
+    )
+
+
+def _beside(cards: Sequence[Scorecard], owners: Sequence[str], prototypes: Accuracy) -> list[Tree]:
+    """What prototypes say of the set."""
+    *others, own = ((card.read.value, card.read.interval) for card in cards)
+    words = verdict((prototypes.value, prototypes.interval), own, others)
+    return [*notice(words, "info"), *([el("p.muted", _MADE_OF_THEM)] if owners else [])]
 
 
 def _tag(owners: Sequence[str]) -> list[Tree]:
@@ -138,7 +164,7 @@ def confused(owners: Sequence[str]) -> list[Tree]:
 
 def _scores(card: Scorecard) -> Tree:
     """The accuracy by the correction that the arm is read with, and beside it the other readings as smaller figures."""
-    read = card.corrected or card.calibrated
+    read = card.read
     others = {"raw": card.raw} if card.corrected is None else {"calibrated": card.calibrated, "raw": card.raw}
     return el(
         "div.score" + (".own" if card.name == PRIVATE else ""),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import gradio as gr
@@ -10,6 +11,7 @@ import gradio as gr
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.cards import progress
 from dpicl_ui.frame.choices import PrivateDropdown
+from dpicl_ui.frame.embedder_loader import EmbedderLoader
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.model_loader import ModelLoader
@@ -19,6 +21,7 @@ from dpicl_ui.frame.tree import el, notice, panel
 from dpicl_ui.frame.uploads import taken
 from dpicl_ui.test.cards import ARMS, accuracies, confused, readers
 from dpicl_ui.test.confusion import confusion_figure
+from dpicl_ui.test.prototypes_state import PrototypesState
 from dpicl_ui.test.state import NOTHING, Scored, TestState
 from mechanisms.accounting import fingerprint
 from mechanisms.errors import DataError, UsageError
@@ -31,14 +34,21 @@ _SHARED = (
     "This file shares rows with {names}. An accuracy has no noise, so on those rows it would be a clean value of "
     "private data. Bring rows that took no part, or tick the box below."
 )
+_MEASURE_AGAIN = (
+    "This file shares rows with {names}, which was not known when it was measured. Measure again to see class "
+    "prototypes beside the other figures."
+)
 _OWN_ROWS = "Show me the figures of private rows. They are for me alone, and every later certificate says so"
 
 
 class FileMeasurement:
     """Components and handlers; made inside the card that shows them."""
 
-    def __init__(self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, bar: StepBar) -> None:
+    def __init__(
+        self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, embedder: EmbedderLoader, bar: StepBar
+    ) -> None:
         self._sessions, self._ledgers, self._loader, self._bar = sessions, ledgers, loader, bar
+        self._embedder = embedder
         panel(
             el("h3", "Measure on a labelled file"),
             el(
@@ -62,6 +72,7 @@ class FileMeasurement:
             self.cancel = gr.Button("Stop", variant="stop", interactive=False, elem_id="cancel-test")
         self.progress = panel(elem_id="test-progress")
         self.scores = panel(elem_id="scores")
+        self.readers = panel(elem_id="readers")
         with gr.Column(visible=False) as self.matrix:
             self.matrix_head = panel(*confused(()))
             self.arm = gr.Radio([(title, name) for name, (title, _) in ARMS.items()], show_label=False, elem_id="arm")
@@ -83,6 +94,7 @@ class FileMeasurement:
                 self.own_rows,
                 self.progress,
                 self.scores,
+                self.readers,
                 self.matrix,
                 self.matrix_head,
                 self.arm,
@@ -138,18 +150,18 @@ class FileMeasurement:
             yield {self.own_rows: gr.Checkbox(visible=True)}
             raise UsageError(_SHARED.format(names=", ".join(f"'{name}'" for name in owners)))
         mark_scored(fingerprint(test), self._ledgers.of(request), owners)
-        scored = state.score(tested, owners)
+        scored = state.score(tested, owners, test, chosen)
         yield {
             self.test_notice: notice(f"{unknown} rows have a label outside the set and are left out.", "warn")
             if unknown
             else [],
             self.progress: progress(0, 1, "Writing the public-only demonstrations …"),
-            self.scores: [],
-            self.matrix: gr.Column(visible=False),
+            **self.emptied(),
             self.measure: gr.Button(interactive=False),
             self.cancel: gr.Button("Stop", interactive=True),
         }
-        yield from self._measured(state, scored, chosen)
+        yield from self._measured(state, scored)
+        yield from self.add_prototypes(request)
         yield {self._bar.html: self._bar.value(session)}
 
     def _owners(self, session: Session, request: gr.Request, test: Dataset) -> tuple[str, ...]:
@@ -164,18 +176,18 @@ class FileMeasurement:
             self.cancel: gr.Button("Stop", interactive=False),
         }
 
-    def _measured(self, state: TestState, scored: Scored, rows: list[Record]) -> Iterator[dict[Any, Any]]:
+    def _measured(self, state: TestState, scored: Scored) -> Iterator[dict[Any, Any]]:
         demo_set, model = scored.of, self._loader.model()
         arms = state.arms(demo_set, model)
-        yield {self.progress: progress(0, 1, "Asking the model …")}
-        for result in evaluate(model, demo_set.template, demo_set.labels, arms, rows):
+        yield {self.progress: progress(0, 1, "Asking the model …"), self.readers: readers(demo_set, model)}
+        for result in evaluate(model, demo_set.template, demo_set.labels, arms, scored.rows):
             match result:
                 case Progress(done, total):
                     yield {self.progress: progress(done, total, f"{done} of {total} answers")}
                 case Scorecard():
                     scored = scored.with_card(result)
                     state.show(scored)
-                    yield {self.scores: [*accuracies(scored.cards, scored.owners), *readers(demo_set, model)]}
+                    yield {self.scores: accuracies(scored.cards, scored.owners)}
             if scored.stop.is_set():
                 yield {self.test_notice: notice("Stopped. What was measured so far is shown.", "warn")}
                 return
@@ -188,9 +200,26 @@ class FileMeasurement:
         # A plot that comes with its column is at times drawn before there is a place for it.
         yield {self.plot: confusion_figure(own, demo_set.labels)}
 
+    def add_prototypes(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
+        """Show class prototypes that were released beside the figures that are there, on the same rows.
+
+        Raises:
+            UsageError: rows of the test file turn out to be private since they were scored.
+        """
+        session = self._sessions.of(request)
+        state, released = session.of(TestState), session.of(PrototypesState).released
+        scored = state.scored
+        if scored is None or released is None or not scored.complete or not released.covers(scored.of.labels):
+            return
+        if not set(owners := self._owners(session, request, scored.test)) <= set(scored.owners):
+            raise UsageError(_MEASURE_AGAIN.format(names=", ".join(f"'{name}'" for name in owners)))
+        found = released.accuracy(scored.rows, scored.of.labels, self._embedder.embedder())
+        state.show(scored := replace(scored, prototypes=found))
+        yield {self.scores: accuracies(scored.cards, scored.owners, found)}
+
     def emptied(self) -> dict[Any, Any]:
         """No figures: another set is under test."""
-        return {self.scores: [], self.matrix: gr.Column(visible=False)}
+        return {self.scores: [], self.readers: [], self.matrix: gr.Column(visible=False)}
 
     def _choose_arm(self, name: str, request: gr.Request) -> Any:
         scored = self._sessions.of(request).of(TestState).scored

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dpicl_ui.frame.tree import Tree, el
+from dpicl_ui.frame.tree import Tree, el, notice
 from dpicl_ui.generate.score_card import OWN, TOUCHED, of_hundred
+from dpicl_ui.test.baseline import PROTOTYPES, verdict
 from dpicl_ui.test.cards import ARMS, score_row
 from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT
 from mechanisms.studio.synthesis.demo_set import DemoSet
-from mechanisms.studio.synthesis.findings import ArmScore
+from mechanisms.studio.synthesis.findings import ArmScore, Score
 
+_PROTOTYPES = "prototypes"
 _TITLES = {
     ZERO_SHOT: ARMS[ZERO_SHOT],
     PUBLIC_ONLY: ARMS[PUBLIC_ONLY],
     OWN: ARMS[PRIVATE],
-    "prototypes": ("Prototypes", "the nearest class mean of text embeddings, without a language model"),
+    _PROTOTYPES: PROTOTYPES,
 }
 _UNTOUCHED = "These rows took part in nothing that was chosen."
 _WITH_NOISE = (
@@ -34,7 +36,18 @@ def score_card(demo_set: DemoSet | None, loaded: bool) -> list[Tree]:
     )
     arms = el("div.scores", *(_arm(name, each, loaded) for name, each in score.arms.items()))
     remark = el("p.muted", f"{_UNTOUCHED if score.untouched else TOUCHED} {_WITH_NOISE}")
-    return [el("div.card.public", head, arms, remark, el("p.muted", _FROM_FILE) if loaded else None)]
+    beside = notice(_beside(score), "info")
+    return [el("div.card.public", head, arms, *beside, remark, el("p.muted", _FROM_FILE) if loaded else None)]
+
+
+def _beside(score: Score) -> str:
+    """What class prototypes say of the set, where they were scored with it and there were rows enough."""
+    arms = dict(score.arms)
+    prototypes, own = arms.pop(_PROTOTYPES, None), arms.pop(OWN, None) or arms.pop(ZERO_SHOT, None)
+    if prototypes is None or own is None or prototypes.wide or own.wide:
+        return ""
+    others = [(each.accuracy, each.interval) for each in arms.values()]
+    return verdict((prototypes.accuracy, prototypes.interval), (own.accuracy, own.interval), others)
 
 
 def _arm(name: str, score: ArmScore, loaded: bool) -> Tree:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.step_bar import Gate
 from dpicl_ui.generate.state import GenerateState, Run
 from mechanisms.errors import UsageError
 from mechanisms.inference import LanguageModel
-from mechanisms.records import Demonstration
+from mechanisms.records import Dataset, Demonstration, Record
 from mechanisms.studio.data.csv_file import Table
-from mechanisms.studio.evaluation.evaluate import Arm, Scorecard, arms_of
+from mechanisms.studio.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Arm, Scorecard, arms_of
 from mechanisms.studio.evaluation.reader import as_read_by
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.public_demonstrations import public_demonstrations
@@ -33,13 +34,25 @@ class Scored:
     """Figures of a set; with `owners`, private data sets that the scored rows belong to, they are the curator's alone.
 
     Attributes:
+        test: the whole file; private.
+        rows: those of its rows that are scored.
         stop: set when no more figures are wanted.
+        prototypes: the figure of class prototypes, where they were released.
     """
 
     of: DemoSet
     owners: tuple[str, ...]
-    stop: threading.Event
+    test: Dataset
+    rows: tuple[Record, ...]
+    stop: threading.Event = field(default_factory=threading.Event)
     cards: tuple[Scorecard, ...] = ()
+    prototypes: Accuracy | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether the set's own figure, the last one, is there."""
+        own = PRIVATE if self.of.demonstrations else ZERO_SHOT
+        return any(card.name == own for card in self.cards)
 
     def with_card(self, card: Scorecard) -> Scored:
         """The figures with those of one more arm."""
@@ -97,9 +110,9 @@ class TestState(State):
         """Test a set out of a file."""
         self._loaded = Loaded(demo_set, self._generate.written)
 
-    def score(self, of: DemoSet, owners: tuple[str, ...]) -> Scored:
+    def score(self, of: DemoSet, owners: tuple[str, ...], test: Dataset, rows: Sequence[Record]) -> Scored:
         """Begin with new figures."""
-        self._scored = scored = Scored(of, owners, threading.Event())
+        self._scored = scored = Scored(of, owners, test, tuple(rows))
         return scored
 
     def show(self, scored: Scored) -> None:

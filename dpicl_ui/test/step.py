@@ -1,4 +1,4 @@
-"""Step 4: what the demonstrations are worth, beside zero-shot and public-only. Needs no private data."""
+"""Step 4: what the demonstrations are worth, beside zero-shot and public-only. Only prototypes need private data."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import gradio as gr
 
+from dpicl_ui.frame.embedder_loader import EmbedderLoader
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.model_loader import ModelLoader
@@ -17,6 +18,7 @@ from dpicl_ui.frame.uploads import taken
 from dpicl_ui.test.cards import answers, readers, subject
 from dpicl_ui.test.loaded import origin, text_in, verified
 from dpicl_ui.test.measure import FileMeasurement
+from dpicl_ui.test.prototypes import PrototypesOffer
 from dpicl_ui.test.score_card import score_card
 from dpicl_ui.test.state import NOTHING, TestState
 from mechanisms.errors import UsageError
@@ -27,7 +29,9 @@ from mechanisms.studio.synthesis.demo_set import loads
 class EvaluationStep:
     """Components and handlers of step 4."""
 
-    def __init__(self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, bar: StepBar) -> None:
+    def __init__(
+        self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, embedder: EmbedderLoader, bar: StepBar
+    ) -> None:
         self._sessions, self._loader, self._bar = sessions, loader, bar
         with bar.panel(4):
             self.score = panel(*score_card(None, False), elem_id="set-score")
@@ -44,7 +48,9 @@ class EvaluationStep:
             with gr.Column(elem_classes="card"):
                 self._build_question()
             with gr.Column(elem_classes="card"):
-                self.measurement = FileMeasurement(sessions, ledgers, loader, bar)
+                self.measurement = FileMeasurement(sessions, ledgers, loader, embedder, bar)
+            with gr.Column(elem_classes="card"):
+                self.prototypes = PrototypesOffer(sessions, ledgers, embedder, bar, self.measurement)
         self._wire()
 
     def _build_question(self) -> None:
@@ -83,6 +89,7 @@ class EvaluationStep:
     def follow(self, ended: gr.events.Dependency) -> None:
         """Show a run's set when it has ended."""
         ended.then(self._show_set, None, self._about_the_set, **PRIVATE)
+        self.prototypes.follow(ended)
 
     def _show_set(self, request: gr.Request) -> dict[Any, Any]:
         state = self._sessions.of(request).of(TestState)

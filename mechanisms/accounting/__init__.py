@@ -2,7 +2,7 @@
 
 from mechanisms.accounting.calibration import calibrate_noise
 from mechanisms.accounting.claims import Claim, PrivacyTarget, claim
-from mechanisms.accounting.filter import Cap
+from mechanisms.accounting.filter import Cap, Usage
 from mechanisms.accounting.fingerprint import Digests, Fingerprint, fingerprint, share_any, text_digests
 from mechanisms.accounting.individual_filter import IndividualFilter, Reservation, check_reservation, reserve
 from mechanisms.accounting.ledger import BudgetSnapshot, LedgerRun, PrivacyLedger
@@ -19,6 +19,7 @@ __all__ = [
     "PrivacyLedger",
     "PrivacyTarget",
     "Reservation",
+    "Usage",
     "amplified",
     "calibrate_noise",
     "check_reservation",

@@ -154,6 +154,12 @@ class PrivacyLedger:
         )
         return LedgerRun(self, int(cursor.lastrowid or 0), before)
 
+    def forecast(self, name: str, unit: str, event: Composed, claimed: Claim) -> Usage:
+        """What a data set would have spent with one run more, and whether its cap allows it; nothing is reserved."""
+        planned = Spend(claimed.epsilon, claimed.delta, dict(event))
+        with self.transaction() as database:
+            return usage([*self._spends(database, name, unit), planned], self._cap(database, name, unit))
+
     def spend_all(self, database: sqlite3.Connection, run: LedgerRun, event: Composed) -> None:
         """Charge a run whole and close it, inside a transaction that writes more than that."""
         charges = [(run.number, name, _dump(name, events)) for name, events in event]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.cli.output import progress
@@ -21,6 +22,7 @@ from mechanisms.studio.recipes.events import (
     RecipeCompleted,
     RecipeStarted,
     ScoreReleased,
+    SetKept,
     SetsMade,
     StageStarted,
     VotesReleased,
@@ -74,8 +76,12 @@ def run_in_stages(
     embedder: Embedder,
     ledger: PrivacyLedger,
     randomness: Randomness,
-) -> DemoSet:
+    keep: Callable[[DemoSet], None],
+) -> None:
     """Calibrate the writing, run all stages, and tell about them on standard error.
+
+    Args:
+        keep: gets the set; also of a run that was interrupted or failed, if anything was released before.
 
     Raises:
         StudioError: the run is refused, or could not go on.
@@ -86,14 +92,19 @@ def run_in_stages(
     progress(_in_words(request.recipe))
     for warning in ready.warnings:
         progress(warning)
-    demo_set: DemoSet | None = None
-    for event in run_recipe(dataset, request, model, embedder, ledger, randomness):
-        for line in _lines(event, dataset.name):
-            progress(line)
-        if isinstance(event, RecipeCompleted):
-            demo_set = event.demo_set
-    assert demo_set is not None
-    return demo_set
+    last: SetKept | RecipeCompleted | None = None
+    try:
+        with closing(run_recipe(dataset, request, model, embedder, ledger, randomness)) as run:
+            for event in run:
+                if isinstance(event, SetKept | RecipeCompleted):
+                    last = event
+                for line in _lines(event, dataset.name):
+                    progress(line)
+    finally:
+        if isinstance(last, SetKept):
+            progress("ended early: what was released before is kept, with the certificate of the whole run")
+        if last is not None:
+            keep(last.demo_set)
 
 
 def _in_words(recipe: Recipe) -> str:

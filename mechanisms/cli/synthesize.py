@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
+from mechanisms.accounting import Fingerprint, PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.cli.config_file import add_config
 from mechanisms.cli.output import add_json, check_writable, progress, show, write
 from mechanisms.cli.plan_options import add_plan_options, mechanism, sampling_plan, transform
@@ -55,6 +56,7 @@ def add_commands(commands: Any) -> None:
     parser.add_argument("--max-record-tokens", type=int, default=64)
     parser.add_argument("--max-unit-records", type=int, default=3)
     parser.add_argument("--min-tokens", type=int, metavar="T", help="tokens before a text may end (default: 8)")
+    parser.add_argument("--best-of", type=int, default=1, metavar="B", help="write B times the shots, keep the surest")
     parser.add_argument("--drop-duplicates", action="store_true")
     parser.add_argument("--model", default=EMBEDDED)
     parser.add_argument("--engine", choices=ENGINES, default=LOCAL, help="ray: rows over the workers of a cluster")
@@ -69,13 +71,14 @@ def add_commands(commands: Any) -> None:
 
 def _synthesize(options: argparse.Namespace) -> None:
     staged = in_stages(options)
-    _check(options)
+    _check(options, staged)
     labels = tuple(label.strip() for label in options.labels.split(","))
     table = read_table(Path(options.csv))
     mapping = Mapping(options.text_column, options.label_column, options.unit_column, options.drop_duplicates)
     dataset = to_dataset(table, mapping, (options.name or Path(options.csv).stem).strip(), labels)
     ledger = PrivacyLedger()
-    for warning in (*table.remarks, *ledger.rows.recognise(fingerprint(dataset))):
+    data = fingerprint(dataset)
+    for warning in (*table.remarks, *ledger.rows.recognise(data)):
         progress(warning)
     seeded = options.test_seed is not None
     randomness: Randomness = SeededRandomness(options.test_seed) if seeded else SecureRandomness()
@@ -87,22 +90,27 @@ def _synthesize(options: argparse.Namespace) -> None:
         request = _with_sizes(request, options, dataset, ledger, randomness)
         if embedder is not None:
             stages = recipe_request(options, request)
-            demo_set = run_in_stages(dataset, stages, model, embedder, ledger, randomness)
+            run_in_stages(dataset, stages, model, embedder, ledger, randomness, partial(_keep, options, ledger, data))
         else:
-            demo_set = _run(dataset, request.calibrated(), ledger, randomness, model)
-    document = signed(demo_set.with_marks(ledger.rows.marks(fingerprint(dataset))))  # shown while it ran counts too
+            _keep(options, ledger, data, _run(dataset, request.calibrated(), ledger, randomness, model))
+
+
+def _keep(options: argparse.Namespace, ledger: PrivacyLedger, data: Fingerprint, demo_set: DemoSet) -> None:
+    document = signed(demo_set.with_marks(ledger.rows.marks(data)))  # shown while it ran counts too
     if options.out:
         write(options.out, to_text(document))
     if options.json or not options.out:
         show(options, document)
 
 
-def _check(options: argparse.Namespace) -> None:
+def _check(options: argparse.Namespace, staged: bool) -> None:
     if options.sizes is None and options.count_epsilon is None:
         raise UsageError(
             "Say how large each label is: --sizes counted declares the file's counts public (those of users with "
             "--unit-column), --sizes A=n,B=n declares others, --count-epsilon E measures them with noise."
         )
+    if staged and options.best_of != 1:
+        raise UsageError("--best-of is for a run without stages: in stages all that is written stands in the ballot.")
     if options.test_seed is not None and options.test_seed < 0:
         raise UsageError("--test-seed must not be negative.")
     if options.out:
@@ -111,7 +119,7 @@ def _check(options: argparse.Namespace) -> None:
 
 def _request(options: argparse.Namespace, dataset: Dataset) -> SynthesisRequest:
     plan = sampling_plan(options)
-    return SynthesisRequest(
+    asked = SynthesisRequest(
         labels=dataset.labels,
         template=_template(options, dataset.labels),
         plan=plan,
@@ -131,6 +139,7 @@ def _request(options: argparse.Namespace, dataset: Dataset) -> SynthesisRequest:
             declared_counts(dataset.by_user) if options.sizes == "counted" else DECLARED_SIZES,
         ),
     )
+    return asked.best_of(options.best_of)
 
 
 def _sizes(options: argparse.Namespace, dataset: Dataset) -> dict[str, int]:
@@ -193,6 +202,8 @@ def _run(
                 progress(f"{done} of {len(request.labels) * request.plan.shots} done")
             case RunCompleted(demo_set=completed):
                 demo_set = completed
+                if request.kept is not None:
+                    progress(f"kept {len(completed.demonstrations)} of {done}: those whose label the model finds best")
             case _:
                 pass
     assert demo_set is not None

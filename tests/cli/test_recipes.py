@@ -11,14 +11,17 @@ from mechanisms.cli.main import parser
 from mechanisms.cli.recipe_options import in_stages, recipe_of
 from mechanisms.cli.recipes import recipe_request
 from mechanisms.cli.synthesize import _request
+from mechanisms.errors import ModelUnavailable
 from mechanisms.records import Dataset, Record
 from mechanisms.studio.certificates.verification import verify
 from mechanisms.studio.data.counts import MeasuredSizes
 from mechanisms.studio.recipes.advice import proposed
+from mechanisms.studio.recipes.events import SetKept
 from mechanisms.studio.recipes.preview import apportioned, calibrated
 from mechanisms.studio.recipes.recipe import Division, Kind, Stage
 from mechanisms.studio.synthesis.demo_set import loads
 from tests.cli.command import BANK, check_refusal, run
+from tests.studio.certificates.recipes import FOUND, asked, certified, recipe
 from tests.studio.recipes.test_drafts import Speaking
 from tests.toy_embedder import ToyEmbedder
 
@@ -114,6 +117,10 @@ def test_measured_sizes_are_paid_for_once():
         ("--recipe both --mechanism non-private", "private mechanism"),
         ("--recipe both --mechanism public", "private mechanism"),
         ("--recipe vote --draft-tokens 1", "tokens"),
+        ("--recipe both --best-of 2", "--best-of is for a run without stages"),
+        ("--split epsilon --best-of 2", "--best-of is for a run without stages"),
+        ("--best-of 0", "best of 1 to 16"),
+        ("--best-of 17", "best of 1 to 16"),
         ("--recipe paint", "--recipe"),
     ],
 )
@@ -145,6 +152,28 @@ def test_from_csv_to_a_signed_set(capsys, tmp_path, toy_models, rest, stages):
     assert (code, json.loads(out)["signature"]) == (0, "valid"), err
 
 
+@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (ModelUnavailable("No."), 4)])
+@pytest.mark.parametrize("released", [False, True])
+def test_a_run_that_ends_early_leaves_what_was_released(
+    capsys, tmp_path, toy_models, monkeypatch, error, code, released
+):
+    demos = tmp_path / "demos.json"
+    kept = certified(asked(recipe(Kind.VOTE, Division.ROLES)), **FOUND)
+
+    def ending(*_):
+        if released:
+            yield SetKept(kept)
+        raise error
+
+    monkeypatch.setattr("mechanisms.cli.recipes.run_recipe", ending)
+    found, out, err = run(capsys, f"{LINE} --recipe vote {QUICK} --out {demos}")
+    assert (found, out) == (code, ""), err
+    assert demos.exists() == released == ("released before is kept" in err)
+    if released:
+        assert loads(demos.read_text()) == kept
+        assert json.loads(demos.read_text())["signature"]
+
+
 def test_progress_tells_nothing_private(capsys, tmp_path, toy_models):
     secret = tmp_path / "secret.csv"
     rows = [f"Mr Smith number {i} of Elm Street,{'Cards' if i % 3 else 'Fraud'}" for i in range(37)]
@@ -172,3 +201,13 @@ def test_users_and_measured_sizes_go_with_a_recipe(capsys, tmp_path, toy_models)
     assert verify(demo_set).problems == ()
     code, out, _ = run(capsys, "ledger show rows --json")
     assert json.loads(out)["data_sets"][0]["runs"] == 2
+
+
+def test_of_several_the_best_are_exported_and_all_are_stated(capsys, toy_models):
+    code, out, err = run(capsys, f"{LINE} --mechanism public --best-of 3 --json")
+    assert code == 0, err
+    document = json.loads(out)
+    assert [each["label"] for each in document["demonstrations"]] == ["Cards", "Fraud"]
+    parameters = document["privacy"]["parameters"]
+    assert (parameters["shots_per_label"], parameters["kept_per_label"]) == (3, 1)
+    assert "kept 2 of 6" in err

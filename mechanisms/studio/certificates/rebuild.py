@@ -52,7 +52,7 @@ class Rebuilt:
     @property
     def shots(self) -> int:
         """Demonstrations of a label at most."""
-        return self.request.shots if isinstance(self.request, RecipeRequest) else self.request.plan.shots
+        return self.request.shots if isinstance(self.request, RecipeRequest) else self.request.exported
 
     @property
     def reads_rows(self) -> bool:

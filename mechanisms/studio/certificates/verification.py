@@ -172,7 +172,8 @@ def _of_texts(demo_set: DemoSet, run: Rebuilt) -> Iterator[str]:
     if not written.keys() <= set(demo_set.labels):
         yield "demonstrations: a label is not one of the task's."
     if any(number > run.shots for number in written.values()):
-        yield "demonstrations: a label has more of them than privacy/parameters/shots_per_label paid for."
+        field = "kept_per_label" if "kept_per_label" in demo_set.certificate.parameters else "shots_per_label"
+        yield f"demonstrations: a label has more of them than privacy/parameters/{field} allows."
 
 
 def _of_stages(stated: tuple[StageRecord, ...], run: Rebuilt) -> Iterator[str]:

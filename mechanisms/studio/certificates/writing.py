@@ -64,8 +64,9 @@ def writing_of(
     caps = {name: stated.of(name, int) for name in ("candidates", "max_record_tokens")}
     if certificate.by_user:
         caps["max_unit_records"] = stated.of("max_unit_records", int)
-    if "min_tokens" in stated.values:
-        caps["min_tokens"] = stated.of("min_tokens", int)
+    for name, field in (("min_tokens", "min_tokens"), ("kept_per_label", "kept")):
+        if name in stated.values:
+            caps[field] = stated.of(name, int)
     with at(stated.where):
         return SynthesisRequest(
             labels=demo_set.labels,

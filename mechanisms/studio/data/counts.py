@@ -12,7 +12,7 @@ from mechanisms.errors import UsageError
 from mechanisms.noise import Randomness, SecureRandomness
 from mechanisms.privacy_events import Approximate, Composed, Pure
 from mechanisms.records import Dataset
-from mechanisms.studio.data.marks import SEEDED
+from mechanisms.studio.data.charging import charged
 
 FAILURE_SHARE = 1e-3
 """The part of delta that pays for a measured size that is below the true one."""
@@ -70,16 +70,8 @@ def measure_sizes(
     lists = (("all", cost),) if dataset.by_user else tuple((label, cost) for label in labels)
     event = Composed("dataset" if dataset.by_user else "label", lists)
     claimed = Claim(epsilon, failure, "closed form", epsilon, "closed form")
-    data = fingerprint(dataset)
-    run = ledger.begin(data, f"label counts{'' if randomness.private else ' with a test seed'}", event, claimed)
-    if not randomness.private:
-        ledger.rows.mark(data, SEEDED)
-    try:
-        for name, events in lists:
-            run.charge(name, events)
+    with charged(dataset, "label counts", event, claimed, ledger, randomness):
         counted = dataset.counted_sizes()
         noisy = randomness.laplace(np.array([counted[label] for label in labels], dtype=np.int64), scale)
-    finally:
-        run.finish()
     sizes = {label: max(1, int(count) + margin) for label, count in zip(labels, noisy, strict=True)}
-    return MeasuredSizes(sizes, epsilon, failure, data.content)
+    return MeasuredSizes(sizes, epsilon, failure, fingerprint(dataset).content)

@@ -79,10 +79,15 @@ class Scorecard:
     corrected: Accuracy | None
     confusion: NDArray[np.int64]
 
+    @property
+    def read(self) -> Accuracy:
+        """By the correction that the arm is read with."""
+        return self.corrected or self.calibrated
+
 
 @dataclass(frozen=True)
 class Progress:
-    """Test rows done, of all rows of all arms."""
+    """Rows done, of all that are to be read."""
 
     done: int
     total: int

@@ -12,6 +12,7 @@ from mechanisms.inference import LanguageModel
 from mechanisms.records import Demonstration, PromptTemplate
 from mechanisms.studio.recipes.recipe import Division, Stage
 from mechanisms.studio.synthesis.demo_set import VERSION, DemoSet, Json, loads, read_json, schema
+from mechanisms.studio.synthesis.public_demonstrations import tries_of
 
 _PARTS = ("demonstrations", "task")
 _USUAL_TOKENS = 30
@@ -23,6 +24,7 @@ class AnySet:
 
     Attributes:
         tokens, min_tokens: the most and the fewest tokens of a demonstration.
+        tries: demonstrations that were written for each of these.
         prior: what is added to each label's log-probability under the demonstrations; None where not measured.
         zero_shot: the same without demonstrations.
         model_sha256: of the model that the corrections were measured with.
@@ -34,6 +36,7 @@ class AnySet:
     template: PromptTemplate
     tokens: int = _USUAL_TOKENS
     min_tokens: int = 0
+    tries: int = 1
     prior: Mapping[str, float] | None = None
     zero_shot: Mapping[str, float] | None = None
     model_sha256: str | None = None
@@ -81,6 +84,7 @@ def of_demo_set(demo_set: DemoSet) -> AnySet:
         demo_set.template,
         tokens=int(parameters.get("tokens", _USUAL_TOKENS)),
         min_tokens=int(parameters.get("min_tokens", 0)),
+        tries=tries_of(demo_set),
         prior=demo_set.prior,
         zero_shot=demo_set.choice.zero_shot if demo_set.choice else None,
         model_sha256=demo_set.model_sha256,

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from mechanisms.inference.prompts import one_line
 from mechanisms.records import PromptTemplate
+from mechanisms.studio.synthesis.letters import is_letter, without_labels
 from mechanisms.studio.synthesis.sentences import whole_sentences
 
 _LEAST_WORDS, _LEAST_LETTERS = 4, 10
@@ -45,18 +46,20 @@ def cleaned(text: str, template: PromptTemplate, label: str, labels: Sequence[st
     return None if refused else kept
 
 
+def bare(text: str) -> str:
+    """What texts have in common that differ in case, spaces and punctuation alone."""
+    return "".join(each for each in text.casefold() if unicodedata.category(each)[0] not in "PZC")
+
+
 def _too_short(text: str, labels: Sequence[str]) -> bool:
-    # The labels themselves say nothing about how their texts are written.
-    rest = text.casefold()
-    for each in sorted(labels, key=len, reverse=True):
-        rest = rest.replace(each.casefold(), " ")
-    letters = sum(map(_is_letter, rest))
+    rest = without_labels(text, labels)
+    letters = sum(map(is_letter, rest))
     return letters < _LEAST_LETTERS or _words(rest) < _LEAST_WORDS
 
 
 def _words(text: str) -> int:
     """Words; letters without case may belong to a script without spaces, where two make about a word."""
-    runs = "".join(each if _is_letter(each) else " " for each in text).split()
+    runs = "".join(each if is_letter(each) else " " for each in text).split()
     return sum(1 if run.upper() != run.lower() else (len(run) + 1) // 2 for run in runs)
 
 
@@ -94,9 +97,4 @@ def _mostly_other_than_letters(text: str) -> bool:
     # Tables, codes and rows of emoji; a character that could not be decoded refuses the whole.
     visible = [each for each in text if not each.isspace()]
     broken = any(each == "\ufffd" or unicodedata.category(each) == "Cc" for each in visible)
-    return broken or sum(map(_is_letter, visible)) < _LEAST_SHARE_OF_LETTERS * len(visible)
-
-
-def _is_letter(character: str) -> bool:
-    """A letter, or a sign that belongs to one, as the vowels of Hindi and Thai."""
-    return character.isalpha() or unicodedata.category(character).startswith("M")
+    return broken or sum(map(is_letter, visible)) < _LEAST_SHARE_OF_LETTERS * len(visible)

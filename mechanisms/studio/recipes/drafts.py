@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import DraftPrompt, LanguageModel
 from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.records import PromptTemplate
-from mechanisms.studio.recipes.cleaning import cleaned
+from mechanisms.studio.recipes.cleaning import bare, cleaned
 
 TOP_P = 0.85
 """Read side by side with the embedded model, 32 drafts a label. At a top-p of .92 more sentences lose their thread. At
@@ -39,6 +39,7 @@ def write_drafts(
     tokens: int,
     randomness: Randomness,
     examples: Sequence[str] = (),
+    taken: Iterable[str] = (),
 ) -> tuple[str, ...]:
     """Write cleaned, distinct drafts of one label from public text alone, and keep those that the model finds likely.
 
@@ -48,6 +49,7 @@ def write_drafts(
         tokens: of a draft, at most.
         examples: public texts of the label (winners of an earlier ballot) that stand in the prompt; none is
                 written again.
+        taken: public texts that stand for other labels: what says the same would stand for two.
 
     Returns:
         The drafts in the order written.
@@ -61,13 +63,14 @@ def write_drafts(
     wanted, most = _WRITTEN * count, _TRIES * count
     at_once = min(wanted, model.rows_at_once(1, len(prefix) + len(cue) + tokens))
     drafts: dict[str, float] = {}
+    others = set(map(bare, taken))
     written = 0
     while written < wanted or (len(drafts) < count and written < most):
         rows = min(at_once, most - written)
         written += rows
         for each, likelihood in _write(model, prefix, [cue] * rows, tokens, randomness):
             text = cleaned(each, template, label, labels)
-            if text is not None and text not in examples:
+            if text is not None and text not in examples and bare(text) not in others:
                 drafts.setdefault(text, likelihood)
     if len(drafts) < min(count, _FEWEST):
         raise UsageError(

@@ -128,6 +128,13 @@ class ScoreReleased:
 
 
 @dataclass(frozen=True)
+class SetKept:
+    """The run's set, should it be stopped from here on: told right before each release that stands in it."""
+
+    demo_set: DemoSet
+
+
+@dataclass(frozen=True)
 class RecipeCompleted:
     """All stages are done."""
 
@@ -151,6 +158,7 @@ RecipeEvent = (
     | PriorsReleased
     | ChoiceReleased
     | ScoreReleased
+    | SetKept
     | RecipeCompleted
     | RecipeStopped
     | RunFailed

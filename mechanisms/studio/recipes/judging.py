@@ -10,6 +10,7 @@ import numpy as np
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.records import Dataset
+from mechanisms.studio.data.units import Unit, units_of
 from mechanisms.studio.recipes.corrections import FITTED, Correction, step, targets
 from mechanisms.studio.recipes.events import (
     CandidateSet,
@@ -23,7 +24,6 @@ from mechanisms.studio.recipes.reading import Reader, of_units, preferences, rig
 from mechanisms.studio.recipes.recipe import Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.recipes.sets import NONE, PUBLIC
-from mechanisms.studio.recipes.units import Unit, units_of
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.findings import ArmScore, Choice, Score
 from mechanisms.tallies import Prior
@@ -92,9 +92,9 @@ class Judges:
         }
         self._readings = {stage: readings[id(part)] for stage, part in parts.items() if id(part) in readings}
         self._offsets: dict[tuple[str, Correction], Floats] = {}
-        # Without a choice it is the first set that private rows have made.
-        self._arm: Arm = (sets[2], Correction.CONTEXTUAL)
-        self._choice: Choice | None = None
+        # Until there is a choice it is the first set that private rows have made.
+        self._arm: Arm = (sets[2], self._fitted)
+        self._among = 0
         self._score: Score | None = None
 
     def events(self, stage: Stage) -> Iterator[CuratorRecipeEvent]:
@@ -169,12 +169,10 @@ class Judges:
                 if of is candidate
             ]
         contributions = of_units(np.stack(columns, axis=1), units)
-        self._arm = arms[self._request.choice.release(contributions, self._randomness)]
+        self._arm, self._among = arms[self._request.choice.release(contributions, self._randomness)], len(arms)
         candidate, correction = self._arm
         yield ChoiceReleased(tuple((each.name, str(how)) for each, how in arms), (candidate.name, str(correction)))
         yield from self._refine(self._offsets[candidate.name, correction])
-        name = candidate.name if candidate.demonstrations else NONE
-        self._choice = Choice(len(arms), name, str(self._arm[1]), self._named(self._zero_shot))
 
     def _known(self, candidate: CandidateSet, correction: Correction) -> bool:
         return (candidate.name, correction) in self._offsets
@@ -186,19 +184,24 @@ class Judges:
         """
         candidate, correction = self._arm
         if correction not in FITTED:
-            correction = Correction.SHARES if self._unequal else Correction.PRIOR
-            self._arm = (candidate, correction)
+            correction = self._fitted
         units, everyone = self._everyone(Stage.CALIBRATE)
         scores = yield from self._read(Stage.CALIBRATE, candidate, everyone, 0.0, 1.0)
         for tally in self._request.refinements:
             noisy = tally.release(of_units(preferences(scores, offset), units), self._randomness)
             offset = offset + step(noisy, targets(correction, self._sizes), tally.deviation)
+        self._arm = (candidate, correction)
         self._offsets[self._key] = offset
         yield PriorsReleased(((candidate.name, _shares(noisy)),))
 
     @property
     def _sizes(self) -> list[int]:
         return [self._request.sizes[label] for label in self._request.labels]
+
+    @property
+    def _fitted(self) -> Correction:
+        """The fit that is made where none was chosen."""
+        return Correction.SHARES if self._unequal else Correction.PRIOR
 
     @property
     def _unequal(self) -> bool:
@@ -208,11 +211,6 @@ class Judges:
     @property
     def _key(self) -> tuple[str, Correction]:
         return self._arm[0].name, self._arm[1]
-
-    @property
-    def _zero_shot(self) -> Floats:
-        """The correction of the model without demonstrations: of the same kind as that of the exported set."""
-        return self._baseline(self._without)
 
     @property
     def _without(self) -> CandidateSet:
@@ -253,8 +251,16 @@ class Judges:
     def _named(self, offset: Floats) -> dict[str, float]:
         return dict(zip(self._request.labels, offset.tolist(), strict=True))
 
-    def finished(self, demo_set: DemoSet) -> DemoSet:
-        """The set as it is exported."""
+    @property
+    def _choice(self) -> Choice | None:
+        if not self._among:
+            return None
+        candidate, correction = self._arm
+        name = candidate.name if candidate.demonstrations else NONE
+        return Choice(self._among, name, str(correction), self._named(self._baseline(self._without)))
+
+    def kept(self, demo_set: DemoSet) -> DemoSet:
+        """The set with everything that has been released for it, in the order and the words of what stands."""
         offset = self._offsets.get(self._key)
         return replace(
             demo_set,

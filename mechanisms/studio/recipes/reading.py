@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats
+from mechanisms.studio.data.units import Unit
 from mechanisms.studio.evaluation.classify import Classifier
 from mechanisms.studio.recipes.corrections import Correction, probabilities
 from mechanisms.studio.recipes.events import CandidateSet
-from mechanisms.studio.recipes.units import Unit
 from mechanisms.tallies import mean_contribution
 
 Offsets = Mapping[tuple[str, Correction], Floats]

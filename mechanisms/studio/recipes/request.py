@@ -88,9 +88,7 @@ class RecipeRequest:
         if (self.written is not None) != (Stage.WRITE in self.recipe.shares):
             raise UsageError("The stage 'write' needs a mechanism and a plan, and nothing else does.")
         if self.written is not None:
-            used = self.written.mechanism
-            if used.not_private or not used.uses_private_rows:
-                raise UsageError(f"A recipe does not write with '{used.name}': choose a private mechanism.")
+            _check_written(self.written)
 
     @property
     def spent(self) -> float:
@@ -263,6 +261,14 @@ class RecipeRequest:
             "scheme": used.plan.scheme.value,
             **used.parameters(),
         }
+
+
+def _check_written(written: SynthesisRequest) -> None:
+    used = written.mechanism
+    if used.not_private or not used.uses_private_rows:
+        raise UsageError(f"A recipe does not write with '{used.name}': choose a private mechanism.")
+    if written.kept is not None:
+        raise UsageError("In stages all that is written stands in the ballot or the choice: keep all of it.")
 
 
 def _role_list(stage: Stage, name: str) -> str:

@@ -13,14 +13,19 @@ from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Randomness, SecureRandomness
 from mechanisms.records import Dataset, Demonstration
 from mechanisms.studio.data.marks import CLEAN_VALUES, SEEDED, WHETHER_MET, WHETHER_SHOWN
+from mechanisms.studio.data.units import units_of
 from mechanisms.studio.recipes.drafts import write_drafts
 from mechanisms.studio.recipes.events import (
     CandidateSet,
+    ChoiceReleased,
     CuratorRecipeEvent,
     Drafting,
     DraftsWritten,
+    PriorsReleased,
     RecipeCompleted,
     RecipeStarted,
+    ScoreReleased,
+    SetKept,
     SetsMade,
     StageProgress,
     StageStarted,
@@ -31,11 +36,11 @@ from mechanisms.studio.recipes.reading import Reader
 from mechanisms.studio.recipes.recipe import Division, Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.recipes.roles import divide
-from mechanisms.studio.recipes.sets import by_turns, candidate_sets, wordings
-from mechanisms.studio.recipes.units import units_of
+from mechanisms.studio.recipes.sets import by_label, by_turns, candidate_sets, wordings
 from mechanisms.studio.recipes.untouched import is_new
-from mechanisms.studio.recipes.voting import Polls
+from mechanisms.studio.recipes.voting import Polls, winners
 from mechanisms.studio.synthesis.demo_set import Certificate, DemoSet
+from mechanisms.studio.synthesis.events import DemoCompleted
 from mechanisms.studio.synthesis.fit import check_fit
 from mechanisms.studio.synthesis.request import SynthesisRequest
 from mechanisms.studio.synthesis.synthesize import TEST_SEED, Writing
@@ -44,6 +49,9 @@ _KEPT = 4
 """Of a ballot, one in so many drafts stands in the next round again."""
 _PROGRESS = 32
 """Voters between two reports of progress."""
+
+_RELEASES = DemoCompleted | VotesReleased | PriorsReleased | ChoiceReleased | ScoreReleased
+"""What stands in the set from then on."""
 
 Texts = dict[str, tuple[str, ...]]
 
@@ -59,7 +67,8 @@ def run_recipe(
 ) -> Generator[CuratorRecipeEvent, None, None]:
     """Make a demo set by a recipe, and tell about every release.
 
-    Closing the generator at any point stops the run; what was charged stays charged.
+    Closing the generator at any point stops the run; what was charged stays charged, and what was released before is in
+    the last `SetKept`.
 
     Args:
         dataset: private.
@@ -96,8 +105,12 @@ def run_recipe(
     demo_set = _empty(request, data, ledger, randomness, run, model)
     try:
         yield RecipeStarted(demo_set, request.recipe.stages, request.shots, request.tokens, run.before)
-        yield from stages.events(run)
-        yield RecipeCompleted(stages.finished(demo_set), run.snapshot())
+        for event in stages.events(run):
+            if isinstance(event, _RELEASES):
+                demo_set = stages.kept(demo_set)
+                yield SetKept(demo_set)
+            yield event
+        yield RecipeCompleted(demo_set, run.snapshot())
     finally:
         run.finish()
 
@@ -155,6 +168,8 @@ class _Stages:
         self._model, self._embedder, self._randomness = model, embedder, randomness
         self._untouched = untouched
         self._public: Texts = {}
+        self._ballots: Texts = {}
+        self._completed: list[DemoCompleted] = []
         self._winners: Texts = {}
         self._judges: Judges | None = None
         self._sets: tuple[CandidateSet, ...] = ()
@@ -176,7 +191,7 @@ class _Stages:
         _ = reader.under(CandidateSet("longest", by_turns(longest, wanted.labels), wanted.template)).contextual
 
     def _drafts(self, label: str, count: int, examples: tuple[str, ...] = ()) -> tuple[str, ...]:
-        wanted = self._request
+        wanted, standing = self._request, self._public | self._ballots
         return write_drafts(
             self._model,
             wanted.template,
@@ -186,6 +201,7 @@ class _Stages:
             wanted.tokens,
             self._randomness,
             examples,
+            [text for other, texts in standing.items() if other != label for text in texts],
         )
 
     def events(self, run: LedgerRun) -> Iterator[CuratorRecipeEvent]:
@@ -195,7 +211,7 @@ class _Stages:
                 run.charge(name, events)
             yield StageStarted(stage, run.snapshot())
             if stage is Stage.WRITE and self._writing is not None:
-                yield from self._writing.events(lambda label, number: run.snapshot())
+                yield from self._write(self._writing, run)
             elif stage is Stage.VOTE:
                 yield from self._vote()
             else:
@@ -203,12 +219,23 @@ class _Stages:
         if not self._sets:
             yield self._compete()
 
+    def _write(self, writing: Writing, run: LedgerRun) -> Iterator[CuratorRecipeEvent]:
+        for event in writing.events(lambda label, number: run.snapshot()):
+            if isinstance(event, DemoCompleted):
+                self._completed.append(event)
+            yield event
+
+    @property
+    def _written(self) -> tuple[Demonstration, ...]:
+        """Whole demonstrations in their order: those written side by side are not completed in it."""
+        return tuple(each.demonstration for each in sorted(self._completed, key=lambda each: each.number))
+
     def _vote(self) -> Iterator[CuratorRecipeEvent]:
         voters = units_of(self._parts[Stage.VOTE], self._request.max_unit_records)
-        ballots = self._first_ballots()
+        ballots = self._ballots = self._first_ballots()
         for number in range(1, self._request.recipe.rounds + 1):
-            if number > 1:
-                ballots = {label: self._next_ballot(label) for label in self._request.labels}
+            for label in self._request.labels if number > 1 else ():
+                ballots[label] = self._next_ballot(label)
             for label, drafts in ballots.items():
                 yield DraftsWritten(label, number, drafts)
             polls, contributions = Polls(self._embedder, ballots), []
@@ -218,16 +245,9 @@ class _Stages:
                     yield StageProgress(Stage.VOTE, done / len(voters))
             cast = np.array(contributions).reshape(-1, polls.places)
             votes = polls.by_label(self._request.votes.release(cast, self._randomness))
-            for label, noisy in votes.items():
-                order = np.argsort(-noisy, kind="stable")[: self._wanted]
-                self._winners[label] = tuple(ballots[label][i] for i in order)
-                yield VotesReleased(
-                    label,
-                    number,
-                    tuple(noisy.tolist()),
-                    tuple(order.tolist()),
-                    self._request.votes.deviation,
-                )
+            for label, best in winners(ballots, votes, self._wanted).items():
+                self._winners[label] = tuple(ballots[label][i] for i in best)
+                yield VotesReleased(label, number, tuple(votes[label].tolist()), best, self._request.votes.deviation)
 
     @property
     def _wanted(self) -> int:
@@ -235,11 +255,8 @@ class _Stages:
         return max(self._request.recipe.sets * self._request.shots, self._request.recipe.drafts // _KEPT)
 
     def _first_ballots(self) -> Texts:
-        written = self._writing.demonstrations if self._writing else ()
-        return {
-            label: tuple(dict.fromkeys([*(each.text for each in written if each.label == label), *drafts]))
-            for label, drafts in self._public.items()
-        }
+        written = by_label(self._written, self._request.labels)
+        return {label: tuple(dict.fromkeys([*written[label], *drafts])) for label, drafts in self._public.items()}
 
     def _next_ballot(self, label: str) -> tuple[str, ...]:
         best, recipe = self._winners[label], self._request.recipe
@@ -256,7 +273,7 @@ class _Stages:
             request.recipe.sets,
             self._public,
             self._winners,
-            self._writing.demonstrations if self._writing else (),
+            self._written,
         )
         return SetsMade(self._sets)
 
@@ -268,13 +285,10 @@ class _Stages:
             )
         yield from self._judges.events(stage)
 
-    def finished(self, demo_set: DemoSet) -> DemoSet:
-        """The set as it is exported."""
+    def kept(self, demo_set: DemoSet) -> DemoSet:
+        """The set with everything that has been released for it: the best winners, else what was written."""
         if self._judges is not None:
-            return self._judges.finished(demo_set)
-        return replace(demo_set, demonstrations=_unjudged(self._sets))
-
-
-def _unjudged(sets: tuple[CandidateSet, ...]) -> tuple[Demonstration, ...]:
-    """The demonstrations of the first set that private rows have made."""
-    return sets[2].demonstrations
+            return self._judges.kept(demo_set)
+        labels, shots = self._request.labels, self._request.shots
+        best = {label: texts[:shots] for label, texts in self._winners.items()}
+        return replace(demo_set, demonstrations=by_turns(by_label(self._written, labels) | best, labels))

@@ -22,14 +22,15 @@ from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Floats, Randomness, SecureRandomness
 from mechanisms.privacy_events import Composed, PrivacyEvent
 from mechanisms.records import Dataset, Demonstration
-from mechanisms.studio.data.marks import SEEDED
+from mechanisms.studio.data.charging import charged
+from mechanisms.studio.data.units import Unit, units_of
+from mechanisms.studio.evaluation.prototypes import nearest_prototype, one_record_each
 from mechanisms.studio.recipes.any_set import AnySet
 from mechanisms.studio.recipes.events import CandidateSet
 from mechanisms.studio.recipes.judging import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT
 from mechanisms.studio.recipes.reading import Reader, of_units, right
 from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
 from mechanisms.studio.recipes.roles import divide
-from mechanisms.studio.recipes.units import Unit, units_of
 from mechanisms.studio.recipes.untouched import earlier_runs
 from mechanisms.studio.synthesis.findings import ArmScore, Score
 from mechanisms.studio.synthesis.public_demonstrations import written_publicly
@@ -141,21 +142,13 @@ def score_set(
     prototypes = request.prototypes()
     event = _event(request, prototypes)
     claimed = claim(event, request.target.delta)
-    data = fingerprint(dataset)
-    untouched = request.share <= scored.spare + _ALL_BUT_ONE and _first(data, ledger)
-    run = ledger.begin(data, f"{_SCORE}{'' if randomness.private else ' with a test seed'}", event, claimed)
-    if not randomness.private:
-        ledger.rows.mark(data, SEEDED)
-    try:
-        for name, events in event:
-            run.charge(name, events)
+    untouched = request.share <= scored.spare + _ALL_BUT_ONE and _first(fingerprint(dataset), ledger)
+    with charged(dataset, _SCORE, event, claimed, ledger, randomness) as before:
         cells, names = _asked(dataset, request, reader, arms, prototypes, embedder, randomness)
-    finally:
-        run.finish()
     tally = request.tally
     estimates = {name: tally.accuracy(cells, i) for i, name in enumerate(names)}
     score = Score({name: ArmScore(each.value, (each.low, each.high)) for name, each in estimates.items()}, untouched)
-    return ScoreFound(score, _gains(tally, cells, names), claimed, event, run.before, randomness.private)
+    return ScoreFound(score, _gains(tally, cells, names), claimed, event, before, randomness.private)
 
 
 def _asked(
@@ -173,7 +166,8 @@ def _asked(
     columns = [_right(reader, arm, units) for arm in arms.values()]
     if prototypes is not None and embedder is not None:
         means = _means(others, prototypes, embedder, randomness)
-        columns.append(_nearest(means, reader.truth(units), embedder, units))
+        texts = [record.text for unit in units for record in unit]
+        columns.append(nearest_prototype(texts, means, embedder) == reader.truth(units))
         names.append(PROTOTYPES)
     cells = request.tally.cells(np.stack(columns, axis=1))
     return request.tally.release(of_units(cells, units), randomness), names
@@ -184,7 +178,7 @@ def _arms(scored: AnySet, model: LanguageModel, reader: Reader) -> dict[str, Arm
     wanted: list[_Compared] = [(ZERO_SHOT, (), scored.zero_shot if scored.demonstrations else scored.prior)]
     if scored.demonstrations:
         public = written_publicly(
-            scored.demonstrations, scored.labels, scored.template, model, scored.tokens, scored.min_tokens
+            scored.demonstrations, scored.labels, scored.template, model, scored.tokens, scored.min_tokens, scored.tries
         )
         wanted += [(PUBLIC_ONLY, public, None), (DEMONSTRATIONS, scored.demonstrations, scored.prior)]
     arms: dict[str, Arm] = {}
@@ -232,18 +226,8 @@ def _right(reader: Reader, arm: Arm, units: Sequence[Unit]) -> NDArray[np.bool_]
 
 def _means(others: Dataset, prototypes: Prototypes, embedder: Embedder, randomness: Randomness) -> Floats:
     """A direction for each label; each unit gives one record, with whatever label that has."""
-    records = [unit[0] for unit in units_of(others, 1)]
-    place = {label: i for i, label in enumerate(others.labels)}
-    labels = np.array([place[record.label] for record in records], dtype=np.int64)
-    vectors = embedder.embed([record.text for record in records]).astype(np.float64)
-    return prototypes.release(vectors, labels, len(place), randomness)
-
-
-def _nearest(means: Floats, truth: NDArray[np.int64], embedder: Embedder, units: Sequence[Unit]) -> NDArray[np.bool_]:
-    """Whether each record's own label has the nearest direction; a record at a time, so that none alters another."""
-    texts = [record.text for unit in units for record in unit]
-    found = [int((means @ vector.astype(np.float64)).argmax()) for vector in embedder.embed(texts)]
-    return np.asarray(np.array(found, dtype=np.int64) == truth)
+    texts, places = one_record_each(others)
+    return prototypes.release(embedder.embed(texts).astype(np.float64), places, len(others.labels), randomness)
 
 
 def _gains(tally: ScoreTally, cells: Floats, names: Sequence[str]) -> dict[str, Estimate]:

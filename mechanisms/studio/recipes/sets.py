@@ -34,6 +34,11 @@ def by_turns(texts: Mapping[str, Sequence[str]], labels: Sequence[str]) -> tuple
     )
 
 
+def by_label(written: Sequence[Demonstration], labels: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The texts of each label, each once."""
+    return {label: tuple(dict.fromkeys(each.text for each in written if each.label == label)) for label in labels}
+
+
 def candidate_sets(
     words: Sequence[PromptTemplate],
     labels: Sequence[str],
@@ -57,8 +62,6 @@ def candidate_sets(
     own, *others = words
     unjudged = by_turns({label: public[label][:shots] for label in labels}, labels)
     made = [CandidateSet(NONE, (), own), CandidateSet(PUBLIC, unjudged, own)]
-    by_label = {label: dict.fromkeys(each.text for each in written if each.label == label) for label in labels}
-    written_by_label = {label: list(texts) for label, texts in by_label.items()}
     for number in range(sets):
         order = list(labels) if number % 2 == 0 else list(reversed(labels))
         if winners:
@@ -67,7 +70,7 @@ def candidate_sets(
             name = f"voted {number + 1}{PLAIN if plain else ''}"
             made.append(CandidateSet(name, by_turns(chosen, order), *(plain or [own])))
         if written and number < 2:
-            made.append(CandidateSet(f"written {number + 1}", by_turns(written_by_label, order), own))
+            made.append(CandidateSet(f"written {number + 1}", by_turns(by_label(written, labels), order), own))
     return (*made, *(CandidateSet(f"{NONE}{PLAIN}", (), plain) for plain in others))
 
 

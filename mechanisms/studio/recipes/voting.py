@@ -10,11 +10,33 @@ from mechanisms.inference import Embedder
 from mechanisms.noise import Floats
 from mechanisms.queries.similarity import similarities
 from mechanisms.records import Record
-from mechanisms.studio.recipes.units import Unit
+from mechanisms.studio.data.units import Unit
+from mechanisms.studio.recipes.cleaning import bare
 from mechanisms.tallies import mean_contribution
 
 Ballots = Mapping[str, Sequence[str]]
 """The drafts of each label; public."""
+
+
+def winners(ballots: Ballots, votes: Mapping[str, Floats], most: int) -> dict[str, tuple[int, ...]]:
+    """Places of each label's best drafts, best first, from released votes; ties: the smaller index.
+
+    A text stands once: where another of the same label, or of another one, differs from it in case and punctuation
+    alone, the one with more votes wins, and the next draft moves up.
+
+    Args:
+        votes: of each label, in the order of its ballot.
+        most: winners of a label.
+    """
+    cast = [(vote, label, place) for label, of in votes.items() for place, vote in enumerate(of.tolist())]
+    found: dict[str, list[int]] = {label: [] for label in ballots}
+    standing: set[str] = set()
+    for _, label, place in sorted(cast, key=lambda each: -each[0]):
+        text = bare(ballots[label][place])
+        if len(found[label]) < most and text not in standing:
+            standing.add(text)
+            found[label].append(place)
+    return {label: tuple(places) for label, places in found.items()}
 
 
 class Polls:

@@ -14,13 +14,18 @@ from mechanisms.studio.synthesis.demo_set import DemoSet
 
 @dataclass(frozen=True)
 class RunStarted:
-    """A run begins; `demo_set` already holds its whole claim, and no demonstration yet."""
+    """A run begins; `demo_set` already holds its whole claim, and no demonstration yet.
+
+    Attributes:
+        kept: how many of a label's `shots` will be in the set; None where all.
+    """
 
     demo_set: DemoSet
     shots: int
     tokens: int
     expected_rows: int
     budget: BudgetSnapshot | None
+    kept: int | None = None
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from collections.abc import Sequence
 
@@ -11,17 +12,29 @@ from mechanisms.noise import SecureRandomness
 from mechanisms.records import Demonstration, PromptTemplate
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
+from mechanisms.studio.synthesis.best_of import Fidelity
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.lockstep import groups, write_together
-from mechanisms.studio.synthesis.request import NO_FILE, SynthesisRequest
+from mechanisms.studio.synthesis.request import MOST_TRIES, NO_FILE, SynthesisRequest
 from mechanisms.studio.synthesis.writer import DemonstrationWriter
 
 
 def public_demonstrations(demo_set: DemoSet, model: LanguageModel) -> tuple[Demonstration, ...]:
-    """Public demonstrations for the same task, of the same number and length as `demo_set`'s."""
+    """Public demonstrations for the same task, as many, as long and chosen from as many as `demo_set`'s."""
     stated = demo_set.certificate.parameters
     tokens, least = int(stated.get("tokens", 30)), int(stated.get("min_tokens", 0))
-    return written_publicly(demo_set.demonstrations, demo_set.labels, demo_set.template, model, tokens, least)
+    return written_publicly(
+        demo_set.demonstrations, demo_set.labels, demo_set.template, model, tokens, least, tries_of(demo_set)
+    )
+
+
+def tries_of(demo_set: DemoSet) -> int:
+    """Demonstrations that were written for each one that is in a set; 1 where nothing was left out."""
+    stated = demo_set.certificate.parameters
+    if demo_set.version == 1 or "recipe" in stated or "kept_per_label" not in stated:
+        return 1
+    tries: int = math.ceil(stated["shots_per_label"] / stated["kept_per_label"])
+    return min(MOST_TRIES, tries)
 
 
 def written_publicly(
@@ -31,8 +44,14 @@ def written_publicly(
     model: LanguageModel,
     tokens: int,
     least: int = 0,
+    tries: int = 1,
 ) -> tuple[Demonstration, ...]:
-    """Public demonstrations for a task: as many of each label as there are in `like`, of `least` to `tokens` tokens."""
+    """Public demonstrations for a task: as many of each label as there are in `like`, of `least` to `tokens` tokens.
+
+    Args:
+        tries: demonstrations that are written for each one; the model keeps those that it takes most surely for their
+            label, as it does where private rows take part.
+    """
     per_label = Counter(demonstration.label for demonstration in like)
     request = SynthesisRequest(
         labels=labels,
@@ -47,8 +66,9 @@ def written_publicly(
     writers = [
         DemonstrationWriter((), request, model, SecureRandomness(), label, number)
         for label in labels
-        for number in range(1, per_label[label] + 1)
+        for number in range(1, tries * per_label[label] + 1)
     ]
     for group in groups(writers, request, model):
         deque(write_together(group, request, model), maxlen=0)
-    return tuple(writer.demonstration for writer in writers)
+    written = tuple(writer.demonstration for writer in writers)
+    return written if tries == 1 else Fidelity(model, template, labels).best(written, per_label)

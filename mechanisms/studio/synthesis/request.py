@@ -23,6 +23,8 @@ DECLARED_SIZES = "upper bounds of label sizes declared public"
 LABEL_SET = "label set"
 MIN_TOKENS = 8
 """Tokens before a demonstration may end, where nothing else is asked for: small models like to write a title."""
+MOST_TRIES = 16
+"""Demonstrations that are written for each one that is kept, at most."""
 NO_FILE = ""
 """The content of a request that no file is read for: public text, a measurement of speed, a check of a certificate."""
 FILE_FORMAT = "how the file divides into rows (encoding mark, line ends, separator, quotes)"
@@ -51,6 +53,7 @@ class SynthesisRequest:
         max_record_tokens: public cap on a record's tokens.
         max_unit_records: public cap on a user's records of one label in a row.
         min_tokens: a demonstration has no end before it has so many.
+        kept: demonstrations of each label in the set, of the plan's `shots` that are written and charged; None: all.
         measured: the measurement that `sizes` come from; None where they are declared public.
         public_inputs: what the claim takes as public beyond the parameters.
     """
@@ -68,6 +71,7 @@ class SynthesisRequest:
     max_record_tokens: int = 64
     max_unit_records: int = 3
     min_tokens: int = 0
+    kept: int | None = None
     measured: MeasuredSizes | None = None
     public_inputs: tuple[str, ...] = (LABEL_SET, FILE_FORMAT, DECLARED_SIZES)
 
@@ -89,9 +93,34 @@ class SynthesisRequest:
                 f"'{self.mechanism.name}' works on logits: the transform '{self.transform.name}' needs a mechanism "
                 "on probabilities, such as gaussian."
             )
+        if self.kept is not None:
+            self._check_kept(self.kept)
         if self.measured is not None and self.measured.content != self.content:
             raise UsageError("The label sizes were measured on another file: measure those of this one.")
         object.__setattr__(self, "mechanism", self.mechanism.for_plan(self.plan))
+
+    def _check_kept(self, kept: int) -> None:
+        if not 1 <= kept < self.plan.shots <= MOST_TRIES * kept:
+            raise UsageError(f"For each demonstration that is kept more than 1 and at most {MOST_TRIES} are written.")
+        if len(self.labels) < 2:
+            raise UsageError("Which of several is best is how surely the model finds its label: that takes two labels.")
+
+    def best_of(self, tries: int) -> SynthesisRequest:
+        """The same request with so many demonstrations written, and charged, for each one that is kept.
+
+        Raises:
+            UsageError: fewer than 1, or too many.
+        """
+        if not 1 <= tries <= MOST_TRIES:
+            raise UsageError(f"Keep the best of 1 to {MOST_TRIES}.")
+        if tries == 1:
+            return self
+        return replace(self, plan=replace(self.plan, shots=tries * self.plan.shots), kept=self.plan.shots)
+
+    @property
+    def exported(self) -> int:
+        """Demonstrations of each label in the set."""
+        return self.plan.shots if self.kept is None else self.kept
 
     @property
     def records_per_row(self) -> int:
@@ -201,6 +230,7 @@ class SynthesisRequest:
             **({"measured": self.measured.cost} if self.measured else {}),
             "tokens": self.plan.tokens,
             "shots_per_label": self.plan.shots,
+            **({"kept_per_label": self.kept} if self.kept is not None else {}),
             "candidates": self.candidates,
             "max_record_tokens": self.max_record_tokens,
             **({"max_unit_records": self.max_unit_records} if self.by_user else {}),

@@ -11,6 +11,7 @@ from mechanisms.noise import Randomness, SecureRandomness
 from mechanisms.records import Dataset, Demonstration
 from mechanisms.sampling import Scheme
 from mechanisms.studio.data.marks import CLEAN_VALUES, NO_NOISE, SEEDED, WHETHER_SHOWN
+from mechanisms.studio.synthesis.best_of import Fidelity
 from mechanisms.studio.synthesis.demo_set import Certificate, DemoSet
 from mechanisms.studio.synthesis.events import CuratorEvent, DemoStarted, RunCompleted, RunStarted, WritingEvent
 from mechanisms.studio.synthesis.fit import check_fit
@@ -34,7 +35,8 @@ def synthesize(
     """Write synthetic demonstrations, label by label, and tell about every token.
 
     Demonstrations that fit in one batch of the model are written side by side, each a token further at a time. Each is
-    charged whole before its first token. Closing the generator at any point stops the run within
+    charged whole before its first token. Where the request keeps the best of several, all of them are told, and the
+    last event has the set of those that were kept. Closing the generator at any point stops the run within
     one token; what was charged stays charged.
 
     Args:
@@ -55,6 +57,7 @@ def synthesize(
     if request.plan.share != 1.0:  # nothing divides the units here: the batch would have no room for all of them
         raise UsageError("A plan for a share of the units is the stage of a recipe: run the recipe.")
     plan, writing = request.plan, Writing(dataset, request, model, randomness, curator)
+    fidelity = Fidelity(model, request.template, request.labels) if request.kept is not None else None
     data = fingerprint(dataset)
     run = _begin(data, request, ledger, randomness)
     if request.mechanism.uses_private_rows:
@@ -63,9 +66,12 @@ def synthesize(
     certificate = _certificate(data, request, ledger, randomness, before)
     demo_set = DemoSet((), request.labels, request.template, certificate, model.name, model.sha256)
     try:
-        yield RunStarted(demo_set, plan.shots, plan.tokens, plan.subsets, before)
+        yield RunStarted(demo_set, plan.shots, plan.tokens, plan.subsets, before, request.kept)
         yield from writing.events(lambda label, number: _charge(run, request, label, number))
-        yield RunCompleted(demo_set.with_demonstrations(writing.demonstrations), run.snapshot() if run else None)
+        made = writing.demonstrations
+        if fidelity is not None:
+            made = fidelity.best(made, dict.fromkeys(request.labels, request.exported))
+        yield RunCompleted(demo_set.with_demonstrations(made), run.snapshot() if run else None)
     finally:
         if run:
             run.finish()

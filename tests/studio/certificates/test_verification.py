@@ -318,6 +318,38 @@ def test_more_demonstrations_than_were_paid_for_are_found():
     assert found(document)[0].startswith("demonstrations")
 
 
+def test_the_best_of_several_states_what_was_charged_and_what_was_kept():
+    document = json.loads(certified(asked("gaussian").best_of(3)).dumps())
+    for number in range(3):  # fewer, since a run can be stopped
+        document["demonstrations"] = [{"text": str(i), "label": "a"} for i in range(number)]
+        assert found(document) == ()
+    document["demonstrations"].append({"text": "one that was not kept", "label": "a"})
+    assert found(document) == (
+        "demonstrations: a label has more of them than privacy/parameters/kept_per_label allows.",
+    )
+
+
+@pytest.mark.parametrize(
+    "claimed",
+    [
+        {"shots_per_label": 4},
+        {"shots_per_label": 3},
+        {"shots_per_label": 2},
+        {"shots_per_label": 7},
+        {"kept_per_label": 0},
+        {"kept_per_label": 6},
+        {"kept_per_label": 7},
+        {"kept_per_label": "2"},
+        {"kept_per_label": True},
+    ],
+    ids=str,
+)
+def test_whoever_claims_other_charges_than_were_paid_is_found(claimed):
+    document = json.loads(certified(asked("gaussian").best_of(3)).dumps())
+    document["privacy"]["parameters"].update(claimed)
+    assert found(document) != ()
+
+
 def test_nothing_is_private_without_a_private_mechanism():
     document = json.loads(text_of("non-private", Scheme.PER_TOKEN, False, False))
     assert found(document) == ()

@@ -19,12 +19,12 @@ from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Laplace, Pure
 from mechanisms.records import Dataset, Record, default_template
 from mechanisms.studio.assurance.audit import lower_bound
+from mechanisms.studio.data.units import units_of
 from mechanisms.studio.recipes import judging, request, roles, run
 from mechanisms.studio.recipes.reading import of_units, preferences
 from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
 from mechanisms.studio.recipes.request import ALL, RecipeRequest
 from mechanisms.studio.recipes.roles import divide
-from mechanisms.studio.recipes.units import units_of
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 
@@ -124,7 +124,7 @@ class Overheard:
         return thrown
 
 
-def drafts(model, template, label, labels, count, tokens, randomness, examples=()) -> tuple[str, ...]:
+def drafts(model, template, label, labels, count, tokens, randomness, examples=(), taken=()) -> tuple[str, ...]:
     return tuple(f"draft {i} {label} {'again ' * bool(examples)}w{i}" for i in range(count))
 
 

@@ -44,9 +44,17 @@ class Stuck(Recording):
         return "red. " * len(tokens)
 
 
-def written(model=None, count=6, tokens=20, examples=(), seed=1):
+def written(model=None, count=6, tokens=20, examples=(), taken=(), seed=1):
     model = model or Speaking(sharpness=1.0, busy=10**6)
-    return write_drafts(model, TEMPLATE, "red", LABELS, count, tokens, SeededRandomness(seed), examples)
+    return write_drafts(model, TEMPLATE, "red", LABELS, count, tokens, SeededRandomness(seed), examples, taken)
+
+
+def test_what_stands_for_another_label_is_not_written_in_whatever_case_and_punctuation():
+    first = written()
+    others = [f" «{text.upper()}»!" for text in first[:3]]
+    again = written(taken=others)
+    assert not set(first[:3]) & set(again)
+    assert len(again) == len(first)
 
 
 @pytest.mark.parametrize("busy", [1, 4, 10**6])

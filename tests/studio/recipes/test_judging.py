@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from mechanisms.queries.similarity import similarities
+from mechanisms.studio.data.units import units_of
 from mechanisms.studio.recipes import run as recipe_run
 from mechanisms.studio.recipes.events import ChoiceReleased, PriorsReleased, SetsMade, VotesReleased
 from mechanisms.studio.recipes.recipe import Division, Kind, Stage
 from mechanisms.studio.recipes.roles import divide
 from mechanisms.studio.recipes.sets import NONE, PLAIN, PUBLIC
-from mechanisms.studio.recipes.units import units_of
 from mechanisms.tallies import Choice
 from mechanisms.tallies.histogram import Histogram
 from tests.studio.recipes.running import LABELS, Log, Reading, begun, data, planned, recipe, rows
@@ -23,7 +23,7 @@ NO_NOISE = 90.0
 """An epsilon at which a whole vote of noise has probability e^-90."""
 
 
-def drafts(model, template, label, labels, count, tokens, randomness, examples=()):
+def drafts(model, template, label, labels, count, tokens, randomness, examples=(), taken=()):
     return tuple(f"{label} number {word}" for word in ("one", "two", "three", "four", "five"))
 
 

@@ -37,6 +37,13 @@ def test_a_stage_is_told_by_its_dearest_list(division, by_user, sizes):
             assert told[stage] == pytest.approx(dearest, rel=1e-3)
 
 
+@pytest.mark.parametrize("kind", [Kind.TOKENS, Kind.BOTH])
+def test_stages_keep_all_that_is_written(kind):
+    planned = asked(recipe(kind, Division.ROLES))
+    with pytest.raises(UsageError, match="keep all of it"):
+        replace(planned, written=planned.written.best_of(2))
+
+
 BIGGER = {"a": 4500, "b": 5200}
 OTHERS = {
     "a smaller role": lambda written: replace(written, plan=replace(written.plan, share=0.01)),

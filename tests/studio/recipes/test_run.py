@@ -11,9 +11,11 @@ from mechanisms.accounting import Cap, PrivacyLedger, fingerprint
 from mechanisms.accounting.filter import Spend, usage
 from mechanisms.errors import BudgetRefused, DataError, UsageError
 from mechanisms.noise import SecureRandomness
+from mechanisms.records import Demonstration
 from mechanisms.studio.certificates.verification import verify
 from mechanisms.studio.data.counts import measure_sizes
 from mechanisms.studio.data.marks import CLEAN_VALUES, SEEDED
+from mechanisms.studio.recipes import run as recipe_run
 from mechanisms.studio.recipes.events import (
     ChoiceReleased,
     Drafting,
@@ -22,6 +24,7 @@ from mechanisms.studio.recipes.events import (
     RecipeCompleted,
     RecipeStarted,
     ScoreReleased,
+    SetKept,
     SetsMade,
     StageProgress,
     StageStarted,
@@ -29,13 +32,17 @@ from mechanisms.studio.recipes.events import (
 )
 from mechanisms.studio.recipes.recipe import Division, Kind, Stage
 from mechanisms.studio.recipes.roles import divide
+from mechanisms.studio.recipes.sets import PLAIN
 from mechanisms.studio.synthesis.demo_set import loads
 from mechanisms.studio.synthesis.events import DemoCompleted, DemoStarted, PrivateDiagnostics, TokenReleased
 from mechanisms.studio.synthesis.synthesize import TEST_SEED
+from mechanisms.tallies import Choice
 from tests.studio.recipes.running import CAP, LABELS, Log, begun, data, ledger, planned, recipe, rows, secrets
 
 ALL = [pytest.param(*case, id="-".join(map(str, case))) for case in product(Kind, Division, (False, True))]
 WRITING = {DemoStarted, TokenReleased, DemoCompleted}
+STANDING = (DemoCompleted, VotesReleased, PriorsReleased, ChoiceReleased, ScoreReleased)
+FOUND = ("prior", "choice", "score")
 RELEASED = {
     Stage.VOTE: [DraftsWritten] * len(LABELS) + [VotesReleased] * len(LABELS),
     Stage.CALIBRATE: [SetsMade, PriorsReleased],
@@ -56,7 +63,9 @@ def read(entries) -> set[int]:
 
 
 def kinds(entries) -> list[type]:
-    return [type(rest[0]) for kind, *rest in entries if kind == "event" and not isinstance(rest[0], StageProgress)]
+    """What is told, but for what is told beside it."""
+    told = (rest[0] for kind, *rest in entries if kind == "event")
+    return [type(event) for event in told if not isinstance(event, StageProgress | SetKept)]
 
 
 def charged(account: PrivacyLedger, unit: str = "record") -> dict:
@@ -132,6 +141,78 @@ def test_a_run_that_is_closed_at_any_event_has_charged_the_stages_it_told_of_and
                 wanted[name] = wanted.get(name, ()) + events
         assert charged(account) == wanted
         assert [each["status"] for each in account.history("d")] == (["finished"] if last > len(LABELS) else [])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "division", "arm"),
+    [
+        pytest.param(Kind.VOTE, Division.ROLES, -6, id="voted 3, plain words"),
+        pytest.param(Kind.VOTE, Division.EPSILON, -1, id="none, plain words"),
+        pytest.param(Kind.BOTH, Division.EPSILON, 6, id="voted 1"),
+        pytest.param(Kind.TOKENS, Division.ROLES, 10, id="written 2"),
+    ],
+)
+def test_wherever_a_run_is_stopped_what_it_has_told_stands(kind, division, arm, request, monkeypatch):
+    monkeypatch.setattr(Choice, "release", lambda self, contributions, randomness: arm % contributions.shape[1])
+    dataset = data(rows(60))
+    events = list(begun(dataset, planned(dataset, recipe(kind, division, rounds=2, sets=3))))
+    told = [event for event in events if not isinstance(event, StageProgress)]
+    for before, event in pairwise(told):
+        assert isinstance(before, SetKept) == isinstance(event, STANDING)
+    ballots, sets, checked, found = {}, {}, set(), set()
+    for before, event in pairwise(told):
+        match event:
+            case SetKept(kept):
+                lost = found - (found := {name for name in FOUND if getattr(kept, name)})
+                assert not lost
+                stage = len(kept.demonstrations), *found
+                assert stage in checked or verify(loads(kept.dumps())).problems == ()
+                checked.add(stage)
+            case DraftsWritten(label, number, drafts):
+                ballots[label, number] = drafts
+            case SetsMade(made):
+                sets = {each.name: each for each in made}
+            case _ if isinstance(event, STANDING):
+                check_stands(event, before.demo_set, ballots, sets)
+            case RecipeCompleted(demo_set):
+                assert demo_set == kept
+    assert found == set(FOUND)
+    assert kept.choice.chosen == request.node.callspec.id.removesuffix(PLAIN if kept.demonstrations == () else "")
+
+
+def check_stands(event, kept, ballots, sets) -> None:
+    match event:
+        case DemoCompleted(demonstration):
+            assert demonstration in kept.demonstrations
+        case VotesReleased(label, number, _, winners):
+            assert Demonstration(ballots[label, number][winners[0]], label) in kept.demonstrations
+        case ChoiceReleased(among, (name, correction)):
+            assert (kept.demonstrations, kept.template) == (sets[name].demonstrations, sets[name].template)
+            assert (kept.choice.among, kept.choice.correction) == (len(among), correction)
+        case PriorsReleased():
+            assert set(kept.prior) == set(LABELS)
+        case ScoreReleased(score):
+            assert kept.score == score
+
+
+def same_for_all(model, template, label, labels, count, tokens, randomness, examples=(), taken=()):
+    return tuple(text for text in (f"text {i}" for i in range(20)) if text not in {*examples, *taken})[:count]
+
+
+def test_no_draft_stands_for_two_labels(monkeypatch):
+    monkeypatch.setattr(recipe_run, "write_drafts", same_for_all)
+    dataset, ballots = data(rows(60)), {}
+    for event in begun(dataset, planned(dataset, recipe(Kind.VOTE, Division.ROLES, rounds=3, drafts=8))):
+        match event:
+            case DraftsWritten(_, number, drafts):
+                assert len(drafts) == 8
+                ballots.setdefault(number, []).extend(drafts)
+            case SetKept(kept):
+                assert len({each.text for each in kept.demonstrations}) == len(kept.demonstrations)
+            case SetsMade(sets):
+                assert all(len({each.text for each in of.demonstrations}) == len(of.demonstrations) for of in sets)
+    assert [len(set(drafts)) for drafts in ballots.values()] == [16, 16, 16]
 
 
 @pytest.mark.parametrize(("kind", "division", "by_user"), ALL)

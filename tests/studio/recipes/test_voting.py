@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mechanisms.records import Record
-from mechanisms.studio.recipes.voting import Polls
+from mechanisms.studio.recipes.cleaning import bare
+from mechanisms.studio.recipes.voting import Polls, winners
 from tests.toy_embedder import ToyEmbedder
 
 BALLOTS = {
@@ -67,3 +70,35 @@ def test_released_votes_are_told_by_label():
     found = polls.by_label(np.arange(5.0))
     assert {label: votes.tolist() for label, votes in found.items()} == {"red": [0, 1, 2], "blue": [3, 4]}
     assert polls.places == 5
+
+
+def elected(ballots, votes, most: int) -> dict[str, list[str]]:
+    found = winners(ballots, {label: np.array(of) for label, of in votes.items()}, most)
+    return {label: [ballots[label][place] for place in places] for label, places in found.items()}
+
+
+def test_a_text_stands_for_the_label_that_gives_it_more_votes_and_the_other_takes_its_next():
+    ballots = {"red": ("Fire, at night!", "a rose", "an apple"), "blue": ("the sea", "fire at night", "noon")}
+    votes = {"red": [5.0, 1.0, 2.0], "blue": [4.0, 6.0, -1.0]}
+    assert elected(ballots, votes, 2) == {"red": ["an apple", "a rose"], "blue": ["fire at night", "the sea"]}
+    assert elected(ballots, votes | {"red": [7.0, 1.0, 2.0]}, 1) == {"red": ["Fire, at night!"], "blue": ["the sea"]}
+    # Where it does not win it stands in nobody's way.
+    assert elected(ballots, votes | {"red": [7.0, 8.0, 2.0]}, 1) == {"red": ["a rose"], "blue": ["fire at night"]}
+
+
+ANY_BALLOT = st.lists(st.tuples(st.sampled_from(["a", "A", "b.", "B", "c", "d", "e"]), st.integers(-3, 3)), max_size=6)
+
+
+@given(st.fixed_dictionaries(dict.fromkeys(("red", "blue", "green"), ANY_BALLOT)), st.integers(1, 4))
+def test_no_text_wins_twice_and_nothing_else_keeps_a_better_draft_from_winning(cast, most):
+    ballots = {label: tuple(text for text, _ in of) for label, of in cast.items()}
+    votes = {label: np.array([float(vote) for _, vote in of]) for label, of in cast.items()}
+    found = winners(ballots, votes, most)
+    standing = {bare(ballots[label][i]): votes[label][i] for label, places in found.items() for i in places}
+    assert len(standing) == sum(map(len, found.values()))
+    for label, places in found.items():
+        assert len(places) <= most
+        assert list(places) == sorted(places, key=lambda i: (-votes[label][i], i))
+        for i in set(range(len(ballots[label]))) - set(places):
+            better = len(places) == most and votes[label][places[-1]] >= votes[label][i]
+            assert better or standing[bare(ballots[label][i])] >= votes[label][i]

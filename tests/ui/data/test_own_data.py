@@ -13,6 +13,7 @@ import pytest
 from dpicl_ui.data.cards import label_counts
 from dpicl_ui.data.step import counts_public
 from dpicl_ui.export.step import ExportStep
+from dpicl_ui.frame.embedder_loader import EmbedderLoader
 from dpicl_ui.frame.ledgers import CuratorLedger
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
@@ -76,7 +77,8 @@ def steps(ledger: PrivacyLedger, sessions: Sessions) -> tuple[EvaluationStep, Ex
     async def built() -> tuple[EvaluationStep, ExportStep]:
         with gr.Blocks():
             loader, ledgers, bar = ModelLoader("none"), CuratorLedger(ledger), StepBar(PLACES)
-            return EvaluationStep(sessions, ledgers, loader, bar), ExportStep(sessions, ledgers, bar)
+            test = EvaluationStep(sessions, ledgers, loader, EmbedderLoader(loader), bar)
+            return test, ExportStep(sessions, ledgers, bar)
 
     return asyncio.run(built())
 

@@ -14,13 +14,15 @@ from mechanisms.studio.recipes.events import (
     RecipeEvent,
     RecipeStarted,
     ScoreReleased,
+    SetKept,
     SetsMade,
     StageStarted,
     VotesReleased,
 )
 from mechanisms.studio.recipes.recipe import Stage
 from mechanisms.studio.synthesis.demo_set import DemoSet
-from mechanisms.studio.synthesis.findings import ArmScore, Score
+from mechanisms.studio.synthesis.events import DemoCompleted
+from mechanisms.studio.synthesis.findings import ArmScore, Choice, Score
 from tests.ui.generate import recording as tokens
 from tests.ui.generate.recording import HOSTILE, LABELS, snapshot
 
@@ -73,7 +75,6 @@ PRIORS = PriorsReleased(tuple((each.name, (0.618034, 0.381966)) for each in SETS
 
 def deciding(chosen: tuple[str, str]) -> list[RecipeEvent]:
     among = tuple((each.name, correction) for each in SETS for correction in ("none", "prior"))
-    held = next(each.demonstrations for each in SETS if each.name == chosen[0])
     return [
         StageStarted(Stage.CALIBRATE, snapshot()),
         SetsMade(SETS),
@@ -83,7 +84,7 @@ def deciding(chosen: tuple[str, str]) -> list[RecipeEvent]:
         PriorsReleased(((chosen[0], (0.6, 0.4)),)),
         StageStarted(Stage.SCORE, snapshot()),
         ScoreReleased(SCORE),
-        RecipeCompleted(recipe_set(*held), snapshot()),
+        RecipeCompleted(recipe_set(), snapshot()),
     ]
 
 
@@ -91,22 +92,48 @@ def started(stages: tuple[Stage, ...]) -> RecipeStarted:
     return RecipeStarted(recipe_set(), stages, 1, 40, snapshot(0.0))
 
 
+def as_told(events: list[RecipeEvent]) -> list[RecipeEvent]:
+    """A story with the set as it stands: before each release that changes it, and in the end."""
+    told, known, made = [], {}, recipe_set()
+    for event in events:
+        before = made
+        match event:
+            case DemoCompleted(each):
+                known[each.label] = each
+                made = recipe_set(*known.values())
+            case VotesReleased(label, number, _, (first, *_)):
+                known[label] = Demonstration(drafts(label, number).drafts[first], label)
+                made = recipe_set(*known.values())
+            case ChoiceReleased(among, (name, correction)):
+                [held] = [each.demonstrations for each in SETS if each.name == name]
+                made = replace(made, demonstrations=held, choice=Choice(len(among), name, correction))
+            case PriorsReleased():
+                made = replace(made, prior={"News": float(len(told)), "Sport": 0.0})
+            case ScoreReleased(score):
+                made = replace(made, score=score)
+            case RecipeCompleted():
+                event = replace(event, demo_set=made)
+        told += [event] if made is before else [SetKept(made), event]
+    return told
+
+
 def voted(chosen: tuple[str, str] = ("voted 1", "prior")) -> list[RecipeEvent]:
     """Two rounds of votes, then the choice and the score."""
     opening = [started(VOTING), StageStarted(Stage.VOTE, snapshot())]
-    return [*opening, *ballots(1), *ballots(2), *deciding(chosen)]
+    return as_told([*opening, *ballots(1), *ballots(2), *deciding(chosen)])
 
 
 def both() -> list[RecipeEvent]:
     """Written token by token first."""
     _, *written, _ = tokens.recording()
-    return [started(tuple(Stage)), StageStarted(Stage.WRITE, snapshot()), *written, *voted()[1:]]
+    told = (event for event in voted()[1:] if not isinstance(event, SetKept))
+    return as_told([started(tuple(Stage)), StageStarted(Stage.WRITE, snapshot()), *written, *told])
 
 
 def short() -> list[RecipeEvent]:
     """A vote and nothing else."""
-    ending = RecipeCompleted(recipe_set(*winners(0)), snapshot())
-    return [started((Stage.VOTE,)), StageStarted(Stage.VOTE, snapshot()), *ballots(1), *ballots(2), ending]
+    ending = RecipeCompleted(recipe_set(), snapshot())
+    return as_told([started((Stage.VOTE,)), StageStarted(Stage.VOTE, snapshot()), *ballots(1), *ballots(2), ending])
 
 
 STORIES = {

@@ -63,8 +63,8 @@ def snapshot(epsilon: float = 1.0) -> BudgetSnapshot:
 
 
 def token(label: str, step: int, text: str, candidates=(" a", " b", HOSTILE), chosen: int = 0, **changes):
-    values = {"scores": (7.0, -1.5, 2.0), "public": (3.0, 2.0, 1.0), "stop": False} | changes
-    return TokenReleased(label, 1, step, text, candidates, chosen, **values)
+    values = {"number": 1, "scores": (7.0, -1.5, 2.0), "public": (3.0, 2.0, 1.0), "stop": False} | changes
+    return TokenReleased(label, step=step, text=text, candidates=candidates, chosen=chosen, **values)
 
 
 def recording() -> list[SynthesisEvent]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,20 +18,24 @@ from dpicl_ui.frame.ledgers import CuratorLedger
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
+from dpicl_ui.frame.tree import text_of
 from dpicl_ui.generate import step
+from dpicl_ui.generate.cards import finished
+from dpicl_ui.generate.recipe_view import replay_recipe
 from dpicl_ui.generate.runner import Runner
-from dpicl_ui.generate.state import GenerateState, gate
+from dpicl_ui.generate.state import GenerateState, Made, gate
 from dpicl_ui.generate.step import GenerateStep
 from dpicl_ui.page import PLACES
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep
-from mechanisms.accounting import PrivacyLedger
-from mechanisms.studio.recipes.events import RecipeStopped, StageProgress, VotesReleased
+from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.records import Demonstration
+from mechanisms.studio.recipes.events import RecipeStopped, SetKept, StageProgress, VotesReleased
 from mechanisms.studio.recipes.recipe import Stage
-from mechanisms.studio.synthesis.events import DemoCompleted, PrivateDiagnostics, RunStopped
+from mechanisms.studio.synthesis.events import DemoCompleted, DemoStarted, PrivateDiagnostics, RunCompleted, RunStopped
 from tests.ui.generate.recipe_recording import STORIES, voted
-from tests.ui.generate.recording import CLEAN, recording
+from tests.ui.generate.recording import CLEAN, demo_set, recording, token
 from tests.ui.privacy.test_form import DATASET
 from tests.ui.tabs import confirm
 
@@ -83,16 +88,65 @@ def test_a_finished_run_leaves_its_set(session: Session, story: str):
 
 def test_a_stop_ends_a_recipe_with_the_winners_so_far(session: Session):
     seen = run(session, voted(), stop_after=VotesReleased)
-    assert seen[:-1] == voted()[:4]
+    assert seen[:-1] == voted()[:5]
     assert isinstance(seen[-1], RecipeStopped)
     assert [each.text for each in seen[-1].demo_set.demonstrations] == ["News draft 3 of round 1"]
     assert session.of(GenerateState).made.demo_set == seen[-1].demo_set
+
+
+@pytest.mark.parametrize("story", sorted(set(STORIES) - {"tokens"}))
+def test_a_stop_after_any_event_loses_nothing_that_was_released(session: Session, story: str):
+    events = STORIES[story]
+    for place, last in enumerate(events[:-1]):
+        runner, state = Told(events), session.of(GenerateState)
+        state.made = None
+        *_, ended = stopped_at(runner, session, last)
+        assert isinstance(ended, RecipeStopped)
+        known = [each.demo_set for each in events[: place + 1] if isinstance(each, SetKept)]
+        assert ended.demo_set == (known[-1] if known else events[0].demo_set)
+        assert state.made == (Made(known[-1], fingerprint(DATASET)) if known else None)
+
+
+def stopped_at(runner: Runner, session: Session, last: Any) -> Iterator[Any]:
+    state = session.of(GenerateState)
+    for event in runner.events(session, None, state.begin(), None, False):
+        yield event
+        if event is last:
+            state.stop()
 
 
 def test_a_stop_ends_a_run_without_stages_with_what_is_whole(session: Session):
     seen = run(session, recording(), stop_after=DemoCompleted)
     assert isinstance(seen[-1], RunStopped)
     assert [each.text for each in seen[-1].demo_set.demonstrations] == ["one two"]
+
+
+def several() -> list[Any]:
+    """A run that writes two texts of "News" and keeps the second."""
+    kept = Demonstration("three", "News")
+    others = [DemoStarted("News", 2, None), token("News", 1, "three", number=2), DemoCompleted(kept, 2)]
+    return [replace(recording()[0], shots=2, kept=1), *recording()[1:6], *others, RunCompleted(demo_set(kept), None)]
+
+
+def test_the_best_of_several_are_the_set_once_they_are_known(session: Session):
+    assert run(session, several()) == several()
+    assert [each.text for each in session.of(GenerateState).made.demo_set.demonstrations] == ["three"]
+    view = replay_recipe(several())
+    assert "1 kept of 2" in text_of(finished(view))
+    assert "one two" not in text_of(finished(view))
+    assert len(replay_recipe(several()[:-1]).demonstrations) == 2
+
+
+def test_before_the_best_are_known_no_more_may_be_exported_than_will_be_kept(session: Session):
+    state = session.of(GenerateState)
+    for event in Told(several()).events(session, None, state.begin(), None, False):
+        if isinstance(event, DemoCompleted):
+            assert [each.text for each in state.made.demo_set.demonstrations] == ["one two"]
+            if event.number == 2:
+                state.stop()
+    assert isinstance(event, RunStopped)
+    assert [each.text for each in event.demo_set.demonstrations] == ["one two"]
+    assert "nothing was chosen" in text_of(finished(replay_recipe([*several()[:-1], event])))
 
 
 def test_a_stop_before_anything_is_released_keeps_the_set_before(session: Session):

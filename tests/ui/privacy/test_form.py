@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dpicl_ui.privacy.form import PrivacyForm, described, private_mechanisms
+from dpicl_ui.privacy.recipe_form import RecipeForm
 from mechanisms.errors import UsageError
 from mechanisms.parameters import parameters
 from mechanisms.records import Dataset, Record
@@ -27,6 +28,7 @@ VALUES = [
     8,
     2,
     4,
+    1,
     1,
     20,
     16,
@@ -64,6 +66,15 @@ def test_a_missing_number_is_named_in_one_line(position, value):
         PrivacyForm.read(*values)
 
 
+def test_the_best_of_several_are_paid_for_where_there_are_no_stages():
+    form = replace(PrivacyForm.read(*VALUES), shots=2, best_of=3)
+    request = form.request(DATASET)
+    assert (request.plan.shots, request.kept) == (6, 2)
+    assert PrivacyForm.read(*VALUES).request(DATASET).kept is None
+    written = replace(form, recipe=RecipeForm("both", score=True)).recipe_request(DATASET).written
+    assert (written.plan.shots, written.kept) == (2, None)
+
+
 def test_half_a_token_is_refused():
     values = [*VALUES]
     values[7] = 4.5
@@ -74,7 +85,7 @@ def test_half_a_token_is_refused():
 def with_transform(**changes):
     """The form with plausible token amplification, some of its parameters changed."""
     own = [changes.get(parameter.name, parameter.default) for _, parameter in described()]
-    return PrivacyForm.read(*VALUES[:14], "pta", *own, *TOKENS)
+    return PrivacyForm.read(*VALUES[:15], "pta", *own, *TOKENS)
 
 
 def test_a_transform_takes_its_parameters_from_the_form():

@@ -43,7 +43,7 @@ def test_a_loaded_set_is_tested_until_a_later_run_writes(session: Session):
 
 def test_figures_belong_to_the_set_they_were_measured_on(session: Session):
     state = session.of(TestState)
-    scored = state.score(MADE, ("clinic",))
+    scored = state.score(MADE, ("clinic",), DATASET, ())
     assert not gate(session).done
     state.show(scored.with_card(scorecard(ZERO_SHOT)))
     assert gate(session).done
@@ -56,12 +56,12 @@ def test_figures_belong_to_the_set_they_were_measured_on(session: Session):
 
 def test_a_stop_reaches_the_figures_under_way_and_no_other(session: Session):
     state = session.of(TestState)
-    first = state.score(MADE, ())
+    first = state.score(MADE, (), DATASET, ())
     shown = first.with_card(scorecard(ZERO_SHOT))
     state.show(shown)
     state.stop()
     assert first.stop.is_set()
-    assert not state.score(MADE, ()).stop.is_set()
+    assert not state.score(MADE, (), DATASET, ()).stop.is_set()
 
 
 def test_a_set_without_demonstrations_has_an_arm_only_where_that_was_chosen(session: Session):

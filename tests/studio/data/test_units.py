@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mechanisms.records import Record
-from mechanisms.studio.recipes.units import units_of
+from mechanisms.studio.data.units import units_of
 from tests.studio.recipes.running import data, rows
 
 

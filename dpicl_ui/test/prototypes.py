@@ -1,0 +1,180 @@
+"""The part of step 4 that tries it without a language model: class prototypes are paid for, released and measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import gradio as gr
+
+from dpicl_ui.data.state import Confirmed, DataState
+from dpicl_ui.frame.cards import progress
+from dpicl_ui.frame.embedder_loader import EmbedderLoader
+from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
+from dpicl_ui.frame.ledgers import Ledgers
+from dpicl_ui.frame.numbers import number
+from dpicl_ui.frame.sessions import Session, Sessions
+from dpicl_ui.frame.step_bar import StepBar
+from dpicl_ui.frame.tree import el, notice, panel
+from dpicl_ui.test.measure import FileMeasurement
+from dpicl_ui.test.prototypes_card import about, paid, price, waiting
+from dpicl_ui.test.prototypes_state import Order, PrototypesState
+from dpicl_ui.test.state import NOTHING, TestState
+from mechanisms.accounting import PrivacyLedger, PrivacyTarget
+from mechanisms.errors import StudioError, UsageError
+from mechanisms.inference import Embedder
+from mechanisms.studio.evaluation.evaluate import Progress
+from mechanisms.studio.evaluation.prototype_release import ClassPrototypes, PrototypesRequest, release_prototypes
+from mechanisms.studio.synthesis.preview import suggested_delta
+
+_EPSILON = 0.5
+_INTERVAL = 0.3
+"""Least seconds between two updates of the progress bar."""
+_NO_DATA = "Choose a data set in step 1 and confirm it first."
+_NO_FILE = "Upload a labelled test file first: there would be nothing to measure. Nothing was charged."
+_OTHER_LABELS = "The set under test has labels that the data set of step 1 has not. Nothing was charged."
+_CHANGED = "The data of step 1 has changed. Nothing was charged: look at the price, then press again."
+_NOT_BEGUN = "Stopped. Nothing was charged."
+_STOPPED = "Stopped. It had been charged, so what it costs stays spent."
+_TRY = "Try it"
+
+
+class PrototypesOffer:
+    """Components and handlers; made inside the card that shows them, after the measurement that shows the figures."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        ledgers: Ledgers,
+        embedder: EmbedderLoader,
+        bar: StepBar,
+        measurement: FileMeasurement,
+    ) -> None:
+        self._sessions, self._ledgers, self._embedder, self._measurement = sessions, ledgers, embedder, measurement
+        panel(*about())
+        self.epsilon = gr.Number(
+            _EPSILON, label="Epsilon", info="Less is more private, and noisier.", elem_id="prototypes-epsilon"
+        )
+        self.cost = panel(*waiting(), elem_id="prototypes-cost")
+        self.notice = panel(elem_id="prototypes-notice")
+        with gr.Row(elem_classes="actions"):
+            self.start = gr.Button(_TRY, variant="primary", interactive=False, elem_id="prototypes-start")
+            self.stop = gr.Button("Stop", variant="stop", interactive=False, elem_id="prototypes-stop")
+        self.progress = panel(elem_id="prototypes-progress")
+        self._wire(bar)
+
+    def _wire(self, bar: StepBar) -> None:
+        self._look_up: dict[str, Any] = {
+            "fn": guarded(self.cost)(self._look),
+            "inputs": self.epsilon,
+            "outputs": [self.cost, self.start],
+            "trigger_mode": "always_last",
+            "concurrency_limit": 2,
+            "concurrency_id": "calibrate",
+            **PRIVATE,
+        }
+        gr.on([bar.html.change, self.epsilon.blur, self.epsilon.submit], **self._look_up)
+        self.stop.click(self._stop, None, self.stop, queue=False, **PRIVATE)
+        measured = self._measurement
+        ordered = self.start.click(
+            guarded(self.notice)(self._order), self.epsilon, [self.notice, self.start, self.stop], **PRIVATE
+        )
+        ended = ordered.then(
+            guarded(self.notice, self._idle)(self._release), None, [self.notice, self.progress, self.stop],
+            **MODEL, **PRIVATE,
+        ).then(
+            guarded(measured.test_notice)(measured.add_prototypes), None, [measured.test_notice, measured.scores],
+            **MODEL, **PRIVATE,
+        )  # fmt: skip
+        self.follow(ended)
+
+    def follow(self, ended: gr.events.Dependency) -> None:
+        """Look at the budget anew when something may have spent of it."""
+        ended.then(**self._look_up)
+
+    def _look(self, epsilon: Any, request: gr.Request) -> dict[Any, Any]:
+        """What a release would cost, or that it is there."""
+        session, ledger = self._sessions.of(request), self._ledgers.of(request)
+        confirmed, state = session.of(DataState).confirmed, session.of(PrototypesState)
+        if confirmed is None:
+            return {self.cost: waiting(), self.start: gr.Button(_TRY, interactive=False)}
+        name, unit = confirmed.dataset.name, confirmed.dataset.unit
+        now = ledger.snapshot(name, unit)
+        if (released := state.released) is not None:
+            return {self.cost: paid(released, now), self.start: gr.Button("Released", interactive=False)}
+        try:
+            wanted = _request(confirmed, epsilon)
+            claimed = wanted.claim()
+        except StudioError as error:
+            return {self.cost: notice(str(error)), self.start: gr.Button(_TRY, interactive=False)}
+        after = ledger.forecast(name, unit, wanted.event, claimed)
+        words = f"{_TRY} for epsilon {claimed.epsilon:.3g}"
+        free = after.allowed and not state.busy
+        return {self.cost: price(unit, claimed, after, now), self.start: gr.Button(words, interactive=free)}
+
+    def _order(self, epsilon: Any, request: gr.Request) -> dict[Any, Any]:
+        """Take down what is wanted, on the data set that is there now; nothing is charged yet."""
+        session = self._sessions.of(request)
+        confirmed, test = session.of(DataState).confirmed, session.of(TestState)
+        if confirmed is None:
+            raise UsageError(_NO_DATA)
+        if test.tested is None:
+            raise UsageError(NOTHING)
+        if test.table is None:
+            raise UsageError(_NO_FILE)
+        if not set(test.tested.labels) <= set(confirmed.dataset.labels):
+            raise UsageError(_OTHER_LABELS)
+        session.of(PrototypesState).order(confirmed, _request(confirmed, epsilon))
+        return {
+            self.notice: [],
+            self.start: gr.Button(interactive=False),
+            self.stop: gr.Button("Stop", interactive=True),
+        }
+
+    def _release(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
+        """Charge the ledger, read the rows, release; a tab that is closed stops it."""
+        session = self._sessions.of(request)
+        state = session.of(PrototypesState)
+        if (order := state.begin()) is None:
+            return
+        try:
+            yield {self.progress: [el("p.spinner", "Waiting for the embedding model …", role="status")]}
+            embedder, ledger = self._embedder.embedder(), self._ledgers.of(request)
+            yield from self._reading(session, order, embedder, ledger)
+        finally:
+            state.done()
+        yield {self.notice: notice("The class prototypes are released.", "good")}
+
+    def _reading(
+        self, session: Session, order: Order, embedder: Embedder, ledger: PrivacyLedger
+    ) -> Iterator[dict[Any, Any]]:
+        if order.stop.is_set():
+            raise UsageError(_NOT_BEGUN)
+        if order.confirmed is not session.of(DataState).confirmed:
+            raise UsageError(_CHANGED)
+        shown = 0.0
+        with closing(release_prototypes(order.confirmed.dataset, order.request, embedder, ledger)) as events:
+            for event in events:
+                match event:
+                    case Progress(done, total):
+                        if order.stop.is_set():
+                            raise UsageError(_STOPPED)
+                        if time.monotonic() - shown > _INTERVAL:
+                            shown, share = time.monotonic(), done / total if total else 1.0
+                            yield {self.progress: progress(done, total, f"{share:.0%} of the rows read")}
+                    case ClassPrototypes():
+                        session.of(PrototypesState).keep(order, event)
+
+    def _idle(self) -> dict[Any, Any]:
+        return {self.progress: [], self.stop: gr.Button("Stop", interactive=False)}
+
+    def _stop(self, request: gr.Request) -> Any:
+        self._sessions.of(request).of(PrototypesState).stop()
+        return gr.Button("Stopping …", interactive=False)
+
+
+def _request(confirmed: Confirmed, epsilon: Any) -> PrototypesRequest:
+    """A release at a delta that follows from the data set's public sizes."""
+    return PrototypesRequest(PrivacyTarget(number("Epsilon", epsilon), suggested_delta(sum(confirmed.sizes.values()))))

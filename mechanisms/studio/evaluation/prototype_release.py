@@ -1,0 +1,122 @@
+"""Class prototypes of a whole data set, as a run of its own in the ledger: the baseline that needs no prompts."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from mechanisms.accounting import BudgetSnapshot, Claim, PrivacyLedger, PrivacyTarget, claim
+from mechanisms.inference import Embedder
+from mechanisms.noise import Floats, Randomness, SecureRandomness
+from mechanisms.privacy_events import Composed
+from mechanisms.records import Dataset, Record
+from mechanisms.studio.data.charging import charged
+from mechanisms.studio.evaluation.evaluate import Accuracy, Progress
+from mechanisms.studio.evaluation.prototypes import nearest_prototype, one_record_each
+from mechanisms.tallies import Prototypes
+
+_NAME = "class prototypes"
+_AT_ONCE = 16
+"""Texts between two reports: about a tenth of a second."""
+
+
+@dataclass(frozen=True)
+class PrototypesRequest:
+    """Public configuration of a release: what it may cost a unit, whether that is a row or a user."""
+
+    target: PrivacyTarget
+
+    @cached_property
+    def tally(self) -> Prototypes:
+        """What the units are asked for, with the least noise that meets the target.
+
+        Raises:
+            AccountingError: there is none.
+        """
+        return Prototypes.calibrated_for(self.target)
+
+    @property
+    def event(self) -> Composed:
+        """One list, for rows and users alike: each unit gives one embedding, to one class."""
+        return Composed("dataset", (("all", (self.tally.event,)),))
+
+    def claim(self) -> Claim:
+        """What the release costs, by both accountants."""
+        return claim(self.event, self.target.delta)
+
+
+@dataclass(frozen=True)
+class ClassPrototypes:
+    """A release, public; what is done with it costs nothing more.
+
+    Attributes:
+        labels: one for each direction.
+        directions: noisy class means of embeddings, at unit length, shape (labels, dimensions).
+        claim, event: what it cost.
+        before: what the data set had spent.
+        private: False where an observer could predict the noise.
+    """
+
+    labels: tuple[str, ...]
+    directions: Floats
+    claim: Claim
+    event: Composed
+    before: BudgetSnapshot
+    private: bool
+
+    def covers(self, labels: Sequence[str]) -> bool:
+        """Whether each of some labels has a prototype."""
+        return set(labels) <= set(self.labels)
+
+    def accuracy(self, test: Sequence[Record], labels: Sequence[str], embedder: Embedder) -> Accuracy:
+        """How many test rows are nearest to the prototype of their own label, among those of `labels`.
+
+        Args:
+            test: at least one row, each with one of the labels.
+            labels: public; each has a prototype.
+        """
+        directions = self.directions[[self.labels.index(label) for label in labels]]
+        found = nearest_prototype([row.text for row in test], directions, embedder)
+        return Accuracy(sum(labels[i] == row.label for i, row in zip(found, test, strict=True)), len(test))
+
+
+def release_prototypes(
+    dataset: Dataset,
+    request: PrototypesRequest,
+    embedder: Embedder,
+    ledger: PrivacyLedger,
+    randomness: Randomness | None = None,
+) -> Generator[Progress | ClassPrototypes]:
+    """Charge the run, embed one record of each unit, and release the noisy class means last.
+
+    Whoever closes the iterator before that has spent the run all the same.
+
+    Args:
+        dataset: private.
+        request: public.
+        embedder: what places texts.
+        ledger: where the run is reserved and charged.
+        randomness: the operating system's, unless this is a test.
+
+    Yields:
+        How many units were read, for the curator's eyes alone (0 as soon as the run is charged); then the release.
+
+    Raises:
+        BudgetRefused: the data set's cap does not allow it.
+        AccountingError: no noise meets the target.
+    """
+    randomness = randomness or SecureRandomness()
+    event, claimed = request.event, request.claim()
+    with charged(dataset, _NAME, event, claimed, ledger, randomness) as before:
+        texts, places = one_record_each(dataset)
+        vectors = np.zeros((len(texts), embedder.dimensions))
+        yield Progress(0, len(texts))
+        for start in range(0, len(texts), _AT_ONCE):
+            some = embedder.embed(texts[start : start + _AT_ONCE])
+            vectors[start : start + len(some)] = some
+            yield Progress(start + len(some), len(texts))
+        directions = request.tally.release(vectors, places, len(dataset.labels), randomness)
+        yield ClassPrototypes(dataset.labels, directions, claimed, event, before, randomness.private)
