@@ -32,10 +32,10 @@ from benchmarks.worth_table import cell
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.noise import Floats, SecureRandomness
 from mechanisms.records import Demonstration
+from mechanisms.studio.data.units import units_of
 from mechanisms.studio.evaluation.measures.copying import longest_copied
 from mechanisms.studio.evaluation.measures.measure import Labelled, Measures
 from mechanisms.studio.recipes.drafts import write_drafts
-from mechanisms.studio.recipes.units import units_of
 from mechanisms.studio.recipes.voting import Polls
 from mechanisms.tallies import Votes
 
@@ -76,13 +76,12 @@ class Round:
     @cached_property
     def ballots(self) -> dict[str, tuple[str, ...]]:
         """Public drafts of each label, fewer where the model writes too few of use."""
-        bench = self._bench
-        return {
-            y: write_drafts(
-                bench.model, bench.template, y, bench.labels, self._drafts, DRAFT_TOKENS, SecureRandomness()
-            )
-            for y in bench.labels
-        }
+        bench, found = self._bench, dict[str, tuple[str, ...]]()
+        for y in bench.labels:
+            taken = [each for drafts in found.values() for each in drafts]
+            asked = (bench.model, bench.template, y, bench.labels, self._drafts, DRAFT_TOKENS, SecureRandomness())
+            found[y] = write_drafts(*asked, taken=taken)
+        return found
 
     @cached_property
     def _polls(self) -> Polls:
