@@ -270,13 +270,13 @@ def run(options: argparse.Namespace) -> None:
     bench = Bench(Path(options.data), options.task, load_model(options.model), options.tests, options.rows)
     key = {"task": options.task, "model": options.model, "rows": options.rows}
     for number in range(options.runs):
-        wanted = [each for each in options.epsilons if _done(options.out, key | {"target": each}) <= number]
+        wanted = [each for each in options.epsilons if done(options.out, key | {"target": each}) <= number]
         for found in bench.run(wanted, options.tokens):
             with open(options.out, "a", encoding="utf-8") as file:
                 file.write(json.dumps(key | found, ensure_ascii=False) + "\n")
 
 
-def _done(path: str, key: Mapping[str, Any]) -> int:
+def done(path: str, key: Mapping[str, Any]) -> int:
     return sum(all(line.get(k) == v for k, v in key.items()) for line in lines(path))
 
 

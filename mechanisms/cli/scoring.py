@@ -11,15 +11,20 @@ from mechanisms.records import Dataset
 from mechanisms.studio.data.marks import mark_scored, owners_of
 
 
-def about_to_score(test: Dataset) -> list[str]:
-    """Mark a test file's rows, and tell whose private rows are among them; gives the names of those data sets."""
+def about_to_score(test: Dataset, file: str = "test file") -> list[str]:
+    """Mark a file's rows, and tell whose private rows are among them; gives the names of those data sets.
+
+    Args:
+        test: the whole file, whichever of its rows are used.
+        file: what it is called.
+    """
     scored, ledger = fingerprint(test), PrivacyLedger()
     owners = owners_of(scored, ledger)
     mark_scored(scored, ledger, owners)
     if owners:
         names = ", ".join(f"'{name}'" for name in owners)
         progress(
-            f"The test file shares rows with {names}. Its figures have no noise: they are for the curator alone, "
+            f"The {file} shares rows with {names}. Its figures have no noise: they are for the curator alone, "
             "promise nothing about those rows, and every later certificate of theirs says that they were shown."
         )
     return owners

@@ -1,0 +1,1 @@
+"""Measurements that the documents quote; each is run by itself, from the root of the project."""
