@@ -27,7 +27,9 @@ _DIGITS = 16
 def add_grid_options(parser: argparse.ArgumentParser) -> None:
     """Shots, orders, the public seed, and where the table and the plot go."""
     group = parser.add_argument_group("cells", "the set with fewer shots and in other orders, a cell for each")
-    group.add_argument("--shots", type=int, nargs="+", metavar="S", help="demonstrations a label, as far as it has them")
+    group.add_argument(
+        "--shots", type=int, nargs="+", metavar="S", help="demonstrations a label, as far as it has them"
+    )
     group.add_argument("--orders", type=int, metavar="N", help="N random orders as well (default: its own order alone)")
     group.add_argument("--seed", type=int, help="public seed of the orders and of public-only (default: 0)")
     group.add_argument("--out", metavar="CSV", help="tidy table; a cell that stands in it is not computed again")

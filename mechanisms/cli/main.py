@@ -7,7 +7,20 @@ import sys
 from collections.abc import Sequence
 
 from mechanisms import __version__
-from mechanisms.cli import account, answer, audit, bench, classify, ledger, models, plan, score, synthesize, users
+from mechanisms.cli import (
+    account,
+    answer,
+    audit,
+    bench,
+    classify,
+    ledger,
+    models,
+    plan,
+    reproduce,
+    score,
+    synthesize,
+    users,
+)
 from mechanisms.cli.config_file import ConfigurableParser
 from mechanisms.errors import StudioError, place_of
 
@@ -17,7 +30,8 @@ def parser(prog: str = "dpicl") -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog=prog, description="Differentially private demonstrations.")
     top.add_argument("--version", action="version", version=__version__)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=ConfigurableParser)
-    for module in (account, plan, synthesize, classify, score, answer, audit, bench, ledger, models, users):
+    modules = (account, plan, synthesize, classify, score, answer, audit, bench, reproduce, ledger, models, users)
+    for module in modules:
         module.add_commands(commands)
     return top
 

@@ -77,7 +77,9 @@ def compare(
     }
 
 
-def _counted(reading: Generator[int, None, dict[str, Integers]], before: int) -> Generator[int, None, dict[str, Integers]]:
+def _counted(
+    reading: Generator[int, None, dict[str, Integers]], before: int
+) -> Generator[int, None, dict[str, Integers]]:
     while True:
         try:
             yield before + next(reading)

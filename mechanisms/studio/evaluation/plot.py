@@ -46,6 +46,8 @@ def _traces(lines: Sequence[Line], shots: Sequence[str]) -> Iterator[go.Scatter]
             mode="lines+markers",
             line={"color": _COLOURS.get(arm, "#444"), "dash": _DASHES.get(reading, "solid")},
             error_y={
+                "type": "data",
+                "symmetric": False,
                 "array": [highs[each] - means[each] for each in means],
                 "arrayminus": [means[each] - lows[each] for each in means],
                 "thickness": 1,

@@ -42,7 +42,7 @@ def test_a_line_says_what_it_is_of(tmp_path):
     ]
     for row in rows:
         assert float(row["low"]) < float(row["accuracy"]) < float(row["high"])
-        assert (row["set"], row["test"], row["model"], row["seed"], row["curator_only"]) == ("aa", "bb", "cc", "0", "no")
+        assert [row[name] for name in ("set", "test", "model", "seed", "curator_only")] == ["aa", "bb", "cc", "0", "no"]
 
 
 @pytest.mark.parametrize(
