@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -75,9 +76,18 @@ def read_in_cells(
     """
     known = known_rows(demo_set.labels, test.records)
     shots, orders, seed = _numbers(options)
-    results = Results(_origin(text, test, model, seed, curator_only), Path(options.out) if options.out else None)
     # Written from a public seed, so that a run that goes on reads the same ones; nothing private is drawn.
-    arms = arms_of(demo_set, public_demonstrations(demo_set, model, SeededRandomness(seed)))
+    public = public_demonstrations(demo_set, model, SeededRandomness(seed))
+    arms = arms_of(demo_set, public)
+    origin = Origin(
+        set=_digest(text),
+        test=fingerprint(test).content[:_DIGITS],  # keyed: its rows may be somebody's
+        model=model.sha256[:_DIGITS],
+        public=_digest(json.dumps([(each.text, each.label) for each in public])),
+        seed=str(seed),
+        curator_only="yes" if curator_only else "no",
+    )
+    results = Results(origin, Path(options.out) if options.out else None)
     cells = cells_of(arms, shots, orders, seed)
     for number in shots:
         if number > most_shots(arms):
@@ -104,14 +114,8 @@ def _read(reading: Any, name: str, total: int) -> dict[str, Accuracy]:
             return found
 
 
-def _origin(text: str, test: Dataset, model: LanguageModel, seed: int, curator_only: bool) -> Origin:
-    return Origin(
-        set=hashlib.sha256(text.encode()).hexdigest()[:_DIGITS],
-        test=fingerprint(test).content[:_DIGITS],  # keyed: its rows may be somebody's
-        model=model.sha256[:_DIGITS],
-        seed=str(seed),
-        curator_only="yes" if curator_only else "no",
-    )
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
 
 def _summary(lines: Sequence[Line]) -> dict[str, Any]:

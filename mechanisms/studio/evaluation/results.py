@@ -23,6 +23,7 @@ class Origin:
         set: digest of the demo set's file, which is public.
         test: keyed digest of the test rows: another machine has another key, and does not know them again.
         model: digest of the weights that read.
+        public: digest of the public demonstrations: another build of the model may write others from the same seed.
         seed: of the orders, and of the public demonstrations; public.
         curator_only: the rows are somebody's, and the figures have no noise.
     """
@@ -30,6 +31,7 @@ class Origin:
     set: str
     test: str
     model: str
+    public: str
     seed: str
     curator_only: str
 
@@ -59,7 +61,13 @@ class Line:
 
 _ARMS = (ZERO_SHOT, PUBLIC_ONLY, PRIVATE)
 _OF_A_LINE = ("arm", "shots", "order", "reading", "rows", "right", "accuracy", "low", "high")
-_WORDS = {"set": "demo set", "test": "test file (or machine)", "model": "model", "seed": "seed"}
+_WORDS = {
+    "set": "demo set",
+    "test": "test file (or machine)",
+    "model": "model",
+    "public": "public-only set",
+    "seed": "seed",
+}
 COLUMNS = (*_OF_A_LINE, *(each.name for each in fields(Origin)))
 
 

@@ -14,7 +14,7 @@ from mechanisms.studio.evaluation.grid import Cell
 from mechanisms.studio.evaluation.plot import grid_figure
 from mechanisms.studio.evaluation.results import COLUMNS, Line, Origin, Results
 
-ORIGIN = Origin("aa", "bb", "cc", "0", "no")
+ORIGIN = Origin("aa", "bb", "cc", "dd", "0", "no")
 CELL, OTHER = Cell(Arm(PRIVATE, ()), "2", 0), Cell(Arm(PRIVATE, ()), "2", 1)
 FOUND = {"raw": Accuracy(3, 10), "contextual": Accuracy(7, 10)}
 
@@ -42,12 +42,19 @@ def test_a_line_says_what_it_is_of(tmp_path):
     ]
     for row in rows:
         assert float(row["low"]) < float(row["accuracy"]) < float(row["high"])
-        assert [row[name] for name in ("set", "test", "model", "seed", "curator_only")] == ["aa", "bb", "cc", "0", "no"]
+        assert [row[name] for name in COLUMNS[-6:]] == ["aa", "bb", "cc", "dd", "0", "no"]
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("set", "demo set"), ("test", "test file"), ("model", "model"), ("seed", "seed"), ("curator_only", "kind of")],
+    [
+        ("set", "demo set"),
+        ("test", "test file"),
+        ("model", "model"),
+        ("public", "public-only"),
+        ("seed", "seed"),
+        ("curator_only", "kind of"),
+    ],
 )
 def test_a_table_of_another_origin_is_refused_and_left_alone(tmp_path, name, said):
     path = tmp_path / "results.csv"
