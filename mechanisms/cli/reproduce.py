@@ -29,7 +29,7 @@ SMALL = Grid(
     runs=1,
     setting=Setting(rows=100, tokens=15, subsets=50),
 )
-"""Half an hour on two cores with the embedded model; its figures say little."""
+"""Meant for half an hour on two cores with the embedded model; its figures say little."""
 
 
 def add_commands(commands: Any) -> None:

@@ -141,7 +141,6 @@ class Maker:
             target=target,
             sizes=sizes,
             content=fingerprint(dataset).content,
-            tokens=min(RecipeRequest.tokens, self._tokens(task)),
             max_record_tokens=task.max_record_tokens,
         )
         with tempfile.TemporaryDirectory() as folder:
