@@ -17,6 +17,7 @@ from mechanisms.cli import (
     measure,
     models,
     plan,
+    reproduce,
     score,
     synthesize,
     users,
@@ -30,7 +31,10 @@ def parser(prog: str = "dpicl") -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog=prog, description="Differentially private demonstrations.")
     top.add_argument("--version", action="version", version=__version__)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=ConfigurableParser)
-    for module in (account, plan, synthesize, classify, measure, score, answer, audit, bench, ledger, models, users):
+    modules = (
+        account, plan, synthesize, classify, measure, score, answer, audit, bench, reproduce, ledger, models, users
+    )  # fmt: skip
+    for module in modules:
         module.add_commands(commands)
     return top
 

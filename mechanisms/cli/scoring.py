@@ -9,6 +9,7 @@ from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli.output import progress
 from mechanisms.records import Dataset
 from mechanisms.studio.data.marks import mark_scored, owners_of
+from mechanisms.studio.evaluation.evaluate import Accuracy
 
 
 def about_to_score(test: Dataset, file: str = "test file") -> list[str]:
@@ -34,3 +35,8 @@ def not_private(owners: Sequence[str]) -> dict[str, Any]:
     """What a document with such figures says of itself; nothing where the rows are nobody's."""
     reason = "accuracy without noise on rows of a private data set: for the curator alone"
     return {"private": False, "reason": reason, "curator_only": True} if owners else {}
+
+
+def in_json(each: Accuracy) -> dict[str, Any]:
+    """An accuracy with its 95% interval."""
+    return {"accuracy": round(each.value, 4), "interval": [round(bound, 4) for bound in each.interval]}

@@ -93,6 +93,23 @@ class Progress:
     total: int
 
 
+def known_rows(labels: Sequence[str], test: Sequence[Record]) -> list[Record]:
+    """The test rows that have one of the labels.
+
+    Raises:
+        UsageError: there are none.
+    """
+    known = [record for record in test if record.label in labels]
+    if not known:
+        raise UsageError(f"No test row has one of the labels {', '.join(labels)}.")
+    return known
+
+
+def truth_of(labels: Sequence[str], known: Sequence[Record]) -> NDArray[np.int64]:
+    """The place of each row's label, shape (rows,)."""
+    return np.array([list(labels).index(record.label) for record in known])
+
+
 def evaluate(
     model: LanguageModel,
     template: PromptTemplate,
@@ -105,10 +122,8 @@ def evaluate(
     Raises:
         UsageError: no test row has one of the labels.
     """
-    known = [record for record in test if record.label in labels]
-    if not known:
-        raise UsageError(f"No test row has one of the labels {', '.join(labels)}.")
-    truth = np.array([list(labels).index(record.label) for record in known])
+    known = known_rows(labels, test)
+    truth = truth_of(labels, known)
     total, done = len(arms) * len(known), 0
     for arm in arms:
         classifier = Classifier(model, template, labels, arm.demonstrations, arm.prior)

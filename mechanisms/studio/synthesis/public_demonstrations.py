@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.inference import LanguageModel
-from mechanisms.noise import SecureRandomness
+from mechanisms.noise import Randomness, SecureRandomness
 from mechanisms.records import Demonstration, PromptTemplate
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
@@ -19,13 +19,18 @@ from mechanisms.studio.synthesis.request import MOST_TRIES, NO_FILE, SynthesisRe
 from mechanisms.studio.synthesis.writer import DemonstrationWriter
 
 
-def public_demonstrations(demo_set: DemoSet, model: LanguageModel) -> tuple[Demonstration, ...]:
-    """Public demonstrations for the same task, as many, as long and chosen from as many as `demo_set`'s."""
+def public_demonstrations(
+    demo_set: DemoSet, model: LanguageModel, randomness: Randomness | None = None
+) -> tuple[Demonstration, ...]:
+    """Public demonstrations for the same task, as many, as long and chosen from as many as `demo_set`'s.
+
+    Args:
+        randomness: the operating system's; a seeded one where the same set is wanted again: nothing private is drawn.
+    """
     stated = demo_set.certificate.parameters
     tokens, least = int(stated.get("tokens", 30)), int(stated.get("min_tokens", 0))
-    return written_publicly(
-        demo_set.demonstrations, demo_set.labels, demo_set.template, model, tokens, least, tries_of(demo_set)
-    )
+    shown, labels, template = demo_set.demonstrations, demo_set.labels, demo_set.template
+    return written_publicly(shown, labels, template, model, tokens, least, tries_of(demo_set), randomness)
 
 
 def tries_of(demo_set: DemoSet) -> int:
@@ -45,6 +50,7 @@ def written_publicly(
     tokens: int,
     least: int = 0,
     tries: int = 1,
+    randomness: Randomness | None = None,
 ) -> tuple[Demonstration, ...]:
     """Public demonstrations for a task: as many of each label as there are in `like`, of `least` to `tokens` tokens.
 
@@ -52,6 +58,7 @@ def written_publicly(
         tries: demonstrations that are written for each one; the model keeps those that it takes most surely for their
             label, as it does where private rows take part.
     """
+    randomness = randomness or SecureRandomness()
     per_label = Counter(demonstration.label for demonstration in like)
     request = SynthesisRequest(
         labels=labels,
@@ -64,7 +71,7 @@ def written_publicly(
         min_tokens=min(least, tokens),
     )
     writers = [
-        DemonstrationWriter((), request, model, SecureRandomness(), label, number)
+        DemonstrationWriter((), request, model, randomness, label, number)
         for label in labels
         for number in range(1, tries * per_label[label] + 1)
     ]

@@ -1,0 +1,45 @@
+"""`evaluate` with two sets: what tells them apart on the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mechanisms.cli.output import progress
+from mechanisms.cli.scoring import in_json
+from mechanisms.inference import LanguageModel
+from mechanisms.records import Record
+from mechanisms.studio.evaluation.comparison import Comparison, compare
+from mechanisms.studio.synthesis.demo_set import DemoSet
+
+
+def compared(
+    names: Sequence[str], sets: Sequence[DemoSet], model: LanguageModel, rows: Sequence[Record]
+) -> dict[str, Any]:
+    """The two sets in every reading, with McNemar's exact test; `names` are those of their files."""
+    first, second = sets
+    reading = compare(model, first, second, rows)
+    while True:
+        try:
+            progress(f"{next(reading)} rows read")
+        except StopIteration as ended:
+            found: dict[str, Comparison] = ended.value
+            break
+    [total] = {each.first.total for each in found.values()}
+    written = dict(zip(("first", "second"), zip(names, (each.model_id for each in sets), strict=True), strict=True))
+    return {
+        "rows": total,
+        **{place: {"file": name, "written_with": writer} for place, (name, writer) in written.items()},
+        "read_by": model.name,
+        **{name: _document(each) for name, each in found.items()},
+    }
+
+
+def _document(each: Comparison) -> dict[str, Any]:
+    return {
+        "first": in_json(each.first),
+        "second": in_json(each.second),
+        "only_first_right": each.only_first,
+        "only_second_right": each.only_second,
+        "mcnemar_p": each.p_value,
+    }

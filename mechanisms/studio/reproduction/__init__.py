@@ -1,0 +1,1 @@
+"""The papers' grid of data sets, mechanisms and epsilons, with any model."""
