@@ -68,7 +68,7 @@ def simulated(stored: Stored, recipe: Recipe, sizes: Mapping[str, int], epsilon:
     for stage in JUDGES:
         for _ in judges.events(stage):
             pass
-    made = judges.finished(DemoSet((), stored.labels, template, cast(Certificate, None), "stored", ""))
+    made = judges.kept(DemoSet((), stored.labels, template, cast(Certificate, None), "stored", ""))
     assert made.prior is not None
     assert made.score is not None
     words = [(each.demonstrations, each.template) for each in stored.sets]
