@@ -11,6 +11,7 @@ from mechanisms.noise import SecureRandomness
 from mechanisms.records import Demonstration, PromptTemplate
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
+from mechanisms.studio.data.record_schema import RecordSchema
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.lockstep import groups, write_together
 from mechanisms.studio.synthesis.request import NO_FILE, SynthesisRequest
@@ -21,7 +22,8 @@ def public_demonstrations(demo_set: DemoSet, model: LanguageModel) -> tuple[Demo
     """Public demonstrations for the same task, of the same number and length as `demo_set`'s."""
     stated = demo_set.certificate.parameters
     tokens, least = int(stated.get("tokens", 30)), int(stated.get("min_tokens", 0))
-    return written_publicly(demo_set.demonstrations, demo_set.labels, demo_set.template, model, tokens, least)
+    like, schema = demo_set.demonstrations, demo_set.schema
+    return written_publicly(like, demo_set.labels, demo_set.template, model, tokens, least, schema)
 
 
 def written_publicly(
@@ -31,8 +33,12 @@ def written_publicly(
     model: LanguageModel,
     tokens: int,
     least: int = 0,
+    schema: RecordSchema | None = None,
 ) -> tuple[Demonstration, ...]:
-    """Public demonstrations for a task: as many of each label as there are in `like`, of `least` to `tokens` tokens."""
+    """Public demonstrations for a task: as many of each label as there are in `like`, of `least` to `tokens` tokens.
+
+    With a schema they are records of it.
+    """
     per_label = Counter(demonstration.label for demonstration in like)
     request = SynthesisRequest(
         labels=labels,
@@ -43,6 +49,7 @@ def written_publicly(
         sizes=dict.fromkeys(labels, 1),
         content=NO_FILE,
         min_tokens=min(least, tokens),
+        schema=schema,
     )
     writers = [
         DemonstrationWriter((), request, model, SecureRandomness(), label, number)
