@@ -45,6 +45,9 @@ class Grammar:
                 read.
         """
         self._vocabulary = model.vocabulary
+        fixed = schema.encode()
+        if bytes(self._vocabulary.decode_bytes(self._vocabulary.tokenize_bytes(fixed))) != fixed:
+            raise UsageError("The model's tokens cannot write the schema's names and values: choose plainer ones.")
         rules = LLMatcher.grammar_from_json_schema(schema, overrides=_FORM)
         self._matcher = LLMatcher(self._vocabulary, rules, log_level=_SILENT)
         if self._matcher.is_error():
