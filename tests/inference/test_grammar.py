@@ -15,7 +15,9 @@ from mechanisms.studio.data.record_schema import RecordSchema, rewritten
 from tests.toy_model import VOCABULARY, ToyModel
 
 NAMES = st.text("ab\"\\ '{}[]", min_size=1, max_size=5)
-CHOICES = st.lists(st.one_of(st.text('ae"\\/ ', max_size=4), st.integers(-20, 20), st.booleans(), st.none()), min_size=1)
+CHOICES = st.lists(
+    st.one_of(st.text('ae"\\/ ', max_size=4), st.integers(-20, 20), st.booleans(), st.none()), min_size=1
+)
 LEAVES = st.one_of(
     st.integers(0, 4).flatmap(
         lambda low: st.integers(low, 6).map(lambda high: {"type": "string", "minLength": low, "maxLength": high})

@@ -56,7 +56,9 @@ def test_what_cannot_be_kept_is_refused_with_its_place(value):
         schema(a=value)
 
 
-@pytest.mark.parametrize("text", ["", "[1]", '"a"', "{", "NaN", '{"type": "string"}', '{"type": "object"}', '"\\ud800"'])
+@pytest.mark.parametrize(
+    "text", ["", "[1]", '"a"', "{", "NaN", '{"type": "string"}', '{"type": "object"}', '"\\ud800"']
+)
 def test_what_is_no_schema_of_records_is_refused(text):
     with pytest.raises(UsageError, match="not a JSON schema of records"):
         RecordSchema.read(text)
@@ -78,7 +80,10 @@ def test_the_digest_tells_schemas_apart_by_order_too():
 def test_a_record_is_put_in_the_schema_s_order_without_what_the_schema_does_not_name():
     found = schema(
         name={"type": "string"},
-        tags={"type": "array", "items": {"type": "object", "properties": {"x": {"type": "null"}, "y": {"type": "null"}}}},
+        tags={
+            "type": "array",
+            "items": {"type": "object", "properties": {"x": {"type": "null"}, "y": {"type": "null"}}},
+        },
     )
     record = {"secret": 1, "tags": [{"y": 2, "z": 3, "x": 1}, "odd"], "name": "Ä"}
     assert found.canonical(record) == '{"name": "Ä", "tags": [{"x": 1, "y": 2}, "odd"]}'
