@@ -3,11 +3,28 @@ sensitive to every token as a model can be."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
 
 import numpy as np
+from llguidance import LLTokenizer, TokenizerWrapper
 
 VOCABULARY = 128
+
+
+class _Bytes:
+    """The toy's tokens as a grammar's library wants to be told of them."""
+
+    eos_token_id, bos_token_id = 10, None
+    tokens = tuple(bytes([each]) for each in range(VOCABULARY))
+
+    def __call__(self, text: bytes) -> list[int]:
+        return list(text)
+
+
+@functools.cache
+def _vocabulary() -> LLTokenizer:
+    return LLTokenizer(TokenizerWrapper(_Bytes()))
 
 
 class ToySession:
@@ -52,6 +69,10 @@ class ToyModel:
         self.opened: list[tuple[int, int, int]] = []
         """(rows, length, room) of every session: what must be public."""
         self.checked: list[tuple[int, int, int]] = []
+
+    @property
+    def vocabulary(self) -> LLTokenizer:
+        return _vocabulary()
 
     def rows_at_once(self, computed: int, held: int) -> int:
         return max(1, self.busy // computed)

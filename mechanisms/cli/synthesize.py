@@ -1,4 +1,4 @@
-"""`synthesize`: demonstrations from a private CSV."""
+"""`synthesize`: demonstrations from a private file."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from mechanisms.cli.output import add_json, check_writable, progress, show, writ
 from mechanisms.cli.plan_options import add_plan_options, mechanism, sampling_plan, transform
 from mechanisms.cli.recipe_options import add_recipe_options, in_stages
 from mechanisms.cli.recipes import recipe_request, run_in_stages
+from mechanisms.cli.records import add_record_options, read_table_of, schema_of, template_of, write_records
 from mechanisms.errors import UsageError
 from mechanisms.inference.language_model import LanguageModel
 from mechanisms.inference.models.embeddings import load_embedder
@@ -23,6 +24,7 @@ from mechanisms.records import Dataset, PromptTemplate, default_template
 from mechanisms.studio.certificates.signature import signed
 from mechanisms.studio.data.counts import measure_sizes
 from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
+from mechanisms.studio.data.record_schema import RecordSchema
 from mechanisms.studio.synthesis.demo_set import DemoSet, to_text
 from mechanisms.studio.synthesis.events import DemoCompleted, DemoStarted, RunCompleted, RunStarted
 from mechanisms.studio.synthesis.request import (
@@ -33,12 +35,15 @@ from mechanisms.studio.synthesis.request import (
     SynthesisRequest,
     declared_counts,
 )
+from mechanisms.studio.synthesis.structured import check_schema
 from mechanisms.studio.synthesis.synthesize import synthesize
 
 
 def add_commands(commands: Any) -> None:
     """Register the command."""
-    parser = commands.add_parser("synthesize", help="write private demonstrations from a CSV")
+    parser = commands.add_parser(
+        "synthesize", help="write private demonstrations from a CSV, or records from JSON Lines"
+    )
     parser.add_argument("csv", metavar="CSV")
     parser.add_argument("--text-column", default="text")
     parser.add_argument("--label-column", default="label")
@@ -62,6 +67,7 @@ def add_commands(commands: Any) -> None:
     parser.add_argument("--engine", choices=ENGINES, default=LOCAL, help="ray: rows over the workers of a cluster")
     parser.add_argument("--out", metavar="FILE", help="where the demo set goes (default: standard output)")
     parser.add_argument("--test-seed", type=int, help="reproducible and NOT PRIVATE: for tests only")
+    add_record_options(parser)
     add_config(parser)
     add_recipe_options(parser)
     add_plan_options(parser)
@@ -72,20 +78,22 @@ def add_commands(commands: Any) -> None:
 def _synthesize(options: argparse.Namespace) -> None:
     staged = in_stages(options)
     _check(options, staged)
-    labels = tuple(label.strip() for label in options.labels.split(","))
-    table = read_table(Path(options.csv))
-    mapping = Mapping(options.text_column, options.label_column, options.unit_column, options.drop_duplicates)
-    dataset = to_dataset(table, mapping, (options.name or Path(options.csv).stem).strip(), labels)
+    schema = schema_of(options)
+    if schema and staged:
+        raise UsageError("Records are written token by token: leave out --recipe, --split and --shares.")
+    dataset, remarks = _dataset(options, schema)
     ledger = PrivacyLedger()
     data = fingerprint(dataset)
-    for warning in (*table.remarks, *ledger.rows.recognise(data)):
+    for warning in (*remarks, *ledger.rows.recognise(data)):
         progress(warning)
     seeded = options.test_seed is not None
     randomness: Randomness = SeededRandomness(options.test_seed) if seeded else SecureRandomness()
-    request = _request(options, dataset)
+    request = _request(options, dataset, schema)
     if staged:
         recipe_request(options, request)  # refused here, before anything is measured
     with opened(options.model, options.engine) as model:
+        if schema:
+            check_schema(schema, model)
         embedder = load_embedder() if staged else None
         request = _with_sizes(request, options, dataset, ledger, randomness)
         if embedder is not None:
@@ -97,10 +105,22 @@ def _synthesize(options: argparse.Namespace) -> None:
 
 def _keep(options: argparse.Namespace, ledger: PrivacyLedger, data: Fingerprint, demo_set: DemoSet) -> None:
     document = signed(demo_set.with_marks(ledger.rows.marks(data)))  # shown while it ran counts too
-    if options.out:
+    if options.out and not write_records(options.out, demo_set, document):
         write(options.out, to_text(document))
     if options.json or not options.out:
         show(options, document)
+
+
+def _dataset(options: argparse.Namespace, schema: RecordSchema | None) -> tuple[Dataset, tuple[str, ...]]:
+    """The private data set, and remarks on how its file was read."""
+    if schema:
+        table, mapping = read_table_of(options, schema)
+    else:
+        table = read_table(Path(options.csv))
+        mapping = Mapping(options.text_column, options.label_column, options.unit_column, options.drop_duplicates)
+    labels = tuple(label.strip() for label in options.labels.split(","))
+    name = (options.name or Path(options.csv).stem).strip()
+    return to_dataset(table, mapping, name, labels), table.remarks
 
 
 def _check(options: argparse.Namespace, staged: bool) -> None:
@@ -117,11 +137,12 @@ def _check(options: argparse.Namespace, staged: bool) -> None:
         check_writable(options.out)
 
 
-def _request(options: argparse.Namespace, dataset: Dataset) -> SynthesisRequest:
+def _request(options: argparse.Namespace, dataset: Dataset, schema: RecordSchema | None) -> SynthesisRequest:
     plan = sampling_plan(options)
+    least = 0 if schema else min(MIN_TOKENS, plan.tokens)
     asked = SynthesisRequest(
         labels=dataset.labels,
-        template=_template(options, dataset.labels),
+        template=template_of(options) if schema else _template(options, dataset.labels),
         plan=plan,
         mechanism=mechanism(options, plan),
         transform=transform(options),
@@ -132,7 +153,8 @@ def _request(options: argparse.Namespace, dataset: Dataset) -> SynthesisRequest:
         candidates=options.candidates,
         max_record_tokens=options.max_record_tokens,
         max_unit_records=options.max_unit_records,
-        min_tokens=min(MIN_TOKENS, plan.tokens) if options.min_tokens is None else options.min_tokens,
+        min_tokens=least if options.min_tokens is None else options.min_tokens,
+        schema=schema,
         public_inputs=(
             LABEL_SET,
             FILE_FORMAT,

@@ -3,8 +3,18 @@
 `load_model` is not imported here: it brings torch and transformers along, which take seconds.
 """
 
+from mechanisms.inference.grammar import Grammar
 from mechanisms.inference.language_model import LanguageModel, Session, Tokens
 from mechanisms.inference.models.embedder import Embedder
 from mechanisms.inference.prompts import DraftPrompt, GenerationPrompt, QueryPrompt
 
-__all__ = ["DraftPrompt", "Embedder", "GenerationPrompt", "LanguageModel", "QueryPrompt", "Session", "Tokens"]
+__all__ = [
+    "DraftPrompt",
+    "Embedder",
+    "GenerationPrompt",
+    "Grammar",
+    "LanguageModel",
+    "QueryPrompt",
+    "Session",
+    "Tokens",
+]

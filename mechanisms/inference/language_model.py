@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from llguidance import LLTokenizer
+
 from mechanisms.noise import Floats, Integers
 
 Tokens = Sequence[int]
@@ -43,6 +45,15 @@ class LanguageModel(Protocol):
 
     writing_turn: tuple[list[int], list[int]]
     """The same for asking a model to write, also where its other prompts are put as plain text."""
+
+    @property
+    def vocabulary(self) -> LLTokenizer:
+        """The tokens as bytes, as a `Grammar` needs them.
+
+        Raises:
+            UsageError: the tokenizer does not tell them.
+        """
+        ...
 
     def rows_at_once(self, computed: int, held: int) -> int:
         """How many rows a batch should have, at least one: as many as keep the device busy, and fit in its memory.

@@ -10,6 +10,8 @@ from typing import Any
 import jinja2
 import numpy as np
 import torch
+from llguidance import LLTokenizer
+from llguidance.hf import from_tokenizer
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from mechanisms.errors import UsageError
@@ -72,6 +74,14 @@ class TransformersModel:
         self.room = DeviceRoom.of(model)
         self.threads: Threads | None = None
         self._prefixes: dict[tuple[int, ...], GrowingCache] = {}
+
+    @cached_property
+    def vocabulary(self) -> LLTokenizer:
+        """See `LanguageModel.vocabulary`; reading them takes a second or two, once."""
+        try:
+            return from_tokenizer(self.tokenizer)
+        except ValueError as error:
+            raise UsageError("The model's tokenizer cannot be held to a schema: choose another model.") from error
 
     def rows_at_once(self, computed: int, held: int) -> int:
         """See `LanguageModel.rows_at_once`."""

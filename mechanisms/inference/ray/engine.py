@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import ray
+from llguidance import LLTokenizer
 
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.language_model import Session, Tokens
@@ -49,9 +50,14 @@ class RayModel:
 
     def __init__(self, local: TransformersModel, pool: WorkerPool) -> None:
         self._local, self._pool = local, pool
-        self._vocabulary = int(local.model.config.get_text_config().vocab_size)
+        self._logits = int(local.model.config.get_text_config().vocab_size)
         self.name, self.sha256, self.stop_tokens = local.name, local.sha256, local.stop_tokens
         self.turn, self.writing_turn = local.turn, local.writing_turn
+
+    @property
+    def vocabulary(self) -> LLTokenizer:
+        """See `LanguageModel.vocabulary`."""
+        return self._local.vocabulary
 
     def rows_at_once(self, computed: int, held: int) -> int:
         """See `LanguageModel.rows_at_once`; the local number, since what is batched together decides who draws when."""
@@ -86,7 +92,7 @@ class RayModel:
         shapes = Shapes(
             first=local.slots.layout(local.room, len(rows), limit, length),
             kept=lambda count: local.slots.layout(local.room, count, limit, 1),
-            vocabulary=self._vocabulary,
+            vocabulary=self._logits,
         )
         return RaySession(self._pool, local.started(prefix), rows, length, room, shapes)
 

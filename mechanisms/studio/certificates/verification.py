@@ -22,6 +22,7 @@ from mechanisms.studio.synthesis.request import (
     DECLARED_SIZES,
     DECLARED_USERS,
     LABEL_SET,
+    RECORD_SCHEMA,
     declared_counts,
 )
 
@@ -60,7 +61,7 @@ def verify(demo_set: DemoSet) -> Verification:
     certificate = demo_set.certificate
     broken = list(_of_event(certificate.event, run))
     problems = [*_of_parameters(demo_set, run), *broken]
-    problems += [*_of_public_inputs(certificate, run), *_of_texts(demo_set, run)]
+    problems += [*_of_public_inputs(certificate, run, demo_set.schema is not None), *_of_texts(demo_set, run)]
     problems += [
         *_of_stages(demo_set.stages, run),
         *problems_of_findings(demo_set, run.recipe.recipe if run.recipe else None),
@@ -152,12 +153,14 @@ def _close(stated: Any, wanted: Any, tolerance: float) -> bool:
     return math.isclose(stated, wanted, rel_tol=tolerance)
 
 
-def _of_public_inputs(certificate: Certificate, run: Rebuilt) -> Iterator[str]:
+def _of_public_inputs(certificate: Certificate, run: Rebuilt, structured: bool) -> Iterator[str]:
     stated = certificate.public_inputs
     if (MEASURED_SIZES in stated) != (run.request.measured is not None):
         yield "privacy/public_inputs: sizes must be called measured where, and only where, the parameters say how."
     if LABEL_SET not in stated:
         yield "privacy/public_inputs: the label set is public, and must stand here."
+    if (RECORD_SCHEMA in stated) != structured:
+        yield f"privacy/public_inputs: '{RECORD_SCHEMA}' must stand here where, and only where, task/schema is given."
     counts = {DECLARED_COUNTS} if run.remark else {declared_counts(certificate.by_user)}
     if len({MEASURED_SIZES, DECLARED_COUNTS, DECLARED_USERS, DECLARED_SIZES} & set(stated)) != 1 or not (
         {MEASURED_SIZES, DECLARED_SIZES, *counts} & set(stated)
@@ -174,6 +177,8 @@ def _of_texts(demo_set: DemoSet, run: Rebuilt) -> Iterator[str]:
     if any(number > run.shots for number in written.values()):
         field = "kept_per_label" if "kept_per_label" in demo_set.certificate.parameters else "shots_per_label"
         yield f"demonstrations: a label has more of them than privacy/parameters/{field} allows."
+    if demo_set.schema and not all(demo_set.schema.holds(each.text) for each in demo_set.demonstrations):
+        yield "demonstrations: a text is not a record of task/schema."
 
 
 def _of_stages(stated: tuple[StageRecord, ...], run: Rebuilt) -> Iterator[str]:

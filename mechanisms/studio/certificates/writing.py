@@ -78,6 +78,7 @@ def writing_of(
             content=NO_FILE,
             transform=transform,
             by_user=certificate.by_user,
+            schema=demo_set.schema,
             measured=measured,
             public_inputs=certificate.public_inputs,
             **caps,

@@ -19,6 +19,7 @@ from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed, from_json
 from mechanisms.records import Demonstration, PromptTemplate
 from mechanisms.studio.data.marks import CLEAN_VALUES, WHETHER_SHOWN
+from mechanisms.studio.data.record_schema import RecordSchema
 from mechanisms.studio.synthesis.findings import Choice, Score, StageRecord
 
 VERSION = 2
@@ -106,6 +107,7 @@ class DemoSet:
         prior: added to each label's log-probability, then normalised: the correction that the set is read with.
         score: how often private rows' labels were found.
         choice: how the set was chosen.
+        schema: what every demonstration's text is a record of.
     """
 
     demonstrations: tuple[Demonstration, ...]
@@ -120,6 +122,7 @@ class DemoSet:
     prior: Mapping[str, float] | None = None
     score: Score | None = None
     choice: Choice | None = None
+    schema: RecordSchema | None = None
 
     def with_demonstrations(self, demonstrations: tuple[Demonstration, ...]) -> DemoSet:
         """The same set with other demonstrations, in the order of the labels."""
@@ -145,6 +148,7 @@ class DemoSet:
                 "labels": list(self.labels),
                 "instruction": self.template.instruction,
                 "template": {"text": self.template.text, "label": self.template.label},
+                **({"schema": self.schema.document} if self.schema else {}),
             },
             "privacy": self.certificate.to_json(),
             **self._findings(),
@@ -274,4 +278,5 @@ def loads(text: str) -> DemoSet:
         prior=document.get("prior"),
         score=Score.from_json(document["score"]) if "score" in document else None,
         choice=Choice.from_json(document["choice"]) if "choice" in document else None,
+        schema=RecordSchema(task["schema"]) if "schema" in task else None,
     )

@@ -42,7 +42,7 @@ class TokenReleased:
     """One token has been released.
 
     Attributes:
-        step: 1 .. tokens.
+        step: 1 .. tokens; tokens that a schema forces are not counted.
         text: the demonstration so far, this token included.
         candidates: the K candidate tokens as text.
         chosen: position of the released token among them.
@@ -75,11 +75,31 @@ class PrivateDiagnostics:
 
 
 @dataclass(frozen=True)
+class TokenCounts:
+    """Tokens of a structured demonstration by who decided them.
+
+    Attributes:
+        charged: the mechanism; at most the plan's T.
+        forced: the schema alone.
+        rest: public text or the schema, after the last charged token.
+    """
+
+    charged: int
+    forced: int
+    rest: int
+
+
+@dataclass(frozen=True)
 class DemoCompleted:
-    """A demonstration is done."""
+    """A demonstration is done.
+
+    Attributes:
+        tokens: where it is a structured record.
+    """
 
     demonstration: Demonstration
     number: int
+    tokens: TokenCounts | None = None
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,12 @@ import numpy as np
 
 from mechanisms.inference import LanguageModel, Session
 from mechanisms.sampling import Scheme
-from mechanisms.studio.synthesis.events import DemoCompleted, WritingEvent
+from mechanisms.studio.synthesis.events import WritingEvent
 from mechanisms.studio.synthesis.request import SynthesisRequest
+from mechanisms.studio.synthesis.structured import REST, check_schema, write_rest
 from mechanisms.studio.synthesis.writer import DemonstrationWriter, PrivateRows
 
+_NOBODY = PrivateRows([], np.empty(0, dtype=np.bool_), overflow=False)
 _LENGTHS = 8
 """What the public length of a row that grows with every token is a multiple of."""
 
@@ -27,15 +29,19 @@ def groups(
     """Demonstrations that are worth writing together: as many as a batch of the model has room for; none of none.
 
     Raises:
-        UsageError: not even one of them fits; see `LanguageModel.check`.
+        UsageError: not even one of them fits, see `LanguageModel.check`; or the schema is none to write by.
     """
     if not writers:
         return
-    prefix, (length, room) = writers[0].prompt.prefix, _shape(writers, request, request.plan.tokens - 1)
+    anew = request.plan.scheme is Scheme.PER_TOKEN
+    prefix, (length, room) = writers[0].prompt.prefix, _shape(writers, request, request.room - 1 if anew else 0)
     held = len(prefix) + length + room
     most = max(_rows(writer, request) for writer in writers)
     size = max(1, model.rows_at_once(held if room == 0 else 1, held) // most)
     model.check(prefix, min(size, len(writers)) * most, length, room)
+    if request.schema is not None:
+        check_schema(request.schema, model)
+        model.check(prefix, min(size, len(writers)), max(map(_public, writers)) + request.room, REST)
     for start in range(0, len(writers), size):
         yield writers[start : start + size]
 
@@ -44,28 +50,38 @@ def _rows(writer: DemonstrationWriter, request: SynthesisRequest) -> int:
     return request.capacity(writer.label) if request.mechanism.uses_private_rows else 1
 
 
-def _shape(writers: Sequence[DemonstrationWriter], request: SynthesisRequest, written: int) -> tuple[int, int]:
-    """Positions of a private row, and tokens that are appended to it: none where every token starts anew."""
-    length = max(writer.prompt.length for writer in writers)
+def _public(writer: DemonstrationWriter) -> int:
+    return len(writer.prompt.cue) + len(writer.written)
+
+
+def _shape(writers: Sequence[DemonstrationWriter], request: SynthesisRequest, more: int = 0) -> tuple[int, int]:
+    """Positions of a private row, and tokens that are appended to it: none where every token starts anew.
+
+    Args:
+        more: positions for tokens that have yet to be written.
+    """
+    length = max(writer.prompt.length + len(writer.written) for writer in writers) + more
     if request.plan.scheme is not Scheme.PER_TOKEN:
-        return length, request.plan.tokens
+        return length, request.room
     # A device prepares its kernels, and the engine compares their slots, once for every length.
-    return math.ceil((length + written) / _LENGTHS) * _LENGTHS, 0
+    return math.ceil(length / _LENGTHS) * _LENGTHS, 0
 
 
 def write_together(
     writers: Sequence[DemonstrationWriter], request: SynthesisRequest, model: LanguageModel
 ) -> Iterator[WritingEvent]:
-    """Write demonstrations to their end, all of them a token further at each step."""
-    batch = _Batch(writers, request, model)
-    for step in range(1, request.plan.tokens + 1):
+    """Write demonstrations to their end, all of them a token further at each step: a charged one, or a forced one."""
+    batch, broken = _Batch(writers, request, model), []
+    while batch.writers:
         yield from batch.release()
-        ended = [w for w in batch.writers if w.stopped or step == request.plan.tokens]
-        for writer in ended:
-            yield DemoCompleted(writer.demonstration, writer.number)
-        if len(ended) == len(batch.writers):
-            return
+        for writer in (each for each in batch.writers if each.ended):
+            if writer.stopped or request.schema is None:
+                yield writer.completed
+            else:
+                broken.append(writer)
         batch.go_on()
+    write_rest(broken, model)
+    yield from (writer.completed for writer in broken)
 
 
 class _Batch:
@@ -74,13 +90,13 @@ class _Batch:
     def __init__(self, writers: Sequence[DemonstrationWriter], request: SynthesisRequest, model: LanguageModel) -> None:
         self.writers = list(writers)
         self._request, self._model = request, model
-        cues = [writer.prompt.cue for writer in writers]
-        self._public = model.open(self._prefix, cues, max(len(cue) for cue in cues), request.plan.tokens)
+        rows = [[*writer.prompt.cue, *writer.written] for writer in writers]
+        self._public = model.open(self._prefix, rows, max(map(len, rows)), request.room)
         self._base: Session | None = None
         if request.transform.needs_base and request.mechanism.uses_private_rows:
             # The tokens so far alone start behind a line break: a row cannot be empty.
-            blank = model.encode("\n")
-            self._base = model.open([], [blank] * len(writers), len(blank), request.plan.tokens)
+            rows = [[*model.encode("\n"), *writer.written] for writer in writers]
+            self._base = model.open([], rows, max(map(len, rows)), request.room)
         self._drawn: list[PrivateRows] = []
         self._private = self._join()
 
@@ -96,15 +112,22 @@ class _Batch:
     def _join(self) -> Session | None:
         if not self._request.mechanism.uses_private_rows:
             return None
-        self._drawn = [writer.join() for writer in self.writers]
+        # For a token that is forced nobody joins a new sample; whose token is, follows from released tokens.
+        anew = self._request.plan.scheme is Scheme.PER_TOKEN
+        self._drawn = [_NOBODY if anew and writer.forced else writer.join() for writer in self.writers]
         rows = [row for drawn in self._drawn for row in drawn.prompts]
-        length, room = _shape(self.writers, self._request, len(self.writers[0].written))
+        if not rows:
+            return None
+        length, room = _shape(self.writers, self._request)
         return self._model.open(self._prefix, rows, length, room)
 
     def release(self) -> Iterator[WritingEvent]:
-        """One token of each demonstration."""
+        """One token of each demonstration: the one that is forced, or one that is drawn."""
         slices, everything = self._slices, self._public.logits()
         for i, writer in enumerate(self.writers):
+            if writer.forced:
+                writer.take_forced()
+                continue
             row = slice(i, i + 1)
             columns = writer.candidates(everything[i])
             drawn = self._drawn[i] if self._private else None
@@ -115,7 +138,10 @@ class _Batch:
 
     def go_on(self) -> None:
         """Drop the demonstrations that have ended, and put the released tokens into the model."""
-        going = [i for i, writer in enumerate(self.writers) if not writer.stopped]
+        going = [i for i, writer in enumerate(self.writers) if not writer.ended]
+        if not going:
+            self.writers = []
+            return
         if len(going) < len(self.writers):
             self._drop(going)
         tokens = [writer.written[-1] for writer in self.writers]

@@ -12,6 +12,7 @@ from mechanisms.noise import Randomness, SecureRandomness
 from mechanisms.records import Demonstration, PromptTemplate
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
+from mechanisms.studio.data.record_schema import RecordSchema
 from mechanisms.studio.synthesis.best_of import Fidelity
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.lockstep import groups, write_together
@@ -29,8 +30,8 @@ def public_demonstrations(
     """
     stated = demo_set.certificate.parameters
     tokens, least = int(stated.get("tokens", 30)), int(stated.get("min_tokens", 0))
-    shown, labels, template = demo_set.demonstrations, demo_set.labels, demo_set.template
-    return written_publicly(shown, labels, template, model, tokens, least, tries_of(demo_set), randomness)
+    shown, labels, template, schema = demo_set.demonstrations, demo_set.labels, demo_set.template, demo_set.schema
+    return written_publicly(shown, labels, template, model, tokens, least, tries_of(demo_set), randomness, schema)
 
 
 def tries_of(demo_set: DemoSet) -> int:
@@ -51,12 +52,14 @@ def written_publicly(
     least: int = 0,
     tries: int = 1,
     randomness: Randomness | None = None,
+    schema: RecordSchema | None = None,
 ) -> tuple[Demonstration, ...]:
     """Public demonstrations for a task: as many of each label as there are in `like`, of `least` to `tokens` tokens.
 
     Args:
         tries: demonstrations that are written for each one; the model keeps those that it takes most surely for their
             label, as it does where private rows take part.
+        schema: what they are records of, where they are.
     """
     randomness = randomness or SecureRandomness()
     per_label = Counter(demonstration.label for demonstration in like)
@@ -69,6 +72,7 @@ def written_publicly(
         sizes=dict.fromkeys(labels, 1),
         content=NO_FILE,
         min_tokens=min(least, tokens),
+        schema=schema,
     )
     writers = [
         DemonstrationWriter((), request, model, randomness, label, number)

@@ -15,12 +15,14 @@ from mechanisms.records import PromptTemplate
 from mechanisms.sampling import EventOfSteps, SamplingPlan, Scheme
 from mechanisms.steps import NoTransform, TokenMechanism, Transform
 from mechanisms.studio.data.counts import MeasuredSizes
+from mechanisms.studio.data.record_schema import RecordSchema
 from mechanisms.studio.synthesis.demo_set import MEASURED_SIZES
 
 DECLARED_COUNTS = "label counts declared public"
 DECLARED_USERS = "numbers of users of each label declared public"
 DECLARED_SIZES = "upper bounds of label sizes declared public"
 LABEL_SET = "label set"
+RECORD_SCHEMA = "record schema"
 MIN_TOKENS = 8
 """Tokens before a demonstration may end, where nothing else is asked for: small models like to write a title."""
 MOST_TRIES = 16
@@ -28,6 +30,11 @@ MOST_TRIES = 16
 NO_FILE = ""
 """The content of a request that no file is read for: public text, a measurement of speed, a check of a certificate."""
 FILE_FORMAT = "how the file divides into rows (encoding mark, line ends, separator, quotes)"
+
+
+_FREE = "tokens that the schema forces, and public text after the last charged token"
+_MOST_FORCED = 512
+"""Forced tokens for which a row has room; the charged part of a record ends where it has no more."""
 
 
 def declared_counts(by_user: bool) -> str:
@@ -54,6 +61,7 @@ class SynthesisRequest:
         max_unit_records: public cap on a user's records of one label in a row.
         min_tokens: a demonstration has no end before it has so many.
         kept: demonstrations of each label in the set, of the plan's `shots` that are written and charged; None: all.
+        schema: what demonstrations are records of; then T counts the tokens that are charged, and no other.
         measured: the measurement that `sizes` come from; None where they are declared public.
         public_inputs: what the claim takes as public beyond the parameters.
     """
@@ -72,6 +80,7 @@ class SynthesisRequest:
     max_unit_records: int = 3
     min_tokens: int = 0
     kept: int | None = None
+    schema: RecordSchema | None = None
     measured: MeasuredSizes | None = None
     public_inputs: tuple[str, ...] = (LABEL_SET, FILE_FORMAT, DECLARED_SIZES)
 
@@ -88,6 +97,8 @@ class SynthesisRequest:
         ):
             if not low <= getattr(self, name) <= high:
                 raise UsageError(f"{name.replace('_', ' ')} must lie between {low} and {high}.")
+        if self.schema is not None and self.min_tokens:
+            raise UsageError("A record ends where its schema says: leave out the least number of tokens.")
         if self.transform.name != "none" and not self.mechanism.takes_transform:
             raise UsageError(
                 f"'{self.mechanism.name}' works on logits: the transform '{self.transform.name}' needs a mechanism "
@@ -127,6 +138,11 @@ class SynthesisRequest:
         """Whole records for which a row of the batch has room."""
         per_unit = self.max_unit_records if self.by_user else 1
         return per_unit * self.plan.per_subset
+
+    @property
+    def room(self) -> int:
+        """Tokens that may be appended to a row of the batch: those that are charged, and those that a schema forces."""
+        return self.plan.tokens + (min(self.schema.fixed_bytes, _MOST_FORCED) if self.schema else 0)
 
     @property
     def event(self) -> Composed:
@@ -235,4 +251,5 @@ class SynthesisRequest:
             "max_record_tokens": self.max_record_tokens,
             **({"max_unit_records": self.max_unit_records} if self.by_user else {}),
             **({"min_tokens": self.min_tokens} if self.min_tokens else {}),
+            **({"schema_sha256": self.schema.digest, "free_tokens": _FREE} if self.schema else {}),
         }

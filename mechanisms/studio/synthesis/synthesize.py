@@ -16,7 +16,7 @@ from mechanisms.studio.synthesis.demo_set import Certificate, DemoSet
 from mechanisms.studio.synthesis.events import CuratorEvent, DemoStarted, RunCompleted, RunStarted, WritingEvent
 from mechanisms.studio.synthesis.fit import check_fit
 from mechanisms.studio.synthesis.lockstep import groups, write_together
-from mechanisms.studio.synthesis.request import SynthesisRequest
+from mechanisms.studio.synthesis.request import RECORD_SCHEMA, SynthesisRequest
 from mechanisms.studio.synthesis.writer import DemonstrationWriter
 
 _DIVISION_DRAWS = 4
@@ -49,7 +49,8 @@ def synthesize(
 
     Raises:
         BudgetRefused: the data set's cap does not allow the run.
-        UsageError: the model or the device is too small for the run, or it was planned for another data set.
+        UsageError: the model or the device is too small for the run, no record can be written by its schema, or it was
+            planned for another data set.
         DataError: a label has more units than declared.
     """
     randomness = randomness or SecureRandomness()
@@ -64,7 +65,9 @@ def synthesize(
         _mark(data, request, ledger, randomness, curator)
     before = run.before if run else None
     certificate = _certificate(data, request, ledger, randomness, before)
-    demo_set = DemoSet((), request.labels, request.template, certificate, model.name, model.sha256)
+    demo_set = DemoSet(
+        (), request.labels, request.template, certificate, model.name, model.sha256, schema=request.schema
+    )
     try:
         yield RunStarted(demo_set, plan.shots, plan.tokens, plan.subsets, before, request.kept)
         yield from writing.events(lambda label, number: _charge(run, request, label, number))
@@ -91,7 +94,7 @@ class Writing:
         """Prepare to write, before anybody has paid.
 
         Raises:
-            UsageError: the model or the device is too small.
+            UsageError: the model or the device is too small, or no record can be written by the schema.
         """
         plan = request.plan
         # A secret of the run's own: what earlier runs showed says nothing of how this one divides the units.
@@ -146,7 +149,7 @@ def _certificate(
     randomness: Randomness,
     before: BudgetSnapshot | None,
 ) -> Certificate:
-    reads = request.mechanism.uses_private_rows
+    reads, structured = request.mechanism.uses_private_rows, [RECORD_SCHEMA] if request.schema else []
     reason = request.mechanism.not_private or (None if randomness.private else TEST_SEED)
     return Certificate(
         private=reason is None,
@@ -158,7 +161,7 @@ def _certificate(
         scheme=request.plan.scheme.value,
         parameters=request.parameters(),
         event=request.certified_event(),
-        public_inputs=(*request.public_inputs, *([WHETHER_SHOWN] if reads else [])),
+        public_inputs=(*request.public_inputs, *structured, *([WHETHER_SHOWN] if reads else [])),
         # A set that no row was read for says nothing that follows from the rows.
         shown=ledger.rows.marks(data) if reads else ledger.snapshot(data.name, data.unit).marks,
         spent_before=(before.epsilon, before.delta) if before else (0.0, 0.0),

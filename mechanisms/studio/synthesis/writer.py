@@ -10,7 +10,7 @@ from itertools import islice
 import numpy as np
 
 from mechanisms.errors import ModelUnavailable
-from mechanisms.inference import GenerationPrompt, LanguageModel
+from mechanisms.inference import GenerationPrompt, Grammar, LanguageModel
 from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.records import Demonstration, Record
 from mechanisms.sampling import (
@@ -23,8 +23,15 @@ from mechanisms.sampling import (
     seat_in_subsets,
 )
 from mechanisms.steps import TokenDistributions
-from mechanisms.studio.synthesis.events import PrivateDiagnostics, TokenReleased, WritingEvent
-from mechanisms.studio.synthesis.masks import barred, visible
+from mechanisms.studio.data.record_schema import rewritten
+from mechanisms.studio.synthesis.events import (
+    DemoCompleted,
+    PrivateDiagnostics,
+    TokenCounts,
+    TokenReleased,
+    WritingEvent,
+)
+from mechanisms.studio.synthesis.masks import barred, barred_by, visible
 from mechanisms.studio.synthesis.request import SynthesisRequest
 from mechanisms.studio.synthesis.sentences import without_rest
 
@@ -63,13 +70,22 @@ class DemonstrationWriter:
             units: private; in disjoint batches all units of the label.
             division: the run's secret, by which units fall into disjoint batches; not used by the other schemes.
             curator: also tell the clean sums.
+
+        Raises:
+            UsageError: no record can be written by the request's schema.
         """
         self.label, self.number = label, number
         self.prompt = GenerationPrompt(
             model, request.template, label, request.max_record_tokens, request.records_per_row
         )
         self.written: list[int] = []
+        self.charged = 0
         self.stopped = False
+        self._grammar = Grammar(request.schema.text, model) if request.schema else None
+        self._forced = self._value = 0
+        while self.forced:
+            self.take_forced()
+        self._begun = len(self.written)
         self._units, self._request, self._model, self._randomness = units, request, model, randomness
         self._releaser = request.mechanism.begin(request.plan, randomness)
         self._curator = curator
@@ -80,13 +96,70 @@ class DemonstrationWriter:
     @property
     def text(self) -> str:
         """The demonstration so far."""
-        return self._model.decode(self.written)
+        return self._grammar.text(self.written) if self._grammar else self._model.decode(self.written)
+
+    @property
+    def completed(self) -> DemoCompleted:
+        """The demonstration, and of a record who decided its tokens."""
+        rest = len(self.written) - self.charged - self._forced
+        counts = TokenCounts(self.charged, self._forced, rest) if self._grammar else None
+        return DemoCompleted(self.demonstration, self.number, counts)
 
     @property
     def demonstration(self) -> Demonstration:
-        """What has been written, as a demonstration: cut back to whole sentences where the tokens ran out."""
+        """What has been written, as a demonstration: cut back to whole sentences where the tokens ran out.
+
+        A record is put in its canonical form, so that no two texts say the same.
+        """
+        if self._grammar and self.stopped:
+            return Demonstration(rewritten(self.text), self.label)
         text = self.text.strip()
         return Demonstration(text if self.stopped else without_rest(text), self.label)
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more is charged: the text has ended, or its tokens or its room in the batch are used up."""
+        full = len(self.written) - self._begun >= self._request.room
+        return self.stopped or full or self.charged >= self._request.plan.tokens
+
+    @property
+    def forced(self) -> bool:
+        """Whether a schema forces the next token: then nothing is drawn for it, and nothing charged."""
+        return self._grammar is not None and self._grammar.forced
+
+    def take_forced(self) -> None:
+        """Write the token that the schema forces."""
+        assert self._grammar is not None
+        self.written.append(self._grammar.take())
+        self._forced, self._value = self._forced + 1, len(self.written)
+        self.stopped = self._grammar.complete
+
+    def go_on_publicly(self, logits: Floats) -> None:
+        """Write the next token of a record without any private row: what is forced, or else likeliest.
+
+        Args:
+            logits: of the public row, shape (vocabulary,).
+        """
+        if self.forced:
+            self.take_forced()
+        else:
+            columns = self.candidates(logits)
+            self._append(int(columns[np.argmax(logits[columns])]))
+
+    def close(self) -> None:
+        """End a record as soon as its schema lets it, whatever a model may think of it."""
+        assert self._grammar is not None
+        self.written.extend(self._grammar.rest())
+        self.stopped = True
+
+    def _append(self, token: int) -> None:
+        if self._grammar is not None:
+            self._grammar.accept(token)
+            self.stopped = self._grammar.complete
+        else:
+            self.stopped = token in self._model.stop_tokens
+        if self._grammar is not None or not self.stopped:
+            self.written.append(token)
 
     def join(self) -> PrivateRows:
         """Draw who joins, and write their prompts, the tokens so far behind the cue."""
@@ -136,7 +209,7 @@ class DemonstrationWriter:
         return tuple(tuple(row) for row in rows)
 
     def candidates(self, logits: Floats) -> Integers:
-        """S: the K likeliest tokens of the public distribution that no rule of `masks` bars.
+        """S: the K likeliest tokens of the public distribution that no rule of `masks` bars, a schema's among them.
 
         Args:
             logits: of the public row, shape (vocabulary,).
@@ -145,7 +218,10 @@ class DemonstrationWriter:
             ModelUnavailable: there is none whose logit is finite.
         """
         usable = np.where(np.isfinite(logits), logits, -np.inf)
-        usable[list(barred(self.written, self._request.min_tokens, self._model))] = -np.inf
+        if self._grammar is not None:
+            usable[barred_by(self._grammar, self.written[self._value :], len(logits))] = -np.inf
+        else:
+            usable[list(barred(self.written, self._request.min_tokens, self._model))] = -np.inf
         order = np.argsort(-usable, kind="stable")
         likeliest = visible(self.written, order[np.isfinite(usable[order])], self._model)
         columns = np.array(list(islice(likeliest, self._request.candidates)), dtype=np.int64)
@@ -171,15 +247,12 @@ class DemonstrationWriter:
     def release(self, columns: Integers, distributions: TokenDistributions) -> Iterator[WritingEvent]:
         """Release one token of the candidates `columns`; whether it is the last is decided on the token itself."""
         release = self._releaser.step(distributions)
-        token = int(columns[release.index])
-        self.stopped = token in self._model.stop_tokens
-        step = len(self.written) + 1
-        if not self.stopped:
-            self.written.append(token)
+        self.charged += 1
+        self._append(int(columns[release.index]))
         yield TokenReleased(
             label=self.label,
             number=self.number,
-            step=step,
+            step=self.charged,
             text=self.text,
             candidates=tuple(self._model.decode([int(column)]) for column in columns),
             chosen=release.index,
@@ -190,4 +263,4 @@ class DemonstrationWriter:
         )
         if self._curator and self._request.mechanism.uses_private_rows:
             clean = tuple(distributions.probabilities().sum(axis=0).tolist())
-            yield PrivateDiagnostics(self.label, self.number, step, clean)
+            yield PrivateDiagnostics(self.label, self.number, self.charged, clean)

@@ -1,0 +1,79 @@
+"""`synthesize --schema`: records of a JSON schema in place of labelled texts."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mechanisms.cli.output import check_writable, progress, read, write
+from mechanisms.errors import UsageError
+from mechanisms.records import PromptTemplate
+from mechanisms.studio.data.csv_file import Mapping as Columns
+from mechanisms.studio.data.csv_file import Table
+from mechanisms.studio.data.record_files import KIND, RECORD, read_records
+from mechanisms.studio.data.record_schema import RecordSchema
+from mechanisms.studio.synthesis.demo_set import DemoSet, to_text
+
+_LINES = ".jsonl"
+
+
+def add_record_options(parser: argparse.ArgumentParser) -> None:
+    """The option that turns rows into records."""
+    parser.add_argument(
+        "--schema",
+        metavar="FILE",
+        help="JSON schema: the file is JSON Lines, or a CSV with columns named as properties; --labels is one name for "
+        f"its records; --out FILE{_LINES} writes them as lines, with the schema and the certificate beside them",
+    )
+
+
+def schema_of(options: argparse.Namespace) -> RecordSchema | None:
+    """The schema, if records are asked for.
+
+    Raises:
+        UsageError: it cannot be read or kept, or does not go with another option.
+    """
+    if options.schema is None:
+        if options.out and Path(options.out).suffix == _LINES:
+            raise UsageError(f"--out FILE{_LINES} writes records: it needs --schema.")
+        return None
+    if "," in options.labels:
+        raise UsageError("With --schema all rows are records of one kind: give --labels one name for it.")
+    if options.min_tokens:
+        raise UsageError("A record ends where its schema says: leave out --min-tokens.")
+    for path in _beside(options.out).values() if options.out else ():
+        check_writable(str(path))
+    return RecordSchema.read(read(options.schema))
+
+
+def read_table_of(options: argparse.Namespace, schema: RecordSchema) -> tuple[Table, Columns]:
+    """The private records, and which columns of their table are what."""
+    table = read_records(Path(options.csv), schema, options.labels.strip())
+    return table, Columns(RECORD, KIND, options.unit_column, options.drop_duplicates)
+
+
+def template_of(options: argparse.Namespace) -> PromptTemplate:
+    """How records are put to a model."""
+    text, label = options.text_field or "JSON record", options.label_field or "Kind"
+    return PromptTemplate(options.instruction or "Write one JSON record of the given kind.", text, label)
+
+
+def write_records(path: str, demo_set: DemoSet, document: Mapping[str, Any]) -> bool:
+    """Write records as lines, their schema and their demo set with its certificate, where that is asked for."""
+    if demo_set.schema is None or Path(path).suffix != _LINES:
+        return False
+    beside = _beside(path)
+    write(path, "".join(f"{each.text}\n" for each in demo_set.demonstrations))
+    write(str(beside["schema"]), json.dumps(demo_set.schema.document, indent=2, ensure_ascii=False) + "\n")
+    write(str(beside["demos"]), to_text(dict(document)))
+    progress(f"The schema is in '{beside['schema'].name}', the certificate in '{beside['demos'].name}'.")
+    return True
+
+
+def _beside(path: str) -> dict[str, Path]:
+    if Path(path).suffix != _LINES:
+        return {}
+    return {what: Path(path).with_suffix(f".{what}.json") for what in ("schema", "demos")}

@@ -1,0 +1,148 @@
+"""The public JSON schema of structured records: which schemas can be kept, and what a record of one looks like."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jsonschema
+
+from mechanisms.bundled import bundled
+from mechanisms.errors import UsageError
+
+Json = dict[str, Any]
+
+MAX_LENGTH, MAX_ITEMS = 100, 5
+"""Characters of a string and items of a list, at most, where the schema does not say."""
+_LARGEST_NUMBER = 2**53 - 1
+"""Whole numbers beyond it are not the same to every reader of JSON (RFC 8259)."""
+_LONGEST = 100_000
+_NO_SCHEMA = "This is not a JSON schema of records: "
+
+
+@functools.cache
+def _dialect() -> Any:
+    document = json.loads(bundled("record-dialect.schema.json").read_text(encoding="utf-8"))
+    return jsonschema.Draft202012Validator(document)
+
+
+@dataclass(frozen=True)
+class RecordSchema:
+    """A schema with every bound that it left open put in: a record of it is one of the schema it was read from.
+
+    Attributes:
+        document: the schema; its order of properties is the records'.
+    """
+
+    document: Any
+
+    def __post_init__(self) -> None:
+        try:
+            problem = jsonschema.exceptions.best_match(_dialect().iter_errors(self.document))
+            if problem is None:
+                object.__setattr__(self, "document", _bounded(self.document))
+                return
+        except RecursionError as error:
+            raise UsageError(f"{_NO_SCHEMA}it is nested too deeply.") from error
+        where = "/".join(str(part) for part in problem.absolute_path) or "the top level"
+        raise UsageError(f"{_NO_SCHEMA}{problem.validator} fails at {where}; docs/structured.md says what can be kept.")
+
+    @classmethod
+    def read(cls, text: str) -> RecordSchema:
+        """Read a schema.
+
+        Raises:
+            UsageError: not JSON, or it says more than can be kept; the message names the first place.
+        """
+        try:
+            document = json.loads(text) if len(text) <= _LONGEST else None
+            json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"{_NO_SCHEMA}it is not JSON.") from error
+        return cls(document)
+
+    @property
+    def text(self) -> str:
+        """The schema as text, on one line."""
+        return json.dumps(self.document, ensure_ascii=False)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the text, in hexadecimal digits: the order of properties counts."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @property
+    def fixed_bytes(self) -> int:
+        """Bytes of a record at most whose strings are empty: all that the schema can force."""
+        return _fixed(self.document)
+
+    def canonical(self, record: Mapping[str, Any]) -> str:
+        """A record as the model sees it: the schema's properties alone, in the schema's order; "" where it has none.
+
+        Whether the values are the schema's is not asked: one record must not decide whether there is a run.
+        """
+        arranged = _arranged(record, self.document)
+        return dumps(arranged) if arranged else ""
+
+    def holds(self, text: str) -> bool:
+        """Whether a text is a record of the schema."""
+        try:
+            return bool(jsonschema.Draft202012Validator(self.document).is_valid(json.loads(text)))
+        except (ValueError, RecursionError):
+            return False
+
+
+def dumps(record: Any) -> str:
+    """A record's canonical text: one line, a space behind each colon and comma, letters as they are."""
+    return json.dumps(record, ensure_ascii=False)
+
+
+def rewritten(text: str) -> str:
+    """The canonical text of what a JSON text says."""
+    return dumps(json.loads(text))
+
+
+def _bounded(schema: Json) -> Json:
+    if "enum" in schema:
+        return schema
+    match schema["type"]:
+        case "object":
+            properties = {name: _bounded(each) for name, each in schema["properties"].items()}
+            return {**schema, "properties": properties, "additionalProperties": False}
+        case "array":
+            usual = max(MAX_ITEMS, schema.get("minItems", 0))
+            return {**schema, "items": _bounded(schema["items"]), "maxItems": schema.get("maxItems", usual)}
+        case "string":
+            return {**schema, "maxLength": schema.get("maxLength", max(MAX_LENGTH, schema.get("minLength", 0)))}
+        case "integer":
+            return {"minimum": -_LARGEST_NUMBER, "maximum": _LARGEST_NUMBER, **schema}
+        case _:
+            return schema
+
+
+def _fixed(schema: Json) -> int:
+    if "enum" in schema:
+        return max(len(dumps(each).encode()) for each in schema["enum"])
+    match schema["type"]:
+        case "object":
+            values = schema["properties"].items()
+            return 2 + sum(len(dumps(name).encode()) + len(": , ") + _fixed(each) for name, each in values)
+        case "array":
+            return 2 + int(schema["maxItems"]) * (len(", ") + _fixed(schema["items"]))
+        case "integer":
+            return max(len(str(schema[end])) for end in ("minimum", "maximum"))
+        case kind:
+            return {"string": len('""'), "boolean": len("false"), "null": len("null")}[kind]
+
+
+def _arranged(value: Any, schema: Json) -> Any:
+    if isinstance(value, Mapping) and "properties" in schema:
+        known = ((name, each) for name, each in schema["properties"].items() if name in value)
+        return {name: _arranged(value[name], each) for name, each in known}
+    if isinstance(value, list) and "items" in schema:
+        return [_arranged(each, schema["items"]) for each in value]
+    return value

@@ -1,0 +1,110 @@
+"""Records from JSON Lines and from CSV: row by row, by the schema, whatever else a row says."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mechanisms.accounting import fingerprint
+from mechanisms.errors import DataError
+from mechanisms.studio.data.csv_file import Mapping, to_dataset
+from mechanisms.studio.data.record_files import KIND, RECORD, read_records
+from mechanisms.studio.data.record_schema import RecordSchema
+
+SCHEMA = RecordSchema(
+    {
+        "type": "object",
+        "properties": {
+            "title": {"type": "string"},
+            "year": {"type": "integer"},
+            "cast": {"type": "array", "items": {"type": "string"}},
+        },
+    }
+)
+
+
+def texts(path) -> list[str]:
+    return read_records(path, SCHEMA, "Movie").frame[RECORD].tolist()
+
+
+def lines(tmp_path, *rows: str):
+    path = tmp_path / "films.jsonl"
+    path.write_text("\n".join(rows), encoding="utf-8")
+    return path
+
+
+def test_lines_become_records_of_one_kind(tmp_path):
+    path = lines(tmp_path, '{"year": 1999, "title": "Älg", "x": 1}', "", '{"cast": ["A"], "title": "B"}')
+    table = read_records(path, SCHEMA, "Movie")
+    assert table.frame[RECORD].tolist() == ['{"title": "Älg", "year": 1999}', '{"title": "B", "cast": ["A"]}']
+    assert set(table.frame[KIND]) == {"Movie"}
+    assert table.remarks == ()
+    dataset = to_dataset(table, Mapping(RECORD, KIND), "films", ("Movie",))
+    assert dataset.counted_sizes() == {"Movie": 2}
+
+
+def test_lines_that_are_no_object_are_left_out_and_counted_and_the_others_stay_as_they_were(tmp_path):
+    good = '{"title": "B"}'
+    path = lines(tmp_path, good, "[1]", "{", '{"title": "\\ud800"}', "[" * 5000, good)
+    table = read_records(path, SCHEMA, "Movie")
+    assert table.frame[RECORD].tolist() == [good, good]
+    assert table.remarks == ("Lines that are no JSON object, and are left out: 4.",)
+
+
+def test_a_row_without_any_property_has_no_text_and_does_not_take_part(tmp_path):
+    table = read_records(lines(tmp_path, '{"other": 1}', '{"title": "B"}'), SCHEMA, "Movie")
+    assert table.frame[RECORD].tolist() == ["", '{"title": "B"}']
+    assert to_dataset(table, Mapping(RECORD, KIND), "films", ("Movie",)).counted_sizes() == {"Movie": 1}
+
+
+def test_a_csv_and_its_lines_say_the_same(tmp_path):
+    path = tmp_path / "films.csv"
+    cast = json.dumps(["A", "B"]).replace('"', '""')
+    path.write_text(f'year,who,title,cast\n1999,u,12,"{cast}"\n,v,"A, b",C\nabout 1999,w,,\n', encoding="utf-8")
+    assert texts(path) == [
+        '{"title": "12", "year": 1999, "cast": ["A", "B"]}',
+        '{"title": "A, b", "cast": "C"}',
+        '{"year": "about 1999"}',
+    ]
+
+
+def test_users_come_from_a_property_that_the_model_never_sees(tmp_path):
+    path = lines(tmp_path, *(json.dumps({"title": f"t{i}", "who": f"u{i % 2}"}) for i in range(6)))
+    table = read_records(path, SCHEMA, "Movie")
+    dataset = to_dataset(table, Mapping(RECORD, KIND, "who"), "films", ("Movie",))
+    assert dataset.counted_sizes() == {"Movie": 2}
+    assert not any("u0" in record.text for record in dataset.records)
+
+
+def test_a_text_inside_a_record_is_known_again(tmp_path, data_folder):
+    told = "a long story about a moose and a town"
+    records = read_records(lines(tmp_path, json.dumps({"title": told})), SCHEMA, "Movie")
+    rows = fingerprint(to_dataset(records, Mapping(RECORD, KIND), "films", ("Movie",))).rows
+    other = tmp_path / "other.csv"
+    other.write_text(f"title,year\n{told.upper()},1\n")
+    again = fingerprint(to_dataset(read_records(other, SCHEMA, "Film"), Mapping(RECORD, KIND), "o", ("Film",))).rows
+    assert set(rows.tolist()) & set(again.tolist())
+
+
+@pytest.mark.parametrize("content", ["", "[1]\n2\n", '{"other": 1}'])
+def test_a_file_without_records_is_refused(tmp_path, content):
+    with pytest.raises(DataError):
+        read_records(lines(tmp_path, content), SCHEMA, "Movie")
+
+
+def test_a_file_that_cannot_be_read_is_refused_in_one_line(tmp_path):
+    path = tmp_path / "films.jsonl"
+    with pytest.raises(DataError, match="cannot be read"):
+        read_records(path, SCHEMA, "Movie")
+    path.write_bytes(b'{"title": "\xff"}')
+    with pytest.raises(DataError, match="cannot be read"):
+        read_records(path, SCHEMA, "Movie")
+
+
+def test_a_csv_without_any_property_is_refused_and_quoted_nowhere(tmp_path):
+    path = tmp_path / "films.csv"
+    path.write_text("Mr Smith,b\nx,y\n")
+    with pytest.raises(DataError, match="name columns") as refused:
+        read_records(path, SCHEMA, "Movie")
+    assert "Smith" not in str(refused.value)
