@@ -27,7 +27,7 @@ def add_commands(commands: Any) -> None:
     run = verbs.add_parser("run", help="one whole run on canaries alone: the epsilon that right guesses prove")
     run.add_argument("name", choices=audited_runs(), help="the vote of a recipe, or a token mechanism")
     run.add_argument("--epsilon", type=float, default=2.0, help="what the run is calibrated to cost")
-    run.add_argument("--canaries", type=int, default=1024, help="units that are in or out by a coin each")
+    run.add_argument("--canaries", type=int, default=512, help="units that are in or out by a coin each")
     run.add_argument("--rate", type=float, default=1.0, help="sampling rate of a token mechanism")
     add_json(run)
     run.set_defaults(run=_run)

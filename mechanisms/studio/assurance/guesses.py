@@ -20,7 +20,7 @@ CONFIDENCE = 0.95
 _RULES = tuple((share, out) for share in (1 / 2, 1 / 4, 1 / 8, 1 / 16) for out in (share, 0.0))
 """Shares of the canaries, by score: the highest are guessed to be in, the lowest to be out, none about the others."""
 _LARGEST = 50.0
-_STEPS = 40
+_STEPS = 24
 
 Coins = NDArray[np.bool_]
 

@@ -75,7 +75,7 @@ def audited_runs() -> list[str]:
 
 
 def audit_run(
-    audited: str, epsilon: float, canaries: int = 1024, rate: float = 1.0, randomness: Randomness | None = None
+    audited: str, epsilon: float, canaries: int = 512, rate: float = 1.0, randomness: Randomness | None = None
 ) -> OneRun:
     """Audit one run, calibrated so that it costs `epsilon` at delta `DELTA`.
 

@@ -35,11 +35,11 @@ def test_the_area_and_the_points_are_those_of_two_normal_distributions():
 
 def test_the_intervals_cover_what_they_should():
     random = np.random.default_rng(2)
-    truth, runs = float(norm.cdf(1.5 / math.sqrt(2))), 300
+    truth, runs = float(norm.cdf(1.5 / math.sqrt(2))), 150
     found = [roc(random.normal(1.5, 1.0, 40), random.normal(0.0, 1.0, 60)) for _ in range(runs)]
-    assert sum(each.interval[0] <= truth <= each.interval[1] for each in found) >= 0.91 * runs
+    assert sum(each.interval[0] <= truth <= each.interval[1] for each in found) >= 0.9 * runs
     blind = [roc(random.normal(size=40), random.normal(size=60)) for _ in range(runs)]
-    assert 0.91 * runs <= sum(each.finds_nothing for each in blind) < runs
+    assert 0.9 * runs <= sum(each.finds_nothing for each in blind) < runs
 
 
 def test_the_false_positives_at_the_low_rate_are_as_few_as_said():
