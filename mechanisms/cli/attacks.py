@@ -19,6 +19,7 @@ from mechanisms.studio.assurance import membership as members
 from mechanisms.studio.assurance.audit import AuditProgress
 from mechanisms.studio.assurance.canaries import Exposure, canary_attack, writes
 from mechanisms.studio.assurance.roc import LOW, Roc, allowed
+from mechanisms.studio.assurance.shown_rows import RELEASED
 from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
 from mechanisms.studio.data.marks import ATTACKED
 from mechanisms.studio.recipes.any_set import AnySet, read_set
@@ -184,7 +185,7 @@ def _claim(claimed: Claim | None) -> dict[str, Any]:
 
 def _of(claimed: Claim | None, shown: str) -> Claim | None:
     """The claim that holds for a kind of prompt: real rows have none."""
-    return claimed if shown == members.RELEASED else None
+    return claimed if shown == RELEASED else None
 
 
 def _roc(found: Roc, claimed: Claim | None) -> dict[str, Any]:

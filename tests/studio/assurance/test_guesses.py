@@ -47,6 +47,7 @@ def bounds(mechanism, delta=0.0, canaries=256):
     return [best_guesses(each, mechanism(each, random), delta).lower_bound for each in coins]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [response, laplace])
 def test_right_noise_is_hardly_ever_refuted_and_noise_too_small_by_four_always(mechanism):
     found = bounds(mechanism(1.0))
