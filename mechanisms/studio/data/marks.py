@@ -10,6 +10,7 @@ CLEAN_VALUES = "clean values were on a screen"
 NO_NOISE = "a run without noise"
 SEEDED = "a run with a test seed, whose noise an observer can predict"
 SCORED = "accuracy without noise on rows of it"
+ATTACKED = "figures of attacks on rows of it, which have no noise"
 
 WHETHER_SHOWN = "whether clean values of its rows were shown before"
 """The mark follows from the rows themselves, so that a certificate has to name it among its public inputs."""

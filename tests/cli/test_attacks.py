@@ -1,0 +1,99 @@
+"""`audit mia`, `extract`, `canary` and `run`: JSON, marks in the ledger, and no private text."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mechanisms.accounting import Claim, PrivacyLedger, fingerprint
+from mechanisms.cli import attacks
+from mechanisms.records import Dataset, Record
+from mechanisms.studio.assurance.shown_rows import NOTHING, RELEASED, ROWS
+from mechanisms.studio.data.marks import ATTACKED
+from tests.cli.command import check_refusal, run
+from tests.studio.assurance.test_extraction import Parrot
+from tests.studio.assurance.test_membership import LABELS, Learning
+from tests.toy_model import ToyModel
+
+TASK = {"labels": list(LABELS), "instruction": "Sort.", "template": {"text": "Note", "label": "Topic"}}
+DEMOS = [{"text": "a public text", "label": "red"}, {"text": "another", "label": "blue"}]
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """A private file, a held-out one, and a set by hand."""
+    monkeypatch.setattr(attacks, "load_model", lambda name: Learning())
+    for name in ("private", "other"):
+        rows = [f"{name} note {i} to {name}{i}@example.org,{LABELS[i % 2]}" for i in range(24)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+    (tmp_path / "demos.json").write_text(json.dumps({"demonstrations": DEMOS, "task": TASK}))
+    return tmp_path
+
+
+def marks() -> tuple[str, ...]:
+    rows = tuple(Record(f"private note {i} to private{i}@example.org", LABELS[i % 2]) for i in range(24))
+    return PrivacyLedger().rows.marks(fingerprint(Dataset("private", LABELS, rows)))
+
+
+def told(capsys, line: str) -> dict:
+    code, out, err = run(capsys, f"{line} --json")
+    assert code == 0, err
+    document = json.loads(out)
+    assert (document["private"], document["curator_only"]) == (False, True)
+    assert "private note" not in out + err
+    assert "@" not in out + err
+    assert marks() == (ATTACKED,)
+    return document
+
+
+def test_membership(capsys, files):
+    line = f"audit mia {files}/private.csv {files}/demos.json --held-out {files}/other.csv --prompts 8"
+    document = told(capsys, line)
+    assert document["claim"] is None
+    assert document[ROWS]["over references"]["auc"] > 0.9
+    assert document[RELEASED]["over references"]["tpr_at_1%_fpr_allowed"] is None
+
+
+def test_extraction(capsys, files, monkeypatch):
+    monkeypatch.setattr(attacks, "load_model", lambda name: Parrot())
+    document = told(capsys, f"audit extract {files}/private.csv {files}/demos.json --prompts 2 --answer-tokens 120")
+    rates = {
+        shown: document[shown]["e-mail address"]["answers_with_private_item"] for shown in (NOTHING, ROWS, RELEASED)
+    }
+    assert rates == {NOTHING: 0.0, ROWS: 1.0, RELEASED: 0.0}
+
+
+def test_canaries(capsys, files, monkeypatch):
+    monkeypatch.setattr(attacks, "load_model", lambda name: ToyModel())
+    options = "--labels red,blue --epsilon 2 --delta 1e-5 --mechanism non-private --subsets 4 --tokens 3"
+    document = told(capsys, f"audit canary {files}/private.csv {options} --canaries 4 --secrets 12")
+    assert document["claim"] == {"epsilon": None, "delta": 1e-5}
+    assert [document[shown]["verbatim"] for shown in (NOTHING, ROWS, RELEASED)] == [0, 4, 0]
+    assert len(document[RELEASED]["exposure_bits"]) == 4
+
+
+def test_a_claim_stands_beside_what_the_attack_reaches(capsys, files, monkeypatch):
+    task, _ = attacks._task(f"{files}/demos.json")
+    monkeypatch.setattr(attacks, "_task", lambda path: (task, Claim(1.0, 1e-5, "prv", 1.0, "pld")))
+    line = f"audit mia {files}/private.csv {files}/demos.json --held-out {files}/other.csv --prompts 2"
+    document = told(capsys, line)
+    assert document["claim"] == {"epsilon": 1.0, "delta": 1e-5}
+    assert document[RELEASED]["probability"]["tpr_at_1%_fpr_allowed"] == 0.0272
+    assert document[ROWS]["probability"]["tpr_at_1%_fpr_allowed"] is None
+
+
+@pytest.mark.slow
+def test_one_run(capsys):
+    code, out, err = run(capsys, "audit run noisy-max --canaries 64 --json")
+    assert code == 0, err
+    document = json.loads(out)
+    assert document["holds"]
+    assert document["canaries"] == 64
+
+
+def test_refusals(capsys, files):
+    check_refusal(capsys, "audit run vote --canaries 3", 2, "canaries can be audited")
+    line = f"audit mia {files}/private.csv {files}/demos.json --held-out {files}/private.csv"
+    check_refusal(capsys, line, 2, "need more rows of every label")
+    check_refusal(capsys, f"audit extract {files}/none.csv {files}/demos.json", 2, "cannot be opened")
