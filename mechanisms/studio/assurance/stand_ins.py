@@ -9,8 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from llguidance import LLTokenizer
 from numpy.typing import NDArray
 
+from mechanisms.errors import UsageError
 from mechanisms.inference import Session, Tokens
 from mechanisms.noise import Floats, Integers
 
@@ -46,6 +48,11 @@ class CanaryModel:
     def __init__(self, words: int) -> None:
         """Know the words of so many canaries."""
         self.words = words
+
+    @property
+    def vocabulary(self) -> LLTokenizer:
+        """See `LanguageModel.vocabulary`: audits write no records."""
+        raise UsageError("A stand-in for an audit writes no records.")
 
     def rows_at_once(self, computed: int, held: int) -> int:
         """See `LanguageModel.rows_at_once`: it holds next to nothing."""

@@ -80,7 +80,7 @@ def _csv(path: Path, schema: RecordSchema) -> _Rows:
     properties = schema.document["properties"]
     names = [name for name in table.columns if name in properties]
     cells = zip(*(table.frame[name] for name in names), strict=True)
-    rows = [
+    rows: list[Mapping[str, Any]] = [
         {name: _value(cell, properties[name]) for name, cell in zip(names, row, strict=True) if cell.strip()}
         for row in cells
     ]
