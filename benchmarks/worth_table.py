@@ -44,7 +44,7 @@ def table(files: Sequence[str]) -> None:
 def _chosen(group: Sequence[Mapping[str, Any]]) -> str:
     """How often each kind of set was chosen."""
     kinds = Counter(line["choice"]["chosen"].split(",")[0].rstrip(" 0123456789") for line in group)
-    plain = sum(line["words"] == "Text" for line in group)
+    plain = sum(line["words"] == "Text" != TASKS[line["task"]].text for line in group)
     return ", ".join(f"{kind} {count}" for kind, count in kinds.most_common()) + (f" ({plain} plain)" if plain else "")
 
 

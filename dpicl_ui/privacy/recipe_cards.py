@@ -47,7 +47,7 @@ def _task(request: RecipeRequest, stage: Stage) -> str:
         case Stage.CALIBRATE:
             return "measure the model's habit: which labels it prefers whatever it reads."
         case Stage.CHOOSE:
-            return f"choose which of {competing(request)} sets serves best; one of them has no demonstrations at all."
+            return f"choose which of {competing(request)} sets serves best: to have no demonstrations is a choice, too."
         case Stage.SCORE:
             alone = recipe.division is Division.ROLES
             remark = "They took part in nothing else" if alone else "They took part in the choice too"
