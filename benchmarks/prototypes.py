@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.worth import DELTA, TASKS, rows_of
+from benchmarks.worth import DELTA, TASKS, Remembering, rows_of
 from benchmarks.worth_table import cell
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.inference.models.embeddings import load_embedder
@@ -24,7 +24,7 @@ PROTOTYPE_ROWS = 1200
 
 def prototypes(options: argparse.Namespace) -> None:
     """Class means of embeddings with noise, from as many rows as vote in a recipe: no language model at all."""
-    embedder = load_embedder()
+    embedder = Remembering(load_embedder())
     for name in options.tasks:
         train, test = (rows_of(Path(options.data) / name / f"{part}.csv") for part in ("train", "test"))
         labels = sorted({each.label for each in train})
