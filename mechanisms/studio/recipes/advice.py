@@ -14,7 +14,7 @@ FEWEST_FOR_ROLES = 2000
 # Two cores read about 40 private rows a second with the embedded model. A calibrator is read twice (under one of the
 # sets, and under the chosen one), a chooser once a set, a scorer once an arm of three. With six sets that makes
 # 640 + 840 + 390 row passes: three quarters of a minute. Voters are only embedded, which is cheap.
-WANTED = {Stage.VOTE: 1200, Stage.CALIBRATE: 320, Stage.CHOOSE: 140, Stage.SCORE: 130}
+WANTED = {Stage.VOTE: 800, Stage.CALIBRATE: 320, Stage.CHOOSE: 140, Stage.SCORE: 130}
 """Units of each role, where there are as many."""
 MOST_VOTERS = 0.5
 """Share of the units that vote at most."""
@@ -24,7 +24,7 @@ MOST_WRITERS = 0.5
 EPSILON_PARTS = {Stage.WRITE: 12, Stage.VOTE: 4, Stage.CALIBRATE: 7, Stage.CHOOSE: 5, Stage.SCORE: 4}
 """How stages share epsilon. Writing releases every token and not one figure; calibrating measures three times."""
 
-FEWEST_DRAFTS, MOST_DRAFTS = 8, 20
+FEWEST_DRAFTS, MOST_DRAFTS = 8, 16
 CLEARANCE = 4.0
 """Deviations of the noise by which a winner should stand above the field."""
 EXCESS = 2.0
