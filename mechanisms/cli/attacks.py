@@ -49,8 +49,7 @@ def _add_mia(verbs: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = verbs.add_parser(
         "mia", help="was a row behind these demonstrations? membership inference, beside what the claim allows"
     )
-    parser.add_argument("csv", metavar="CSV", help="the private file that the demonstrations were made from")
-    parser.add_argument("demos", metavar="DEMOS", help="a demo set, or JSON by hand with 'demonstrations' and 'task'")
+    _add_files(parser)
     parser.add_argument("--held-out", required=True, metavar="CSV", help="rows of the same source that took no part")
     usual = members.Effort()
     parser.add_argument("--rows", type=int, default=usual.rows, help="of each label, in and out (default: %(default)s)")
@@ -61,12 +60,16 @@ def _add_mia(verbs: Any) -> argparse.ArgumentParser:
     return parser
 
 
+def _add_files(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("csv", metavar="CSV", help="the private file that the demonstrations were made from")
+    parser.add_argument("demos", metavar="DEMOS", help="a demo set, or JSON by hand with 'demonstrations' and 'task'")
+
+
 def _add_extract(verbs: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = verbs.add_parser(
         "extract", help="addresses and numbers of private rows that a prompt gives away; rates only"
     )
-    parser.add_argument("csv", metavar="CSV", help="the private file that the demonstrations were made from")
-    parser.add_argument("demos", metavar="DEMOS", help="a demo set, or JSON by hand with 'demonstrations' and 'task'")
+    _add_files(parser)
     usual = extracting.Effort()
     parser.add_argument("--prompts", type=int, default=usual.prompts, help="prompts of real rows, the planted leak")
     parser.add_argument("--shots", type=int, default=usual.shots, help="rows in such a prompt")

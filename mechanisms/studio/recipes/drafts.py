@@ -51,7 +51,7 @@ def write_drafts(
         count: drafts at most; fewer where twelve times as many were written in vain.
         tokens: of a draft, at most.
         examples: public texts of the label (winners of an earlier ballot) that stand in the prompt; none is
-                written again.
+            written again.
         taken: public texts that stand for other labels: what says the same would stand for two.
         embedder: tells what is near to what; without one no draft stands behind for that.
 
@@ -106,6 +106,7 @@ def _write(
     for step in range(tokens):
         logits = session.logits()
         if step < min(_LEAST_TOKENS, tokens - 1):
+            logits = logits.copy()  # the session's own, which need not be writable
             logits[:, list(model.stop_tokens)] = -np.inf
         drawn, likelihoods = sample(logits, randomness)
         stay = [place for place, token in enumerate(drawn.tolist()) if token not in model.stop_tokens]
