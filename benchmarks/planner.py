@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.commands import run_and_table
 from benchmarks.simulated import JUDGES, accuracy, simulated
 from benchmarks.stored import Rows, Stored, all_stored
 from benchmarks.worth import lines
@@ -287,17 +288,10 @@ def _row(*cells: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    commands = parser.add_subparsers(required=True)
-    one = commands.add_parser("run")
+    parser, one = run_and_table(__doc__, run, table)
     one.add_argument("folder")
     one.add_argument("--rounds", type=int, default=10)
     one.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
-    one.add_argument("--out", required=True)
-    one.set_defaults(act=run)
-    shown = commands.add_parser("table")
-    shown.add_argument("file")
-    shown.set_defaults(act=table)
     options = parser.parse_args()
     options.act(options)
 

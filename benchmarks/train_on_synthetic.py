@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.commands import run_and_table
 from benchmarks.worth import TASKS, Bench, done, lines
 from benchmarks.worth_table import cell
 from mechanisms.inference.models.catalogue import load_model
@@ -172,9 +173,7 @@ def table(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    commands = parser.add_subparsers(required=True)
-    one = commands.add_parser("run")
+    parser, one = run_and_table(__doc__, run, table)
     one.add_argument("data")
     one.add_argument("task", choices=TASKS)
     one.add_argument("--model", default="embedded")
@@ -185,11 +184,6 @@ def main() -> None:
     one.add_argument("--runs", type=int, default=3)
     one.add_argument("--tests", type=int, default=1000)
     one.add_argument("--rows", type=int, help="private rows, for a small data set")
-    one.add_argument("--out", required=True)
-    one.set_defaults(act=run)
-    shown = commands.add_parser("table")
-    shown.add_argument("file")
-    shown.set_defaults(act=table)
     options = parser.parse_args()
     options.act(options)
 

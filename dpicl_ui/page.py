@@ -27,6 +27,7 @@ from dpicl_ui.privacy.model_cards import there
 from dpicl_ui.privacy.step import PrivacyStep
 from dpicl_ui.test import state as test_state
 from dpicl_ui.test.step import EvaluationStep
+from mechanisms.studio.evaluation.remote_reader import RemoteReader
 
 TITLE = "DP-ICL Studio"
 PLACES = (
@@ -44,8 +45,8 @@ _CACHE_AGE = 600
 """Seconds after which Gradio's temporary folder is emptied of anything that a handler could not remove."""
 
 
-def build(ledgers: Ledgers, loader: ModelLoader) -> gr.Blocks:
-    """The whole app; `loader` may still be at work."""
+def build(ledgers: Ledgers, loader: ModelLoader, elsewhere: RemoteReader | None = None) -> gr.Blocks:
+    """The whole app; `loader` may still be at work. A reader `elsewhere` is offered in step 4, and nowhere else."""
     sessions, embedder = Sessions(), EmbedderLoader(loader)
     page = gr.Blocks(title=TITLE, analytics_enabled=False, delete_cache=(_CACHE_AGE, _CACHE_AGE))
 
@@ -55,18 +56,19 @@ def build(ledgers: Ledgers, loader: ModelLoader) -> gr.Blocks:
     with page:
         status = _head(ledgers, loader)
         bar = StepBar(PLACES)
-        data = DataStep(sessions, ledgers, bar)
+        data = DataStep(sessions, ledgers, loader, bar)
         privacy = PrivacyStep(sessions, ledgers, loader, bar)
         generate = GenerateStep(sessions, ledgers, loader, embedder, bar, privacy)
-        test = EvaluationStep(sessions, ledgers, loader, embedder, bar)
+        test = EvaluationStep(sessions, ledgers, loader, embedder, bar, elsewhere)
         export = ExportStep(sessions, ledgers, bar)
         AskStep(sessions, ledgers, loader, embedder, bar, data)
         _foot(ledgers)
         privacy.follow(data.confirmed)
         test.follow(generate.ended)
         export.follow(generate.ended)
+        export.follow(test.attacked)
         _tick(loader, status, privacy)
-        data.load_instead.click(to_test, None, bar.html, **PRIVATE)
+        data.source.load_instead.click(to_test, None, bar.html, **PRIVATE)
         page.unload(sessions.drop)
         page.unload(ledgers.drop)
     page.queue(api_open=False, max_size=32)

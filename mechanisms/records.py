@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from typing import overload
 
 import numpy as np
@@ -45,7 +46,9 @@ def unit_in_words(unit: str) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Record:
-    """One row: its text, its label, and the id of the person it belongs to where there is a unit column.
+    """One row: its text, its label, the id of the person it belongs to where there is a unit column, and its output.
+
+    An output is itself private text: what a model should say to the text.
 
     It has no readable `repr`, so that no log or traceback can show it.
     """
@@ -53,23 +56,35 @@ class Record:
     text: str
     label: str
     unit: str | None = None
+    output: str | None = None
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Columns(Sequence[Record]):
-    """Rows held as three columns of one length: a `Record` is made where it is read, so a million rows stay cheap."""
+    """Rows held as columns of one length: a `Record` is made where it is read, so a million rows stay cheap.
+
+    Attributes:
+        outputs: None where no row has an output.
+    """
 
     texts: Cells
     labels: Cells
     units: Cells
+    outputs: Cells | None = None
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> Columns:
         """The columns of some records."""
         if isinstance(records, Columns):
             return records
-        rows = [(record.text, record.label, record.unit) for record in records]
-        return cls(*np.array(rows, dtype=object).reshape(-1, 3).T)
+        rows = [(record.text, record.label, record.unit, record.output) for record in records]
+        texts, labels, units, outputs = np.array(rows, dtype=object).reshape(-1, 4).T
+        return cls(texts, labels, units, outputs if any(each is not None for each in outputs) else None)
+
+    def of_rows(self, rows: slice | NDArray[np.bool_]) -> Columns:
+        """Some of the rows, in their order."""
+        outputs = None if self.outputs is None else self.outputs[rows]
+        return Columns(self.texts[rows], self.labels[rows], self.units[rows], outputs)
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -80,11 +95,13 @@ class Columns(Sequence[Record]):
     def __getitem__(self, index: slice) -> Columns: ...
     def __getitem__(self, index: int | slice) -> Record | Columns:
         if isinstance(index, slice):
-            return Columns(self.texts[index], self.labels[index], self.units[index])
-        return Record(self.texts[index], self.labels[index], self.units[index])
+            return self.of_rows(index)
+        output = None if self.outputs is None else self.outputs[index]
+        return Record(self.texts[index], self.labels[index], self.units[index], output)
 
     def __iter__(self) -> Iterator[Record]:
-        return map(Record, self.texts, self.labels, self.units)
+        outputs = repeat(None) if self.outputs is None else self.outputs
+        return map(Record, self.texts, self.labels, self.units, outputs)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -167,6 +184,11 @@ class Dataset:
         owner = _codes(users, {user: i for i, user in enumerate(dict.fromkeys(users))})
         return _Units(self._columns, rows[np.argsort(owner, kind="stable")], np.append(0, np.bincount(owner).cumsum()))
 
+    @property
+    def outputs(self) -> Cells | None:
+        """Each row's output; None where the data set has none."""
+        return self._columns.outputs
+
     def counted_sizes(self) -> dict[str, int]:
         """Units of each label as counted in the data: public only if the curator declares it so."""
         return {label: len(units) for label, units in self.units.items()}
@@ -176,11 +198,18 @@ class Dataset:
         columns = self._columns
         for text, label, unit in zip(columns.texts, columns.labels, columns.units, strict=True):
             yield from (text, label, unit or "")
+        if columns.outputs is not None:
+            yield "outputs"
+            yield from (output or "" for output in columns.outputs)
 
 
 def _codes(cells: Cells, codes: Mapping[str, int]) -> NDArray[np.int64]:
     """Each cell's code; -1 where it has none."""
     return np.fromiter((codes.get(cell, -1) for cell in cells), np.int64, len(cells))
+
+
+_LONGEST_NAME = 100
+"""Characters of a name that stands between a text and its output: a row has room for it."""
 
 
 @dataclass(frozen=True)
@@ -190,26 +219,41 @@ class PromptTemplate:
     Attributes:
         instruction: what to do with a query, e.g. "Classify the news articles."
         text, label: the fields' names before a record's text and its label, e.g. "Article" and "Answer".
+        output: the name of a further field, whose content is text; None where the label is all there is to say.
     """
 
     instruction: str
     text: str = "Text"
     label: str = "Label"
+    output: str | None = None
 
     def __post_init__(self) -> None:
         if not self.text.strip() or not self.label.strip():
             raise UsageError("The names of the text field and of the label field must not be empty.")
+        if self.output is None:
+            return
+        if not self.output.strip() or self.output in (self.text, self.label):
+            raise UsageError("The output field needs a name of its own.")
+        if len(self.output) > _LONGEST_NAME:
+            raise UsageError(f"The name of the output field is longer than {_LONGEST_NAME} characters.")
 
 
 @dataclass(frozen=True)
 class Demonstration:
-    """A synthetic example: what a run releases."""
+    """A synthetic example: what a run releases; `output` is what is said to the text, where the task has outputs."""
 
     text: str
     label: str
+    output: str | None = None
 
 
 def default_template(labels: tuple[str, ...], text: str = "Text", label: str = "Label") -> PromptTemplate:
     """A plain classification instruction over the labels."""
     listed = ", ".join(labels[:-1]) + f" or {labels[-1]}" if len(labels) > 1 else "".join(labels)
     return PromptTemplate(f"Classify each {text.lower()} as {listed}.", text.capitalize(), label.capitalize())
+
+
+def open_template(text: str = "Text", label: str = "Kind", output: str = "Output") -> PromptTemplate:
+    """A plain instruction to say something to a text."""
+    asked = f"Give the {output.lower()} of each {text.lower()}."
+    return PromptTemplate(asked, text.capitalize(), label.capitalize(), output.capitalize())

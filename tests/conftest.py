@@ -13,6 +13,7 @@ import pytest
 from mechanisms.records import Record
 
 ROOT = Path(__file__).parents[1]
+DATA = Path(os.environ.get("DPICL_DATA", ROOT.parent / "shared" / "data"))
 
 # Bits are compared from run to run: the number of threads must not follow the load.
 if "OMP_NUM_THREADS" not in os.environ:
@@ -29,10 +30,9 @@ def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="session")
 def real_data() -> Callable[[str, str], list[Record]]:
     """Rows of a research data set, e.g. `real_data("agnews", "train")`; skips where the data is not at hand."""
-    folder = Path(os.environ.get("DPICL_DATA", ROOT.parent / "shared" / "data"))
 
     def rows(name: str, split: str) -> list[Record]:
-        path = folder / name / f"{split}.csv"
+        path = DATA / name / f"{split}.csv"
         if not path.exists():
             pytest.skip(f"REAL DATA MISSING: {name}/{split}.csv is not under DPICL_DATA")
         with path.open(encoding="utf-8", newline="") as file:

@@ -173,4 +173,4 @@ def _dataset(columns: Columns, name: str, wanted: AnswerRequest, public: bool) -
         raise DataError("Give the data set a name in step 1: the ledger keeps what it has spent under it.")
     if wanted.labels and not public:
         raise DataError("Confirm that the label names become public.")
-    return to_dataset(columns.file.table, columns.mapping, name.strip(), wanted.labels)
+    return to_dataset(*columns.asked, name.strip(), wanted.labels)

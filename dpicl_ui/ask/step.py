@@ -104,7 +104,9 @@ class AskStep:
         gr.on(settings.settled, guarded(self.offer.outcome)(self._recalculate), outputs=shown, **recalculation)
         self.threshold.release(guarded(self.offer.outcome)(self._recalculate), outputs=shown, **recalculation)
         # Step 1's own box is the same promise; the bar changes whenever the file or its columns do.
-        data.labels_public.change(lambda public: public, data.labels_public, settings.labels_public, **PRIVATE)
+        data.public.labels_public.change(
+            lambda public: public, data.public.labels_public, settings.labels_public, **PRIVATE
+        )
         gr.on(
             [self._bar.html.change, data.facts.change, data.name.change],
             guarded(self.offer.outcome)(self._recalculate),

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dpicl_ui.frame.cards import private_tag
+from collections.abc import Mapping
+from typing import Any
+
+from dpicl_ui.data.state import Columns
+from dpicl_ui.frame.cards import fact, private_tag
 from dpicl_ui.frame.tree import Tree, el
 from mechanisms.studio.data.csv_file import Inspection, Table
+from mechanisms.studio.data.record_schema import RecordSchema
 
 PREVIEW_ROWS = 5
 _CELL = 240
 _COLUMNS = 12
 _FEW = 30
+_LONG = 2000
+_FIRST = "What the model reads of the first one"
 
 
 def preview_table(table: Table) -> list[Tree]:
@@ -27,6 +34,11 @@ def preview_table(table: Table) -> list[Tree]:
         *(el("p.notice.info", remark) for remark in table.remarks),
         el("div.scroll", el("table.preview", el("thead", head), el("tbody", *rows))),
     ]
+
+
+def counted(columns: Columns, labels: list[str]) -> list[Tree]:
+    """How many rows there are, of each chosen label where they have any, and the file's problems."""
+    return _of_kind(columns) if columns.kind else label_counts(columns.inspection, labels, columns.by_user)
 
 
 def label_counts(inspection: Inspection, labels: list[str], by_user: bool = False) -> list[Tree]:
@@ -47,7 +59,6 @@ def label_counts(inspection: Inspection, labels: list[str], by_user: bool = Fals
                 remark,
             )
         )
-    kind = "bad" if inspection.fatal else "warn"
     return [
         el(
             "div.card-head",
@@ -55,5 +66,57 @@ def label_counts(inspection: Inspection, labels: list[str], by_user: bool = Fals
             private_tag("Private until you confirm below"),
         ),
         el("div.counts", *lines),
-        *(el(f"p.notice.{kind}", problem) for problem in inspection.problems),
+        *_problems(inspection),
     ]
+
+
+def _problems(inspection: Inspection) -> list[Tree]:
+    kind = "bad" if inspection.fatal else "warn"
+    return [el(f"p.notice.{kind}", problem) for problem in inspection.problems]
+
+
+def _of_kind(columns: Columns) -> list[Tree]:
+    """How many rows without labels there are, and what the model reads of the first record."""
+    units = "users" if columns.by_user else "records" if columns.records else "rows"
+    count = sum(columns.inspection.counts.values())
+    first = next((text for text in columns.table.frame[columns.mapping.text] if text), "")
+    return [
+        el("div.card-head", el("h3", f"How many {units} there are"), private_tag("Private until you confirm below")),
+        el("p", el("strong", f"{count:,}"), f" {units}"),
+        el("p.few", f"few {units}: much noise for each") if count < _FEW else "",
+        *_problems(columns.inspection),
+        *([el("details", el("summary", _FIRST), el("p.line", first[:_LONG]))] if columns.records else []),
+    ]
+
+
+def schema_card(schema: RecordSchema) -> list[Tree]:
+    """A schema in words."""
+    return [
+        el("div.card-head", el("h4", "The schema"), el("span.tag.public", "Releasable")),
+        el("dl.facts", *_properties(schema.document)),
+    ]
+
+
+def _properties(document: Mapping[str, Any]) -> list[Tree]:
+    needed = document.get("required", ())
+    return [
+        fact(name, _words(each), "" if name in needed else "may be left out")
+        for name, each in document["properties"].items()
+    ]
+
+
+def _words(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        return "One of: " + ", ".join(map(str, schema["enum"]))
+    match schema["type"]:
+        case "object":
+            return f"Record of {', '.join(schema['properties'])}"
+        case "array":
+            return f"List of at most {schema['maxItems']}. Each: {_words(schema['items'])}"
+        case "string":
+            return f"Text of at most {schema['maxLength']} letters"
+        case "integer":
+            return f"Whole number from {schema['minimum']} to {schema['maximum']}"
+        case "boolean":
+            return "Yes or no"
+    return "Nothing (null)"

@@ -1,4 +1,4 @@
-"""Step 1's question what a text and its label are called: the words that stand before them in every prompt."""
+"""Step 1's question what a text and its label, or its answer, are called: what stands before them in every prompt."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ from typing import Any
 
 import gradio as gr
 
+from dpicl_ui.data.rows import Rows
 from dpicl_ui.frame.tree import el, panel
 from mechanisms.studio.data.csv_file import Mapping
-from mechanisms.studio.data.field_names import suggested_names
+from mechanisms.studio.data.field_names import suggested_answers, suggested_names
 
 _PUBLIC = (
     "Choose, or type a word of your own: it tells the model what to write. It is public: it stands in the prompts and "
     "in the export."
 )
+
+
+_TITLES = {Rows.TEXTS: "What is the label?", Rows.ANSWERED: "What is the answer?"}
 
 
 class FieldNames:
@@ -26,7 +30,11 @@ class FieldNames:
                 list(texts), value=texts[0], label="What is one text?", allow_custom_value=True, elem_id="what-text"
             )
             self.label = gr.Dropdown(
-                list(labels), value=labels[0], label="What is the label?", allow_custom_value=True, elem_id="what-label"
+                list(labels),
+                value=labels[0],
+                label=_TITLES[Rows.TEXTS],
+                allow_custom_value=True,
+                elem_id="what-label",
             )
         panel(el("p.muted", _PUBLIC))
 
@@ -35,16 +43,26 @@ class FieldNames:
         """The components, text first."""
         return [self.text, self.label]
 
-    def proposed(self, names: tuple[str, str], mapping: Mapping) -> dict[Any, Any]:
+    def proposed(self, names: tuple[str, str], mapping: Mapping, rows: Rows) -> dict[Any, Any]:
         """The choices with `names` chosen, in the order that suits the columns."""
-        suggestions = suggested_names(mapping.text, mapping.label)
         return {
-            component: gr.Dropdown(choices=list(dict.fromkeys([name, *every])), value=name)
-            for component, name, every in zip(self.inputs, names, suggestions, strict=True)
+            component: gr.Dropdown(choices=list(dict.fromkeys([name, *every])), value=name, label=title)
+            for component, name, every, title in zip(
+                self.inputs, names, _suggested(mapping, rows), ("What is one text?", _TITLES[rows]), strict=True
+            )
         }
 
 
-def first_names(mapping: Mapping) -> tuple[str, str]:
-    """What is proposed for columns that nobody has named yet."""
+def first_names(mapping: Mapping, rows: Rows = Rows.TEXTS) -> tuple[str, str]:
+    """What is proposed for columns that nobody has named yet.
+
+    Args:
+        mapping: with the column of labels or, of such rows, of answers.
+    """
+    texts, others = _suggested(mapping, rows)
+    return texts[0], others[0]
+
+
+def _suggested(mapping: Mapping, rows: Rows) -> tuple[tuple[str, ...], tuple[str, ...]]:
     texts, labels = suggested_names(mapping.text, mapping.label)
-    return texts[0], labels[0]
+    return texts, suggested_answers(mapping.label) if rows == Rows.ANSWERED else labels

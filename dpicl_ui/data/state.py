@@ -6,24 +6,35 @@ import threading
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
+from dpicl_ui.data.rows import Rows
+from dpicl_ui.data.schema_form import Records
 from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.step_bar import Gate
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.errors import UsageError
+from mechanisms.errors import DataError, UsageError
 from mechanisms.records import Dataset
 from mechanisms.studio.data.counts import MeasuredSizes, measure_sizes
 from mechanisms.studio.data.csv_file import Inspection, Mapping, Table, inspect
+from mechanisms.studio.data.record_files import KIND, RECORD, as_records, of_kind
+from mechanisms.studio.data.record_schema import RecordSchema
 
 _COUNT_DELTA = 1e-6
 """Counting comes before the run's delta is chosen: a thousandth of this is the chance that a measured size is low."""
+_LOST = "The file is no longer in memory: upload it again."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class File:
-    """A file in memory; private. `field_names` are what prompts call its texts and its labels."""
+    """A file in memory; private.
+
+    Attributes:
+        field_names: what prompts call its texts, and its labels or its answers.
+        given: the schema that was uploaded for its records, in place of the form.
+    """
 
     table: Table
     field_names: tuple[str, str]
+    given: RecordSchema | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,16 +43,48 @@ class Columns:
 
     Each choice that changes what may be done with the file makes a new one: what was begun with one of these is out of
     date as soon as the state has another.
+
+    Attributes:
+        table: what the mapping is of: the file's own, or with its rows as records, or under one name.
+        kind: the one public name of all rows, where they have no labels.
+        records: the schema that rows are records of, with that name.
     """
 
     file: File
     mapping: Mapping
     inspection: Inspection
+    table: Table
+    kind: str | None = None
+    records: Records | None = None
+
+    @property
+    def rows(self) -> Rows:
+        """What rows are."""
+        if self.records:
+            return Rows.RECORDS
+        return Rows.ANSWERED if self.mapping.output else Rows.TEXTS
 
     @property
     def by_user(self) -> bool:
         """Whether all rows of one user are the privacy unit."""
         return self.mapping.unit is not None
+
+    @property
+    def asked(self) -> tuple[Table, Mapping]:
+        """The rows as questions are answered from them: to a question an answer is what a label is."""
+        if self.rows is Rows.ANSWERED and self.mapping.output:
+            return self.file.table, replace(self.mapping, label=self.mapping.output, output=None)
+        return self.table, self.mapping
+
+    @property
+    def named(self) -> tuple[str, str]:
+        """The columns that prompts have names for: of texts, and of labels or answers."""
+        return self.mapping.text, self.mapping.output or self.mapping.label
+
+    @property
+    def said(self) -> tuple[Hashable, ...]:
+        """What was said of the rows: two of the same file that differ in nothing of it are read alike."""
+        return self.mapping, self.kind, self.records and self.records.said
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -113,11 +156,71 @@ class DataState(State):
             DataError: the columns make no sense; the file stays.
         """
         with self._lock:
-            if (file := self.file) is None:
-                raise UsageError("The file is no longer in memory: upload it again.")
-            self._at = file
-            self._at = columns = Columns(file, mapping, inspect(file.table, mapping))
+            self._at = file = self._opened()
+            self._at = columns = Columns(file, mapping, inspect(file.table, mapping), file.table)
             return columns
+
+    def read_answered(self, kind: str, mapping: Mapping) -> Columns:
+        """The open file's rows as texts with answers, under one name.
+
+        Args:
+            mapping: with the column of the answers as that of labels.
+
+        Returns:
+            What is there already, where nothing else was said of it.
+
+        Raises:
+            UsageError: there is no file.
+            DataError: the columns make no sense; the file stays.
+        """
+        return self._read_as(replace(mapping, label=KIND, output=mapping.label), kind)
+
+    def read_records(self, records: Records, user: str | None, drop_duplicates: bool) -> Columns:
+        """The open file's rows as records, each a text under one label.
+
+        Returns:
+            What is there already, where nothing else was said of it.
+
+        Raises:
+            UsageError: there is no file.
+            DataError: it has none of the schema's properties, or no such user column, or the schema has that column;
+                the file stays.
+        """
+        return self._read_as(Mapping(RECORD, KIND, user, drop_duplicates), records.kind, records)
+
+    def _read_as(self, mapping: Mapping, kind: str, records: Records | None = None) -> Columns:
+        with self._lock:
+            at, file = self.columns, self._opened()
+            if at is not None and at.said == (mapping, kind, records and records.said):
+                return at
+            self._at = file
+            if records is None:
+                table = of_kind(file.table, kind)
+            elif mapping.unit in {" ".join(name.split()) for name in records.schema.document["properties"]}:
+                raise DataError("The user column says whose row it is: leave it out of the schema.")
+            else:
+                table = as_records(file.table, records.schema, kind)
+            self._at = columns = Columns(file, mapping, inspect(table, mapping, least=1), table, kind, records)
+            return columns
+
+    def give(self, schema: RecordSchema | None) -> None:
+        """Take a schema in place of the form, or the form again: what was read by the one before is out of date.
+
+        Raises:
+            UsageError: there is no file.
+        """
+        with self._lock:
+            self._at = replace(self._opened(), given=schema)
+
+    def unread(self) -> None:
+        """The columns make no sense at present; the file stays."""
+        with self._lock:
+            self._at = self.file
+
+    def _opened(self) -> File:
+        if (file := self.file) is None:
+            raise UsageError(_LOST)
+        return file
 
     def rechoose(self) -> Columns:
         """Other labels take part: nothing is confirmed, and what was begun with the old choice is out of date.
@@ -128,7 +231,7 @@ class DataState(State):
         with self._lock:
             columns = self.columns
             if columns is None:
-                raise UsageError("The file is no longer in memory: upload it again.")
+                raise UsageError(_LOST)
             self._at = columns = replace(columns)
             return columns
 

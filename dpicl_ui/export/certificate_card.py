@@ -70,5 +70,10 @@ def task(template: PromptTemplate, labels: tuple[str, ...]) -> list[Tree]:
     """The prompt that goes with a set."""
     return [
         el("h3", "The task"),
-        el("dl.facts", fact("Instruction", template.instruction), fact("Labels", ", ".join(labels))),
+        el(
+            "dl.facts",
+            fact("Instruction", template.instruction),
+            fact("Labels", ", ".join(labels)),
+            *([fact("Answer", template.output)] if template.output else []),
+        ),
     ]

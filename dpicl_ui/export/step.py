@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gradio as gr
@@ -13,14 +14,17 @@ from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.sessions import Session, Sessions, State
 from dpicl_ui.frame.step_bar import Gate, StepBar
 from dpicl_ui.frame.tree import el, notice, panel
-from dpicl_ui.generate.cards import demonstration
+from dpicl_ui.generate.cards import demonstrations
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import UsageError
 from mechanisms.studio.certificates.signature import signed
+from mechanisms.studio.data.record_files import as_lines
 from mechanisms.studio.synthesis.demo_set import FORMAT, DemoSet, to_text
 
 FILE_NAME = "demonstrations.dpicl.json"
+LINES_NAME, SCHEMA_NAME = "demonstrations.jsonl", "demonstrations.schema.json"
+"""The records alone, one a line, and what they are records of: without a certificate, which is in the demo set."""
 _NO_EXAMPLES = "None: the model answers best without examples here."
 
 
@@ -63,6 +67,9 @@ class ExportStep:
                         ),
                     )
                     self.save = gr.Button("Download the demo set", variant="primary", elem_id="download")
+                    with gr.Row(visible=False) as self.of_records:
+                        self.lines = gr.Button("Records as JSON Lines", size="sm", elem_id="download-lines")
+                        self.schema = gr.Button("Their schema", size="sm", elem_id="download-schema")
                     self.notice = panel(elem_id="export-notice")
                     self.sink = gr.HTML(
                         value=None, html_template="<div></div>", js_on_load=asset("download.js"), elem_classes="sink"
@@ -70,11 +77,13 @@ class ExportStep:
                     panel(el("p.muted", "Anyone can load this file in step 4 and test it, without your data."))
                 with gr.Column(elem_classes="card"):
                     self.content = panel(elem_id="export-content")
-        self.save.click(guarded(self.notice)(self._save), None, [self.sink, self.notice, self.certificate], **PRIVATE)
+        for button, save in ((self.save, self._save), (self.lines, self._save_lines), (self.schema, self._save_schema)):
+            button.click(guarded(self.notice)(save), None, [self.sink, self.notice, self.certificate], **PRIVATE)
 
     def follow(self, ended: gr.events.Dependency) -> None:
         """Show a run's certificate when it has ended."""
-        ended.then(self._show, None, [self.certificate, self.content, self.notice], **PRIVATE)
+        shown = [self.certificate, self.content, self.notice, self.of_records]
+        ended.then(self._show, None, shown, **PRIVATE)
 
     def _marked(self, session: Session, ledger: PrivacyLedger) -> DemoSet | None:
         """The set as it may be exported now: what became known since it was written is on it."""
@@ -84,24 +93,34 @@ class ExportStep:
     def _show(self, request: gr.Request) -> Any:
         made = self._marked(self._sessions.of(request), self._ledgers.of(request))
         if made is None:
-            return [], [], []
+            return [], [], [], gr.Row(visible=False)
         shown = [
             *task(made.template, made.labels),
             el("h3", "Demonstrations"),
-            *(map(demonstration, made.demonstrations) if made.demonstrations else [el("p.muted", _NO_EXAMPLES)]),
+            *(demonstrations(made) if made.demonstrations else [el("p.muted", _NO_EXAMPLES)]),
         ]
-        return certificate(made), shown, []
+        return certificate(made), shown, [], gr.Row(visible=made.schema is not None)
 
     def _save(self, request: gr.Request) -> dict[Any, Any]:
+        return self._saved(request, FILE_NAME, lambda made: to_text(signed(made)))
+
+    def _save_lines(self, request: gr.Request) -> dict[Any, Any]:
+        return self._saved(request, LINES_NAME, lambda made: as_lines(each.text for each in made.demonstrations))
+
+    def _save_schema(self, request: gr.Request) -> dict[Any, Any]:
+        return self._saved(request, SCHEMA_NAME, lambda made: to_text(made.schema.document) if made.schema else "")
+
+    def _saved(self, request: gr.Request, name: str, text: Callable[[DemoSet], str]) -> dict[Any, Any]:
         session = self._sessions.of(request)
         made = self._marked(session, self._ledgers.of(request))
         if made is None:
             raise UsageError("There is nothing to export yet: write demonstrations in step 3.")
+        if name != FILE_NAME and made.schema is None:
+            raise UsageError("These demonstrations are no records of a schema: download the demo set.")
         downloads = session.of(Downloads)
         downloads.count += 1
-        document = {"ticket": downloads.count, "name": FILE_NAME, "text": to_text(signed(made))}
         return {
-            self.sink: document,
+            self.sink: {"ticket": downloads.count, "name": name, "text": text(made)},
             self.certificate: certificate(made),
             self.notice: notice("Saved by your browser. Nothing is left on the server.", "good"),
         }

@@ -5,16 +5,33 @@ from __future__ import annotations
 from dpicl_ui.frame.tree import Tree, el
 from dpicl_ui.generate.choice_card import no_demonstrations
 from dpicl_ui.generate.recipe_view import RecipeView
+from dpicl_ui.generate.record_card import answered, counted, record
 from mechanisms.records import Demonstration
 from mechanisms.studio.recipes.recipe import Stage
+from mechanisms.studio.synthesis.demo_set import DemoSet
+from mechanisms.studio.synthesis.events import TokenCounts
 
 _NOTHING_YET = "Whole demonstrations are collected here. They are synthetic and may be shared."
 _SHARE = "The demonstrations may be shared with the certificate of step 5."
 
 
-def demonstration(each: Demonstration) -> Tree:
-    """One synthetic example."""
-    return el("div.demo", el("span.chip", each.label), el("p", each.text or "(empty)"))
+def demonstration(each: Demonstration, demo_set: DemoSet | None = None, tokens: TokenCounts | None = None) -> Tree:
+    """One synthetic example; a record, or a text with its answer, name by name.
+
+    Args:
+        demo_set: says how it is to be read; without one it is a text.
+        tokens: who decided those of a record, where that is known.
+    """
+    if demo_set and each.output is not None:
+        shown = answered(each, demo_set.template)
+    else:
+        shown = record(each.text) if demo_set and demo_set.schema else el("p", each.text or "(empty)")
+    return el("div.demo", el("span.chip", each.label), shown, counted(tokens) if tokens else None)
+
+
+def demonstrations(demo_set: DemoSet) -> list[Tree]:
+    """All examples of a set."""
+    return [demonstration(each, demo_set) for each in demo_set.demonstrations]
 
 
 def finished(view: RecipeView) -> list[Tree]:
@@ -28,8 +45,20 @@ def finished(view: RecipeView) -> list[Tree]:
         head,
         el("p.muted", _how_many(view)),
         el("p.notice.warn", "Marked: clean values of this data set are known.") if marked else "",
-        *(demonstration(each) for each in known),
+        *(demonstration(each, view.run.demo_set, tokens) for each, tokens in zip(known, counts(view), strict=True)),
     ]
+
+
+def counts(view: RecipeView) -> list[TokenCounts | None]:
+    """Who decided the tokens of each known demonstration: None where it is no record."""
+    completed = list(view.run.completed)
+    found: list[TokenCounts | None] = []
+    for each in view.demonstrations:
+        own = next((event for event in completed if event.demonstration == each), None)
+        if own is not None:
+            completed.remove(own)  # another one of the same text has counts of its own
+        found.append(own.tokens if own is not None else None)
+    return found
 
 
 def _how_many(view: RecipeView) -> str:

@@ -22,6 +22,8 @@ def live(view: RunView) -> dict[str, Any]:
     """
     draft = view.shown
     token, text, before = (draft.token, draft.text, draft.before) if draft else (None, "", "")
+    if token and view.partly_forced:  # what was forced before the last token was not decided with it
+        before = text.removesuffix(token.candidates[token.chosen])
     before = before if text.startswith(before) else ""
     return {
         "phase": view.phase,
@@ -42,7 +44,8 @@ def _title(view: RunView, draft: Draft) -> str:
 
 
 def _count(view: RunView, token: TokenReleased) -> str:
-    return f"token {token.step} of at most {view.tokens}{', free' if token.free else ''}"
+    charged = "charged token" if view.partly_forced else "token"
+    return f"{charged} {token.step} of at most {view.tokens}{', free' if token.free else ''}"
 
 
 def _where(view: RunView) -> str:

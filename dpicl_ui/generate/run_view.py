@@ -60,7 +60,7 @@ class RunView:
         kept: demonstrations a label in the set; None where all that are written.
         drafts: the demonstrations that are being written side by side, oldest first.
         last: the draft that was finished last.
-        finished: whole demonstrations, in order.
+        completed: what was told of whole demonstrations, in order.
         released: tokens released so far in the whole run.
         budget: the ledger's state, None for a run that charges nothing.
         message: why a run failed, or what it waits for.
@@ -74,10 +74,21 @@ class RunView:
     kept: int | None = None
     drafts: tuple[Draft, ...] = ()
     last: Draft | None = None
-    finished: tuple[Demonstration, ...] = ()
+    completed: tuple[DemoCompleted, ...] = ()
     released: int = 0
     budget: BudgetSnapshot | None = None
     message: str = ""
+
+    @property
+    def finished(self) -> tuple[Demonstration, ...]:
+        """Whole demonstrations, in order."""
+        return tuple(each.demonstration for each in self.completed)
+
+    @property
+    def partly_forced(self) -> bool:
+        """Some tokens are written without a draw: what a schema forces, or the name of the answer's field."""
+        made = self.demo_set
+        return made is not None and (made.schema is not None or made.template.output is not None)
 
     @property
     def shown(self) -> Draft | None:
@@ -134,7 +145,7 @@ def reduce(view: RunView, event: CuratorEvent) -> RunView:
         case DemoCompleted():
             ended = view.draft(event.demonstration.label, event.number)
             others = tuple(draft for draft in view.drafts if draft is not ended)
-            return replace(view, drafts=others, last=ended, finished=(*view.finished, event.demonstration))
+            return replace(view, drafts=others, last=ended, completed=(*view.completed, event))
         case RunCompleted():
             return replace(view, phase="completed", demo_set=event.demo_set, budget=event.budget)
         case RunStopped():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dpicl_ui.frame.numbers import number, whole
@@ -10,7 +10,7 @@ from dpicl_ui.privacy.recipe_form import RecipeForm
 from mechanisms.accounting import PrivacyTarget, fingerprint
 from mechanisms.errors import UsageError
 from mechanisms.parameters import Parameter, parameters
-from mechanisms.records import Dataset, PromptTemplate
+from mechanisms.records import Dataset, PromptTemplate, open_template
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import (
     NoTransform,
@@ -22,8 +22,10 @@ from mechanisms.steps import (
     transform_names,
 )
 from mechanisms.studio.data.counts import MeasuredSizes
+from mechanisms.studio.data.record_schema import RecordSchema
 from mechanisms.studio.recipes.recipe import Stage
 from mechanisms.studio.recipes.request import RecipeRequest
+from mechanisms.studio.synthesis.outputs import Answers, Outputs
 from mechanisms.studio.synthesis.request import FILE_FORMAT, LABEL_SET, MIN_TOKENS, SynthesisRequest, declared_counts
 
 
@@ -54,6 +56,9 @@ class PrivacyForm:
 
     Attributes:
         best_of: demonstrations that are written for each one that is kept; in stages all are.
+        label_name: what prompts call the label or, where rows have answers, the answer.
+        answers: who writes answers, where rows have any.
+        answer_tokens: the tokens of a demonstration that are kept for its answer, where rows write it.
         parameters: values of all mechanisms' and transforms' parameters, in the order of `described`.
         recipe: which stages the run has.
     """
@@ -73,6 +78,8 @@ class PrivacyForm:
     instruction: str
     text_name: str
     label_name: str
+    answers: str
+    answer_tokens: int
     transform: str
     parameters: tuple[float, ...]
     recipe: RecipeForm
@@ -85,7 +92,7 @@ class PrivacyForm:
             UsageError: a number is missing or not a number.
         """
         epsilon, delta, mechanism, scheme, unit_rows, subsets, per_subset, tokens, shots, *rest = values
-        best_of, candidates, length, instruction, text_name, label_name, transform, *own = rest
+        best_of, candidates, length, instruction, text_name, label_name, answers, answer_tokens, transform, *own = rest
         asked = described()
         return cls(
             number("Epsilon", epsilon),
@@ -103,6 +110,8 @@ class PrivacyForm:
             str(instruction or "").strip(),
             str(text_name or ""),
             str(label_name or ""),
+            str(answers),
+            whole("The number of tokens for the answer", answer_tokens),
             str(transform),
             tuple(number(each.label, value) for (_, each), value in zip(asked, own[: len(asked)], strict=True)),
             RecipeForm.read(*own[len(asked) :]),
@@ -141,14 +150,25 @@ class PrivacyForm:
         """
         return PromptTemplate(self.instruction, self.text_name.strip(), self.label_name.strip())
 
-    def request(self, dataset: Dataset, measured: MeasuredSizes | None = None) -> SynthesisRequest:
+    def request(
+        self, dataset: Dataset, measured: MeasuredSizes | None = None, schema: RecordSchema | None = None
+    ) -> SynthesisRequest:
         """The uncalibrated request to write token by token on a data set whose label counts were measured or else
-        declared public.
+        declared public; records where there is a schema, texts with answers where the rows have answers.
 
         Raises:
             UsageError: a value is out of range.
         """
-        return self._writing(dataset, measured).best_of(self.best_of)
+        request = self._writing(dataset, measured).best_of(self.best_of)
+        if dataset.outputs is not None:
+            return self._answered(request)
+        return replace(request, schema=schema, min_tokens=0) if schema else request
+
+    def _answered(self, request: SynthesisRequest) -> SynthesisRequest:
+        outputs, kind = Outputs(Answers(self.answers), self.answer_tokens), open_template().label
+        template = PromptTemplate(self.instruction, self.text_name.strip(), kind, self.label_name.strip())
+        of_text = max(0, self.tokens - outputs.charged)
+        return replace(request, template=template, outputs=outputs, min_tokens=min(MIN_TOKENS, of_text))
 
     def _writing(self, dataset: Dataset, measured: MeasuredSizes | None = None) -> SynthesisRequest:
         request = SynthesisRequest(

@@ -6,11 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dpicl_ui.data.rows import Rows
 from dpicl_ui.frame.numbers import number, whole
 from mechanisms.studio.recipes.advice import proposed
 from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
 
 USUAL_DRAFT_TOKENS = 40
+BY_TOKEN = {
+    Rows.RECORDS: "Records are written token by token: the votes on drafts know no schemas.",
+    Rows.ANSWERED: "Texts with answers are written token by token: the votes on drafts know no answers.",
+}
+"""Why there is no choice where rows have no labels."""
 
 
 @dataclass(frozen=True)

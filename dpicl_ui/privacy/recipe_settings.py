@@ -8,7 +8,7 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.frame.guard import PRIVATE
-from dpicl_ui.frame.tree import Tree, el, panel
+from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.privacy.recipe_cards import stages_in_words
 from dpicl_ui.privacy.recipe_form import USUAL_DRAFT_TOKENS, hidden_stages
 from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
@@ -56,6 +56,7 @@ class RecipeSettings:
                 elem_id="recipe",
                 elem_classes="presets",
             )
+            self.closed = panel(elem_id="recipe-closed")
             with gr.Column() as self.of_stages:
                 self.words = panel(elem_id="stages")
                 self.no_score = gr.Checkbox(
@@ -111,19 +112,42 @@ class RecipeSettings:
             tokens_only: what a run without stages has.
             writing: what every run has that writes token by token.
         """
+        self._tokens_only, self._writing = tokens_only, writing
         shown = [self.of_stages, *self.shares, *tokens_only, *writing]
-
-        def show(kind: str, no_score: bool) -> list[Any]:
-            hidden = hidden_stages(Kind(kind), not no_score)
-            return [
-                gr.Column(visible=kind != Kind.TOKENS),
-                *(gr.Number(visible=stage not in hidden) for stage in Stage),
-                *(type(each)(visible=kind == Kind.TOKENS) for each in tokens_only),
-                *(type(each)(visible=kind != Kind.VOTE) for each in writing),
-            ]
-
         for each in (self.kind, self.no_score):
-            each.input(show, [self.kind, self.no_score], shown, **PRIVATE)
+            each.input(self._shown, [self.kind, self.no_score], shown, **PRIVATE)
+
+    def _shown(self, kind: str, no_score: bool) -> dict[Any, Any]:
+        hidden = hidden_stages(Kind(kind), not no_score)
+        return {
+            self.of_stages: gr.Column(visible=kind != Kind.TOKENS),
+            **{each: gr.Number(visible=stage not in hidden) for stage, each in zip(Stage, self.shares, strict=True)},
+            **{each: type(each)(visible=kind == Kind.TOKENS) for each in self._tokens_only},
+            **{each: type(each)(visible=kind != Kind.VOTE) for each in self._writing},
+        }
+
+    @property
+    def fixed(self) -> list[Any]:
+        """The components of `by_token` and `for_texts`."""
+        return [
+            self.kind, self.closed, self.of_stages, *self.shares, *self._tokens_only, *self._writing,
+        ]  # fmt: skip
+
+    def by_token(self, why: str) -> dict[Any, Any]:
+        """No choice, and why."""
+        return {
+            **self._shown(Kind.TOKENS, True),
+            self.kind: gr.Radio(value=Kind.TOKENS.value, interactive=False),
+            self.closed: notice(why, "info"),
+        }
+
+    def for_texts(self) -> dict[Any, Any]:
+        """The choice as it is at first, after there was none."""
+        return {
+            **self._shown(Kind.VOTE, False),
+            self.kind: gr.Radio(value=Kind.VOTE.value, interactive=True),
+            self.closed: [],
+        }
 
     @property
     def filled_in(self) -> list[Any]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, replace
 
+from dpicl_ui.data.rows import Rows
 from dpicl_ui.data.state import Confirmed, DataState
 from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.step_bar import Gate
 from dpicl_ui.privacy.form import PrivacyForm
+from dpicl_ui.privacy.recipe_form import BY_TOKEN
 from mechanisms.accounting import Claim
 from mechanisms.errors import UsageError
 from mechanisms.studio.recipes.preview import RecipePreview, preview_recipe
@@ -75,6 +77,8 @@ class PrivacyState(State):
         self._lock = threading.Lock()
         self._plan: Wanted | Planned | None = None
         self._found: Found | None = None
+        self.suggested = Rows.TEXTS
+        """What the settings that were suggested last are for."""
 
     @property
     def planned(self) -> Planned | None:
@@ -131,9 +135,13 @@ class PrivacyState(State):
 
 
 def _previewed(form: PrivacyForm, confirmed: Confirmed, speed: ModelSpeed | None) -> Preview | RecipePreview:
+    columns = confirmed.columns
     if form.recipe.in_stages:
+        if columns.rows in BY_TOKEN:
+            raise UsageError(BY_TOKEN[columns.rows])
         return preview_recipe(form.recipe_request(confirmed.dataset, confirmed.measured), speed)
-    return preview(form.request(confirmed.dataset, confirmed.measured), speed)
+    schema = columns.records.schema if columns.records else None
+    return preview(form.request(confirmed.dataset, confirmed.measured, schema), speed)
 
 
 def _timed(preview: Preview | RecipePreview, speed: ModelSpeed | None) -> Preview | RecipePreview:

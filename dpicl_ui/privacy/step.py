@@ -7,7 +7,8 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.data.state import DataState
+from dpicl_ui.data.rows import Rows
+from dpicl_ui.data.state import Confirmed, DataState
 from dpicl_ui.frame.cards import budget
 from dpicl_ui.frame.choosable import Choosable
 from dpicl_ui.frame.epsilon_slider import epsilon_slider
@@ -18,16 +19,19 @@ from dpicl_ui.frame.numbers import number
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import Tree, el, notice, panel
+from dpicl_ui.privacy.answer_settings import AnswerSettings
 from dpicl_ui.privacy.cards import CALIBRATING, outcome, refused
 from dpicl_ui.privacy.expert_settings import ExpertSettings
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.model_choice import ModelChoice
 from dpicl_ui.privacy.plan_finder import PlanFinder
+from dpicl_ui.privacy.recipe_form import BY_TOKEN
 from dpicl_ui.privacy.recipe_settings import RecipeSettings
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.errors import StudioError, UsageError
-from mechanisms.records import default_template
+from mechanisms.records import PromptTemplate, default_template, open_template
+from mechanisms.studio.data.record_schema import RECORD_TEMPLATE
 from mechanisms.studio.recipes.advice import proposed
 from mechanisms.studio.recipes.recipe import Division, Kind
 from mechanisms.studio.synthesis.preview import suggested_delta
@@ -37,6 +41,24 @@ _DEARER = (
     "So many are written for each demonstration that is kept, and all of them are paid for, with more noise. Kept are "
     "those whose label the model finds most surely; no row is asked."
 )
+_SHOTS = {
+    Rows.TEXTS: "Demonstrations for each label",
+    Rows.RECORDS: "Records to write",
+    Rows.ANSWERED: "Demonstrations",
+}
+_TOKENS = {
+    Rows.TEXTS: "Longest demonstration (tokens)",
+    Rows.RECORDS: "Tokens of a record that your rows decide, at most",
+    Rows.ANSWERED: "Longest demonstration, with its answer (tokens)",
+}
+_LABEL_NAME = {
+    Rows.TEXTS: "Name of the label field",
+    Rows.RECORDS: "Name of the label field",
+    Rows.ANSWERED: "Name of the answer field",
+}
+_FORCED = "What the schema forces is free. Behind the last of them a record is finished from public text, free as well."
+_LENGTHS = {Rows.TEXTS: (24, 64), Rows.RECORDS: (48, 128), Rows.ANSWERED: (32, 64)}
+"""Tokens that are written, and tokens of a row that are read, where nobody says otherwise."""
 _DELTA = "Probability that the guarantee fails; well under 1 / number of rows."
 
 
@@ -59,7 +81,8 @@ class PrivacyStep:
         self.form = [
             self.epsilon, self.delta, expert.mechanism, expert.scheme, expert.unit_rows, self.subsets,
             expert.per_subset, self.tokens, self.shots, self.best_of, expert.candidates, self.length,
-            self.instruction, self.text_name, self.label_name, expert.transform, *expert.own, *self.recipe.inputs,
+            self.instruction, self.text_name, self.label_name, *self.answers.inputs, expert.transform,
+            *expert.own, *self.recipe.inputs,
         ]  # fmt: skip
         self._wire()
 
@@ -77,12 +100,18 @@ class PrivacyStep:
             self.instruction = gr.Textbox(label="Instruction", lines=2, elem_id="instruction")
             with gr.Row():
                 self.text_name = gr.Textbox(label="Name of the text field", elem_id="text-name")
-                self.label_name = gr.Textbox(label="Name of the label field", elem_id="label-name")
+                self.label_name = gr.Textbox(label=_LABEL_NAME[Rows.TEXTS], elem_id="label-name")
             panel(el("p.muted", "All of this is public: it stands in the export."))
         with gr.Accordion("Delta, and how much of a row is read", open=False, elem_classes="card"):
             self.delta = gr.Number(1e-5, label="Delta", info=_DELTA, elem_id="delta")
             self.length = gr.Slider(
-                8, 256, 64, step=1, label="Longest record (tokens)", info="Longer records are cut.", elem_id="length"
+                8,
+                256,
+                _LENGTHS[Rows.TEXTS][1],
+                step=1,
+                label="Longest record (tokens)",
+                info="Longer records are cut.",
+                elem_id="length",
             )
         with gr.Accordion("Mechanism and sampling", open=False, elem_classes="card", visible=False) as self._mechanism:
             self.expert = ExpertSettings()
@@ -95,9 +124,11 @@ class PrivacyStep:
     def _build_writing(self) -> None:
         with gr.Column(elem_classes="card"):
             panel(el("h3", "What to write"))
-            self.shots = gr.Slider(1, 8, 1, step=1, label="Demonstrations for each label", elem_id="shots")
+            self.shots = gr.Slider(1, 8, 1, step=1, label=_SHOTS[Rows.TEXTS], elem_id="shots")
             with gr.Column(visible=False) as self._by_token:
-                self.tokens = gr.Slider(4, 100, 24, step=1, label="Longest demonstration (tokens)", elem_id="tokens")
+                length, title = _LENGTHS[Rows.TEXTS][0], _TOKENS[Rows.TEXTS]
+                self.tokens = gr.Slider(4, 100, length, step=1, label=title, elem_id="tokens")
+                self.answers = AnswerSettings()
                 self.subsets = gr.Slider(
                     4,
                     400,
@@ -145,6 +176,7 @@ class PrivacyStep:
                 self.delta.submit,
                 *self.recipe.settled,
                 *self.expert.settled,
+                *self.answers.settled,
             ],
             **self._calibration,
             trigger_mode="always_last",
@@ -178,28 +210,44 @@ class PrivacyStep:
         suggested = [
             self.delta, self.subsets, self.instruction, self.text_name, self.label_name,
             self.cap_epsilon, self.cap_delta, self.cap_notice, *self.finder.forgotten(), *self.recipe.forgotten(),
+            self.shots, self.tokens, self.length, self.answers.body, *self.recipe.fixed,
         ]  # fmt: skip
         confirmed.then(self._suggest, None, suggested, **PRIVATE).then(**self._calibration)
 
     def _suggest(self, request: gr.Request) -> dict[Any, Any]:
         session = self._sessions.of(request)
         confirmed = session.of(DataState).confirmed
-        if confirmed is None or session.of(PrivacyState).planned is not None:
+        state = session.of(PrivacyState)
+        if confirmed is None or state.planned is not None:
             return {self.cap_notice: []}
-        dataset, sizes = confirmed.dataset, confirmed.sizes
-        template = default_template(dataset.labels, *confirmed.columns.file.field_names)
+        dataset, sizes, rows = confirmed.dataset, confirmed.sizes, confirmed.columns.rows
+        template = _template(confirmed)
+        before, state.suggested = state.suggested, rows
         cap = self._ledgers.of(request).snapshot(dataset.name, dataset.unit).cap
         return {
             self.delta: suggested_delta(sum(sizes.values())),
             self.subsets: max(4, min(100, *sizes.values())),
             self.instruction: template.instruction,
             self.text_name: template.text,
-            self.label_name: template.label,
+            self.label_name: gr.Textbox(value=template.output or template.label, label=_LABEL_NAME[rows]),
             self.cap_epsilon: cap.epsilon,
             self.cap_delta: cap.delta,
             self.cap_notice: [],
             **self.finder.forgotten(),
             **self.recipe.forgotten(),
+            **(self._for_rows(rows) if rows in BY_TOKEN or before in BY_TOKEN else {}),
+        }
+
+    def _for_rows(self, rows: Rows) -> dict[Any, Any]:
+        tokens, length = _LENGTHS[rows]
+        by_token = rows in BY_TOKEN
+        return {
+            **(self.recipe.by_token(BY_TOKEN[rows]) if by_token else self.recipe.for_texts()),
+            self.shots: gr.Slider(label=_SHOTS[rows]),
+            self.tokens: gr.Slider(value=tokens, label=_TOKENS[rows], info=_FORCED if rows == Rows.RECORDS else ""),
+            self.length: length,
+            self.answers.body: gr.Column(visible=rows == Rows.ANSWERED),
+            **({self.best_of: gr.Slider(value=1, visible=False)} if by_token else {}),
         }
 
     def _propose(
@@ -268,6 +316,17 @@ def _read(state: PrivacyState, values: tuple[Any, ...]) -> PrivacyForm:
     except UsageError:
         state.forget()
         raise
+
+
+def _template(confirmed: Confirmed) -> PromptTemplate:
+    """The task's prompt, until somebody says otherwise."""
+    match confirmed.columns.rows:
+        case Rows.RECORDS:
+            return RECORD_TEMPLATE
+        case Rows.ANSWERED:
+            text, answer = confirmed.columns.file.field_names
+            return open_template(text, output=answer)
+    return default_template(confirmed.dataset.labels, *confirmed.columns.file.field_names)
 
 
 def budget_of(session: Session, ledger: PrivacyLedger) -> list[Tree]:

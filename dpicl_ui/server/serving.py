@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ from dpicl_ui.server.doorkeeper import Doorkeeper
 from dpicl_ui.server.login import Login
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.accounts import Accounts
+from mechanisms.addresses import is_loopback
 from mechanisms.errors import UsageError
 
 
@@ -43,7 +43,7 @@ def serving() -> Serving:
         return Serving(OwnerLedgers(accounts), _listening(host) | login, _unless(locked, Choosable.LISTED))
     if space:
         return Serving(TabLedgers(), _listening(host))  # no stranger decides for the others
-    if not _loopback(host):
+    if not is_loopback(host):
         raise UsageError(
             f"HOST={host} lets others in, and whoever comes in would use your ledger: add accounts with "
             "`python -m mechanisms users add NAME`, or leave HOST out."
@@ -54,15 +54,6 @@ def serving() -> Serving:
 
 def _unless(locked: bool, choosable: Choosable) -> Choosable:
     return Choosable.NONE if locked else choosable
-
-
-def _loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.removeprefix("[").removesuffix("]")).is_loopback
-    except ValueError:
-        return False
 
 
 def _listening(host: str, only: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from dpicl_ui.frame.cards import private_tag
 from dpicl_ui.frame.tree import Tree, el, notice
-from dpicl_ui.generate.cards import demonstration
+from dpicl_ui.generate.cards import demonstrations
 from dpicl_ui.test.baseline import PROTOTYPES, verdict
+from dpicl_ui.test.state import ANSWERED, RECORDS
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats
 from mechanisms.studio.evaluation.classify import Prediction
@@ -60,8 +61,9 @@ def _listed(demo_set: DemoSet) -> list[Tree]:
         el(
             "details",
             el("summary", "Show the demonstrations"),
-            el("div", *(demonstration(each) for each in demo_set.demonstrations)),
+            el("div", *demonstrations(demo_set)),
         ),
+        *notice(RECORDS if demo_set.schema else ANSWERED if demo_set.template.output else "", "info"),
     ]
 
 
@@ -93,17 +95,23 @@ def _answer(labels: Sequence[str], name: str, prediction: Prediction) -> Tree:
         )
         for i, label in enumerate(labels)
     ]
-    return el(
-        "div.arm" + (".own" if name == PRIVATE else ""),
-        *_name(name, "h4", "p.muted", corrected),
+    return named_arm(
+        name,
         el("p.answer", labels[best]),
         *bars,
         _other_reading("Calibrated by empty queries", labels, prediction.calibrated) if corrected else None,
         _other_reading("Without calibration", labels, prediction.raw),
+        corrected=corrected,
     )
 
 
-def _name(name: str, title: str, remark: str, corrected: bool) -> list[Tree]:
+def named_arm(name: str, *answer: Tree | None, corrected: bool = False) -> Tree:
+    """A query's answer under an arm's title."""
+    own = ".own" if name == PRIVATE else ""
+    return el(f"div.arm{own}", *arm_name(name, "h4", "p.muted", corrected), *answer)
+
+
+def arm_name(name: str, title: str, remark: str, corrected: bool = False) -> list[Tree]:
     """An arm's title, and what it is, as such elements."""
     words = ARMS[name][1] + (_WITH_PRIOR if corrected else "")
     return [el(title, ARMS[name][0]), el(remark, words)]
@@ -128,11 +136,11 @@ def accuracies(
     total = cards[0].raw.total
     return [
         el("div.card-head", el("h3", "Accuracy"), el("span.muted", f"{total} test rows, bars with 95% intervals")),
-        *_tag(owners),
+        *tag(owners),
         el("div.scores", *(_scores(card) for card in cards), *([_prototypes(prototypes)] if prototypes else [])),
         *(_beside(cards, owners, prototypes) if prototypes else []),
         *([el("p.muted", _READ_WITH_PRIOR)] if any(card.corrected for card in cards) else []),
-        el("p.muted", _CALIBRATED),
+        *([el("p.muted", _CALIBRATED)] if any(card.calibrated for card in cards) else []),
     ]
 
 
@@ -141,7 +149,7 @@ def _prototypes(found: Accuracy) -> Tree:
     return el(
         "div.score",
         el("div.score-name", el("strong", title), el("span.muted", remark)),
-        score_row("nearest", found.value, found.interval, _words(found)),
+        accuracy_row("nearest", found),
     )
 
 
@@ -152,31 +160,41 @@ def _beside(cards: Sequence[Scorecard], owners: Sequence[str], prototypes: Accur
     return [*notice(words, "info"), *([el("p.muted", _MADE_OF_THEM)] if owners else [])]
 
 
-def _tag(owners: Sequence[str]) -> list[Tree]:
+def tag(owners: Sequence[str]) -> list[Tree]:
+    """That figures are the curator's alone, where the scored rows belong to private data sets."""
     names = ", ".join(f"'{name}'" for name in owners)
     return [private_tag(f"Only on your screen: without noise, on rows of {names}")] if owners else []
 
 
 def confused(owners: Sequence[str]) -> list[Tree]:
     """The head of the confusion matrix."""
-    return [el("h3", "Which labels are confused"), *_tag(owners)]
+    return [el("h3", "Which labels are confused"), *tag(owners)]
 
 
 def _scores(card: Scorecard) -> Tree:
     """The accuracy by the correction that the arm is read with, and beside it the other readings as smaller figures."""
     read = card.read
-    others = {"raw": card.raw} if card.corrected is None else {"calibrated": card.calibrated, "raw": card.raw}
+    readings = {"prior": card.corrected, "calibrated": card.calibrated, "raw": card.raw}
+    kind, *others = (name for name, each in readings.items() if each)
+    said = [f"{name} {_words(each)}" for name in others if (each := readings[name])]
+    if card.silent:
+        said.append(f"{card.silent} without a label, counted as wrong")
     return el(
         "div.score" + (".own" if card.name == PRIVATE else ""),
-        el("div.score-name", *_name(card.name, "strong", "span.muted", card.corrected is not None)),
-        score_row("prior" if card.corrected else "calibrated", read.value, read.interval, _words(read)),
-        el("p.muted", " · ".join(f"{kind} {_words(each)}" for kind, each in others.items())),
+        el("div.score-name", *arm_name(card.name, "strong", "span.muted", card.corrected is not None)),
+        accuracy_row(kind, read),
+        el("p.muted", " · ".join(said)) if said else None,
     )
 
 
 def _words(accuracy: Accuracy) -> str:
     low, high = accuracy.interval
     return f"{100 * accuracy.value:.0f}%  ({100 * low:.0f} to {100 * high:.0f})"
+
+
+def accuracy_row(kind: str, accuracy: Accuracy) -> Tree:
+    """An accuracy as a bar with its interval."""
+    return score_row(kind, accuracy.value, accuracy.interval, _words(accuracy))
 
 
 def score_row(kind: str, value: float, interval: tuple[float, float], words: str) -> Tree:

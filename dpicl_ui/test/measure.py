@@ -21,15 +21,26 @@ from dpicl_ui.frame.tree import el, notice, panel
 from dpicl_ui.frame.uploads import taken
 from dpicl_ui.test.cards import ARMS, accuracies, confused, readers
 from dpicl_ui.test.confusion import confusion_figure
+from dpicl_ui.test.elsewhere import Elsewhere, reads, refuse_private_rows
+from dpicl_ui.test.open_answers import open_scores
 from dpicl_ui.test.prototypes_state import PrototypesState
-from dpicl_ui.test.state import NOTHING, Scored, TestState
+from dpicl_ui.test.state import Scored, TestState
 from mechanisms.accounting import fingerprint
 from mechanisms.errors import DataError, UsageError
 from mechanisms.records import Dataset, Record
-from mechanisms.studio.data.csv_file import Mapping, guess_columns, read_table, to_dataset
+from mechanisms.studio.data.csv_file import Mapping, Table, guess_columns, read_table, to_dataset
 from mechanisms.studio.data.marks import mark_scored, owners_of
+from mechanisms.studio.data.record_files import KIND, of_kind
+from mechanisms.studio.evaluation.answers import LocalReader
 from mechanisms.studio.evaluation.evaluate import Progress, Scorecard, evaluate
+from mechanisms.studio.evaluation.open_answers import OpenScorecard, evaluate_open
+from mechanisms.studio.evaluation.query_reader import Arm
+from mechanisms.studio.evaluation.remote_reader import RemoteReader
+from mechanisms.studio.synthesis.demo_set import DemoSet
+from mechanisms.studio.synthesis.outputs import longest_output
 
+_TEST_FILE = "A CSV that was not used to write the demonstrations. It stays private: read into memory only"
+_UNLESS_TICKED = ", unless you let a model elsewhere answer, above."
 _SHARED = (
     "This file shares rows with {names}. An accuracy has no noise, so on those rows it would be a clean value of "
     "private data. Bring rows that took no part, or tick the box below."
@@ -45,16 +56,19 @@ class FileMeasurement:
     """Components and handlers; made inside the card that shows them."""
 
     def __init__(
-        self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, embedder: EmbedderLoader, bar: StepBar
+        self,
+        sessions: Sessions,
+        ledgers: Ledgers,
+        loader: ModelLoader,
+        embedder: EmbedderLoader,
+        bar: StepBar,
+        elsewhere: Elsewhere,
     ) -> None:
         self._sessions, self._ledgers, self._loader, self._bar = sessions, ledgers, loader, bar
-        self._embedder = embedder
+        self._embedder, self._elsewhere = embedder, elsewhere
         panel(
             el("h3", "Measure on a labelled file"),
-            el(
-                "p.muted",
-                "A CSV that was not used to write the demonstrations. It stays private: read into memory only.",
-            ),
+            el("p.muted", _TEST_FILE + (_UNLESS_TICKED if elsewhere.card.visible else ".")),
         )
         with gr.Row():
             self.test_file = gr.File(show_label=False, height=140, elem_id="upload-test", elem_classes="drop")
@@ -88,14 +102,12 @@ class FileMeasurement:
         )
         self.measure.click(
             guarded(self.test_notice, self._measured_buttons)(self._measure),
-            [self.text, self.label, self.limit, self.own_rows],
+            [self.text, self.label, self.limit, self.own_rows, self._elsewhere.tick],
             [
                 self.test_notice,
                 self.own_rows,
                 self.progress,
-                self.scores,
-                self.readers,
-                self.matrix,
+                *self.about_the_set,
                 self.matrix_head,
                 self.arm,
                 self.plot,
@@ -133,19 +145,19 @@ class FileMeasurement:
         return gr.Button("Stopping …", interactive=False)
 
     def _measure(
-        self, text: str, label: str, limit: float, own_rows: bool, request: gr.Request
+        self, text: str, label: str, limit: float, own_rows: bool, ticked: bool, request: gr.Request
     ) -> Iterator[dict[Any, Any]]:
         session = self._sessions.of(request)
         state = session.of(TestState)
-        table, tested = state.table, state.tested
+        table, tested = state.table, state.asked
         if table is None:
             raise UsageError("Upload a labelled test file first.")
-        if tested is None:
-            raise UsageError(NOTHING)
-        test = to_dataset(table, Mapping(text, label), "test file", ())
+        test = _test_rows(table, text, label, tested)
         known = [row for row in test.records if row.label in tested.labels]
         unknown, chosen = len(test.records) - len(known), spread(known, int(limit))
-        owners = self._owners(session, request, test)
+        owners, remote = self._owners(session, request, test), self._elsewhere.chosen(ticked, tested)
+        if remote is not None:
+            refuse_private_rows(owners)
         if owners and not own_rows:
             yield {self.own_rows: gr.Checkbox(visible=True)}
             raise UsageError(_SHARED.format(names=", ".join(f"'{name}'" for name in owners)))
@@ -156,11 +168,11 @@ class FileMeasurement:
             if unknown
             else [],
             self.progress: progress(0, 1, "Writing the public-only demonstrations …"),
-            **self.emptied(),
+            **self.emptied(tested),
             self.measure: gr.Button(interactive=False),
             self.cancel: gr.Button("Stop", interactive=True),
         }
-        yield from self._measured(state, scored)
+        yield from self._measured(state, scored, remote)
         yield from self.add_prototypes(request)
         yield {self._bar.html: self._bar.value(session)}
 
@@ -176,21 +188,35 @@ class FileMeasurement:
             self.cancel: gr.Button("Stop", interactive=False),
         }
 
-    def _measured(self, state: TestState, scored: Scored) -> Iterator[dict[Any, Any]]:
+    def _measured(self, state: TestState, scored: Scored, remote: RemoteReader | None) -> Iterator[dict[Any, Any]]:
         demo_set, model = scored.of, self._loader.model()
-        arms = state.arms(demo_set, model)
-        yield {self.progress: progress(0, 1, "Asking the model …"), self.readers: readers(demo_set, model)}
-        for result in evaluate(model, demo_set.template, demo_set.labels, arms, scored.rows):
+        arms = state.arms_elsewhere(demo_set, model) if remote else state.arms(demo_set, model)
+        said = reads(demo_set, remote, arms) if remote else readers(demo_set, model)
+        yield {self.progress: progress(0, 1, "Asking the model …"), self.readers: said}
+        for result in self._results(scored, arms, remote):
             match result:
                 case Progress(done, total):
                     yield {self.progress: progress(done, total, f"{done} of {total} answers")}
-                case Scorecard():
+                case Scorecard() | OpenScorecard():
                     scored = scored.with_card(result)
                     state.show(scored)
-                    yield {self.scores: accuracies(scored.cards, scored.owners)}
+                    figures = open_scores(scored.answers, scored.owners)
+                    yield {self.scores: figures or accuracies(scored.cards, scored.owners)}
             if scored.stop.is_set():
                 yield {self.test_notice: notice("Stopped. What was measured so far is shown.", "warn")}
                 return
+        if scored.cards:
+            yield from self._confusion(scored)
+
+    def _results(
+        self, scored: Scored, arms: tuple[Arm, ...], remote: RemoteReader | None
+    ) -> Iterator[Progress | Scorecard | OpenScorecard]:
+        demo_set, model = scored.of, self._loader.model()
+        if demo_set.template.output is not None:
+            return evaluate_open(model, demo_set.template, arms, scored.rows, longest_output(demo_set))
+        return evaluate(remote or LocalReader(model), demo_set.template, demo_set.labels, arms, scored.rows)
+
+    def _confusion(self, scored: Scored) -> Iterator[dict[Any, Any]]:
         own = scored.cards[-1]
         yield {
             self.matrix: gr.Column(visible=True),
@@ -198,7 +224,7 @@ class FileMeasurement:
             self.arm: gr.Radio(value=own.name, visible=len(scored.cards) > 1),
         }
         # A plot that comes with its column is at times drawn before there is a place for it.
-        yield {self.plot: confusion_figure(own, demo_set.labels)}
+        yield {self.plot: confusion_figure(own, scored.of.labels)}
 
     def add_prototypes(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
         """Show class prototypes that were released beside the figures that are there, on the same rows.
@@ -217,9 +243,19 @@ class FileMeasurement:
         state.show(scored := replace(scored, prototypes=found))
         yield {self.scores: accuracies(scored.cards, scored.owners, found)}
 
-    def emptied(self) -> dict[Any, Any]:
+    @property
+    def about_the_set(self) -> list[Any]:
+        """The components of `emptied`."""
+        return [self.scores, self.readers, self.matrix, self.label]
+
+    def emptied(self, tested: DemoSet | None = None) -> dict[Any, Any]:
         """No figures: another set is under test."""
-        return {self.scores: [], self.readers: [], self.matrix: gr.Column(visible=False)}
+        return {
+            self.scores: [],
+            self.readers: [],
+            self.matrix: gr.Column(visible=False),
+            self.label: gr.Dropdown(label="Answer" if tested and tested.template.output else "Label"),
+        }
 
     def _choose_arm(self, name: str, request: gr.Request) -> Any:
         scored = self._sessions.of(request).of(TestState).scored
@@ -227,6 +263,14 @@ class FileMeasurement:
             if scored and card.name == name:
                 return confusion_figure(card, scored.of.labels)
         return gr.skip()
+
+
+def _test_rows(table: Table, text: str, label: str, tested: DemoSet) -> Dataset:
+    """The whole file; where the set's answers are text, which label a row would have is not asked."""
+    mapping = Mapping(text, label)
+    if tested.template.output is not None:
+        table, mapping = of_kind(table, tested.labels[0]), Mapping(text, KIND, output=label)
+    return to_dataset(table, mapping, "test file", ())
 
 
 def spread(rows: list[Record], limit: int) -> list[Record]:

@@ -21,7 +21,7 @@ from dpicl_ui.frame.tree import el, notice, panel
 from dpicl_ui.test.measure import FileMeasurement
 from dpicl_ui.test.prototypes_card import about, paid, price, waiting
 from dpicl_ui.test.prototypes_state import Order, PrototypesState
-from dpicl_ui.test.state import NOTHING, TestState
+from dpicl_ui.test.state import TestState
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.inference import Embedder
@@ -35,6 +35,7 @@ _INTERVAL = 0.3
 _NO_DATA = "Choose a data set in step 1 and confirm it first."
 _NO_FILE = "Upload a labelled test file first: there would be nothing to measure. Nothing was charged."
 _OTHER_LABELS = "The set under test has labels that the data set of step 1 has not. Nothing was charged."
+_OF_LABELS = "Prototypes are means of labels, and the rows of step 1 have none. Nothing was charged."
 _CHANGED = "The data of step 1 has changed. Nothing was charged: look at the price, then press again."
 _NOT_BEGUN = "Stopped. Nothing was charged."
 _STOPPED = "Stopped. It had been charged, so what it costs stays spent."
@@ -100,6 +101,8 @@ class PrototypesOffer:
         confirmed, state = session.of(DataState).confirmed, session.of(PrototypesState)
         if confirmed is None:
             return {self.cost: waiting(), self.start: gr.Button(_TRY, interactive=False)}
+        if confirmed.columns.kind is not None:
+            return {self.cost: notice(_OF_LABELS, "info"), self.start: gr.Button(_TRY, interactive=False)}
         name, unit = confirmed.dataset.name, confirmed.dataset.unit
         now = ledger.snapshot(name, unit)
         if (released := state.released) is not None:
@@ -120,11 +123,12 @@ class PrototypesOffer:
         confirmed, test = session.of(DataState).confirmed, session.of(TestState)
         if confirmed is None:
             raise UsageError(_NO_DATA)
-        if test.tested is None:
-            raise UsageError(NOTHING)
+        if confirmed.columns.kind is not None:
+            raise UsageError(_OF_LABELS)
+        tested = test.classifying
         if test.table is None:
             raise UsageError(_NO_FILE)
-        if not set(test.tested.labels) <= set(confirmed.dataset.labels):
+        if not set(tested.labels) <= set(confirmed.dataset.labels):
             raise UsageError(_OTHER_LABELS)
         session.of(PrototypesState).order(confirmed, _request(confirmed, epsilon))
         return {

@@ -13,12 +13,23 @@ from mechanisms.errors import UsageError
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Dataset, Demonstration, Record
 from mechanisms.studio.data.csv_file import Table
-from mechanisms.studio.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Arm, Scorecard, arms_of
-from mechanisms.studio.evaluation.reader import as_read_by
+from mechanisms.studio.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard, arms_of
+from mechanisms.studio.evaluation.open_answers import OpenScorecard
+from mechanisms.studio.evaluation.query_reader import Arm
+from mechanisms.studio.evaluation.reader import as_read_by, same_reader, without_corrections
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.public_demonstrations import public_demonstrations
 
 NOTHING = "There is nothing to test: write demonstrations in step 3, or load an exported set."
+
+ANSWERED = (
+    "The set's texts have answers: they are measured as text, on a test file with a column of answers. Class "
+    "prototypes and the attack are for labels."
+)
+RECORDS = (
+    "The set holds records of a schema: they have no labels to find, so there is nothing to measure or to classify. "
+    "Step 5 exports them."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,6 +47,7 @@ class Scored:
     Attributes:
         test: the whole file; private.
         rows: those of its rows that are scored.
+        cards, answers: the figures of each arm so far, of labels or of answers.
         stop: set when no more figures are wanted.
         prototypes: the figure of class prototypes, where they were released.
     """
@@ -46,6 +58,7 @@ class Scored:
     rows: tuple[Record, ...]
     stop: threading.Event = field(default_factory=threading.Event)
     cards: tuple[Scorecard, ...] = ()
+    answers: tuple[OpenScorecard, ...] = ()
     prototypes: Accuracy | None = None
 
     @property
@@ -54,8 +67,10 @@ class Scored:
         own = PRIVATE if self.of.demonstrations else ZERO_SHOT
         return any(card.name == own for card in self.cards)
 
-    def with_card(self, card: Scorecard) -> Scored:
+    def with_card(self, card: Scorecard | OpenScorecard) -> Scored:
         """The figures with those of one more arm."""
+        if isinstance(card, OpenScorecard):
+            return replace(self, answers=(*self.answers, card))
         return replace(self, cards=(*self.cards, card))
 
 
@@ -86,6 +101,30 @@ class TestState(State):
         return self.loaded or (made.demo_set if made else None)
 
     @property
+    def asked(self) -> DemoSet:
+        """The set under test, as examples of labels or answers.
+
+        Raises:
+            UsageError: there is none, or its demonstrations are records, which have neither.
+        """
+        if (tested := self.tested) is None:
+            raise UsageError(NOTHING)
+        if tested.schema is not None:
+            raise UsageError(RECORDS)
+        return tested
+
+    @property
+    def classifying(self) -> DemoSet:
+        """The set under test, as examples for a classifier.
+
+        Raises:
+            UsageError: there is none, or its demonstrations have no labels to find.
+        """
+        if (tested := self.asked).template.output is not None:
+            raise UsageError(ANSWERED)
+        return tested
+
+    @property
     def scored(self) -> Scored | None:
         """Figures of the tested set."""
         scored = self._scored
@@ -99,12 +138,24 @@ class TestState(State):
         Raises:
             UsageError: nothing was written, and nothing was chosen either.
         """
-        if not demo_set.demonstrations and demo_set.choice is None:
-            raise UsageError(NOTHING)
-        demo_set, key = as_read_by(demo_set, model), (demo_set.dumps(), model.sha256)
+        _refuse_nothing(demo_set)
+        return arms_of(as_read_by(demo_set, model), self._public_of(demo_set, model))
+
+    def arms_elsewhere(self, demo_set: DemoSet, here: LanguageModel) -> tuple[Arm, ...]:
+        """The same for a reader elsewhere; public demonstrations only where the set's own writer is the model here.
+
+        Raises:
+            UsageError: nothing was written, and nothing was chosen either.
+        """
+        _refuse_nothing(demo_set)
+        public = self._public_of(demo_set, here) if same_reader(demo_set, here) else None
+        return arms_of(without_corrections(demo_set), public)
+
+    def _public_of(self, demo_set: DemoSet, model: LanguageModel) -> tuple[Demonstration, ...]:
+        key = (demo_set.dumps(), model.sha256)
         if key not in self._public:
             self._public[key] = public_demonstrations(demo_set, model)
-        return arms_of(demo_set, self._public[key])
+        return self._public[key]
 
     def load(self, demo_set: DemoSet) -> None:
         """Test a set out of a file."""
@@ -129,7 +180,12 @@ class TestState(State):
         self.stop()
 
 
+def _refuse_nothing(demo_set: DemoSet) -> None:
+    if not demo_set.demonstrations and demo_set.choice is None:
+        raise UsageError(NOTHING)
+
+
 def gate(session: Session) -> Gate:
     """Always open, since it needs no private data; done when something was measured."""
     scored = session.of(TestState).scored
-    return Gate(done=scored is not None and bool(scored.cards))
+    return Gate(done=scored is not None and bool(scored.cards or scored.answers))

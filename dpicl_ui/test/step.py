@@ -1,4 +1,4 @@
-"""Step 4: what the demonstrations are worth, beside zero-shot and public-only. Only prototypes need private data."""
+"""Step 4: what the demonstrations are worth, beside zero-shot and public-only, and what an attacker finds in them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,18 @@ from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import el, notice, panel
 from dpicl_ui.frame.uploads import taken
+from dpicl_ui.test.attack import AttackOffer
 from dpicl_ui.test.cards import answers, readers, subject
+from dpicl_ui.test.elsewhere import Elsewhere, answered
 from dpicl_ui.test.loaded import origin, text_in, verified
 from dpicl_ui.test.measure import FileMeasurement
+from dpicl_ui.test.open_answers import answered_in_text
 from dpicl_ui.test.prototypes import PrototypesOffer
 from dpicl_ui.test.score_card import score_card
-from dpicl_ui.test.state import NOTHING, TestState
+from dpicl_ui.test.state import TestState
 from mechanisms.errors import UsageError
 from mechanisms.studio.evaluation.classify import Classifier, Prediction
+from mechanisms.studio.evaluation.remote_reader import RemoteReader
 from mechanisms.studio.synthesis.demo_set import loads
 
 
@@ -30,7 +34,13 @@ class EvaluationStep:
     """Components and handlers of step 4."""
 
     def __init__(
-        self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, embedder: EmbedderLoader, bar: StepBar
+        self,
+        sessions: Sessions,
+        ledgers: Ledgers,
+        loader: ModelLoader,
+        embedder: EmbedderLoader,
+        bar: StepBar,
+        elsewhere: RemoteReader | None = None,
     ) -> None:
         self._sessions, self._loader, self._bar = sessions, loader, bar
         with bar.panel(4):
@@ -45,12 +55,15 @@ class EvaluationStep:
                     )
                     self.load = gr.File(show_label=False, height=140, elem_id="load-demos", elem_classes="drop")
                     self.load_notice = panel(elem_id="load-notice")
+            self.elsewhere = Elsewhere(elsewhere)
             with gr.Column(elem_classes="card"):
                 self._build_question()
             with gr.Column(elem_classes="card"):
-                self.measurement = FileMeasurement(sessions, ledgers, loader, embedder, bar)
+                self.measurement = FileMeasurement(sessions, ledgers, loader, embedder, bar, self.elsewhere)
             with gr.Column(elem_classes="card"):
                 self.prototypes = PrototypesOffer(sessions, ledgers, embedder, bar, self.measurement)
+            with gr.Column(elem_classes="card private"):
+                self.attack = AttackOffer(sessions, ledgers, loader, self.measurement)
         self._wire()
 
     def _build_question(self) -> None:
@@ -67,7 +80,10 @@ class EvaluationStep:
 
     @property
     def _about_the_set(self) -> list[Any]:
-        return [self.score, self.subject, self.answer, *self.measurement.emptied()]
+        return [
+            self.score, self.subject, self.query, self.ask, self.answer,
+            *self.measurement.about_the_set, *self.attack.emptied(),
+        ]  # fmt: skip
 
     def _wire(self) -> None:
         self.load.upload(
@@ -78,18 +94,24 @@ class EvaluationStep:
         )
         asked: dict[str, Any] = {
             "fn": guarded(self.answer, lambda: {self.ask: gr.Button(interactive=True)})(self._ask),
-            "inputs": self.query,
+            "inputs": [self.query, self.elsewhere.tick],
             "outputs": [self.answer, self.ask],
             **MODEL,
             **PRIVATE,
         }
         self.ask.click(**asked)
         self.query.submit(**asked)
+        self.prototypes.follow(self.attack.ended)
 
     def follow(self, ended: gr.events.Dependency) -> None:
         """Show a run's set when it has ended."""
         ended.then(self._show_set, None, self._about_the_set, **PRIVATE)
         self.prototypes.follow(ended)
+
+    @property
+    def attacked(self) -> gr.events.Dependency:
+        """An attack has ended: the data set may be marked."""
+        return self.attack.ended
 
     def _show_set(self, request: gr.Request) -> dict[Any, Any]:
         state = self._sessions.of(request).of(TestState)
@@ -98,7 +120,16 @@ class EvaluationStep:
             self.score: score_card(tested, loaded),
             self.subject: subject(tested, loaded),
             self.answer: [],
-            **self.measurement.emptied(),
+            **self._question(tested is not None and tested.template.output is not None),
+            **self.measurement.emptied(tested),
+            **self.attack.emptied(),
+        }
+
+    def _question(self, in_text: bool) -> dict[Any, Any]:
+        """What the question's card asks for."""
+        return {
+            self.query: gr.Textbox(placeholder="Type a text to answer" if in_text else "Type a text to classify"),
+            self.ask: gr.Button("Answer" if in_text else "Classify"),
         }
 
     def _load(self, upload: str | None, request: gr.Request) -> Iterator[dict[Any, Any]]:
@@ -113,7 +144,7 @@ class EvaluationStep:
         session.of(TestState).load(demo_set)
         yield {self.load_notice: said, **self._show_set(request), self._bar.html: self._bar.value(session)}
 
-    def _ask(self, query: str, request: gr.Request) -> Iterator[dict[Any, Any]]:
+    def _ask(self, query: str, ticked: bool, request: gr.Request) -> Iterator[dict[Any, Any]]:
         if not (query or "").strip():
             raise UsageError("Type a text first.")
         yield {
@@ -121,9 +152,16 @@ class EvaluationStep:
             self.ask: gr.Button(interactive=False),
         }
         state = self._sessions.of(request).of(TestState)
-        if (demo_set := state.tested) is None:
-            raise UsageError(NOTHING)
+        demo_set = state.asked
         model = self._loader.model()
+        if (remote := self.elsewhere.chosen(ticked, demo_set)) is not None:
+            for shown in answered(state, demo_set, remote, model, query):
+                yield {self.answer: shown}
+            return
+        if demo_set.template.output is not None:
+            for shown in answered_in_text(state, demo_set, model, query):
+                yield {self.answer: shown}
+            return
         predictions: list[tuple[str, Prediction]] = []
         for arm in state.arms(demo_set, model):
             classifier = Classifier(model, demo_set.template, demo_set.labels, arm.demonstrations, arm.prior)

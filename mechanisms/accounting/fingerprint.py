@@ -41,9 +41,9 @@ class Fingerprint:
         name: the curator's name for it.
         unit: its privacy unit, see `mechanisms.records.privacy_unit`.
         content: keyed digest of everything it holds.
-        rows: keyed digests of its texts, of whatever reads like a text in the file's other columns and, where there is
-            a user column, of its users: what tells that two files share somebody, whatever they are called and however
-            they are cut.
+        rows: keyed digests of its texts, of whatever reads like a text among its outputs and in the file's other
+            columns and, where there is a user column, of its users: what tells that two files share somebody, whatever
+            they are called and however they are cut.
     """
 
     name: str
@@ -63,7 +63,8 @@ def fingerprint(dataset: Dataset) -> Fingerprint:
     key = secret_key()
     if dataset not in _known or _known[dataset][0] != key:
         texts = text_digests((record.text for record in dataset.records), key)
-        others = (cell for column in dataset.witnesses for cell in column if _reads_like_a_text(cell))
+        columns = dataset.witnesses if dataset.outputs is None else (*dataset.witnesses, dataset.outputs)
+        others = (cell for column in columns for cell in column if cell and _reads_like_a_text(cell))
         users = {record.unit or "" for record in dataset.records} if dataset.by_user else set()
         rows = np.unique(np.concatenate([texts, text_digests(others, key), _digests("user", users, key)]))
         content = keyed_digest(dataset.content(), key)

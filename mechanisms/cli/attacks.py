@@ -21,7 +21,7 @@ from mechanisms.studio.assurance.canaries import Exposure, canary_attack, writes
 from mechanisms.studio.assurance.roc import LOW, Roc, allowed
 from mechanisms.studio.assurance.shown_rows import RELEASED
 from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
-from mechanisms.studio.data.marks import ATTACKED
+from mechanisms.studio.data.marks import mark_attacked
 from mechanisms.studio.recipes.any_set import AnySet, read_set
 from mechanisms.studio.synthesis.demo_set import finite, loads, read_json
 from mechanisms.studio.synthesis.request import SynthesisRequest
@@ -99,7 +99,7 @@ def _mia(options: argparse.Namespace) -> None:
     effort = members.Effort(options.rows, options.prompts, options.shots, options.references)
     private = _dataset(options, options.csv, task.labels)
     held_out = _dataset(options, options.held_out, task.labels)
-    model = _begun(options, private)
+    model = _begun(options, private, held_out)
     document: dict[str, Any] = {**_curator_only(), **_claim(claimed)}
     for told in members.membership(model, task, private, held_out, effort):
         match told:
@@ -168,10 +168,10 @@ def _dataset(options: argparse.Namespace, path: str, labels: tuple[str, ...]) ->
     return to_dataset(table, mapping, (options.name or Path(path).stem).strip(), labels)
 
 
-def _begun(options: argparse.Namespace, private: Dataset) -> LanguageModel:
+def _begun(options: argparse.Namespace, private: Dataset, held_out: Dataset | None = None) -> LanguageModel:
     """The model; and before anything is shown, the ledger remembers that it will be."""
     model = load_model(options.model)
-    PrivacyLedger().rows.mark(fingerprint(private), ATTACKED)
+    mark_attacked(fingerprint(private), PrivacyLedger(), fingerprint(held_out) if held_out else None)
     progress(_SHOWN)
     return model
 

@@ -1,4 +1,4 @@
-"""`query` and `evaluate`: use a demo set."""
+"""`query` and `evaluate`: use a demo set, for labels or, where its demonstrations have outputs, for text."""
 
 from __future__ import annotations
 
@@ -10,24 +10,36 @@ from typing import Any
 
 from mechanisms.cli.comparing import compared
 from mechanisms.cli.grid import add_grid_options, check_grid, in_cells, read_in_cells
+from mechanisms.cli.open_answers import answer_of, answered
 from mechanisms.cli.output import add_json, progress, read, show
-from mechanisms.cli.scoring import about_to_score, in_json, not_private
+from mechanisms.cli.reader_options import add_reader_options, remote_reader
+from mechanisms.cli.reading_elsewhere import evaluated_elsewhere, queried_elsewhere
+from mechanisms.cli.scoring import about_to_score, not_private, scorecards
 from mechanisms.errors import UsageError
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.listing import EMBEDDED
-from mechanisms.records import Record
+from mechanisms.records import Dataset
 from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
+from mechanisms.studio.data.record_files import KIND, of_kind
+from mechanisms.studio.evaluation.answers import LocalReader
 from mechanisms.studio.evaluation.classify import Classifier
-from mechanisms.studio.evaluation.evaluate import Progress, Scorecard, arms_of, evaluate
+from mechanisms.studio.evaluation.evaluate import arms_of
 from mechanisms.studio.evaluation.reader import as_read_by, readers_in_words, same_reader
 from mechanisms.studio.synthesis.demo_set import DemoSet, loads
 from mechanisms.studio.synthesis.public_demonstrations import public_demonstrations
 
+_NO_CELLS = (
+    "A table of cells is of one model's weights, and a server does not show whose it answers with: leave out --shots, "
+    "--orders, --seed, --out and --plot."
+)
+
+_HERE = "Outputs are answered by a model of this machine: leave out --reader-url and --reader-model."
+
 
 def add_commands(commands: Any) -> None:
     """Register both commands."""
-    query = commands.add_parser("query", help="classify one text with a demo set")
+    query = commands.add_parser("query", help="classify one text with a demo set, or answer it")
     query.add_argument("demos", metavar="DEMOS")
     query.add_argument("text")
     query.set_defaults(run=_query)
@@ -36,18 +48,27 @@ def add_commands(commands: Any) -> None:
     test.add_argument("--test", required=True, metavar="CSV")
     test.add_argument("--text-column", default="text")
     test.add_argument("--label-column", default="label")
+    test.add_argument("--output-column", help="outputs instead of labels: how often the set answers just so")
     test.add_argument("--limit", type=int, help="use only the first rows")
     add_grid_options(test)
     test.set_defaults(run=_evaluate)
     for parser in (query, test):
-        parser.add_argument("--model", default=EMBEDDED)
+        add_reader_options(parser)
         add_json(parser)
 
 
 def _query(options: argparse.Namespace) -> None:
-    written = loads(read(options.demos))
-    model = load_model(options.model)
+    written, remote = loads(read(options.demos)), remote_reader(options)
+    if remote is not None and written.template.output is not None:
+        raise UsageError(_HERE)
+    if remote is not None:
+        show(options, queried_elsewhere(remote, written, options.text))
+        return
+    model = load_model(options.model or EMBEDDED)
     demo_set = _as_read_by(written, model)
+    if demo_set.template.output is not None:
+        show(options, {"answer": answer_of(demo_set, model, options.text)} | _models(written, model))
+        return
     classifier = Classifier(model, demo_set.template, demo_set.labels, demo_set.demonstrations, demo_set.prior)
     [prediction] = classifier.predict([options.text])
     readings = {"": prediction.answer, "_calibrated": prediction.calibrated, "_raw": prediction.raw}
@@ -61,43 +82,61 @@ def _query(options: argparse.Namespace) -> None:
 def _evaluate(options: argparse.Namespace) -> None:
     texts = [read(path) for path in options.demos]
     written = [loads(text) for text in texts]
-    _check(options)
-    mapping = Mapping(options.text_column, options.label_column)
-    whole = to_dataset(read_table(Path(options.test)), mapping, "test file", ())
-    test, owners = replace(whole, records=whole.records[: options.limit]), about_to_score(whole)
-    model = load_model(options.model)
+    remote = remote_reader(options)
+    _check(options, written, elsewhere=remote is not None)
+    whole = _test_file(options)
+    test = replace(whole, records=whole.records[: options.limit])
+    if remote is not None:
+        show(options, evaluated_elsewhere(remote, options.demos, written, whole, test.records))
+        return
+    owners = about_to_score(whole)
+    model = load_model(options.model or EMBEDDED)
     sets = [_as_read_by(each, model) for each in written]
     if len(sets) > 1:
-        show(options, compared(options.demos, sets, model, test.records) | not_private(owners))
+        show(options, compared(options.demos, sets, LocalReader(model), test.records) | not_private(owners))
         return
     document: dict[str, Any] = {"rows": 0, **_models(written[0], model), **not_private(owners)}
-    if in_cells(options):
+    if options.output_column:
+        show(options, document | answered(sets[0], model, test.records))
+    elif in_cells(options):
         show(options, document | read_in_cells(options, texts[0], sets[0], model, test, bool(owners)))
     else:
-        show(options, document | _scorecards(sets[0], model, test.records))
+        arms = arms_of(sets[0], public_demonstrations(sets[0], model))
+        show(options, document | scorecards(LocalReader(model), sets[0], arms, test.records))
 
 
-def _check(options: argparse.Namespace) -> None:
+def _test_file(options: argparse.Namespace) -> Dataset:
+    table = read_table(Path(options.test))
+    mapping = Mapping(options.text_column, options.label_column)
+    if options.output_column:  # which label a row would have is not asked
+        table, mapping = of_kind(table, options.output_column), Mapping(options.text_column, KIND)
+        mapping = replace(mapping, output=options.output_column)
+    return to_dataset(table, mapping, "test file", ())
+
+
+def _check(options: argparse.Namespace, sets: Sequence[DemoSet], elsewhere: bool) -> None:
     if options.limit is not None and options.limit < 1:
         raise UsageError("--limit must be at least 1.")
     if len(options.demos) > 2:
         raise UsageError("evaluate takes one set, or two to compare.")
     if len(options.demos) == 2 and in_cells(options):
         raise UsageError("Two sets are compared as they are: leave out --shots, --orders, --out and --plot.")
+    if elsewhere and in_cells(options):
+        raise UsageError(_NO_CELLS)
+    _check_outputs(options, sets, elsewhere)
     check_grid(options)
 
 
-def _scorecards(demo_set: DemoSet, model: LanguageModel, rows: Sequence[Record]) -> dict[str, Any]:
-    arms = arms_of(demo_set, public_demonstrations(demo_set, model))
-    document: dict[str, Any] = {}
-    for result in evaluate(model, demo_set.template, demo_set.labels, arms, rows):
-        match result:
-            case Progress(done, total):
-                progress(f"{done} of {total}")
-            case Scorecard():
-                document["rows"] = result.raw.total
-                document[result.name] = _scores(result, demo_set)
-    return document
+def _check_outputs(options: argparse.Namespace, sets: Sequence[DemoSet], elsewhere: bool) -> None:
+    if options.output_column and elsewhere:
+        raise UsageError(_HERE)
+    if options.output_column and (len(options.demos) == 2 or in_cells(options)):
+        raise UsageError("Outputs are read of one set as it is: leave out --shots, --orders, --out and --plot.")
+    for each in sets:
+        if options.output_column and each.template.output is None:
+            raise UsageError("The demonstrations of this set have no outputs: leave out --output-column.")
+        if not options.output_column and each.template.output is not None and len(each.labels) == 1:
+            raise UsageError("The demonstrations of this set have outputs: give the test file's --output-column.")
 
 
 def _as_read_by(written: DemoSet, model: LanguageModel) -> DemoSet:
@@ -108,12 +147,3 @@ def _as_read_by(written: DemoSet, model: LanguageModel) -> DemoSet:
 
 def _models(written: DemoSet, model: LanguageModel) -> dict[str, Any]:
     return {"written_with": written.model_id, "read_by": model.name, "same_model": same_reader(written, model)}
-
-
-def _scores(card: Scorecard, demo_set: DemoSet) -> dict[str, Any]:
-    return {
-        "raw": in_json(card.raw),
-        "calibrated": in_json(card.calibrated),
-        **({"prior": in_json(card.corrected)} if card.corrected else {}),
-        "confusion": {"labels": list(demo_set.labels), "counts": card.confusion.tolist()},
-    }

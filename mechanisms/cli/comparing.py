@@ -7,18 +7,18 @@ from typing import Any
 
 from mechanisms.cli.output import progress
 from mechanisms.cli.scoring import in_json
-from mechanisms.inference import LanguageModel
 from mechanisms.records import Record
-from mechanisms.studio.evaluation.comparison import Comparison, compare
+from mechanisms.studio.evaluation.comparison import AS_READ, Comparison, compare
+from mechanisms.studio.evaluation.query_reader import QueryReader
 from mechanisms.studio.synthesis.demo_set import DemoSet
 
 
 def compared(
-    names: Sequence[str], sets: Sequence[DemoSet], model: LanguageModel, rows: Sequence[Record]
+    names: Sequence[str], sets: Sequence[DemoSet], reader: QueryReader, rows: Sequence[Record]
 ) -> dict[str, Any]:
     """The two sets in every reading, with McNemar's exact test; `names` are those of their files."""
     first, second = sets
-    reading = compare(model, first, second, rows)
+    reading = compare(reader, first, second, rows)
     while True:
         try:
             progress(f"{next(reading)} rows read")
@@ -30,9 +30,15 @@ def compared(
     return {
         "rows": total,
         **{place: {"file": name, "written_with": writer} for place, (name, writer) in written.items()},
-        "read_by": model.name,
+        "read_by": reader.name,
+        **({} if AS_READ in found else _silent(*found.values())),
         **{name: _document(each) for name, each in found.items()},
     }
+
+
+def _silent(read: Comparison) -> dict[str, Any]:
+    """Of a reader that answers in words."""
+    return {"without_answer": dict(zip(("first", "second"), read.silent, strict=True))}
 
 
 def _document(each: Comparison) -> dict[str, Any]:

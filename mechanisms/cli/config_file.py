@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from mechanisms.cli.output import read
+from mechanisms.cli.reader_options import READER_MODEL, READER_URL, REFUSED
 from mechanisms.errors import UsageError
 
 _FLAG = "--config"
@@ -21,10 +22,13 @@ class ConfigurableParser(argparse.ArgumentParser):
     def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
         """See `argparse.ArgumentParser`: the file's options come first, so that later ones override them."""
         flags = self._option_string_actions
+        args = None if args is None else list(args)
+        for flag in (each.split("=")[0] for each in args or ()):
+            if flag in (READER_URL, READER_MODEL) and flag not in flags:
+                self.exit(2, f"{self.prog}: {REFUSED.format(flag=flag)}\n")
         if args is not None and _FLAG in flags:
-            own = list(args)
             try:
-                args = [*_from_file(own, flags), *own]
+                args = [*_from_file(args, flags), *args]
             except UsageError as error:
                 self.error(str(error))
         return super().parse_known_args(args, namespace)

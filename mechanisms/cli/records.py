@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,8 @@ from mechanisms.errors import UsageError
 from mechanisms.records import PromptTemplate
 from mechanisms.studio.data.csv_file import Mapping as Columns
 from mechanisms.studio.data.csv_file import Table
-from mechanisms.studio.data.record_files import KIND, RECORD, read_records
-from mechanisms.studio.data.record_schema import RecordSchema
+from mechanisms.studio.data.record_files import KIND, RECORD, as_lines, read_records
+from mechanisms.studio.data.record_schema import RECORD_TEMPLATE, RecordSchema
 from mechanisms.studio.synthesis.demo_set import DemoSet, to_text
 
 _LINES = ".jsonl"
@@ -57,8 +56,8 @@ def read_table_of(options: argparse.Namespace, schema: RecordSchema) -> tuple[Ta
 
 def template_of(options: argparse.Namespace) -> PromptTemplate:
     """How records are put to a model."""
-    text, label = options.text_field or "JSON record", options.label_field or "Kind"
-    return PromptTemplate(options.instruction or "Write one JSON record of the given kind.", text, label)
+    text, label = options.text_field or RECORD_TEMPLATE.text, options.label_field or RECORD_TEMPLATE.label
+    return PromptTemplate(options.instruction or RECORD_TEMPLATE.instruction, text, label)
 
 
 def write_records(path: str, demo_set: DemoSet, document: Mapping[str, Any]) -> bool:
@@ -66,8 +65,8 @@ def write_records(path: str, demo_set: DemoSet, document: Mapping[str, Any]) -> 
     if demo_set.schema is None or Path(path).suffix != _LINES:
         return False
     beside = _beside(path)
-    write(path, "".join(f"{each.text}\n" for each in demo_set.demonstrations))
-    write(str(beside["schema"]), json.dumps(demo_set.schema.document, indent=2, ensure_ascii=False) + "\n")
+    write(path, as_lines(each.text for each in demo_set.demonstrations))
+    write(str(beside["schema"]), to_text(demo_set.schema.document))
     write(str(beside["demos"]), to_text(dict(document)))
     progress(f"The schema is in '{beside['schema'].name}', the certificate in '{beside['demos'].name}'.")
     return True

@@ -7,9 +7,11 @@ from typing import Any
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli.output import progress
-from mechanisms.records import Dataset
+from mechanisms.records import Dataset, Record
 from mechanisms.studio.data.marks import mark_scored, owners_of
-from mechanisms.studio.evaluation.evaluate import Accuracy
+from mechanisms.studio.evaluation.evaluate import Accuracy, Progress, Scorecard, evaluate
+from mechanisms.studio.evaluation.query_reader import Arm, QueryReader
+from mechanisms.studio.synthesis.demo_set import DemoSet
 
 
 def about_to_score(test: Dataset, file: str = "test file") -> list[str]:
@@ -40,3 +42,25 @@ def not_private(owners: Sequence[str]) -> dict[str, Any]:
 def in_json(each: Accuracy) -> dict[str, Any]:
     """An accuracy with its 95% interval."""
     return {"accuracy": round(each.value, 4), "interval": [round(bound, 4) for bound in each.interval]}
+
+
+def scorecards(reader: QueryReader, demo_set: DemoSet, arms: Sequence[Arm], rows: Sequence[Record]) -> dict[str, Any]:
+    """How each arm does, and how many rows were read."""
+    document: dict[str, Any] = {"rows": 0}
+    for result in evaluate(reader, demo_set.template, demo_set.labels, arms, rows):
+        match result:
+            case Progress(done, total):
+                progress(f"{done} of {total}")
+            case Scorecard():
+                document["rows"] = result.raw.total
+                document[result.name] = _readings(result, demo_set.labels)
+    return document
+
+
+def _readings(card: Scorecard, labels: Sequence[str]) -> dict[str, Any]:
+    return {
+        "raw": in_json(card.raw),
+        **({"calibrated": in_json(card.calibrated)} if card.calibrated else {"without_answer": card.silent}),
+        **({"prior": in_json(card.corrected)} if card.corrected else {}),
+        "confusion": {"labels": list(labels), "counts": card.confusion.tolist()},
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from mechanisms.accounting import Fingerprint, PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.cli.config_file import add_config
 from mechanisms.cli.output import add_json, check_writable, progress, show, write
+from mechanisms.cli.outputs import add_output_options, label_column, open_template_of, outputs_of, read_answered
 from mechanisms.cli.plan_options import add_plan_options, mechanism, sampling_plan, transform
 from mechanisms.cli.recipe_options import add_recipe_options, in_stages
 from mechanisms.cli.recipes import recipe_request, run_in_stages
@@ -27,6 +29,7 @@ from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
 from mechanisms.studio.data.record_schema import RecordSchema
 from mechanisms.studio.synthesis.demo_set import DemoSet, to_text
 from mechanisms.studio.synthesis.events import DemoCompleted, DemoStarted, RunCompleted, RunStarted
+from mechanisms.studio.synthesis.outputs import Outputs
 from mechanisms.studio.synthesis.request import (
     DECLARED_SIZES,
     FILE_FORMAT,
@@ -46,7 +49,7 @@ def add_commands(commands: Any) -> None:
     )
     parser.add_argument("csv", metavar="CSV")
     parser.add_argument("--text-column", default="text")
-    parser.add_argument("--label-column", default="label")
+    parser.add_argument("--label-column", help="default: label, or none where there is an output")
     parser.add_argument("--unit-column", help="user id: the privacy unit becomes all rows of a user")
     parser.add_argument("--labels", required=True, metavar="A,B,...", help="the public label set")
     parser.add_argument("--epsilon", type=float, required=True)
@@ -68,6 +71,7 @@ def add_commands(commands: Any) -> None:
     parser.add_argument("--out", metavar="FILE", help="where the demo set goes (default: standard output)")
     parser.add_argument("--test-seed", type=int, help="reproducible and NOT PRIVATE: for tests only")
     add_record_options(parser)
+    add_output_options(parser)
     add_config(parser)
     add_recipe_options(parser)
     add_plan_options(parser)
@@ -78,17 +82,18 @@ def add_commands(commands: Any) -> None:
 def _synthesize(options: argparse.Namespace) -> None:
     staged = in_stages(options)
     _check(options, staged)
-    schema = schema_of(options)
-    if schema and staged:
-        raise UsageError("Records are written token by token: leave out --recipe, --split and --shares.")
-    dataset, remarks = _dataset(options, schema)
+    schema, outputs = schema_of(options), outputs_of(options)
+    if (schema or outputs) and staged:
+        what = "Records" if schema else "Outputs"
+        raise UsageError(f"{what} are written token by token: leave out --recipe, --split and --shares.")
+    dataset, remarks = _dataset(options, schema, outputs)
     ledger = PrivacyLedger()
     data = fingerprint(dataset)
     for warning in (*remarks, *ledger.rows.recognise(data)):
         progress(warning)
     seeded = options.test_seed is not None
     randomness: Randomness = SeededRandomness(options.test_seed) if seeded else SecureRandomness()
-    request = _request(options, dataset, schema)
+    request = _request(options, dataset, schema, outputs)
     if staged:
         recipe_request(options, request)  # refused here, before anything is measured
     with opened(options.model, options.engine) as model:
@@ -111,13 +116,17 @@ def _keep(options: argparse.Namespace, ledger: PrivacyLedger, data: Fingerprint,
         show(options, document)
 
 
-def _dataset(options: argparse.Namespace, schema: RecordSchema | None) -> tuple[Dataset, tuple[str, ...]]:
+def _dataset(
+    options: argparse.Namespace, schema: RecordSchema | None, outputs: Outputs | None
+) -> tuple[Dataset, tuple[str, ...]]:
     """The private data set, and remarks on how its file was read."""
     if schema:
         table, mapping = read_table_of(options, schema)
+    elif outputs:
+        table, mapping = read_answered(options)
     else:
         table = read_table(Path(options.csv))
-        mapping = Mapping(options.text_column, options.label_column, options.unit_column, options.drop_duplicates)
+        mapping = Mapping(options.text_column, label_column(options), options.unit_column, options.drop_duplicates)
     labels = tuple(label.strip() for label in options.labels.split(","))
     name = (options.name or Path(options.csv).stem).strip()
     return to_dataset(table, mapping, name, labels), table.remarks
@@ -137,12 +146,15 @@ def _check(options: argparse.Namespace, staged: bool) -> None:
         check_writable(options.out)
 
 
-def _request(options: argparse.Namespace, dataset: Dataset, schema: RecordSchema | None) -> SynthesisRequest:
+def _request(
+    options: argparse.Namespace, dataset: Dataset, schema: RecordSchema | None, outputs: Outputs | None
+) -> SynthesisRequest:
     plan = sampling_plan(options)
-    least = 0 if schema else min(MIN_TOKENS, plan.tokens)
+    of_text = plan.tokens - (outputs.charged if outputs else 0)
+    least = 0 if schema else max(0, min(MIN_TOKENS, of_text))
     asked = SynthesisRequest(
         labels=dataset.labels,
-        template=template_of(options) if schema else _template(options, dataset.labels),
+        template=_template(options, dataset.labels, schema, outputs),
         plan=plan,
         mechanism=mechanism(options, plan),
         transform=transform(options),
@@ -155,6 +167,7 @@ def _request(options: argparse.Namespace, dataset: Dataset, schema: RecordSchema
         max_unit_records=options.max_unit_records,
         min_tokens=least if options.min_tokens is None else options.min_tokens,
         schema=schema,
+        outputs=outputs,
         public_inputs=(
             LABEL_SET,
             FILE_FORMAT,
@@ -188,10 +201,14 @@ def _with_sizes(
     return request.with_measured_sizes(measured)
 
 
-def _template(options: argparse.Namespace, labels: tuple[str, ...]) -> PromptTemplate:
-    text, label = options.text_field or options.text_column, options.label_field or options.label_column
-    usual = default_template(labels, text, label)
-    return PromptTemplate(options.instruction or usual.instruction, usual.text, usual.label)
+def _template(
+    options: argparse.Namespace, labels: tuple[str, ...], schema: RecordSchema | None, outputs: Outputs | None
+) -> PromptTemplate:
+    if schema:
+        return template_of(options)
+    text, label = options.text_field or options.text_column, options.label_field or label_column(options)
+    usual = open_template_of(options) if outputs else default_template(labels, text, label)
+    return replace(usual, instruction=options.instruction or usual.instruction)
 
 
 def _declared_sizes(text: str) -> dict[str, int]:

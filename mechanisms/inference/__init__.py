@@ -6,7 +6,7 @@
 from mechanisms.inference.grammar import Grammar
 from mechanisms.inference.language_model import LanguageModel, Session, Tokens
 from mechanisms.inference.models.embedder import Embedder
-from mechanisms.inference.prompts import DraftPrompt, GenerationPrompt, QueryPrompt
+from mechanisms.inference.prompts import DraftPrompt, GenerationPrompt, QueryPrompt, QueryWords
 
 __all__ = [
     "DraftPrompt",
@@ -15,6 +15,7 @@ __all__ = [
     "Grammar",
     "LanguageModel",
     "QueryPrompt",
+    "QueryWords",
     "Session",
     "Tokens",
 ]

@@ -6,13 +6,17 @@ Chat models get the prompt as what the user says, in their own template, and the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from mechanisms.inference.language_model import LanguageModel
 from mechanisms.records import Demonstration, PromptTemplate
 
 _WRITE = "Write one {} with the given {}.\n\n"
+_WRITE_BOTH = "Write one {} with the given {}, and its {}.\n\n"
 _CHARACTERS = 64
 """Characters of a token at most, as far as a cap on tokens is concerned."""
+MAX_QUERY_CHARACTERS = 4096
+"""Of a text that is read where no tokenizer is at hand."""
 
 
 def one_line(text: str) -> str:
@@ -26,37 +30,54 @@ def first_tokens(model: LanguageModel, text: str, cap: int) -> list[int]:
 
 
 class GenerationPrompt:
-    """Prompts that ask for one more text of a label.
+    """Prompts that ask for one more text of a label, and for what is said to it where private rows show outputs.
 
-    Private prompt: instruction, the row's records, cue. Public prompt: instruction, cue. Each record is cut at
-    `max_record_tokens`, each row at `records_per_row` whole records, so every row fits in the public `length`.
+    Private prompt: instruction, the row's records, cue. Public prompt: instruction, cue. Each record's text is cut at
+    `max_record_tokens`, its output at `max_output_tokens` (0: outputs are not shown), each row at `records_per_row`
+    whole records, so every row fits in the public `length`.
 
     Attributes:
         prefix: tokens that all rows share.
         cue: the end of every row; the whole public row.
+        between: what stands between a text and its output; empty where outputs are not shown.
         length: positions of a private row.
     """
 
     def __init__(
-        self, model: LanguageModel, template: PromptTemplate, label: str, max_record_tokens: int, records_per_row: int
+        self,
+        model: LanguageModel,
+        template: PromptTemplate,
+        label: str,
+        max_record_tokens: int,
+        records_per_row: int,
+        max_output_tokens: int = 0,
     ) -> None:
-        self._model, self._cap = model, max_record_tokens
-        instruction = _WRITE.format(template.text.lower(), template.label.lower())
+        self._model, self._cap, self._output_cap = model, max_record_tokens, max_output_tokens
+        names = [each.lower() for each in (template.text, template.label, template.output or "")]
+        instruction = (_WRITE_BOTH if max_output_tokens else _WRITE).format(*names)
         before, after = model.turn
         self.prefix = [*before, *model.encode(instruction)]
         self._head = model.encode(f"{template.label}: {label}\n{template.text}:")
         self.cue = [*after, *self._head]
+        self.between = model.encode(f"\n{template.output}:") if max_output_tokens else []
         self._gap = model.encode("\n\n")
-        block = len(self._head) + max_record_tokens + len(self._gap)
+        block = len(self._head) + max_record_tokens + len(self.between) + max_output_tokens + len(self._gap)
         self.length = records_per_row * block + len(self.cue)
 
-    def row(self, texts: Sequence[str]) -> list[int]:
-        """A private row: as many of the texts as fit whole, the last one cut, then the cue."""
+    def row(self, texts: Sequence[str], outputs: Sequence[str | None] = ()) -> list[int]:
+        """A private row: as many of the texts as fit whole, the last one cut, then the cue.
+
+        Args:
+            texts: of the row's records.
+            outputs: of the same records; may be left out where they are not shown.
+        """
         budget = self.length - len(self.cue)
         tokens: list[int] = []
-        for text in texts:
-            record = first_tokens(self._model, text, self._cap)
-            tokens += [*self._head, *record, *self._gap]
+        for text, output in zip_longest(texts, outputs):
+            tokens += [*self._head, *first_tokens(self._model, text, self._cap)]
+            if self._output_cap:
+                tokens += [*self.between, *first_tokens(self._model, output or "", self._output_cap)]
+            tokens += self._gap
         return tokens[:budget] + self.cue
 
 
@@ -85,11 +106,31 @@ class DraftPrompt:
         self.cue = [*(after or model.encode("\n")), *field]
 
 
+class QueryWords:
+    """The words of the classification prompt: instruction, demonstrations, query (Zhao et al. 2021).
+
+    Attributes:
+        shown: instruction and demonstrations, which stand before every query.
+        field: what a query begins with.
+        cue: where the answer begins.
+    """
+
+    def __init__(self, template: PromptTemplate, demonstrations: Sequence[Demonstration]) -> None:
+        lines = [f"{template.text}: {one_line(d.text)}\n{template.label}: {d.label}\n\n" for d in demonstrations]
+        self.shown = f"{template.instruction}\n\n" + "".join(lines)
+        self.field, self.cue = f"{template.text}:", f"{template.label}:"
+
+    def whole(self, query: str) -> str:
+        """The prompt of a query as one text, for a model that is asked elsewhere; the query is cut at a public cap."""
+        return f"{self.shown}{self.field} {one_line(query[:MAX_QUERY_CHARACTERS])}\n{self.cue}"
+
+
 class QueryPrompt:
-    """The classification prompt: instruction, demonstrations, query (Zhao et al. 2021).
+    """The classification prompt as tokens; `QueryWords` has its words.
 
     Attributes:
         prefix: tokens that all queries share.
+        head: the first tokens of every query's row: what a text is called.
         cap: tokens of a query at most.
         length: positions of a query's row at most.
     """
@@ -101,18 +142,17 @@ class QueryPrompt:
         demonstrations: Sequence[Demonstration],
         max_query_tokens: int,
     ) -> None:
-        self._model, self._template, self.cap = model, template, max_query_tokens
-        shown = [f"{template.text}: {one_line(d.text)}\n{template.label}: {d.label}\n\n" for d in demonstrations]
-        before, after = model.turn
-        self.prefix = [*before, *model.encode(f"{template.instruction}\n\n" + "".join(shown))]
-        self._head = model.encode(f"{template.text}:")
-        self._tail = [*after, *model.encode(f"{template.label}:")] if after else model.encode(f"\n{template.label}:")
-        self.length = len(self._head) + max_query_tokens + len(self._tail)
+        self._model, self.cap = model, max_query_tokens
+        words, (before, after) = QueryWords(template, demonstrations), model.turn
+        self.prefix = [*before, *model.encode(words.shown)]
+        self.head = model.encode(words.field)
+        self._tail = [*after, *model.encode(words.cue)] if after else model.encode(f"\n{words.cue}")
+        self.length = len(self.head) + max_query_tokens + len(self._tail)
 
     def row(self, query: str) -> list[int]:
         """The query's own tokens, cut at the public cap."""
         body = first_tokens(self._model, query, self.cap)
-        return [*self._head, *body, *self._tail]
+        return [*self.head, *body, *self._tail]
 
     def label(self, label: str) -> list[int]:
         """The tokens whose probability says how likely a label is."""

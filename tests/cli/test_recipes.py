@@ -50,7 +50,7 @@ def options(rest: str):
 
 def request(rest: str, measured: MeasuredSizes | None = None):
     dataset = Dataset("d", ("Cards", "Fraud"), (Record("a text", "Cards"),))
-    base = _request(options(rest), dataset, None)
+    base = _request(options(rest), dataset, None, None)
     if measured is not None:
         base = base.with_measured_sizes(MeasuredSizes(measured.sizes, measured.epsilon, measured.failure, base.content))
     return recipe_request(options(rest), base)

@@ -52,6 +52,7 @@ def travel(page: Page, seen: Journey) -> None:
     seen.spent.append(spent(seen))
     ask(page, seen)
     measure(page, seen)
+    attack(page, seen)
     narrow(page, seen)
     seen.storage = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
 
@@ -154,6 +155,18 @@ def measure(page: Page, seen: Journey) -> None:
     seen.shown["scores"] = page.inner_text("#scores")
 
 
+def attack(page: Page, seen: Journey) -> None:
+    page.click("#attack-start")
+    page.wait_for_selector("#attack-notice .notice.bad")
+    seen.shown["unasked"] = page.inner_text("#attack-notice")
+    page.check("#attack-agreed input")
+    page.click("#attack-start")
+    page.wait_for_selector("#attack-roc .js-plotly-plot", timeout=SLOW)
+    seen.shown["attack"] = page.inner_text("#attack-result")
+    step(page, 5)
+    seen.shown["marked"] = page.inner_text("#certificate")
+
+
 def bring_test(page: Page, path: Path) -> None:
     page.set_input_files("#upload-test input[type=file]", path)
     page.wait_for_selector("#test-notice .notice.good")
@@ -213,6 +226,13 @@ def test_an_export_is_loaded_checked_and_answers(journey: Journey):
 
 def test_rows_that_were_written_from_are_not_measured_unasked(journey: Journey):
     assert f"shares rows with '{NAME}'" in journey.shown["shared"]
+
+
+def test_an_attack_is_asked_for_draws_its_curve_and_marks_the_export(journey: Journey):
+    assert "Tick the box" in journey.shown["unasked"]
+    assert "of 100 cases" in journey.shown["attack"]
+    assert "on trust" in journey.shown["attack"]
+    assert "figures of attacks" in journey.shown["marked"]
 
 
 def test_the_canary_is_nowhere_but_on_the_screen(journey: Journey):

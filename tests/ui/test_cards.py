@@ -23,6 +23,7 @@ from mechanisms.studio.data.csv_file import Inspection, Table
 from mechanisms.studio.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard
 from mechanisms.studio.recipes.recipe import Division, Kind
 from mechanisms.studio.synthesis.demo_set import loads
+from mechanisms.studio.synthesis.events import DemoCompleted
 from tests.studio.certificates.recipes import text_of as recipe_text
 from tests.ui.generate.recording import HOSTILE, demo_set, recording, snapshot
 
@@ -95,7 +96,7 @@ def test_finished_demonstrations_are_listed():
 
 @pytest.mark.parametrize(("phase", "words"), [("stopped", "stays spent"), ("completed", "Done"), ("idle", "")])
 def test_how_a_run_ended_in_one_line(phase, words):
-    line, _ = outcome_of_run(RecipeView(RunView(phase=phase, finished=(Demonstration("a", "b"),))))
+    line, _ = outcome_of_run(RecipeView(RunView(phase=phase, completed=(DemoCompleted(Demonstration("a", "b"), 1),))))
     assert words in line
     assert "\n" not in line
 

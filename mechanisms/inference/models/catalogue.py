@@ -19,7 +19,7 @@ from mechanisms.inference.engine.transformers_model import TransformersModel, be
 from mechanisms.inference.models.conversion import converted
 from mechanisms.inference.models.embedded import HUB_ID, gguf_in_wheel
 from mechanisms.inference.models.gemma import gemma_gguf
-from mechanisms.inference.models.listing import EMBEDDED, GEMMA
+from mechanisms.inference.models.listing import EMBEDDED, GEMMA, available_models
 from mechanisms.inference.models.needs import refuse_too_large
 from mechanisms.inference.models.weights import file_digest
 
@@ -65,6 +65,12 @@ def load_model(
     if device.type == "cpu":
         loaded.threads = following
     return loaded
+
+
+def listed_as(label: str) -> str | None:
+    """The name of a listed model on this machine whose label this is: what a set's file calls its writer by."""
+    here = (each.name for each in available_models() if each.available)
+    return next((name for name in here if _locate(name)[1] == label), None)
 
 
 def _read(name: str, source: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

@@ -1,12 +1,16 @@
-"""Membership inference on prompts: does a row's own label grow likelier where the row stands behind the prompt?
+"""Membership inference on prompts: does a row's label, or the row itself, grow likelier where it is behind the prompt?
 
 Duan et al. 2023 score a row by the probability of its own label under the demonstrations. That is high for every easy
 row, used or not, so two more attacks ask how much higher it is than it would be anyway: than without demonstrations,
 and than under reference prompts of other rows (offline likelihood ratio, Carlini et al. 2022, with one variance).
+
+A small model learns few labels from its prompt, but it repeats what stands there. The last attack asks how much
+likelier the row's own words are than without demonstrations: a likelihood ratio too, for whoever may ask for them.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,17 +19,23 @@ import numpy as np
 
 from mechanisms.errors import UsageError
 from mechanisms.inference import LanguageModel
+from mechanisms.inference.prompts import QueryPrompt, first_tokens
 from mechanisms.noise import Floats, Randomness, SecureRandomness
 from mechanisms.records import Dataset, Demonstration, Record
 from mechanisms.studio.assurance.audit import AuditProgress
 from mechanisms.studio.assurance.roc import Roc, roc
 from mechanisms.studio.assurance.shown_rows import RELEASED, ROWS, as_demonstrations, drawn
 from mechanisms.studio.evaluation.classify import Classifier
+from mechanisms.studio.evaluation.measures.perplexity import log_likelihoods
 from mechanisms.studio.recipes.any_set import AnySet
 
-PROBABILITY, ZERO_SHOT, REFERENCES = "probability", "over zero-shot", "over references"
+PROBABILITY, ZERO_SHOT, REFERENCES, WORDS = "probability", "over zero-shot", "over references", "own words"
 _LEAST, _MOST = -700.0, -1e-12
 """Log-probabilities whose odds are finite."""
+_WORDS = 16
+"""Tokens of a row that are asked for as its own words: enough to tell it from others."""
+_AT_ONCE = 32
+"""Rows that are scored between two reports of progress."""
 
 Scores = Mapping[str, Floats]
 """Of each attack, a score for each row: the higher, the likelier a member."""
@@ -70,25 +80,51 @@ class Attacker:
         self._model, self._task = model, task
         self._without = self._under(())
         self._references = [self._under(each) for each in references]
+        self._usual: dict[Record, tuple[float, float, float]] = {}
 
     def _under(self, shown: Sequence[Demonstration]) -> Classifier:
         return Classifier(self._model, self._task.template, self._task.labels, shown)
 
     def scores(self, shown: Sequence[Demonstration], rows: Sequence[Record]) -> Scores:
         """How much each row looks like one of those behind the demonstrations `shown`."""
-        own = self._own_label(self._under(shown), rows)
-        usual = np.mean([_odds(self._own_label(each, rows)) for each in self._references], axis=0)
+        own, (without, usual, words) = self._own_label(self._under(shown), rows), self.usual(rows)
         return {
             PROBABILITY: own,
-            ZERO_SHOT: own - self._own_label(self._without, rows),
+            ZERO_SHOT: own - without,
             REFERENCES: _odds(own) - usual,
+            WORDS: self._own_words(shown, rows) - words,
         }
+
+    def usual(self, rows: Sequence[Record]) -> tuple[Floats, Floats, Floats]:
+        """What rows score anyway: their labels without demonstrations and under the references, and their words.
+
+        A row is read once for that.
+        """
+        new = [row for row in dict.fromkeys(rows) if row not in self._usual]
+        if new:
+            without = self._own_label(self._without, new)
+            under = np.mean([_odds(self._own_label(each, new)) for each in self._references], axis=0)
+            usual = np.stack([without, under, self._own_words((), new)], axis=1)
+            self._usual.update(zip(new, map(tuple, usual.tolist()), strict=True))
+        found = np.array([self._usual[row] for row in rows])
+        return found[:, 0], found[:, 1], found[:, 2]
+
+    def _own_words(self, shown: Sequence[Demonstration], rows: Sequence[Record]) -> Floats:
+        """Log-probability of each row's first words behind a prompt that asks about a text."""
+        prompt = QueryPrompt(self._model, self._task.template, shown, _WORDS)
+        asked = [[*prompt.head, *first_tokens(self._model, row.text, prompt.cap)] for row in rows]
+        return _finite(log_likelihoods(self._model, prompt.prefix, asked, len(prompt.head)))
 
     def _own_label(self, classifier: Classifier, rows: Sequence[Record]) -> Floats:
         """Log-probability of each row's own label."""
         found = classifier.log_probabilities([row.text for row in rows])
         own = found[np.arange(len(rows)), [self._task.labels.index(row.label) for row in rows]]
-        return np.clip(np.nan_to_num(own, nan=_LEAST), _LEAST, _MOST)
+        return _finite(own)
+
+
+def _finite(log_probabilities: Floats) -> Floats:
+    """Within bounds whose odds are finite."""
+    return np.clip(np.nan_to_num(log_probabilities, nan=_LEAST), _LEAST, _MOST)
 
 
 def _odds(log_probabilities: Floats) -> Floats:
@@ -119,7 +155,7 @@ def membership(
         randomness: which rows are drawn; the operating system's, unless this is a test.
 
     Yields:
-        Progress in prompts, and a result for `ROWS` and for `RELEASED`.
+        Progress, in prompts and in portions of rows, and a result for `ROWS` and for `RELEASED`.
 
     Raises:
         UsageError: there are no demonstrations, or too few rows of a label.
@@ -135,28 +171,52 @@ def membership(
     if min(len(rows) for of in (inside, others) for rows in of.values()) < effort.shots:
         raise UsageError("Both files need more rows of every label: at least the shots, held out also the references.")
     attacker = Attacker(model, task, references)
-    yield from _planted(attacker, model, inside, others, effort)
-    count = min(effort.rows, *(len(rows) for of in (inside, others) for rows in of.values()))
-    members, strangers = ([row for rows in of.values() for row in rows[:count]] for of in (inside, others))
-    both = attacker.scores(task.demonstrations, [*members, *strangers])
-    yield Membership(RELEASED, {name: roc(each[: len(members)], each[len(members) :]) for name, each in both.items()})
+    fewest = min(len(rows) for of in (inside, others) for rows in of.values())
+    prompts, count = min(effort.prompts, fewest // effort.shots), min(effort.rows, fewest)
+    steps = prompts + 2 * math.ceil(2 * count * len(task.labels) / _AT_ONCE)
+    done = 0
+    for told in _attacks(attacker, model, task.demonstrations, (inside, others), (count, prompts, effort.shots)):
+        done += told is None
+        yield told or AuditProgress(done, steps)
+
+
+def _attacks(
+    attacker: Attacker,
+    model: LanguageModel,
+    shown: Sequence[Demonstration],
+    both: tuple[_Rows, _Rows],
+    numbers: tuple[int, int, int],
+) -> Generator[Membership | None, None, None]:
+    """Both attacks on as many members as strangers; None after each step."""
+    count, prompts, shots = numbers
+    members, strangers = ([row for rows in of.values() for row in rows[:count]] for of in both)
+    rows = [*members, *strangers]
+    portions = [rows[start : start + _AT_ONCE] for start in range(0, len(rows), _AT_ONCE)]
+    for portion in portions:
+        attacker.usual(portion)
+        yield None
+    yield from _planted(attacker, model, both, shots, prompts)
+    found = list[Scores]()
+    for portion in portions:
+        found.append(attacker.scores(shown, portion))
+        yield None
+    scores = {name: np.concatenate([each[name] for each in found]) for name in found[0]}
+    yield Membership(RELEASED, {name: roc(each[: len(members)], each[len(members) :]) for name, each in scores.items()})
 
 
 def _planted(
-    attacker: Attacker, model: LanguageModel, inside: _Rows, others: _Rows, effort: Effort
-) -> Generator[AuditProgress | Membership, None, None]:
-    """Prompts of other rows each time, and as many strangers each time."""
+    attacker: Attacker, model: LanguageModel, both: tuple[_Rows, _Rows], shots: int, prompts: int
+) -> Generator[Membership | None, None, None]:
+    """Prompts of other members each time, and as many strangers each time."""
     known: dict[str, list[Floats]] = defaultdict(list)
     unknown: dict[str, list[Floats]] = defaultdict(list)
-    fewest = min(len(rows) for of in (inside, others) for rows in of.values())
-    prompts = min(effort.prompts, fewest // effort.shots)
     for number in range(prompts):
-        members, strangers = (_turn(of, effort.shots, number) for of in (inside, others))
+        members, strangers = (_turn(of, shots, number) for of in both)
         scores = attacker.scores(as_demonstrations(members, model), [*members, *strangers])
         for name, each in scores.items():
             known[name].append(each[: len(members)])
             unknown[name].append(each[len(members) :])
-        yield AuditProgress(number + 1, prompts + 1)
+        yield None
     yield Membership(ROWS, {name: roc(np.concatenate(known[name]), np.concatenate(unknown[name])) for name in known})
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.special import expit
 from scipy.stats import binomtest, norm
 
 from mechanisms.errors import UsageError
@@ -20,6 +21,7 @@ _LEAST = 2
 _NEARLY = 1 - 1e-9
 
 Interval = tuple[float, float]
+Points = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Roc:
     Attributes:
         members, others: how many were scored.
         points: (false positive rate, true positive rate) at some rates, each by the lowest threshold that keeps to it.
+        curve: the same at every threshold, from (0, 0) to (1, 1); the area below it is `area`.
         area: probability that a member scores above another row, ties counted half.
         interval: 95% interval of the area.
         found: true positive rate at a false positive rate of `LOW`, and its 95% interval.
@@ -36,7 +39,8 @@ class Roc:
 
     members: int
     others: int
-    points: tuple[tuple[float, float], ...]
+    points: Points
+    curve: Points
     area: float
     interval: Interval
     found: float
@@ -66,11 +70,19 @@ def roc(members: Floats, others: Floats) -> Roc:
         len(members),
         len(others),
         tuple((rate, count / len(members)) for rate, count in zip(_RATES, reached, strict=True)),
+        _curve(members, others),
         area,
         _area_interval(area, len(members), len(others)),
         found / len(members),
         (float(exact.low), float(exact.high)),
     )
+
+
+def _curve(members: Floats, others: Floats) -> Points:
+    """Rates of all that score at least a threshold, for every score that was seen, highest first."""
+    thresholds = np.unique(np.concatenate([members, others]))[::-1]
+    wrong, right = (1 - np.searchsorted(np.sort(each), thresholds) / len(each) for each in (others, members))
+    return ((0.0, 0.0), *zip(wrong.tolist(), right.tolist(), strict=True))
 
 
 def _above(members: Floats, others: Floats, rate: float) -> int:
@@ -113,3 +125,15 @@ def allowed(epsilon: float, delta: float, rate: float) -> float:
         return 1.0
     bounds = (rate * math.exp(min(epsilon, 700.0)) + delta, 1 - math.exp(-epsilon) * (1 - delta - rate))
     return max(0.0, min(1.0, *bounds))
+
+
+def corners(epsilon: float, delta: float) -> Points:
+    """The corners of `allowed` as (false positive rate, true positive rate), from left to right."""
+    wrong, right = (float((1 - delta) * expit(sign * epsilon)) for sign in (-1, 1))
+    return ((0.0, delta), (wrong, delta + right), (1 - delta, 1.0), (1.0, 1.0))
+
+
+def allowed_area(epsilon: float, delta: float) -> float:
+    """The largest area that `allowed` leaves: how often a row that was in is told from one that was not, at most."""
+    rates, reached = zip(*corners(epsilon, delta), strict=True)
+    return float(np.trapezoid(reached, rates))

@@ -15,6 +15,7 @@ from mechanisms.steps import (
 from mechanisms.studio.certificates.stated import Stated, at, check_extent
 from mechanisms.studio.data.counts import MeasuredSizes
 from mechanisms.studio.synthesis.demo_set import DemoSet
+from mechanisms.studio.synthesis.outputs import outputs_of
 from mechanisms.studio.synthesis.request import NO_FILE, SynthesisRequest
 
 
@@ -79,6 +80,7 @@ def writing_of(
             transform=transform,
             by_user=certificate.by_user,
             schema=demo_set.schema,
+            outputs=outputs_of(demo_set),
             measured=measured,
             public_inputs=certificate.public_inputs,
             **caps,

@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from mechanisms.errors import DataError
 from mechanisms.records import Columns, Dataset
@@ -90,12 +91,18 @@ def guess_columns(table: Table) -> tuple[str, str]:
 
 @dataclass(frozen=True, repr=False)
 class Mapping:
-    """Which column is what, and what to do with duplicates."""
+    """Which column is what, and what to do with duplicates; `output` is text that belongs to the text."""
 
     text: str
     label: str
     unit: str | None = None
     drop_duplicates: bool = False
+    output: str | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns that are something."""
+        return [name for name in (self.text, self.label, self.unit, self.output) if name]
 
 
 @dataclass(frozen=True, repr=False)
@@ -121,30 +128,40 @@ def no_column(name: str, table: Table) -> str:
 
 
 def _mapped(table: Table, mapping: Mapping) -> pd.DataFrame:
-    names = [mapping.text, mapping.label, *([mapping.unit] if mapping.unit else [])]
+    names = mapping.columns
     missing = [name for name in names if name not in table.columns]
     if missing:
         raise DataError(no_column(missing[0], table))
     if len(set(names)) != len(names):
-        raise DataError("Choose different columns for text, label and user id.")
+        raise DataError("Choose different columns for text, label, output and user id.")
     frame = pd.DataFrame({"text": table.frame[mapping.text], "label": table.frame[mapping.label].str.strip()})
     # With a user column a row repeats another only if it is the same user's: otherwise removing one user would bring
     # back rows of others.
     frame["unit"] = table.frame[mapping.unit].str.strip() if mapping.unit else None
+    if mapping.output:
+        frame["output"] = table.frame[mapping.output]
     return frame
 
 
+def _filled(cells: pd.Series) -> NDArray[np.bool_]:
+    return np.array([bool(cell) and not cell.isspace() for cell in cells], dtype=np.bool_)
+
+
 def _usable(frame: pd.DataFrame, mapping: Mapping) -> pd.DataFrame:
-    blank = np.array([not text or text.isspace() for text in frame["text"]], dtype=np.bool_)
-    keep = ~blank & (frame["label"] != "")
+    keep = _filled(frame["text"]) & (frame["label"] != "")
+    if mapping.output:
+        keep &= _filled(frame["output"])
     if mapping.unit:
         keep &= frame["unit"] != ""
     frame = frame[keep]
     return frame.drop_duplicates() if mapping.drop_duplicates else frame
 
 
-def inspect(table: Table, mapping: Mapping) -> Inspection:
+def inspect(table: Table, mapping: Mapping, least: int = 2) -> Inspection:
     """Label counts and problems of a mapped file.
+
+    Args:
+        least: labels that it needs.
 
     Raises:
         DataError: a column is missing or chosen twice.
@@ -167,7 +184,7 @@ def inspect(table: Table, mapping: Mapping) -> Inspection:
         )
     if len(counts) > 50:
         problems.append(f"{len(counts)} different labels: is '{mapping.label}' the label column?")
-    fatal = len(counts) < 2
+    fatal = len(counts) < least
     if not counts:
         problems.append("No row has both a text and a label.")
     elif fatal:
@@ -185,7 +202,8 @@ def to_records(table: Table, mapping: Mapping) -> Columns:
 
 
 def _columns(usable: pd.DataFrame) -> Columns:
-    return Columns(*(usable[name].to_numpy(dtype=object) for name in ("text", "label", "unit")))
+    names = [name for name in ("text", "label", "unit", "output") if name in usable]
+    return Columns(*(usable[name].to_numpy(dtype=object) for name in names))
 
 
 def to_dataset(table: Table, mapping: Mapping, name: str, labels: tuple[str, ...]) -> Dataset:
@@ -197,6 +215,6 @@ def to_dataset(table: Table, mapping: Mapping, name: str, labels: tuple[str, ...
         DataError: a column is missing.
     """
     usable = _usable(_mapped(table, mapping), mapping)
-    others = [each for each in table.columns if each not in (mapping.text, mapping.label, mapping.unit)]
+    others = [each for each in table.columns if each not in mapping.columns]
     witnesses = tuple(table.frame.loc[usable.index, each].to_numpy(dtype=object) for each in others)
     return Dataset(name, labels, _columns(usable), mapping.unit, witnesses)

@@ -32,3 +32,41 @@ EXAMPLES = (
         ("Message", "Topic"),
     ),
 )
+
+
+@dataclass(frozen=True)
+class AnsweredExample(Example):
+    """A bundled file of texts with answers, which stand in the mapping where labels do, and what a row is called."""
+
+    kind: str
+
+
+ANSWERED_EXAMPLES = (
+    AnsweredExample(
+        "Shop messages and the item that each is about (fictional)",
+        bundled("examples/shop_requests.csv"),
+        Mapping("message", "item"),
+        ("Message", "Item"),
+        "Shop message",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class RecordExample:
+    """A bundled file of records, its schema, and what one of them is called."""
+
+    title: str
+    path: Path
+    schema: Path
+    kind: str
+
+
+RECORD_EXAMPLES = (
+    RecordExample(
+        "Appointment requests as records (fictional)",
+        bundled("examples/appointment_requests.jsonl"),
+        bundled("examples/appointment_request.schema.json"),
+        "Appointment request",
+    ),
+)

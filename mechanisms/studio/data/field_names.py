@@ -1,4 +1,4 @@
-"""What a prompt may call a text and its label: suggested from the names of a file's columns, where they say anything.
+"""What a prompt may call a text, its label and its answer: suggested from columns' names, where they say anything.
 
 A suggestion is a word of the lists below, never a column's own name: what a file says does not reach a prompt, nor an
 export, unless a person types it.
@@ -44,6 +44,18 @@ _LABELS: Synonyms = {
     "Language": ("lang",),
     "Diagnosis": (),
 }
+_ANSWERS: Synonyms = {
+    "Answer": ("response", "output"),
+    "Reply": (),
+    "Summary": ("abstract",),
+    "Title": ("headline",),
+    "Translation": (),
+    "Item": ("product", "order"),
+    "Genre": (),
+    "Name": ("person",),
+    "Place": ("location", "city"),
+    "Reason": ("cause",),
+}
 _LONGEST_COLUMN = 200
 _LONGEST_NAME = 40
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
@@ -56,6 +68,11 @@ def suggested_names(text_column: str, label_column: str) -> tuple[tuple[str, ...
         text_column, label_column: a file's names for them; any text at all.
     """
     return _suggested(text_column, "Text", _TEXTS), _suggested(label_column, "Label", _LABELS)
+
+
+def suggested_answers(column: str) -> tuple[str, ...]:
+    """What an answer that is text could be called, the best first: "Answer" where the column's name says nothing."""
+    return _suggested(column, "Answer", _ANSWERS)
 
 
 def _suggested(column: str, neutral: str, known: Synonyms) -> tuple[str, ...]:
@@ -74,5 +91,5 @@ def field_name(given: object) -> str:
     """
     name = " ".join(given.split()) if isinstance(given, str) else ""
     if not 0 < len(name) <= _LONGEST_NAME:
-        raise UsageError(f"Say in 1 to {_LONGEST_NAME} characters what one text, and what its label, is called.")
+        raise UsageError(f"Say in 1 to {_LONGEST_NAME} characters what one text, and its label or answer, is called.")
     return name

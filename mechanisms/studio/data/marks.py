@@ -38,3 +38,15 @@ def owners_of(test: Fingerprint, ledger: PrivacyLedger, own: Fingerprint | None 
 def mark_scored(test: Fingerprint, ledger: PrivacyLedger, owners: Sequence[str] = ()) -> None:
     """Remember, before they are shown, that there are figures of these rows: of public rows this never matters."""
     ledger.rows.mark_rows(test.rows, SCORED, owners)
+
+
+def mark_attacked(private: Fingerprint, ledger: PrivacyLedger, held_out: Fingerprint | None = None) -> None:
+    """Remember, before they are shown, that there are figures of attacks on these rows.
+
+    Args:
+        private: the data set behind what is attacked.
+        held_out: rows that it is compared with, which other data sets may share.
+    """
+    ledger.rows.mark(private, ATTACKED)
+    if held_out is not None:
+        ledger.rows.mark_rows(held_out.rows, ATTACKED, owners_of(held_out, ledger))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,31 +18,76 @@ from mechanisms.studio.data.record_schema import RecordSchema, dumps
 RECORD, KIND = " record", " kind"
 """Columns that are put beside the file's; no name of a file's begins with a space."""
 _JSON_LINES = (".jsonl", ".ndjson")
+_MOST_NAMES = 100
+"""So many names become columns, at most: where names are themselves values they have no end."""
+_WORDS = {"true": True, "yes": True, "false": False, "no": False}
 
 
-def read_records(path: Path, schema: RecordSchema, kind: str) -> Table:
+@dataclass(frozen=True, repr=False)
+class Lines(Table):
+    """A table of JSON Lines: its cells are texts, and `objects` its rows as they stand.
+
+    Attributes:
+        names: the objects' own names for the columns, which are these names in one line.
+    """
+
+    objects: tuple[Mapping[str, Any], ...] = ()
+    names: tuple[str, ...] = ()
+
+
+def read_rows(path: Path) -> Table:
+    """JSON Lines by the file's name (`Lines`), and else a CSV.
+
+    Raises:
+        DataError: it cannot be read, or has no rows.
+    """
+    return _json_lines(path) if path.suffix.lower() in _JSON_LINES else read_table(path)
+
+
+def names_of(table: Table) -> list[str]:
+    """What a schema may call the columns of a file."""
+    return list(table.names) if isinstance(table, Lines) else table.columns
+
+
+def as_records(table: Table, schema: RecordSchema, kind: str) -> Table:
     """A file as a table in which `RECORD` is each row's text by the schema, and `KIND` the same public label.
 
     The file's own columns, or properties, stay beside them. A row without any property of the schema has no text.
 
     Raises:
-        DataError: it cannot be read, or has none of the schema's properties.
+        DataError: it has none of the schema's properties.
     """
-    own = _json_lines(path, schema) if path.suffix.lower() in _JSON_LINES else _csv(path, schema)
-    records = [schema.canonical(each) for each in own.rows]
+    rows: Iterable[Mapping[str, Any]] = table.objects if isinstance(table, Lines) else _of_cells(table, schema)
+    records = [schema.canonical(each) for each in rows]
     if not any(records):
         raise DataError("No row has any of the schema's properties: name columns, or keys, as the schema does.")
-    return Table(own.table.frame.assign(**{RECORD: records, KIND: kind}), own.table.remarks)
+    beside = {RECORD: records}
+    if isinstance(table, Lines):
+        rare = (name for name in schema.document["properties"] if name not in table.names)
+        beside = _columns(table.objects, rare) | beside
+    return of_kind(Table(table.frame.assign(**beside), table.remarks), kind)
 
 
-class _Rows:
-    """A file's rows as mappings, and as a table of texts."""
-
-    def __init__(self, rows: list[Mapping[str, Any]], table: Table) -> None:
-        self.rows, self.table = rows, table
+def of_kind(table: Table, kind: str) -> Table:
+    """The table of rows without a label: in `KIND` all have the same public one."""
+    return Table(table.frame.assign(**{KIND: kind}), table.remarks)
 
 
-def _json_lines(path: Path, schema: RecordSchema) -> _Rows:
+def read_records(path: Path, schema: RecordSchema, kind: str) -> Table:
+    """A file as `as_records` gives it.
+
+    Raises:
+        DataError: it cannot be read, or has none of the schema's properties.
+    """
+    return as_records(read_rows(path), schema, kind)
+
+
+def as_lines(texts: Iterable[str]) -> str:
+    """Records as the text of a file of JSON Lines."""
+    return "".join(f"{text}\n" for text in texts)
+
+
+def _json_lines(path: Path) -> Lines:
     rows: list[Mapping[str, Any]] = []
     left_out = 0
     for line in _lines(path):
@@ -53,12 +100,15 @@ def _json_lines(path: Path, schema: RecordSchema) -> _Rows:
             rows.append(row)
         else:
             left_out += 1
-    if not rows:
-        raise DataError("The file has no line that is a JSON object.")
-    names = dict.fromkeys((*schema.document["properties"], *rows[0]))  # as many as there are could be any number
-    cells = {" ".join(name.split()): [_cell(row.get(name, "")) for row in rows] for name in names}
+    names = tuple(islice(dict.fromkeys(name for row in rows for name in row), _MOST_NAMES))
+    if not names:
+        raise DataError("The file has no line that is a JSON object with a name in it.")
     remarks = (f"Lines that are no JSON object, and are left out: {left_out}.",) if left_out else ()
-    return _Rows(rows, Table(pd.DataFrame(cells, dtype=str), remarks))
+    return Lines(pd.DataFrame(_columns(rows, names), dtype=str), remarks, tuple(rows), names)
+
+
+def _columns(rows: Sequence[Mapping[str, Any]], names: Iterable[str]) -> dict[str, Any]:
+    return {" ".join(name.split()): [_cell(row.get(name, "")) for row in rows] for name in names}
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -75,22 +125,19 @@ def _cell(value: Any) -> str:
     return value if isinstance(value, str) else dumps(value)
 
 
-def _csv(path: Path, schema: RecordSchema) -> _Rows:
-    table = read_table(path)
+def _of_cells(table: Table, schema: RecordSchema) -> Iterator[Mapping[str, Any]]:
     properties = schema.document["properties"]
     names = [name for name in table.columns if name in properties]
-    cells = zip(*(table.frame[name] for name in names), strict=True)
-    rows: list[Mapping[str, Any]] = [
-        {name: _value(cell, properties[name]) for name, cell in zip(names, row, strict=True) if cell.strip()}
-        for row in cells
-    ]
-    return _Rows(rows or [{}] * len(table.frame), table)
+    for row in table.frame[names].itertuples(index=False, name=None):
+        yield {name: _value(cell, properties[name]) for name, cell in zip(names, row, strict=True) if cell.strip()}
 
 
 def _value(cell: str, schema: Mapping[str, Any]) -> Any:
     """A cell as the schema would have it: as JSON where that is no text, and as it stands where it is none."""
     if schema.get("type") == "string" or (set(map(type, schema.get("enum", ()))) == {str}):
         return cell
+    if schema.get("type") == "boolean" and (said := _WORDS.get(cell.strip().lower())) is not None:
+        return said
     try:
         value = json.loads(cell)
         dumps(value).encode()

@@ -13,11 +13,14 @@ import jsonschema
 
 from mechanisms.bundled import bundled
 from mechanisms.errors import UsageError
+from mechanisms.records import PromptTemplate
 
 Json = dict[str, Any]
 
 MAX_LENGTH, MAX_ITEMS = 100, 5
 """Characters of a string and items of a list, at most, where the schema does not say."""
+RECORD_TEMPLATE = PromptTemplate("Write one JSON record of the given kind.", "JSON record", "Kind")
+"""How records are put to a model where nothing else is said."""
 _LARGEST_NUMBER = 2**53 - 1
 """Whole numbers beyond it are not the same to every reader of JSON (RFC 8259)."""
 _LONGEST = 100_000

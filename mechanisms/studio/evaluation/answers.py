@@ -1,8 +1,9 @@
-"""What a set of demonstrations answers, in every way in which it can be read."""
+"""What a set of demonstrations answers, in every way in which a model of this machine can read it."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,28 +11,35 @@ from mechanisms.inference import LanguageModel
 from mechanisms.noise import Integers
 from mechanisms.records import PromptTemplate
 from mechanisms.studio.evaluation.classify import MAX_QUERY_TOKENS, Classifier
-from mechanisms.studio.evaluation.evaluate import Arm
-
-READINGS = RAW, CONTEXTUAL, PRIOR = "raw", "contextual", "prior"
+from mechanisms.studio.evaluation.query_reader import CONTEXTUAL, PRIOR, RAW, Arm
 
 
-def answers(
-    model: LanguageModel,
-    template: PromptTemplate,
-    labels: Sequence[str],
-    arm: Arm,
-    texts: Sequence[str],
-    max_query_tokens: int = MAX_QUERY_TOKENS,
-) -> Generator[int, None, dict[str, Integers]]:
-    """Classify texts under one prompt, whose keys and values the engine computes once; tells how many are done.
+@dataclass(frozen=True)
+class LocalReader:
+    """See `QueryReader`; every answer is the likeliest label.
 
-    Returns:
-        For each reading the place of the answered label, shape (texts,): as the model gives it, with contextual
-        calibration and, where the arm has a measured correction, with that.
+    Attributes:
+        max_query_tokens: public cap on the tokens of a text.
     """
-    classifier = Classifier(model, template, labels, arm.demonstrations, arm.prior, max_query_tokens)
-    scores = yield from classifier.reading(texts)
-    found = {RAW: scores, CONTEXTUAL: scores + classifier.contextual}
-    if arm.prior is not None:
-        found[PRIOR] = scores + np.array([arm.prior[label] for label in labels])
-    return {reading: np.asarray(each.argmax(axis=1), dtype=np.int64) for reading, each in found.items()}
+
+    model: LanguageModel
+    max_query_tokens: int = MAX_QUERY_TOKENS
+
+    @property
+    def name(self) -> str:
+        """See `QueryReader.name`."""
+        return self.model.name
+
+    def answers(
+        self, template: PromptTemplate, labels: Sequence[str], arm: Arm, texts: Sequence[str]
+    ) -> Generator[int, None, dict[str, Integers]]:
+        """See `QueryReader.answers`: as the model gives it, calibrated and, where one was measured, corrected.
+
+        The engine computes the prompt's keys and values once.
+        """
+        classifier = Classifier(self.model, template, labels, arm.demonstrations, arm.prior, self.max_query_tokens)
+        scores = yield from classifier.reading(texts)
+        found = {RAW: scores, CONTEXTUAL: scores + classifier.contextual}
+        if arm.prior is not None:
+            found[PRIOR] = scores + np.array([arm.prior[label] for label in labels])
+        return {reading: np.asarray(each.argmax(axis=1), dtype=np.int64) for reading, each in found.items()}

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from mechanisms.errors import UsageError
-from mechanisms.inference import LanguageModel
 from mechanisms.noise import Integers
 from mechanisms.records import Record
-from mechanisms.studio.evaluation.answers import CONTEXTUAL, PRIOR, answers
-from mechanisms.studio.evaluation.evaluate import PRIVATE, Accuracy, Arm, known_rows, truth_of
+from mechanisms.studio.evaluation.evaluate import PRIVATE, Accuracy, known_rows, truth_of
+from mechanisms.studio.evaluation.query_reader import CONTEXTUAL, NO_ANSWER, PRIOR, RAW, Arm, QueryReader
 from mechanisms.studio.synthesis.demo_set import DemoSet
 
 AS_READ = "as read"
-"""Each set with its own correction where it has one, with contextual calibration elsewhere."""
+"""Each set with its own correction where it has one, with contextual calibration elsewhere; not of a reader that can
+give neither."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +28,14 @@ class Comparison:
     Attributes:
         first, second: their accuracies.
         only_first, only_second: rows that one of them alone answers right.
+        silent: rows that the reader answered with no label, under each set; they count as wrong.
     """
 
     first: Accuracy
     second: Accuracy
     only_first: int
     only_second: int
+    silent: tuple[int, int] = (0, 0)
 
     @property
     def p_value(self) -> float:
@@ -44,7 +48,7 @@ class Comparison:
 
 
 def compare(
-    model: LanguageModel, first: DemoSet, second: DemoSet, test: Sequence[Record]
+    reader: QueryReader, first: DemoSet, second: DemoSet, test: Sequence[Record]
 ) -> Generator[int, None, dict[str, Comparison]]:
     """Read the same test rows under two sets, each in its own words; tells how many rows are done, of both together.
 
@@ -58,12 +62,15 @@ def compare(
         raise UsageError("The two sets have different labels: they cannot be compared on the same rows.")
     known = known_rows(first.labels, test)
     truth, texts = truth_of(first.labels, known), [record.text for record in known]
-    right = []
+    right: list[dict[str, NDArray[np.bool_]]] = []
+    silent: list[int] = []
     for number, each in enumerate((first, second)):
-        reading = answers(model, each.template, first.labels, Arm(PRIVATE, each.demonstrations, each.prior), texts)
+        reading = reader.answers(each.template, first.labels, Arm(PRIVATE, each.demonstrations, each.prior), texts)
         found = yield from _counted(reading, number * len(texts))
         right.append({name: found[name] == truth for name in found})
-        right[-1][AS_READ] = right[-1].get(PRIOR, right[-1][CONTEXTUAL])
+        if CONTEXTUAL in found:
+            right[-1][AS_READ] = right[-1].get(PRIOR, right[-1][CONTEXTUAL])
+        silent.append(int((found[RAW] == NO_ANSWER).sum()))
     one, other = right
     return {
         name: Comparison(
@@ -71,6 +78,7 @@ def compare(
             Accuracy(int(other[name].sum()), len(truth)),
             int((one[name] & ~other[name]).sum()),
             int((other[name] & ~one[name]).sum()),
+            (silent[0], silent[1]),
         )
         for name in one
         if name in other

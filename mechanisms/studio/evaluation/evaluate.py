@@ -2,54 +2,52 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest
+from scipy.stats import norm
 
 from mechanisms.errors import UsageError
-from mechanisms.inference import LanguageModel
-from mechanisms.noise import Floats
 from mechanisms.records import Demonstration, PromptTemplate, Record
-from mechanisms.studio.evaluation.classify import Classifier, Prediction
+from mechanisms.studio.evaluation.query_reader import CONTEXTUAL, NO_ANSWER, PRIOR, RAW, Arm, QueryReader
 from mechanisms.studio.synthesis.demo_set import DemoSet
+
+_QUANTILE = float(norm.ppf(0.975))
+Places = NDArray[np.int64]
+"""Of labels in the label set, one a row."""
 
 ZERO_SHOT, PUBLIC_ONLY, PRIVATE = "zero-shot", "public-only", "private demonstrations"
 
 
-@dataclass(frozen=True)
-class Arm:
-    """Demonstrations, and the measured correction that they are read with; None where none was measured for them."""
-
-    name: str
-    demonstrations: Sequence[Demonstration]
-    prior: Mapping[str, float] | None = None
-
-
-def arms_of(demo_set: DemoSet, public: Sequence[Demonstration]) -> tuple[Arm, ...]:
+def arms_of(demo_set: DemoSet, public: Sequence[Demonstration] | None) -> tuple[Arm, ...]:
     """What a set is compared with, and the set itself as the last one.
 
     A set without demonstrations is a way to read the zero-shot answer, and its only arm.
 
     Args:
-        public: the set's counterpart, written without the data.
+        public: the set's counterpart, written without the data; None where nothing can write it, which leaves it out.
     """
     if not demo_set.demonstrations:
         return (Arm(ZERO_SHOT, (), demo_set.prior),)
     return (
         Arm(ZERO_SHOT, (), demo_set.choice.zero_shot if demo_set.choice else None),
-        Arm(PUBLIC_ONLY, public),
+        *(() if public is None else (Arm(PUBLIC_ONLY, public),)),
         Arm(PRIVATE, demo_set.demonstrations, demo_set.prior),
     )
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Correct answers out of a total, with the 95% Wilson interval."""
+    """Correct answers out of a total, with the 95% Wilson interval.
 
-    correct: int
+    What is correct in part counts in part. Of all that lies in [0, 1] with one mean, right or wrong varies most, so
+    that the interval is then wider than it need be.
+    """
+
+    correct: float
     total: int
 
     @property
@@ -60,8 +58,15 @@ class Accuracy:
     @property
     def interval(self) -> tuple[float, float]:
         """95% interval (Wilson 1927)."""
-        interval = binomtest(self.correct, self.total).proportion_ci(0.95, method="wilson")
-        return float(interval.low), float(interval.high)
+        return _wilson_low(self.correct, self.total), 1.0 - _wilson_low(self.total - self.correct, self.total)
+
+
+def _wilson_low(correct: float, total: int) -> float:
+    """The lower end; the upper end is that of what is wrong, taken from 1."""
+    if correct == 0:
+        return 0.0
+    spread = _QUANTILE * math.sqrt(correct * (total - correct) / total + _QUANTILE**2 / 4)
+    return max(0.0, (correct + _QUANTILE**2 / 2 - spread) / (total + _QUANTILE**2))
 
 
 @dataclass(frozen=True)
@@ -69,20 +74,24 @@ class Scorecard:
     """How one set of demonstrations does.
 
     Attributes:
+        raw: as the reader answers.
+        calibrated: with contextual calibration; None where the reader gives no probabilities.
         corrected: with the measured correction; None where there is none.
-        confusion: counts, true label by predicted label (corrected, else calibrated), shape (labels, labels).
+        confusion: counts, true label by predicted label (corrected, else calibrated, else raw), shape (labels, labels).
+        silent: rows that were answered with no label: wrong, and not in the counts.
     """
 
     name: str
     raw: Accuracy
-    calibrated: Accuracy
+    calibrated: Accuracy | None
     corrected: Accuracy | None
     confusion: NDArray[np.int64]
+    silent: int = 0
 
     @property
     def read(self) -> Accuracy:
         """By the correction that the arm is read with."""
-        return self.corrected or self.calibrated
+        return self.corrected or self.calibrated or self.raw
 
 
 @dataclass(frozen=True)
@@ -105,13 +114,13 @@ def known_rows(labels: Sequence[str], test: Sequence[Record]) -> list[Record]:
     return known
 
 
-def truth_of(labels: Sequence[str], known: Sequence[Record]) -> NDArray[np.int64]:
+def truth_of(labels: Sequence[str], known: Sequence[Record]) -> Places:
     """The place of each row's label, shape (rows,)."""
     return np.array([list(labels).index(record.label) for record in known])
 
 
 def evaluate(
-    model: LanguageModel,
+    reader: QueryReader,
     template: PromptTemplate,
     labels: Sequence[str],
     arms: Sequence[Arm],
@@ -123,31 +132,21 @@ def evaluate(
         UsageError: no test row has one of the labels.
     """
     known = known_rows(labels, test)
-    truth = truth_of(labels, known)
-    total, done = len(arms) * len(known), 0
-    for arm in arms:
-        classifier = Classifier(model, template, labels, arm.demonstrations, arm.prior)
-        predictions: list[Prediction] = []
-        for prediction in classifier.predict([record.text for record in known]):
-            predictions.append(prediction)
-            done += 1
-            if done % 16 == 0:
-                yield Progress(done, total)
-        yield _scorecard(arm.name, truth, predictions, len(labels))
+    truth, texts = truth_of(labels, known), [record.text for record in known]
+    for number, arm in enumerate(arms):
+        reading = reader.answers(template, labels, arm, texts)
+        while True:
+            try:
+                yield Progress(number * len(known) + next(reading), len(arms) * len(known))
+            except StopIteration as ended:
+                yield _scorecard(arm.name, truth, ended.value, len(labels))
+                break
 
 
-def _scorecard(name: str, truth: NDArray[np.int64], predictions: Sequence[Prediction], labels: int) -> Scorecard:
+def _scorecard(name: str, truth: Places, found: Mapping[str, Places], labels: int) -> Scorecard:
+    right = {reading: Accuracy(int((each == truth).sum()), len(truth)) for reading, each in found.items()}
+    read = found.get(PRIOR, found.get(CONTEXTUAL, found[RAW]))
+    answered = read != NO_ANSWER
     confusion = np.zeros((labels, labels), dtype=np.int64)
-    np.add.at(confusion, (truth, [each.answer.argmax() for each in predictions]), 1)
-    corrected = [each.corrected for each in predictions if each.corrected is not None]
-    return Scorecard(
-        name,
-        raw=_accuracy(truth, [each.raw for each in predictions]),
-        calibrated=_accuracy(truth, [each.calibrated for each in predictions]),
-        corrected=_accuracy(truth, corrected) if corrected else None,
-        confusion=confusion,
-    )
-
-
-def _accuracy(truth: NDArray[np.int64], probabilities: Sequence[Floats]) -> Accuracy:
-    return Accuracy(int((np.argmax(probabilities, axis=1) == truth).sum()), len(truth))
+    np.add.at(confusion, (truth[answered], read[answered]), 1)
+    return Scorecard(name, right[RAW], right.get(CONTEXTUAL), right.get(PRIOR), confusion, int((~answered).sum()))

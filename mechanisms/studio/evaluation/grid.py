@@ -15,8 +15,9 @@ import numpy as np
 from mechanisms.errors import UsageError
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Demonstration, PromptTemplate, Record
-from mechanisms.studio.evaluation.answers import answers
-from mechanisms.studio.evaluation.evaluate import Accuracy, Arm, truth_of
+from mechanisms.studio.evaluation.answers import LocalReader
+from mechanisms.studio.evaluation.evaluate import Accuracy, truth_of
+from mechanisms.studio.evaluation.query_reader import Arm
 
 WHOLE = "all"
 OWN_ORDER = 0
@@ -108,6 +109,6 @@ def read_cell(
     Args:
         known: test rows that have one of the labels.
     """
-    found = yield from answers(model, template, labels, cell.arm, [record.text for record in known])
+    found = yield from LocalReader(model).answers(template, labels, cell.arm, [record.text for record in known])
     truth = truth_of(labels, known)
     return {reading: Accuracy(int((each == truth).sum()), len(truth)) for reading, each in found.items()}

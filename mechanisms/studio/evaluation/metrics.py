@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import string
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 
@@ -49,8 +50,24 @@ def score_answer(answer: str, references: Sequence[str]) -> AnswerScores:
         rouge_l=rouge["rougeL"].fmeasure,
         bleu=_BLEU.sentence_score(answer, references).score / 100,
         anls=max(_anls(answer, reference) for reference in references),
-        exact_match=float(any(_bare(answer) == _bare(reference) for reference in references)),
+        exact_match=float(any(exact_match(answer, reference) for reference in references)),
     )
+
+
+def exact_match(answer: str, reference: str) -> bool:
+    """Whether two texts are equal but for case, punctuation, articles and spaces (Rajpurkar et al. 2016)."""
+    return _bare(answer) == _bare(reference)
+
+
+def token_f1(answer: str, reference: str) -> float:
+    """F1 over the words of two texts without case, punctuation and articles (Rajpurkar et al. 2016).
+
+    A text that has no words then is only like another one that has none.
+    """
+    said, wanted = Counter(_bare(answer).split()), Counter(_bare(reference).split())
+    if not said or not wanted:
+        return float(said == wanted)
+    return 2 * (said & wanted).total() / (said.total() + wanted.total())
 
 
 def mean_scores(scores: Sequence[AnswerScores]) -> AnswerScores:

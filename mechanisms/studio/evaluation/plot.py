@@ -7,9 +7,9 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
-from mechanisms.studio.evaluation.answers import CONTEXTUAL, PRIOR, RAW
 from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT
 from mechanisms.studio.evaluation.kept_file import keep
+from mechanisms.studio.evaluation.query_reader import CONTEXTUAL, PRIOR, RAW
 from mechanisms.studio.evaluation.results import Line
 
 _COLOURS = {ZERO_SHOT: "#7c8592", PUBLIC_ONLY: "#c9822b", PRIVATE: "#1a8f85"}

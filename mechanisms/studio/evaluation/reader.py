@@ -21,8 +21,11 @@ def same_reader(demo_set: DemoSet, model: LanguageModel) -> bool:
 
 def as_read_by(demo_set: DemoSet, model: LanguageModel) -> DemoSet:
     """A set as a model may read it: another one than its writer reads it without the corrections measured for that."""
-    if same_reader(demo_set, model):
-        return demo_set
+    return demo_set if same_reader(demo_set, model) else without_corrections(demo_set)
+
+
+def without_corrections(demo_set: DemoSet) -> DemoSet:
+    """A set as anything may read it that is not the model under which its corrections were measured."""
     choice = demo_set.choice
     return replace(demo_set, prior=None, choice=replace(choice, zero_shot=None) if choice else None)
 

@@ -9,10 +9,10 @@ from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 
 from mechanisms.errors import UsageError
-from mechanisms.studio.evaluation.answers import READINGS
 from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy
 from mechanisms.studio.evaluation.grid import Cell
 from mechanisms.studio.evaluation.kept_file import keep
+from mechanisms.studio.evaluation.query_reader import READINGS
 
 
 @dataclass(frozen=True)

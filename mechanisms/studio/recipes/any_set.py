@@ -49,6 +49,8 @@ class AnySet:
         return replace(self, prior=None, zero_shot=None)
 
     def __post_init__(self) -> None:
+        if self.template.output is not None:
+            raise UsageError("This asks about texts with labels: a set whose texts have outputs is read by `evaluate`.")
         if len(self.labels) < 2:
             raise UsageError("A set needs at least two labels to be scored.")
         if foreign := [each.label for each in self.demonstrations if each.label not in self.labels]:
@@ -69,7 +71,7 @@ def read_set(text: str) -> AnySet:
     return AnySet(
         tuple(Demonstration(each["text"], each["label"]) for each in document["demonstrations"]),
         tuple(task["labels"]),
-        PromptTemplate(task["instruction"], task["template"]["text"], task["template"]["label"]),
+        PromptTemplate(task["instruction"], **task["template"]),
     )
 
 

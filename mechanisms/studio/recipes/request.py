@@ -81,6 +81,8 @@ class RecipeRequest:
         ):
             if not low <= getattr(self, name) <= high:
                 raise UsageError(f"{name.replace('_', ' ')} must lie between {low} and {high}.")
+        if self.template.output is not None:
+            raise UsageError("Outputs are written token by token: a recipe's ballots and judges know labels alone.")
         if self.measured is not None and self.measured.content != self.content:
             raise UsageError("The label sizes were measured on another file: measure those of this one.")
         if self.spent >= self.target.epsilon:

@@ -30,8 +30,7 @@ def divide(dataset: Dataset, recipe: Recipe) -> Mapping[Stage, Dataset]:
     parts = {}
     for stage, (low, high) in intervals(recipe).items():
         mine = (low <= places) & (places < high)
-        columns = Columns(rows.texts[mine], rows.labels[mine], rows.units[mine])
-        parts[stage] = Dataset(dataset.name, dataset.labels, columns, dataset.user_column)
+        parts[stage] = Dataset(dataset.name, dataset.labels, rows.of_rows(mine), dataset.user_column)
     return parts
 
 

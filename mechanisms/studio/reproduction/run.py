@@ -14,8 +14,9 @@ from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import StudioError
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.records import Record
-from mechanisms.studio.evaluation.answers import answers
-from mechanisms.studio.evaluation.evaluate import Accuracy, Arm, truth_of
+from mechanisms.studio.evaluation.answers import LocalReader
+from mechanisms.studio.evaluation.evaluate import Accuracy, truth_of
+from mechanisms.studio.evaluation.query_reader import Arm
 from mechanisms.studio.reproduction.cells import Cell, Grid, Setting
 from mechanisms.studio.reproduction.folder import Folder, Result, Stamp
 from mechanisms.studio.reproduction.guard import take_as_public
@@ -117,7 +118,7 @@ def _computed(
     made = maker.make(cell, train)
     arm = Arm(cell.method, made.demonstrations, made.prior)
     texts, truth = [each.text for each in test], truth_of(task.labels, test)
-    reading = answers(model, made.template, task.labels, arm, texts, task.max_record_tokens)
+    reading = LocalReader(model, task.max_record_tokens).answers(made.template, task.labels, arm, texts)
     while True:
         try:
             next(reading)

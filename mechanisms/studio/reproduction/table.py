@@ -8,8 +8,8 @@ import math
 import statistics
 from collections.abc import Iterator, Sequence
 
-from mechanisms.studio.evaluation.answers import CONTEXTUAL, PRIOR
 from mechanisms.studio.evaluation.evaluate import Accuracy
+from mechanisms.studio.evaluation.query_reader import CONTEXTUAL, PRIOR
 from mechanisms.studio.reproduction.cells import VOTE, Setting
 from mechanisms.studio.reproduction.folder import Result
 from mechanisms.studio.reproduction.making import SHOWN

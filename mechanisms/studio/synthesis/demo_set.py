@@ -143,11 +143,15 @@ class DemoSet:
         """The whole document, without a signature."""
         return {
             "format": f"dpicl-demos/{self.version}",
-            "demonstrations": [{"text": d.text, "label": d.label} for d in self.demonstrations],
+            "demonstrations": [_demonstration(each) for each in self.demonstrations],
             "task": {
                 "labels": list(self.labels),
                 "instruction": self.template.instruction,
-                "template": {"text": self.template.text, "label": self.template.label},
+                "template": {
+                    "text": self.template.text,
+                    "label": self.template.label,
+                    **({"output": self.template.output} if self.template.output else {}),
+                },
                 **({"schema": self.schema.document} if self.schema else {}),
             },
             "privacy": self.certificate.to_json(),
@@ -168,6 +172,10 @@ class DemoSet:
     def dumps(self) -> str:
         """The document as text, without a signature."""
         return to_text(self.to_json())
+
+
+def _demonstration(each: Demonstration) -> Json:
+    return {"text": each.text, "label": each.label, **({} if each.output is None else {"output": each.output})}
 
 
 def to_text(document: Json) -> str:
@@ -265,10 +273,14 @@ def loads(text: str) -> DemoSet:
     """
     document, version = _checked(text)
     task = document["task"]
+    known = ("text", "label") if version == 1 else ("text", "label", "output")
+    names = {name: task["template"][name] for name in known if name in task["template"]}
+    if any(("output" in each) != ("output" in names) for each in document["demonstrations"]):
+        raise UsageError("This is not a demo set: demonstrations have outputs where task/template names them, only.")
     return DemoSet(
-        demonstrations=tuple(Demonstration(d["text"], d["label"]) for d in document["demonstrations"]),
+        demonstrations=tuple(Demonstration(**each) for each in document["demonstrations"]),
         labels=tuple(task["labels"]),
-        template=PromptTemplate(task["instruction"], task["template"]["text"], task["template"]["label"]),
+        template=PromptTemplate(task["instruction"], **names),
         certificate=_certificate(document["privacy"]),
         model_id=document["model"]["id"],
         model_sha256=document["model"]["sha256"],

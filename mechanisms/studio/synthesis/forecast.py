@@ -50,7 +50,8 @@ def positions(request: SynthesisRequest) -> tuple[int, int]:
     plan, prompts, rows = request.plan, 0, 0
     for label in request.labels:
         capacity = request.capacity(label) if request.mechanism.uses_private_rows else 0
-        length = request.records_per_row * (request.max_record_tokens + _FRAME // 2) + _FRAME
+        shown = request.max_record_tokens + (request.outputs.shown if request.outputs else 0)
+        length = request.records_per_row * (shown + _FRAME // 2) + _FRAME
         if plan.scheme is Scheme.PER_TOKEN:
             prompts += plan.shots * sum(capacity * (length + step) for step in range(plan.tokens))
         else:

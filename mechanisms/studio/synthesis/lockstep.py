@@ -13,6 +13,7 @@ import numpy as np
 
 from mechanisms.inference import LanguageModel, Session
 from mechanisms.sampling import Scheme
+from mechanisms.studio.synthesis.answered import check_answers, write_answers
 from mechanisms.studio.synthesis.events import WritingEvent
 from mechanisms.studio.synthesis.request import SynthesisRequest
 from mechanisms.studio.synthesis.structured import REST, check_schema, write_rest
@@ -42,6 +43,8 @@ def groups(
     if request.schema is not None:
         check_schema(request.schema, model)
         model.check(prefix, min(size, len(writers)), max(map(_public, writers)) + request.room, REST)
+    if request.answered_by_model:
+        check_answers(request, model)
     for start in range(0, len(writers), size):
         yield writers[start : start + size]
 
@@ -71,17 +74,21 @@ def write_together(
     writers: Sequence[DemonstrationWriter], request: SynthesisRequest, model: LanguageModel
 ) -> Iterator[WritingEvent]:
     """Write demonstrations to their end, all of them a token further at each step: a charged one, or a forced one."""
-    batch, broken = _Batch(writers, request, model), []
+    batch, waiting = _Batch(writers, request, model), []
     while batch.writers:
         yield from batch.release()
         for writer in (each for each in batch.writers if each.ended):
-            if writer.stopped or request.schema is None:
-                yield writer.completed
+            if request.answered_by_model or (request.schema is not None and not writer.form.stopped):
+                waiting.append(writer)
             else:
-                broken.append(writer)
+                yield writer.completed
         batch.go_on()
-    write_rest(broken, model)
-    yield from (writer.completed for writer in broken)
+    # What is left costs nothing: it follows from what has been released.
+    if request.answered_by_model:
+        write_answers(waiting, request, model)
+    else:
+        write_rest(waiting, model)
+    yield from (writer.completed for writer in waiting)
 
 
 class _Batch:
@@ -114,7 +121,7 @@ class _Batch:
             return None
         # For a token that is forced nobody joins a new sample; whose token is, follows from released tokens.
         anew = self._request.plan.scheme is Scheme.PER_TOKEN
-        self._drawn = [_NOBODY if anew and writer.forced else writer.join() for writer in self.writers]
+        self._drawn = [_NOBODY if anew and writer.form.forced else writer.join() for writer in self.writers]
         rows = [row for drawn in self._drawn for row in drawn.prompts]
         if not rows:
             return None
@@ -125,8 +132,8 @@ class _Batch:
         """One token of each demonstration: the one that is forced, or one that is drawn."""
         slices, everything = self._slices, self._public.logits()
         for i, writer in enumerate(self.writers):
-            if writer.forced:
-                writer.take_forced()
+            if writer.form.forced:
+                writer.form.take()
                 continue
             row = slice(i, i + 1)
             columns = writer.candidates(everything[i])

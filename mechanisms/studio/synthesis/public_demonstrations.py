@@ -16,6 +16,7 @@ from mechanisms.studio.data.record_schema import RecordSchema
 from mechanisms.studio.synthesis.best_of import Fidelity
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.lockstep import groups, write_together
+from mechanisms.studio.synthesis.outputs import Outputs, outputs_of, with_something_said
 from mechanisms.studio.synthesis.request import MOST_TRIES, NO_FILE, SynthesisRequest
 from mechanisms.studio.synthesis.writer import DemonstrationWriter
 
@@ -31,7 +32,8 @@ def public_demonstrations(
     stated = demo_set.certificate.parameters
     tokens, least = int(stated.get("tokens", 30)), int(stated.get("min_tokens", 0))
     shown, labels, template, schema = demo_set.demonstrations, demo_set.labels, demo_set.template, demo_set.schema
-    return written_publicly(shown, labels, template, model, tokens, least, tries_of(demo_set), randomness, schema)
+    outputs, tries = outputs_of(demo_set), tries_of(demo_set)
+    return written_publicly(shown, labels, template, model, tokens, least, tries, randomness, schema, outputs)
 
 
 def tries_of(demo_set: DemoSet) -> int:
@@ -53,6 +55,7 @@ def written_publicly(
     tries: int = 1,
     randomness: Randomness | None = None,
     schema: RecordSchema | None = None,
+    outputs: Outputs | None = None,
 ) -> tuple[Demonstration, ...]:
     """Public demonstrations for a task: as many of each label as there are in `like`, of `least` to `tokens` tokens.
 
@@ -60,6 +63,7 @@ def written_publicly(
         tries: demonstrations that are written for each one; the model keeps those that it takes most surely for their
             label, as it does where private rows take part.
         schema: what they are records of, where they are.
+        outputs: how they come by outputs, where the template has a field for them.
     """
     randomness = randomness or SecureRandomness()
     per_label = Counter(demonstration.label for demonstration in like)
@@ -73,6 +77,7 @@ def written_publicly(
         content=NO_FILE,
         min_tokens=min(least, tokens),
         schema=schema,
+        outputs=outputs,
     )
     writers = [
         DemonstrationWriter((), request, model, randomness, label, number)
@@ -81,5 +86,5 @@ def written_publicly(
     ]
     for group in groups(writers, request, model):
         deque(write_together(group, request, model), maxlen=0)
-    written = tuple(writer.demonstration for writer in writers)
+    written = with_something_said(writer.demonstration for writer in writers)
     return written if tries == 1 else Fidelity(model, template, labels).best(written, per_label)

@@ -17,6 +17,7 @@ from mechanisms.steps import NoTransform, TokenMechanism, Transform
 from mechanisms.studio.data.counts import MeasuredSizes
 from mechanisms.studio.data.record_schema import RecordSchema
 from mechanisms.studio.synthesis.demo_set import MEASURED_SIZES
+from mechanisms.studio.synthesis.outputs import Answers, Outputs
 
 DECLARED_COUNTS = "label counts declared public"
 DECLARED_USERS = "numbers of users of each label declared public"
@@ -33,6 +34,8 @@ FILE_FORMAT = "how the file divides into rows (encoding mark, line ends, separat
 
 
 _FREE = "tokens that the schema forces, and public text after the last charged token"
+_FREE_NAME = "the output field's name, between a text and its output"
+_FREE_ANSWERS = "outputs, which the model writes from released texts"
 _MOST_FORCED = 512
 """Forced tokens for which a row has room; the charged part of a record ends where it has no more."""
 
@@ -62,6 +65,8 @@ class SynthesisRequest:
         min_tokens: a demonstration has no end before it has so many.
         kept: demonstrations of each label in the set, of the plan's `shots` that are written and charged; None: all.
         schema: what demonstrations are records of; then T counts the tokens that are charged, and no other.
+        outputs: how demonstrations come by outputs, where the template has a field for them; T counts the charged
+            tokens of both fields.
         measured: the measurement that `sizes` come from; None where they are declared public.
         public_inputs: what the claim takes as public beyond the parameters.
     """
@@ -81,6 +86,7 @@ class SynthesisRequest:
     min_tokens: int = 0
     kept: int | None = None
     schema: RecordSchema | None = None
+    outputs: Outputs | None = None
     measured: MeasuredSizes | None = None
     public_inputs: tuple[str, ...] = (LABEL_SET, FILE_FORMAT, DECLARED_SIZES)
 
@@ -89,11 +95,12 @@ class SynthesisRequest:
             raise UsageError("Every public label needs a declared size, and there must be at least one label.")
         if empty := [label for label, size in self.sizes.items() if size < 1]:
             raise UsageError(f"The label '{empty[0]}' has a declared size of 0: leave it out, or declare its size.")
+        self._check_outputs()
         for name, low, high in (
             ("candidates", 2, 1000),
             ("max_record_tokens", 1, 1024),
             ("max_unit_records", 1, 64),
-            ("min_tokens", 0, self.plan.tokens),
+            ("min_tokens", 0, self.plan.tokens - (self.outputs.charged if self.outputs else 0)),
         ):
             if not low <= getattr(self, name) <= high:
                 raise UsageError(f"{name.replace('_', ' ')} must lie between {low} and {high}.")
@@ -109,6 +116,19 @@ class SynthesisRequest:
         if self.measured is not None and self.measured.content != self.content:
             raise UsageError("The label sizes were measured on another file: measure those of this one.")
         object.__setattr__(self, "mechanism", self.mechanism.for_plan(self.plan))
+
+    def _check_outputs(self) -> None:
+        if (self.outputs is None) != (self.template.output is None):
+            raise UsageError("A name for the output field, and where outputs come from, are given both or neither.")
+        if self.outputs is None:
+            return
+        if self.schema is not None:
+            raise UsageError("A record of a schema has no output beside it: make the output one of its properties.")
+        if self.outputs.charged >= self.plan.tokens:
+            raise UsageError(
+                f"Of {self.plan.tokens} tokens {self.outputs.charged} are the output's, and none is left for the text: "
+                "give a demonstration more tokens, or its output fewer."
+            )
 
     def _check_kept(self, kept: int) -> None:
         if not 1 <= kept < self.plan.shots <= MOST_TRIES * kept:
@@ -141,8 +161,15 @@ class SynthesisRequest:
 
     @property
     def room(self) -> int:
-        """Tokens that may be appended to a row of the batch: those that are charged, and those that a schema forces."""
-        return self.plan.tokens + (min(self.schema.fixed_bytes, _MOST_FORCED) if self.schema else 0)
+        """Tokens that may be appended to a row of the batch: those that are charged, and those that are forced."""
+        # A token has at least one byte, but for one that a tokenizer may put in front.
+        fixed = 1 + len(f"\n{self.template.output}:".encode()) if self.outputs and self.outputs.charged else 0
+        return self.plan.tokens + min(self.schema.fixed_bytes if self.schema else fixed, _MOST_FORCED)
+
+    @property
+    def answered_by_model(self) -> bool:
+        """Whether a model gives each released text its output."""
+        return self.outputs is not None and self.outputs.answers is Answers.MODEL
 
     @property
     def event(self) -> Composed:
@@ -252,4 +279,11 @@ class SynthesisRequest:
             **({"max_unit_records": self.max_unit_records} if self.by_user else {}),
             **({"min_tokens": self.min_tokens} if self.min_tokens else {}),
             **({"schema_sha256": self.schema.digest, "free_tokens": _FREE} if self.schema else {}),
+            **self._output_parameters(),
         }
+
+    def _output_parameters(self) -> dict[str, Any]:
+        if self.outputs is None:
+            return {}
+        free = _FREE_ANSWERS if self.answered_by_model else _FREE_NAME
+        return {"outputs": self.outputs.parameters(), "free_tokens": free}

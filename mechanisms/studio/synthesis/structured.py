@@ -35,7 +35,7 @@ def check_schema(schema: RecordSchema, model: LanguageModel) -> None:
 
 def write_rest(writers: Sequence[DemonstrationWriter], model: LanguageModel) -> None:
     """Write records to their end whose charged tokens are used up: the public row goes on alone, and greedily."""
-    going = [writer for writer in writers if not writer.stopped]
+    going = list(writers)
     if not going:
         return
     rows = [[*writer.prompt.cue, *writer.written] for writer in going]
@@ -43,7 +43,7 @@ def write_rest(writers: Sequence[DemonstrationWriter], model: LanguageModel) -> 
     for _ in range(REST):
         for writer, logits in zip(going, session.logits(), strict=True):
             writer.go_on_publicly(logits)
-        kept = [i for i, writer in enumerate(going) if not writer.stopped]
+        kept = [i for i, writer in enumerate(going) if not writer.form.stopped]
         if not kept:
             return
         if len(kept) < len(going):
@@ -51,4 +51,4 @@ def write_rest(writers: Sequence[DemonstrationWriter], model: LanguageModel) -> 
             going = [going[i] for i in kept]
         session.advance([writer.written[-1] for writer in going])
     for writer in going:
-        writer.close()
+        writer.form.close()

@@ -16,6 +16,7 @@ from mechanisms.studio.synthesis.demo_set import Certificate, DemoSet
 from mechanisms.studio.synthesis.events import CuratorEvent, DemoStarted, RunCompleted, RunStarted, WritingEvent
 from mechanisms.studio.synthesis.fit import check_fit
 from mechanisms.studio.synthesis.lockstep import groups, write_together
+from mechanisms.studio.synthesis.outputs import with_something_said
 from mechanisms.studio.synthesis.request import RECORD_SCHEMA, SynthesisRequest
 from mechanisms.studio.synthesis.writer import DemonstrationWriter
 
@@ -117,7 +118,7 @@ class Writing:
     @property
     def demonstrations(self) -> tuple[Demonstration, ...]:
         """What has been written."""
-        return tuple(writer.demonstration for writer in self._writers)
+        return with_something_said(writer.demonstration for writer in self._writers)
 
 
 def _begin(

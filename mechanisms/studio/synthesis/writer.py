@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
@@ -23,17 +23,13 @@ from mechanisms.sampling import (
     seat_in_subsets,
 )
 from mechanisms.steps import TokenDistributions
-from mechanisms.studio.data.record_schema import rewritten
-from mechanisms.studio.synthesis.events import (
-    DemoCompleted,
-    PrivateDiagnostics,
-    TokenCounts,
-    TokenReleased,
-    WritingEvent,
-)
-from mechanisms.studio.synthesis.masks import barred, barred_by, visible
+from mechanisms.studio.synthesis.events import DemoCompleted, PrivateDiagnostics, TokenReleased, WritingEvent
+from mechanisms.studio.synthesis.forms import Form, RecordForm, TextForm
+from mechanisms.studio.synthesis.masks import visible
 from mechanisms.studio.synthesis.request import SynthesisRequest
-from mechanisms.studio.synthesis.sentences import without_rest
+
+_PLACES = 2**120
+"""So many that no two units share one."""
 
 Booleans = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
@@ -48,6 +44,18 @@ class PrivateRows:
     prompts: list[list[int]]
     occupied: Booleans
     overflow: bool
+
+
+def _form(request: SynthesisRequest, model: LanguageModel, prompt: GenerationPrompt) -> Form:
+    if request.schema is not None:
+        return RecordForm(Grammar(request.schema.text, model))
+    most = request.plan.tokens - request.outputs.charged if request.outputs else None
+    return TextForm(model, request.min_tokens, prompt.between, most)
+
+
+def _content(record: Record) -> tuple[str, str]:
+    """All that a record without a user's id is: rows that differ in their outputs alone are no copies of each other."""
+    return record.text, record.output or ""
 
 
 class DemonstrationWriter:
@@ -76,16 +84,16 @@ class DemonstrationWriter:
         """
         self.label, self.number = label, number
         self.prompt = GenerationPrompt(
-            model, request.template, label, request.max_record_tokens, request.records_per_row
+            model,
+            request.template,
+            label,
+            request.max_record_tokens,
+            request.records_per_row,
+            request.outputs.shown if request.outputs else 0,
         )
-        self.written: list[int] = []
+        self.form = _form(request, model, self.prompt)
         self.charged = 0
-        self.stopped = False
-        self._grammar = Grammar(request.schema.text, model) if request.schema else None
-        self._forced = self._value = 0
-        while self.forced:
-            self.take_forced()
-        self._begun = len(self.written)
+        self.output: str | None = None
         self._units, self._request, self._model, self._randomness = units, request, model, randomness
         self._releaser = request.mechanism.begin(request.plan, randomness)
         self._curator = curator
@@ -94,45 +102,26 @@ class DemonstrationWriter:
         self._division = division
 
     @property
-    def text(self) -> str:
-        """The demonstration so far."""
-        return self._grammar.text(self.written) if self._grammar else self._model.decode(self.written)
+    def written(self) -> list[int]:
+        """The tokens so far, behind the cue."""
+        return self.form.written
 
     @property
     def completed(self) -> DemoCompleted:
         """The demonstration, and of a record who decided its tokens."""
-        rest = len(self.written) - self.charged - self._forced
-        counts = TokenCounts(self.charged, self._forced, rest) if self._grammar else None
-        return DemoCompleted(self.demonstration, self.number, counts)
+        return DemoCompleted(self.demonstration, self.number, self.form.counts(self.charged))
 
     @property
     def demonstration(self) -> Demonstration:
-        """What has been written, as a demonstration: cut back to whole sentences where the tokens ran out.
-
-        A record is put in its canonical form, so that no two texts say the same.
-        """
-        if self._grammar and self.stopped:
-            return Demonstration(rewritten(self.text), self.label)
-        text = self.text.strip()
-        return Demonstration(text if self.stopped else without_rest(text), self.label)
+        """What has been written, as a demonstration; with the output that a model gave it, where one did."""
+        made = self.form.demonstration(self.label)
+        return made if self.output is None else replace(made, output=self.output)
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more is charged: the text has ended, or its tokens or its room in the batch are used up."""
-        full = len(self.written) - self._begun >= self._request.room
-        return self.stopped or full or self.charged >= self._request.plan.tokens
-
-    @property
-    def forced(self) -> bool:
-        """Whether a schema forces the next token: then nothing is drawn for it, and nothing charged."""
-        return self._grammar is not None and self._grammar.forced
-
-    def take_forced(self) -> None:
-        """Write the token that the schema forces."""
-        assert self._grammar is not None
-        self.written.append(self._grammar.take())
-        self._forced, self._value = self._forced + 1, len(self.written)
-        self.stopped = self._grammar.complete
+        """Whether nothing more is charged: all of it has ended, or its tokens or its room in the batch are used up."""
+        full = len(self.written) - self.form.begun >= self._request.room
+        return self.form.stopped or full or self.charged >= self._request.plan.tokens
 
     def go_on_publicly(self, logits: Floats) -> None:
         """Write the next token of a record without any private row: what is forced, or else likeliest.
@@ -140,26 +129,11 @@ class DemonstrationWriter:
         Args:
             logits: of the public row, shape (vocabulary,).
         """
-        if self.forced:
-            self.take_forced()
+        if self.form.forced:
+            self.form.take()
         else:
             columns = self.candidates(logits)
-            self._append(int(columns[np.argmax(logits[columns])]))
-
-    def close(self) -> None:
-        """End a record as soon as its schema lets it, whatever a model may think of it."""
-        assert self._grammar is not None
-        self.written.extend(self._grammar.rest())
-        self.stopped = True
-
-    def _append(self, token: int) -> None:
-        if self._grammar is not None:
-            self._grammar.accept(token)
-            self.stopped = self._grammar.complete
-        else:
-            self.stopped = token in self._model.stop_tokens
-        if self._grammar is not None or not self.stopped:
-            self.written.append(token)
+            self.form.accept(int(columns[np.argmax(logits[columns])]))
 
     def join(self) -> PrivateRows:
         """Draw who joins, and write their prompts, the tokens so far behind the cue."""
@@ -172,7 +146,8 @@ class DemonstrationWriter:
 
     def _row(self, seats: tuple[int, ...]) -> list[int]:
         cap = self._request.max_unit_records
-        return self.prompt.row([record.text for seat in seats for record in self._units[seat][:cap]])
+        records = [record for seat in seats for record in self._units[seat][:cap]]
+        return self.prompt.row([record.text for record in records], [record.output for record in records])
 
     def _seat(self) -> Seating:
         plan, size = self._request.plan, self._request.sizes[self.label]
@@ -189,12 +164,12 @@ class DemonstrationWriter:
     def _place(self, unit: int, purpose: str, places: int) -> int:
         records = self._units[unit]
         owner = records[0].unit
-        identity = [owner] if owner is not None else [records[0].text, str(self._copies[unit])]
+        identity = [owner] if owner is not None else [*_content(records[0]), str(self._copies[unit])]
         return keyed_place(self._division, identity, f"{purpose} {self.label}", places)
 
     @cached_property
     def _copies(self) -> list[int]:
-        return copy_numbers(records[0].text for records in self._units)
+        return copy_numbers(_content(records[0]) for records in self._units)
 
     def _batch(self) -> Integers:
         """The units of this demonstration's disjoint batch."""
@@ -203,13 +178,18 @@ class DemonstrationWriter:
         return np.array(members, dtype=np.int64)
 
     def _hashed_rows(self, members: Integers) -> tuple[tuple[int, ...], ...]:
+        """Each unit in its keyed row, and in its keyed place there.
+
+        By position the last of equal rows would step into the place of the first, were that one gone: a prompt says
+        which text stands before which.
+        """
         rows: list[list[int]] = [[] for _ in range(self._request.plan.subsets)]
-        for unit in members.tolist():
+        for unit in sorted(members.tolist(), key=lambda unit: self._place(unit, "order", _PLACES)):
             rows[self._place(unit, "row", len(rows))].append(unit)
         return tuple(tuple(row) for row in rows)
 
     def candidates(self, logits: Floats) -> Integers:
-        """S: the K likeliest tokens of the public distribution that no rule of `masks` bars, a schema's among them.
+        """S: the K likeliest tokens of the public distribution that the demonstration's form does not bar.
 
         Args:
             logits: of the public row, shape (vocabulary,).
@@ -218,12 +198,9 @@ class DemonstrationWriter:
             ModelUnavailable: there is none whose logit is finite.
         """
         usable = np.where(np.isfinite(logits), logits, -np.inf)
-        if self._grammar is not None:
-            usable[barred_by(self._grammar, self.written[self._value :], len(logits))] = -np.inf
-        else:
-            usable[list(barred(self.written, self._request.min_tokens, self._model))] = -np.inf
+        usable[self.form.barred(len(logits))] = -np.inf
         order = np.argsort(-usable, kind="stable")
-        likeliest = visible(self.written, order[np.isfinite(usable[order])], self._model)
+        likeliest = visible(self.form.field, order[np.isfinite(usable[order])], self._model)
         columns = np.array(list(islice(likeliest, self._request.candidates)), dtype=np.int64)
         if not len(columns):
             raise ModelUnavailable("The model gives no usable logits for the public prompt: choose another model.")
@@ -248,17 +225,17 @@ class DemonstrationWriter:
         """Release one token of the candidates `columns`; whether it is the last is decided on the token itself."""
         release = self._releaser.step(distributions)
         self.charged += 1
-        self._append(int(columns[release.index]))
+        self.form.accept(int(columns[release.index]))
         yield TokenReleased(
             label=self.label,
             number=self.number,
             step=self.charged,
-            text=self.text,
+            text=self.form.text,
             candidates=tuple(self._model.decode([int(column)]) for column in columns),
             chosen=release.index,
             scores=None if release.scores is None else tuple(release.scores.tolist()),
             public=tuple((distributions.public_probabilities * self._request.plan.subsets).tolist()),
-            stop=self.stopped,
+            stop=self.form.stopped,
             free=release.free,
         )
         if self._curator and self._request.mechanism.uses_private_rows:

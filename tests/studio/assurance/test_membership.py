@@ -11,25 +11,51 @@ from mechanisms.errors import UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record
 from mechanisms.studio.assurance.audit import AuditProgress
-from mechanisms.studio.assurance.membership import PROBABILITY, REFERENCES, ZERO_SHOT, Effort, Membership, membership
+from mechanisms.studio.assurance.membership import (
+    PROBABILITY,
+    REFERENCES,
+    WORDS,
+    ZERO_SHOT,
+    Effort,
+    Membership,
+    membership,
+)
 from mechanisms.studio.assurance.shown_rows import RELEASED, ROWS
 from mechanisms.studio.recipes.any_set import AnySet
-from tests.toy_model import ToyModel
+from tests.toy_model import VOCABULARY, ToyModel
 
 LABELS = ("red", "blue")
 TEMPLATE = PromptTemplate("Sort.", "Note", "Topic")
 
 
 def data(name: str, rows: int) -> Dataset:
-    return Dataset(name, LABELS, tuple(Record(f"{name} note {i}", LABELS[i % 2]) for i in range(rows)))
+    """Notes that no letter of tells which file they are of."""
+    notes = (hashlib.sha256(f"{name} note {i}".encode()).hexdigest()[:20] for i in range(rows))
+    return Dataset(name, LABELS, tuple(Record(note, LABELS[i % 2]) for i, note in enumerate(notes)))
 
 
 class Session:
     """Some texts are easy and some are hard; one that stands in the prompt is somewhat easier than it would be."""
 
     def __init__(self, prefix, rows, learned: float) -> None:
-        self.prefix, self.learned = bytes(prefix).decode(), learned
+        self.prefix, self.learned, self.rows = bytes(prefix).decode(), learned, [bytes(row) for row in rows]
         self.texts = [bytes(row).decode().removeprefix("Note: ").removesuffix("\nTopic:") for row in rows]
+
+    def logits(self):
+        """What stood in the prompt behind the same letters is somewhat likelier than any other letter."""
+        found = np.zeros((len(self.rows), VOCABULARY))
+        for logits, row in zip(found, self.rows, strict=True):
+            said = row.decode()
+            for place in range(len(self.prefix)):
+                if self.prefix.startswith(said, place) and place + len(said) < len(self.prefix):
+                    logits[ord(self.prefix[place + len(said)])] = self.learned
+        return found
+
+    def advance(self, tokens):
+        self.rows = [row + bytes([token]) for row, token in zip(self.rows, tokens, strict=True)]
+
+    def keep(self, rows):
+        self.rows = [self.rows[i] for i in rows]
 
     def score(self, continuation):
         label = bytes(continuation).decode()
@@ -71,7 +97,8 @@ def test_real_rows_are_found_and_released_demonstrations_without_any_are_not():
     assert planted[ZERO_SHOT].area > 0.9
     assert planted[REFERENCES].area > 0.97
     assert planted[REFERENCES].found > 0.5
-    assert all(each.finds_nothing for each in released.values())
+    assert planted[WORDS].area > 0.97
+    assert all(each.interval[0] <= 0.5 for each in released.values())
 
 
 def test_what_a_row_would_score_anyway_is_what_makes_an_attack_strong():
@@ -85,6 +112,7 @@ def test_a_set_of_real_rows_is_found():
     shown = tuple(Demonstration(row.text, row.label) for row in private.records)
     released = attacked(shown, private=private)[RELEASED].attacks
     assert released[REFERENCES].area > 0.97
+    assert released[WORDS].area > 0.97
 
 
 def test_a_model_that_learns_nothing_gives_nothing_away():
@@ -93,7 +121,7 @@ def test_a_model_that_learns_nothing_gives_nothing_away():
         attacked(model=Learning(0.0), private=data(f"private {i}", 100), held_out=data(f"other {i}", 100))[ROWS].attacks
         for i in range(12)
     ]
-    for name in (PROBABILITY, ZERO_SHOT, REFERENCES):
+    for name in (PROBABILITY, ZERO_SHOT, REFERENCES, WORDS):
         assert np.mean([each[name].area for each in found]) == pytest.approx(0.5, abs=0.06)
         assert sum(each[name].finds_nothing for each in found) >= 9
 

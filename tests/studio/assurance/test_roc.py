@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from mechanisms.errors import UsageError
-from mechanisms.studio.assurance.roc import LOW, allowed, roc
+from mechanisms.studio.assurance.roc import LOW, allowed, allowed_area, corners, roc
 
 
 def test_scores_that_tell_everything_and_nothing():
@@ -58,6 +58,33 @@ def test_what_a_claim_allows():
     wrong = 1 / (1 + math.exp(2.0))
     assert allowed(2.0, 0.0, wrong) == pytest.approx(1 - wrong)
     assert allowed(2.0, 0.0, 0.5) < 1.0
+
+
+@pytest.mark.parametrize("ties", [3, 1000])
+def test_the_curve_rises_to_its_end_and_has_the_area_below_it(ties):
+    random = np.random.default_rng(3)
+    found = roc(random.integers(1, ties + 1, 30) * 1.0, random.integers(0, ties, 40) * 1.0)
+    rates, reached = np.array(found.curve).T
+    assert (found.curve[0], found.curve[-1]) == ((0.0, 0.0), (1.0, 1.0))
+    assert (np.diff(rates) >= 0).all()
+    assert (np.diff(reached) >= 0).all()
+    assert np.trapezoid(reached, rates) == pytest.approx(found.area)
+    for rate, best in found.points[:-1]:
+        assert best == pytest.approx(reached[rates <= rate + 1e-12].max())
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (0.5, 1e-5), (2.0, 0.1), (9.0, 0.0)])
+def test_the_corners_and_the_area_of_what_a_claim_allows(epsilon, delta):
+    for rate, reached in corners(epsilon, delta):
+        assert allowed(epsilon, delta, rate) == pytest.approx(reached)
+    grid = np.concatenate([np.linspace(0, 0.01, 10_001), np.linspace(0.01, 1, 10_001)])
+    area = np.trapezoid([allowed(epsilon, delta, rate) for rate in grid], grid)
+    assert allowed_area(epsilon, delta) == pytest.approx(area, abs=1e-6)
+
+
+def test_without_a_claim_everything_is_allowed():
+    assert allowed_area(math.inf, 1e-5) == 1.0
+    assert allowed_area(1.0, 0.0) == pytest.approx(math.e / (1 + math.e))
 
 
 def test_too_few_rows_are_refused():

@@ -9,7 +9,7 @@ import pytest
 from mechanisms.accounting import fingerprint
 from mechanisms.errors import DataError
 from mechanisms.studio.data.csv_file import Mapping, to_dataset
-from mechanisms.studio.data.record_files import KIND, RECORD, read_records
+from mechanisms.studio.data.record_files import KIND, RECORD, as_lines, as_records, names_of, read_records, read_rows
 from mechanisms.studio.data.record_schema import RecordSchema
 
 SCHEMA = RecordSchema(
@@ -69,6 +69,43 @@ def test_a_csv_and_its_lines_say_the_same(tmp_path):
     ]
 
 
+def test_words_for_yes_and_no_are_booleans_where_the_schema_wants_them_and_nowhere_else(tmp_path):
+    path = tmp_path / "films.csv"
+    path.write_text("seen,title\nYes,yes\nFALSE,no\n1,true\nmaybe,x\n", encoding="utf-8")
+    schema = RecordSchema(SCHEMA.document | {"properties": {"seen": {"type": "boolean"}, "title": {"type": "string"}}})
+    found = [json.loads(text) for text in read_records(path, schema, "Movie").frame[RECORD]]
+    assert [row["seen"] for row in found] == [True, False, 1, "maybe"]
+    assert [row["title"] for row in found] == ["yes", "no", "true", "x"]
+
+
+def test_lines_are_read_once_and_become_records_of_any_schema(tmp_path):
+    rows = [{"title": "A", "x  y": 1}, {"year": 1999, "cast": ["B"]}]
+    table = read_rows(lines(tmp_path, *map(json.dumps, rows)))
+    assert names_of(table) == ["title", "x  y", "year", "cast"]
+    assert table.columns == ["title", "x y", "year", "cast"]
+    assert table.frame["cast"].tolist() == ["", '["B"]']
+    assert as_records(table, SCHEMA, "Movie").frame[RECORD].tolist() == [
+        '{"title": "A"}',
+        '{"year": 1999, "cast": ["B"]}',
+    ]
+    other = RecordSchema({"type": "object", "properties": {"x  y": {"type": "integer"}}})
+    assert as_records(table, other, "Thing").frame[RECORD].tolist() == ['{"x  y": 1}', ""]
+
+
+def test_names_that_have_no_end_are_no_columns_but_the_schema_s_own_are_there(tmp_path):
+    rows = [{f"name {i}": i} for i in range(500)] + [{"title": "B"}]
+    table = read_rows(lines(tmp_path, *map(json.dumps, rows)))
+    assert len(table.columns) < 500
+    assert as_records(table, SCHEMA, "Movie").frame["title"].tolist()[-1] == "B"
+
+
+def test_what_is_written_as_lines_is_read_again(tmp_path):
+    texts_ = ['{"title": "Ä"}', '{"year": 1}']
+    path = tmp_path / "again.ndjson"
+    path.write_text(as_lines(texts_), encoding="utf-8")
+    assert texts(path) == texts_
+
+
 def test_users_come_from_a_property_that_the_model_never_sees(tmp_path):
     path = lines(tmp_path, *(json.dumps({"title": f"t{i}", "who": f"u{i % 2}"}) for i in range(6)))
     table = read_records(path, SCHEMA, "Movie")
@@ -87,7 +124,7 @@ def test_a_text_inside_a_record_is_known_again(tmp_path, data_folder):
     assert set(rows.tolist()) & set(again.tolist())
 
 
-@pytest.mark.parametrize("content", ["", "[1]\n2\n", '{"other": 1}'])
+@pytest.mark.parametrize("content", ["", "{}\n{}", "[1]\n2\n", '{"other": 1}'])
 def test_a_file_without_records_is_refused(tmp_path, content):
     with pytest.raises(DataError):
         read_records(lines(tmp_path, content), SCHEMA, "Movie")

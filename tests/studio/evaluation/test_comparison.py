@@ -10,12 +10,14 @@ from scipy.stats import binomtest
 
 from mechanisms.errors import UsageError
 from mechanisms.records import Demonstration, Record
+from mechanisms.studio.evaluation.answers import LocalReader
 from mechanisms.studio.evaluation.comparison import AS_READ, Comparison, compare
 from mechanisms.studio.evaluation.evaluate import Accuracy
 from tests.studio.evaluation.test_grid import finished
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import demo_set
 
+READER = LocalReader(ToyModel())
 ONE = demo_set(Demonstration("one", "News"), Demonstration("two", "Sport"))
 OTHER = demo_set(Demonstration("three", "Sport"), Demonstration("four", "News"))
 ALWAYS_SPORT = {"News": -100.0, "Sport": 100.0}
@@ -41,7 +43,7 @@ def test_the_p_value_is_the_closed_form(pair):
 
 
 def test_a_set_beside_itself_differs_in_nothing():
-    told, found = finished(compare(ToyModel(), ONE, ONE, ROWS))
+    told, found = finished(compare(READER, ONE, ONE, ROWS))
     assert set(found) == {"raw", "contextual", AS_READ}
     for each in found.values():
         assert (each.only_first, each.only_second, each.p_value) == (0, 0, 1.0)
@@ -50,7 +52,7 @@ def test_a_set_beside_itself_differs_in_nothing():
 
 
 def test_only_rows_that_one_set_alone_answers_right_count():
-    _, found = finished(compare(ToyModel(), ONE, OTHER, ROWS))
+    _, found = finished(compare(READER, ONE, OTHER, ROWS))
     for each in found.values():
         assert each.first.correct - each.second.correct == each.only_first - each.only_second
         assert each.only_first + each.only_second > 0
@@ -58,17 +60,17 @@ def test_only_rows_that_one_set_alone_answers_right_count():
 
 
 def test_each_set_is_read_with_its_own_correction():
-    _, found = finished(compare(ToyModel(), replace(ONE, prior=ALWAYS_SPORT), OTHER, ROWS))
-    plain = finished(compare(ToyModel(), ONE, OTHER, ROWS))[1]
+    _, found = finished(compare(READER, replace(ONE, prior=ALWAYS_SPORT), OTHER, ROWS))
+    plain = finished(compare(READER, ONE, OTHER, ROWS))[1]
     assert found[AS_READ].first == Accuracy(5, 20)
     assert found[AS_READ].second == plain["contextual"].second
     assert found["contextual"] == plain["contextual"]
-    both = finished(compare(ToyModel(), *(replace(each, prior=ALWAYS_SPORT) for each in (ONE, OTHER)), ROWS))[1]
+    both = finished(compare(READER, *(replace(each, prior=ALWAYS_SPORT) for each in (ONE, OTHER)), ROWS))[1]
     assert both["prior"].only_first == both["prior"].only_second == 0
 
 
 def test_labels_in_another_order_are_the_same_labels_and_others_are_refused():
     turned = replace(OTHER, labels=("Sport", "News"))
-    assert finished(compare(ToyModel(), ONE, turned, ROWS))[1] == finished(compare(ToyModel(), ONE, OTHER, ROWS))[1]
+    assert finished(compare(READER, ONE, turned, ROWS))[1] == finished(compare(READER, ONE, OTHER, ROWS))[1]
     with pytest.raises(UsageError, match="different labels"):
-        next(compare(ToyModel(), ONE, replace(OTHER, labels=("News", "Weather")), ROWS))
+        next(compare(READER, ONE, replace(OTHER, labels=("News", "Weather")), ROWS))

@@ -9,18 +9,19 @@ import pytest
 
 from mechanisms.errors import UsageError
 from mechanisms.records import Demonstration, PromptTemplate, Record
+from mechanisms.studio.evaluation.answers import LocalReader
 from mechanisms.studio.evaluation.classify import Classifier
 from mechanisms.studio.evaluation.evaluate import (
     PRIVATE,
     PUBLIC_ONLY,
     ZERO_SHOT,
     Accuracy,
-    Arm,
     Progress,
     Scorecard,
     arms_of,
     evaluate,
 )
+from mechanisms.studio.evaluation.query_reader import Arm
 from mechanisms.studio.synthesis.findings import Choice
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import demo_set
@@ -71,7 +72,7 @@ def test_wilson_interval_matches_its_formula():
 
 def test_confusion_counts_every_row_under_its_true_label():
     test = [Record(f"text {i}", LABELS[i % 3]) for i in range(20)] + [Record("unknown", "purple")]
-    told = list(evaluate(ToyModel(), TEMPLATE, LABELS, [Arm("one", ()), Arm("two", (), PRIOR)], test))
+    told = list(evaluate(LocalReader(ToyModel()), TEMPLATE, LABELS, [Arm("one", ()), Arm("two", (), PRIOR)], test))
     cards = [each for each in told if isinstance(each, Scorecard)]
     assert [card.name for card in cards] == ["one", "two"]
     for card in cards:
@@ -83,12 +84,12 @@ def test_confusion_counts_every_row_under_its_true_label():
 
 def test_a_test_file_without_the_labels_is_refused():
     with pytest.raises(UsageError, match="red"):
-        next(evaluate(ToyModel(), TEMPLATE, LABELS, [Arm("one", ())], [Record("x", "purple")]))
+        next(evaluate(LocalReader(ToyModel()), TEMPLATE, LABELS, [Arm("one", ())], [Record("x", "purple")]))
 
 
 def test_every_arm_is_read_with_its_own_prior():
     test = [Record(f"text {i}", "blue") for i in range(9)]
-    told = evaluate(ToyModel(), TEMPLATE, LABELS, [Arm("one", (), PRIOR), Arm("two", ())], test)
+    told = evaluate(LocalReader(ToyModel()), TEMPLATE, LABELS, [Arm("one", (), PRIOR), Arm("two", ())], test)
     one, two = (each for each in told if isinstance(each, Scorecard))
     assert one.corrected == Accuracy(9, 9)
     assert (one.raw, one.calibrated, None) == (two.raw, two.calibrated, two.corrected)

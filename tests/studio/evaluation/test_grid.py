@@ -9,10 +9,11 @@ import pytest
 
 from mechanisms.errors import UsageError
 from mechanisms.records import Demonstration, PromptTemplate, Record
-from mechanisms.studio.evaluation.answers import answers
+from mechanisms.studio.evaluation.answers import LocalReader
 from mechanisms.studio.evaluation.classify import Classifier
-from mechanisms.studio.evaluation.evaluate import PRIVATE, ZERO_SHOT, Arm, truth_of
+from mechanisms.studio.evaluation.evaluate import PRIVATE, ZERO_SHOT, truth_of
 from mechanisms.studio.evaluation.grid import WHOLE, cells_of, most_shots, read_cell
+from mechanisms.studio.evaluation.query_reader import Arm
 from tests.toy_model import ToyModel
 
 TEMPLATE, LABELS = PromptTemplate("Classify.", "T", "L"), ("red", "green", "blue")
@@ -82,7 +83,7 @@ def test_numbers_out_of_range_are_refused(numbers):
 
 def test_the_readings_are_those_of_the_classifier():
     texts = [f"text {i}" for i in range(20)]
-    told, found = finished(answers(ToyModel(), TEMPLATE, LABELS, ARMS[1], texts))
+    told, found = finished(LocalReader(ToyModel()).answers(TEMPLATE, LABELS, ARMS[1], texts))
     expected = list(Classifier(ToyModel(), TEMPLATE, LABELS, SHOWN, PRIOR).predict(texts))
     assert found["raw"].tolist() == [each.raw.argmax() for each in expected]
     assert found["contextual"].tolist() == [each.calibrated.argmax() for each in expected]
@@ -97,14 +98,14 @@ def test_all_rows_of_a_cell_are_read_under_one_prompt():
             return super().open(prefix, rows, length, room)
 
     prefixes: set[tuple[int, ...]] = set()
-    finished(answers(Remembering(), TEMPLATE, LABELS, ARMS[1], [f"text {i} " * (1 + i) for i in range(40)]))
+    finished(LocalReader(Remembering()).answers(TEMPLATE, LABELS, ARMS[1], [f"text {i} " * (1 + i) for i in range(40)]))
     assert len(prefixes) == 1
 
 
 def test_an_accuracy_counts_the_rows_that_are_right():
     rows = [Record(f"text {i}", LABELS[i % 3]) for i in range(30)]
     _, found = finished(read_cell(ToyModel(), TEMPLATE, LABELS, cells_of(ARMS)[1], rows))
-    _, said = finished(answers(ToyModel(), TEMPLATE, LABELS, ARMS[1], [each.text for each in rows]))
+    _, said = finished(LocalReader(ToyModel()).answers(TEMPLATE, LABELS, ARMS[1], [each.text for each in rows]))
     assert {name: (each.correct, each.total) for name, each in found.items()} == {
         name: (int(np.sum(said[name] == truth_of(LABELS, rows))), 30) for name in said
     }

@@ -9,9 +9,10 @@ import pytest
 
 from mechanisms.errors import UsageError
 from mechanisms.studio.evaluation import kept_file
-from mechanisms.studio.evaluation.evaluate import PRIVATE, Accuracy, Arm
+from mechanisms.studio.evaluation.evaluate import PRIVATE, Accuracy
 from mechanisms.studio.evaluation.grid import Cell
 from mechanisms.studio.evaluation.plot import grid_figure
+from mechanisms.studio.evaluation.query_reader import Arm
 from mechanisms.studio.evaluation.results import COLUMNS, Line, Origin, Results
 
 ORIGIN = Origin("aa", "bb", "cc", "dd", "0", "no")

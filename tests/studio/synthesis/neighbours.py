@@ -57,14 +57,16 @@ class Coupled(SeededRandomness):
         return np.arange(size)
 
 
-def clean_sums(records, plan: SamplingPlan, model, sizes, by_user=False, max_record_tokens=8) -> list[np.ndarray]:
+def clean_sums(
+    records, plan: SamplingPlan, model, sizes, by_user=False, max_record_tokens=8, outputs=None
+) -> list[np.ndarray]:
     """The clean vectors of every token step of a run."""
     labels = tuple(sizes)
     mechanism = Recorder()
     dataset = Dataset("d", labels, tuple(records), "who" if by_user else None)
     request = SynthesisRequest(
         labels=labels,
-        template=PromptTemplate("Classify.", "T", "L"),
+        template=PromptTemplate("Classify.", "T", "L", "A" if outputs else None),
         plan=plan,
         mechanism=mechanism,
         target=PrivacyTarget(1.0, 1e-5),
@@ -73,6 +75,7 @@ def clean_sums(records, plan: SamplingPlan, model, sizes, by_user=False, max_rec
         by_user=by_user,
         candidates=12,
         max_record_tokens=max_record_tokens,
+        outputs=outputs,
     )
     ledger = PrivacyLedger()
     ledger.set_cap("d", dataset.unit, PrivacyTarget(1e6, 0.5))

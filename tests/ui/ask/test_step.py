@@ -30,7 +30,7 @@ from mechanisms.errors import BudgetRefused, DataError, ModelUnavailable, Reserv
 from mechanisms.queries import Retrieval
 from mechanisms.records import Dataset
 from mechanisms.studio.data.csv_file import Mapping, read_table
-from mechanisms.studio.data.examples import EXAMPLES
+from mechanisms.studio.data.examples import ANSWERED_EXAMPLES, EXAMPLES, RECORD_EXAMPLES
 from mechanisms.studio.synthesis.findings import ArmScore, Score
 from tests.toy_embedder import ToyEmbedder
 from tests.ui.generate.recording import demo_set
@@ -166,8 +166,8 @@ class Place:
         with gr.Blocks() as self.page:
             bar = StepBar(PLACES)
             ledgers = CuratorLedger(self.ledger)
-            self.data = DataStep(self.sessions, ledgers, bar)
             loader = ModelLoader("none")
+            self.data = DataStep(self.sessions, ledgers, loader, bar)
             return AskStep(self.sessions, ledgers, loader, EmbedderLoader(loader), bar, self.data)
 
     def write(self, path: Path, rows: int) -> None:
@@ -354,7 +354,10 @@ def test_whatever_may_change_the_state_is_followed_by_a_beat(place: Place):
     followed = {each["trigger_after"] for each in listeners if each["outputs"] == [beat]}
     changing = {each["id"] for each in place.data.changing}
     usual = 8  # a file, four columns, the labels, the sizes and the name; then how prompts call the fields
-    assert len(changing) == len(EXAMPLES) + usual + len(place.data.names.inputs)
+    records = 6  # what a row is, the form, the record's name (left or sent), a schema's file, and the form again
+    assert len(changing) == len((*EXAMPLES, *ANSWERED_EXAMPLES, *RECORD_EXAMPLES)) + usual + records + len(
+        place.data.names.inputs
+    )
     assert changing <= followed
     [opens] = {each["id"] for each in listeners if each["targets"] == [(place.step.offer.reserve._id, "click")]}
     [opened] = {each["id"] for each in listeners if each["trigger_after"] == opens}

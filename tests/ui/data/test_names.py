@@ -10,9 +10,11 @@ from typing import Any
 import gradio as gr
 import pytest
 
+from dpicl_ui.data.rows import Rows
 from dpicl_ui.data.state import DataState
 from dpicl_ui.data.step import DataStep
 from dpicl_ui.frame.ledgers import CuratorLedger
+from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.page import PLACES
@@ -33,7 +35,8 @@ class Tab:
 
     async def _built(self) -> DataStep:
         with gr.Blocks():
-            return DataStep(self.sessions, CuratorLedger(PrivacyLedger(self.folder / "home")), StepBar(PLACES))
+            ledgers = CuratorLedger(PrivacyLedger(self.folder / "home"))
+            return DataStep(self.sessions, ledgers, ModelLoader("none"), StepBar(PLACES))
 
     @property
     def state(self) -> DataState:
@@ -52,7 +55,7 @@ class Tab:
         return self.step._upload(str(path), TAB)
 
     def confirm(self, *names: object) -> dict[Any, Any]:
-        return self.step._confirm("rows", ["x", "y"], True, True, "declare", None, *names, TAB)
+        return self.step._confirm("rows", ["x", "y"], True, True, "declare", None, *names, Rows.TEXTS, "", None, TAB)
 
 
 @pytest.fixture
@@ -87,9 +90,9 @@ def test_a_hostile_column_is_no_choice(tab: Tab):
 def test_other_columns_propose_anew_and_a_user_column_does_not(tab: Tab):
     tab.upload("text", "label", "topic")
     tab.step._called("Letter", "Mood", TAB)
-    tab.step._inspect("text", "label", "topic", False, TAB)
+    tab.step._inspect(TAB, Rows.TEXTS, "text", "label", "topic", False, "", None)
     assert tab.names == ("Letter", "Mood")
-    updates = tab.step._inspect("text", "topic", "(every row stands for itself)", False, TAB)
+    updates = tab.step._inspect(TAB, Rows.TEXTS, "text", "topic", "(every row stands for itself)", False, "", None)
     assert shown(tab, updates) == tab.names == ("Text", "Topic")
 
 

@@ -11,7 +11,7 @@ import gradio as gr
 import pytest
 
 from dpicl_ui.data.cards import label_counts
-from dpicl_ui.data.step import counts_public
+from dpicl_ui.data.public_card import counts_public
 from dpicl_ui.export.step import ExportStep
 from dpicl_ui.frame.embedder_loader import EmbedderLoader
 from dpicl_ui.frame.ledgers import CuratorLedger
@@ -97,12 +97,12 @@ def test_private_rows_are_scored_only_where_the_curator_asks_for_it(tmp_path: Pa
     path = tmp_path / "test.csv"
     path.write_text("text,label\nO  3,News\nsomething else,Sport\n", encoding="utf-8")
     session.of(TestState).table = read_table(path)
-    telling = step._measure("text", "label", 10, False, TAB)
+    telling = step._measure("text", "label", 10, False, False, TAB)
     assert next(telling)[step.own_rows].get_config()["visible"]
     with pytest.raises(UsageError, match="shares rows with 'other'"):
         next(telling)
     assert ledger.rows.marks(fingerprint(OTHER)) == ()
-    next(step._measure("text", "label", 10, True, TAB))
+    next(step._measure("text", "label", 10, True, False, TAB))
     assert ledger.rows.marks(fingerprint(OTHER)) != ()
     scored = session.of(TestState).scored
     assert scored is not None

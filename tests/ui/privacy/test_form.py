@@ -35,6 +35,8 @@ VALUES = [
     "Classify.",
     "Text",
     "Topic",
+    "private",
+    2,
     "none",
     *OWN,
     *TOKENS,
@@ -85,7 +87,7 @@ def test_half_a_token_is_refused():
 def with_transform(**changes):
     """The form with plausible token amplification, some of its parameters changed."""
     own = [changes.get(parameter.name, parameter.default) for _, parameter in described()]
-    return PrivacyForm.read(*VALUES[:15], "pta", *own, *TOKENS)
+    return PrivacyForm.read(*VALUES[:17], "pta", *own, *TOKENS)
 
 
 def test_a_transform_takes_its_parameters_from_the_form():

@@ -23,6 +23,10 @@ from mechanisms.accounting import PrivacyLedger
 from mechanisms.studio.recipes.advice import proposed
 from mechanisms.studio.recipes.recipe import Division, Kind, Stage
 from mechanisms.studio.recipes.request import RecipeRequest
+from mechanisms.studio.synthesis.outputs import Answers
+from mechanisms.studio.synthesis.request import SynthesisRequest
+from tests.ui.generate.test_answered import confirm_answered
+from tests.ui.generate.test_records import SCHEMA, confirm_records
 from tests.ui.privacy.test_form import DATASET, TOKENS, VALUES
 from tests.ui.tabs import confirm
 
@@ -95,3 +99,66 @@ def test_without_a_data_set_nothing_is_proposed(step: PrivacyStep, by_hand: bool
 def test_new_data_forgets_what_was_set_by_hand(step: PrivacyStep):
     confirm(step._sessions.of(TAB), DATASET)
     assert step._suggest(TAB)[step.recipe.by_hand] is False
+
+
+def test_records_leave_no_choice_of_a_recipe_and_texts_have_it_again(step: PrivacyStep):
+    session = step._sessions.of(TAB)
+    confirm_records(session)
+    shown = step._suggest(TAB)
+    assert (shown[step.recipe.kind].value, shown[step.recipe.kind].interactive) == ("tokens", False)
+    assert "know no schemas" in text_of(shown[step.recipe.closed])
+    assert not shown[step.best_of].visible
+    assert shown[step._by_token].visible
+    assert shown[step.instruction] == "Write one JSON record of the given kind."
+    told = recalculated(step, [*VALUES[:12], shown[step.instruction], "JSON record", "Kind", *VALUES[15:]])
+    planned = session.of(PrivacyState).planned
+    assert isinstance(planned.request, SynthesisRequest)
+    assert (planned.request.schema, planned.request.min_tokens) == (SCHEMA, 0)
+    assert planned.preview.guarantee in text_of(told[step.outcome])
+    confirm(session, DATASET)
+    shown = step._suggest(TAB)
+    assert (shown[step.recipe.kind].value, shown[step.recipe.kind].interactive) == ("vote", True)
+    assert shown[step.recipe.closed] == []
+    assert step.recipe.kind not in step._suggest(TAB)  # what was chosen since stays
+
+
+def test_texts_with_answers_are_written_by_token_for_what_the_tokens_cost(step: PrivacyStep):
+    session = step._sessions.of(TAB)
+    confirm_answered(session)
+    shown = step._suggest(TAB)
+    assert (shown[step.recipe.kind].value, shown[step.recipe.kind].interactive) == ("tokens", False)
+    assert "know no answers" in text_of(shown[step.recipe.closed])
+    assert not shown[step.best_of].visible
+    assert shown[step.answers.body].visible
+    assert (shown[step.label_name].value, shown[step.label_name].label) == ("Answer", "Name of the answer field")
+    assert shown[step.instruction] == "Give the answer of each question."
+    named = [*VALUES[:12], shown[step.instruction], "Question", "Answer"]
+    told = recalculated(step, [*named, *VALUES[15:]])
+    own = session.of(PrivacyState).planned
+    assert (own.request.template.output, own.request.outputs.charged) == ("Answer", 2)
+    assert own.request.min_tokens == own.request.plan.tokens - 2
+    assert own.preview.guarantee in text_of(told[step.outcome])
+    recalculated(step, [*named, Answers.MODEL.value, *VALUES[16:]])
+    model = session.of(PrivacyState).planned
+    assert (model.request.outputs.charged, model.request.outputs.shown) == (0, 0)
+    assert model.claim == own.claim
+    assert model.request.mechanism == own.request.mechanism
+
+
+def test_an_answer_that_leaves_no_token_to_its_text_is_refused_in_one_line(step: PrivacyStep):
+    confirm_answered(step._sessions.of(TAB))
+    told = recalculated(step, [*VALUES[:12], "Answer.", "Question", "Answer", "private", VALUES[7], *VALUES[17:]])
+    assert "none is left for the text" in text_of(told[step.outcome])
+    told = recalculated(step, [*VALUES[:12], "Answer.", "Question", "Question", *VALUES[15:]])
+    assert "needs a name of its own" in text_of(told[step.outcome])
+
+
+def test_texts_with_labels_have_their_choices_again_after_texts_with_answers(step: PrivacyStep):
+    session = step._sessions.of(TAB)
+    confirm_answered(session)
+    step._suggest(TAB)
+    confirm(session, DATASET)
+    shown = step._suggest(TAB)
+    assert (shown[step.recipe.kind].value, shown[step.recipe.kind].interactive) == ("vote", True)
+    assert not shown[step.answers.body].visible
+    assert shown[step.label_name].label == "Name of the label field"

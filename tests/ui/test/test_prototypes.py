@@ -108,7 +108,7 @@ class Place:
         return shown + list(self.measurement.add_prototypes(self.request))
 
     def measure(self, own_rows: bool = False) -> list[Any]:
-        return list(self.measurement._measure("text", "label", 100, own_rows, self.request))
+        return list(self.measurement._measure("text", "label", 100, own_rows, False, self.request))
 
     def scores(self, shown: list[Any]) -> str:
         """The last list of figures."""
@@ -190,7 +190,7 @@ def test_without_a_release_nothing_of_it_stands_in_the_list(place: Place):
 
 
 def test_figures_that_were_stopped_halfway_get_no_prototypes(place: Place):
-    measuring = place.measurement._measure("text", "label", 100, False, place.request)
+    measuring = place.measurement._measure("text", "label", 100, False, False, place.request)
     for _ in range(3):
         next(measuring)
     place.measurement._cancel(place.request)

@@ -1,4 +1,4 @@
-"""Perplexity: how surprised a second model is by each further token of the texts."""
+"""How likely a model finds texts, and perplexity: how surprised a second model is by each further token of them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from scipy.special import log_softmax
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import LanguageModel, Tokens
 from mechanisms.inference.prompts import first_tokens
+from mechanisms.noise import Floats
 
 MAX_TOKENS = 128
 """Of a text; the rest is not read."""
@@ -24,32 +25,48 @@ def perplexity(model: LanguageModel, texts: Sequence[str]) -> float:
         ModelUnavailable: the model's logits are not finite.
     """
     rows = [first_tokens(model, text, MAX_TOKENS) for text in texts]
-    longest_first = sorted((row for row in rows if len(row) > 1), key=len, reverse=True)
-    if not longest_first:
+    counted = sum(len(row) - 1 for row in rows if len(row) > 1)
+    if not counted:
         raise UsageError("Perplexity needs a text of at least two tokens.")
-    size = model.rows_at_once(1, MAX_TOKENS)
-    batches = (longest_first[i : i + size] for i in range(0, len(longest_first), size))
-    total = sum(_log_probability(model, batch) for batch in batches)
+    total = float(log_likelihoods(model, model.encode("\n"), [row for row in rows if row], 1).sum())
     if not math.isfinite(total):
         raise ModelUnavailable("The model gives no usable logits for these texts: choose another --model.")
-    return math.exp(-total / sum(len(row) - 1 for row in longest_first))
+    return math.exp(-total / counted)
 
 
-def _log_probability(model: LanguageModel, rows: list[list[int]]) -> float:
-    """Of all rows together, side by side, a token further at each step; longest row first."""
-    session, total = model.open(_line_break(model), [row[:1] for row in rows], 1, len(rows[0])), 0.0
-    for place in range(1, len(rows[0])):
-        left = sum(len(row) > place for row in rows)
-        if left < len(rows):
-            rows = rows[:left]
-            session.keep(range(left))
-        following = [row[place] for row in rows]
-        with np.errstate(all="ignore"):  # what is not finite is refused once, at the end
-            total += float(log_softmax(session.logits(), axis=1)[np.arange(left), following].sum())
-        if place < len(rows[0]) - 1:
+def log_likelihoods(model: LanguageModel, prefix: Tokens, rows: Sequence[Tokens], given: int) -> Floats:
+    """Log-probability of each row's tokens behind its first `given`, at least one; 0 where there are none.
+
+    Args:
+        prefix: stands before every row.
+
+    Returns:
+        Shape (rows,); not finite where the model's logits are not.
+    """
+    order = sorted(range(len(rows)), key=lambda place: -len(rows[place]))
+    held = max((len(row) for row in rows), default=given)
+    size, found = model.rows_at_once(1, len(prefix) + held), np.zeros(len(rows))
+    for start in range(0, len(order), size):
+        batch = order[start : start + size]
+        found[batch] = _side_by_side(model, prefix, [rows[place] for place in batch], given)
+    return found
+
+
+def _side_by_side(model: LanguageModel, prefix: Tokens, rows: Sequence[Tokens], given: int) -> Floats:
+    """A token further at each step; longest row first."""
+    totals, longest = np.zeros(len(rows)), len(rows[0])
+    if longest == given:
+        return totals
+    session = model.open(prefix, [row[:given] for row in rows], given, longest - given)
+    left = len(rows)
+    for place in range(given, longest):
+        more = sum(len(row) > place for row in rows)
+        if more < left:
+            session.keep(range(more))
+            left = more
+        following = [row[place] for row in rows[:left]]
+        with np.errstate(all="ignore"):  # what is not finite is the caller's to refuse
+            totals[:left] += log_softmax(session.logits(), axis=1)[np.arange(left), following]
+        if place < longest - 1:
             session.advance(following)
-    return total
-
-
-def _line_break(model: LanguageModel) -> Tokens:
-    return model.encode("\n")
+    return totals

@@ -1,0 +1,60 @@
+"""Step 1's question which column is what: the text, its label or its answer, and whose row it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+
+from dpicl_ui.data.rows import Rows
+from dpicl_ui.frame.choices import PrivateDropdown
+from mechanisms.studio.data.csv_file import Mapping
+
+_NO_USER = "(every row stands for itself)"
+_SAID = {
+    Rows.TEXTS: ("Label", ""),
+    Rows.ANSWERED: ("Answer", "Private text, like the text itself: never a public label."),
+}
+"""What is said of a text: the title of its column, and a remark."""
+
+
+class ColumnsForm:
+    """The choices, in the order in which handlers take them."""
+
+    def __init__(self) -> None:
+        with gr.Row():
+            self.text = PrivateDropdown(label="Text", elem_id="text-column")
+            self.label = PrivateDropdown(label="Label", elem_id="label-column")
+            self.unit = PrivateDropdown(
+                label="User (optional)",
+                elem_id="unit-column",
+                info="If one person can have several rows: protects all rows of a person together.",
+            )
+
+    @property
+    def inputs(self) -> list[gr.Dropdown]:
+        """All choices."""
+        return [self.text, self.label, self.unit]
+
+    def shown_as(self, rows: Rows) -> dict[Any, Any]:
+        """What is asked of such rows."""
+        label, info = _SAID.get(rows, _SAID[Rows.TEXTS])
+        return {
+            self.text: gr.Dropdown(visible=rows in _SAID),
+            self.label: gr.Dropdown(label=label, info=info, visible=rows in _SAID),
+        }
+
+    def opened(self, columns: list[str], mapping: Mapping, rows: Rows) -> dict[Any, Any]:
+        """The choices of another file."""
+        label, info = _SAID.get(rows, _SAID[Rows.TEXTS])
+        return {
+            self.text: gr.Dropdown(choices=columns, value=mapping.text, visible=rows in _SAID),
+            self.label: gr.Dropdown(
+                choices=columns, value=mapping.label, label=label, info=info, visible=rows in _SAID
+            ),
+            self.unit: gr.Dropdown(choices=[_NO_USER, *columns], value=mapping.unit or _NO_USER),
+        }
+
+    def mapping(self, text: str, label: str, unit: str, drop_duplicates: bool) -> Mapping:
+        """The choices as a mapping; an answer stands where a label does."""
+        return Mapping(text, label, None if unit == _NO_USER else unit, drop_duplicates)

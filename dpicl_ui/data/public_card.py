@@ -1,0 +1,119 @@
+"""Step 1's last card: what becomes public, said in boxes that a person ticks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gradio as gr
+
+from dpicl_ui.data.rows import Rows
+from dpicl_ui.frame.tree import el, panel
+from mechanisms.errors import DataError
+
+_LABELS = "The label names above become public. They will stand in the prompts and in the export."
+_SCHEMA = (
+    "The schema above, and what one record is called, become public. They will stand in the prompts and in the export."
+)
+_NAMES = (
+    "What one row, its text and its answer are called above becomes public. It will stand in the prompts and in the "
+    "export. The answers themselves do not: they are as private as the texts."
+)
+_NAMED = {Rows.TEXTS: _LABELS, Rows.RECORDS: _SCHEMA, Rows.ANSWERED: _NAMES}
+_COUNTS = (
+    "I declare the number of {units} of each label public, as shown above. The noise is computed from these numbers, "
+    "so they are not protected: do not confirm if one of them is itself a secret."
+)
+_COUNT_OF_KIND = (
+    "I declare the number of {units} public, as shown above. The noise is computed from it, so it is not protected: "
+    "do not confirm if it is itself a secret."
+)
+_SIZE = {
+    Rows.TEXTS: "How large each label is",
+    Rows.RECORDS: "How many records there are",
+    Rows.ANSWERED: "How many rows there are",
+}
+_SAID = {
+    Rows.TEXTS: ("the label names", "become", "the label counts"),
+    Rows.RECORDS: ("the schema", "becomes", "the number of records"),
+    Rows.ANSWERED: ("what the rows are called", "becomes", "the number of rows"),
+}
+"""What becomes public, with its verb, and what else does where sizes are declared."""
+DECLARE, MEASURE = "declare", "measure"
+_SIZES = [("Declare the counts public", DECLARE), ("Measure them with noise, for a share of epsilon", MEASURE)]
+
+
+def counts_public(by_user: bool, rows: Rows = Rows.TEXTS) -> str:
+    """What the curator confirms: the numbers that the noise is computed from, and that a certificate gives away."""
+    units = "users" if by_user else "records" if rows == Rows.RECORDS else "rows"
+    return (_COUNTS if rows == Rows.TEXTS else _COUNT_OF_KIND).format(units=units)
+
+
+class PublicCard:
+    """Components; `inputs` are what `check` reads."""
+
+    def __init__(self) -> None:
+        with gr.Column(elem_classes="card public"):
+            panel(el("div.card-head", el("h3", "What becomes public"), el("span.tag.public", "Releasable")))
+            self.labels_public = gr.Checkbox(label=_LABELS, elem_id="labels-public")
+            self.sizes = gr.Radio(_SIZES, value=DECLARE, label=_SIZE[Rows.TEXTS], elem_id="sizes")
+            self.count_epsilon = gr.Number(
+                0.1,
+                label="Epsilon for counting",
+                info="Spent once for this data set while this page is open; every run on it claims it too.",
+                visible=False,
+                elem_id="count-epsilon",
+            )
+            self.counts_public = gr.Checkbox(label=counts_public(False), elem_id="counts-public")
+            self.problem = panel(elem_id="data-problem")
+            self.confirm = gr.Button("Use this data set", variant="primary", elem_id="confirm-data")
+
+    @property
+    def inputs(self) -> list[Any]:
+        """The boxes, and how the sizes become known."""
+        return [self.labels_public, self.counts_public, self.sizes, self.count_epsilon]
+
+    @property
+    def outputs(self) -> list[Any]:
+        """What changes with the columns."""
+        return [self.labels_public, self.counts_public, self.sizes, self.problem]
+
+    def unconfirmed(self) -> dict[Any, Any]:
+        """No box is ticked."""
+        return {self.labels_public: False, self.counts_public: False, self.problem: []}
+
+    def asked(self, by_user: bool, rows: Rows) -> dict[Any, Any]:
+        """What is asked of these columns, no box ticked."""
+        return {
+            self.labels_public: gr.Checkbox(value=False, label=_NAMED[rows]),
+            self.counts_public: gr.Checkbox(value=False, label=counts_public(by_user, rows)),
+            self.sizes: gr.Radio(label=_SIZE[rows]),
+        }
+
+    def chosen(self, sizes: str, epsilon: float | None) -> dict[Any, Any]:
+        """What is asked for one way of knowing the sizes."""
+        return {
+            self.count_epsilon: gr.Number(visible=sizes == MEASURE),
+            self.counts_public: gr.Checkbox(value=False, visible=sizes == DECLARE),
+            self.confirm: gr.Button(button(sizes, epsilon)),
+            self.problem: [],
+        }
+
+
+def check_declared(labels_public: bool, counts_public: bool, sizes: str, rows: Rows) -> None:
+    """Refuse to go on before everything that becomes public was said to.
+
+    Raises:
+        DataError: a box is not ticked.
+    """
+    names, become, counts = _SAID[rows]
+    if sizes == DECLARE and not (labels_public and counts_public):
+        raise DataError(f"Confirm both boxes: {names} and {counts} become public.")
+    if not labels_public:
+        raise DataError(f"Confirm that {names} {become} public.")
+
+
+def button(sizes: str, epsilon: float | None) -> str:
+    """What the last button says."""
+    if sizes == DECLARE:
+        return "Use this data set"
+    return f"Spend epsilon {epsilon or 0:g} on counting, and use this data set"

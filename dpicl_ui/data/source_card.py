@@ -1,0 +1,37 @@
+"""Step 1's first card: where the private file comes from."""
+
+from __future__ import annotations
+
+import gradio as gr
+
+from dpicl_ui.frame.tree import el, panel
+from mechanisms.studio.data.examples import ANSWERED_EXAMPLES, EXAMPLES, RECORD_EXAMPLES
+
+_SOURCE = [
+    el("h2", "Bring your labelled texts, or records"),
+    el(
+        "p.lead",
+        "A CSV file with one row for each text and a column with its label or its answer, or a CSV or JSON Lines file "
+        "of records. It is read into this server's memory, removed from its disk at once, and forgotten when you close "
+        "the page.",
+    ),
+]
+
+
+class SourceCard:
+    """Components."""
+
+    def __init__(self) -> None:
+        with gr.Column(elem_classes="card"):
+            panel(*_SOURCE)
+            with gr.Row(elem_classes="source"):
+                self.upload = gr.File(show_label=False, height=150, elem_id="upload-data", elem_classes="drop")
+                with gr.Column(elem_classes="examples", min_width=240):
+                    panel(el("p.small-head", "No data at hand? Take an example"))
+                    self.examples = [
+                        (gr.Button(each.title, size="sm"), each) for each in (*EXAMPLES, *ANSWERED_EXAMPLES)
+                    ]
+                    self.record_examples = [(gr.Button(each.title, size="sm"), each) for each in RECORD_EXAMPLES]
+                    panel(el("p.small-head", "Demonstrations made before?"))
+                    self.load_instead = gr.Button("Load an exported set and test it", size="sm", elem_id="load-instead")
+            self.notice = panel(elem_id="data-notice")

@@ -1,0 +1,57 @@
+"""Step 4 where answers are text: a query answered by each arm, and exact answers and shared words with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dpicl_ui.frame.tree import Tree, el
+from dpicl_ui.test.cards import accuracy_row, arm_name, named_arm, readers, tag
+from dpicl_ui.test.state import TestState
+from mechanisms.inference import LanguageModel
+from mechanisms.studio.evaluation.evaluate import PRIVATE
+from mechanisms.studio.evaluation.open_answers import OpenScorecard
+from mechanisms.studio.evaluation.responder import Responder
+from mechanisms.studio.synthesis.demo_set import DemoSet
+from mechanisms.studio.synthesis.outputs import longest_output
+
+_MEANING = (
+    "Exact: the answer of the row, but for case, punctuation, articles and spaces. F1: how far their words are the "
+    "same (both as SQuAD scores them); its intervals are wider than need be."
+)
+_NOTHING = "(nothing)"
+
+
+def answered_in_text(state: TestState, demo_set: DemoSet, model: LanguageModel, query: str) -> Iterator[list[Tree]]:
+    """What the model says to a query behind each arm, one more at a time."""
+    shown = list[Tree]()
+    for arm in state.arms(demo_set, model):
+        responder = Responder(model, demo_set.template, arm.demonstrations, longest_output(demo_set))
+        [answer] = responder.answers([query])
+        shown.append(named_arm(arm.name, el("p.answer", answer or _NOTHING)))
+        yield [el("div.arms", *shown), *readers(demo_set, model)]
+
+
+def open_scores(cards: Sequence[OpenScorecard], owners: Sequence[str] = ()) -> list[Tree]:
+    """The figures of each arm.
+
+    Args:
+        owners: private data sets that the rows belong to: the figures are then tagged.
+    """
+    if not cards:
+        return []
+    total = cards[0].exact.total
+    return [
+        el("div.card-head", el("h3", "Answers"), el("span.muted", f"{total} test rows, bars with 95% intervals")),
+        *tag(owners),
+        el("div.scores", *map(_arm, cards)),
+        el("p.muted", _MEANING),
+    ]
+
+
+def _arm(card: OpenScorecard) -> Tree:
+    return el(
+        "div.score" + (".own" if card.name == PRIVATE else ""),
+        el("div.score-name", *arm_name(card.name, "strong", "span.muted")),
+        accuracy_row("exact", card.exact),
+        accuracy_row("F1", card.f1),
+    )

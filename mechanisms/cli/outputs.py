@@ -1,0 +1,92 @@
+"""`synthesize --output-column`: demonstrations that say text to their text, and not only a label."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from mechanisms.errors import UsageError
+from mechanisms.records import PromptTemplate, open_template
+from mechanisms.studio.data.csv_file import Mapping, Table, read_table
+from mechanisms.studio.data.record_files import KIND, of_kind
+from mechanisms.studio.synthesis.outputs import Answers, Outputs
+
+_LABEL = "label"
+_KIND = "Kind"
+_OTHERS = ("answers", "output_tokens", "max_output_tokens")
+
+
+def add_output_options(parser: argparse.ArgumentParser) -> None:
+    """Where outputs come from, what they are called and how long they may be."""
+    usual = Outputs()
+    group = parser.add_argument_group(
+        "output", "what is said to a text, where that is text too; without --label-column --labels is one name for all"
+    )
+    group.add_argument("--output-column", metavar="NAME", help="the column that holds it; private, like the text")
+    group.add_argument("--output-field", metavar="NAME", help="how prompts call it (default: the column's name)")
+    group.add_argument(
+        "--answers",
+        choices=[*Answers],
+        help="private: written from the rows' outputs, under the same epsilon (default); model: what the model answers "
+        "to each released text, free, with no column read",
+    )
+    group.add_argument(
+        "--output-tokens",
+        type=int,
+        metavar="N",
+        help=f"of the T tokens of a demonstration, those that its text leaves to its output (default: {usual.tokens})",
+    )
+    group.add_argument(
+        "--max-output-tokens",
+        type=int,
+        metavar="N",
+        help=f"cap on an output's tokens, of a row's in prompts, and of a model's (default: {usual.max_tokens})",
+    )
+
+
+def outputs_of(options: argparse.Namespace) -> Outputs | None:
+    """Where outputs come from, if any are asked for.
+
+    Raises:
+        UsageError: a number is out of range, or an option is missing or does not go with another one.
+    """
+    answers = Answers(options.answers or Answers.PRIVATE)
+    if not (options.output_column or options.output_field):
+        if given := [name for name in _OTHERS if getattr(options, name) is not None]:
+            raise UsageError(f"--{given[0].replace('_', '-')} needs --output-column, or --output-field.")
+        return None
+    if options.schema is not None:
+        raise UsageError("A record has no output beside it: make the output a property of --schema.")
+    if answers is Answers.PRIVATE and not options.output_column:
+        raise UsageError("Give the column of the private outputs, --output-column, or have the --answers model.")
+    if answers is Answers.MODEL and options.output_tokens is not None:
+        raise UsageError("A model's answers are not charged for: leave out --output-tokens.")
+    if options.label_column is None and "," in options.labels:
+        raise UsageError("Without --label-column all rows are of one kind: give --labels one name for it.")
+    numbers = {"tokens": options.output_tokens, "max_tokens": options.max_output_tokens}
+    return Outputs(answers, **{name: value for name, value in numbers.items() if value is not None})
+
+
+def label_column(options: argparse.Namespace) -> str:
+    """The column of the labels, where there are any."""
+    return str(options.label_column or _LABEL)
+
+
+def read_answered(options: argparse.Namespace) -> tuple[Table, Mapping]:
+    """The private rows, and which of their columns are what; a column that nobody writes from is not read as one."""
+    table = read_table(Path(options.csv))
+    if options.label_column is None:
+        table = of_kind(table, options.labels.strip())
+    output = None if options.answers == Answers.MODEL else options.output_column
+    return table, Mapping(
+        options.text_column, options.label_column or KIND, options.unit_column, options.drop_duplicates, output
+    )
+
+
+def open_template_of(options: argparse.Namespace) -> PromptTemplate:
+    """How texts and outputs are put to a model."""
+    return open_template(
+        options.text_field or options.text_column,
+        options.label_field or options.label_column or _KIND,
+        options.output_field or options.output_column,
+    )

@@ -1,0 +1,172 @@
+"""`/v1/chat/completions` as vLLM, llama.cpp's server, Ollama and OpenAI have it: one message in, its answer out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+
+import httpx
+
+from mechanisms.errors import ModelUnavailable, UsageError
+from mechanisms.inference.remote.address import ServerAddress
+from mechanisms.inference.remote.key import KEY_VARIABLE
+
+_BATCH = 16
+"""Messages between two words on how far it is."""
+_MOST_BYTES = 1 << 20
+"""Of an answer: a few tokens are a few kilobytes, with everything that stands around them."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How a server is asked; public.
+
+    Attributes:
+        at_once: requests under way together.
+        tries: requests for one message, where the server is busy or fails.
+        first_wait: seconds before the second try; they double from one to the next.
+        longest_wait: seconds, also where the server asks for more.
+        timeout: seconds for a whole answer.
+    """
+
+    at_once: int = 4
+    tries: int = 4
+    first_wait: float = 1.0
+    longest_wait: float = 20.0
+    timeout: float = 60.0
+
+
+class ChatServer:
+    """A model by its name at an address; knows nothing private, and shows its key to that address alone.
+
+    Args:
+        model: as the server calls it.
+        key: sent in a header; None where the server wants none.
+
+    Raises:
+        UsageError: the model has no name.
+    """
+
+    def __init__(
+        self, address: ServerAddress, model: str, key: str | None = None, patience: Patience | None = None
+    ) -> None:
+        if not model.strip():
+            raise UsageError("Say which model the server should answer with.")
+        self.host, self.model = address.host, model.strip()
+        self._address, self._patience = address, patience or Patience()
+        self._headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        if key:
+            self._headers["Authorization"] = f"Bearer {key}"
+
+    @property
+    def name(self) -> str:
+        """The model and where it is, for people."""
+        return f"{self.model} at {self.host}"
+
+    def answers(self, messages: Sequence[str], tokens: int) -> Iterator[list[str]]:
+        """Ask for the answer to each message, a few at a time; gives them in order, a batch at a time.
+
+        Args:
+            tokens: of an answer at most.
+
+        Raises:
+            ModelUnavailable: a message has no answer; what is wrong, without a word of what was sent or answered.
+        """
+        for start in range(0, len(messages), _BATCH):
+            # In this thread, so that Ctrl-C ends requests that are under way.
+            yield asyncio.run(self._batch(messages[start : start + _BATCH], tokens))
+
+    async def _batch(self, messages: Sequence[str], tokens: int) -> list[str]:
+        turns = asyncio.Semaphore(self._patience.at_once)
+        async with self._client() as client:
+            try:
+                async with asyncio.TaskGroup() as group:
+                    asked = [group.create_task(self._in_turn(turns, client, each, tokens)) for each in messages]
+            except ExceptionGroup as failed:
+                raise failed.exceptions[0] from None
+        return [each.result() for each in asked]
+
+    def _client(self) -> httpx.AsyncClient:
+        return httpx.AsyncClient(
+            headers=self._headers,
+            timeout=self._patience.timeout,
+            follow_redirects=False,  # the key and the texts are for this address
+            trust_env=self._address.encrypted,  # a proxy reads what is not encrypted, also on its way to this machine
+        )
+
+    async def _in_turn(self, turns: asyncio.Semaphore, client: httpx.AsyncClient, message: str, tokens: int) -> str:
+        chat = {"model": self.model, "messages": [{"role": "user", "content": message}]}
+        # In ASCII: a command line may bring characters that are no Unicode text.
+        body = json.dumps({**chat, "temperature": 0, "max_tokens": tokens, "stream": False}).encode("ascii")
+        async with turns:
+            wait = self._patience.first_wait
+            for _ in range(self._patience.tries - 1):
+                status, asked_for, found = await self._post(client, body)
+                if not _may_pass(status):
+                    break
+                await asyncio.sleep(min(max(wait, asked_for), self._patience.longest_wait))
+                wait *= 2
+            else:
+                status, _, found = await self._post(client, body)
+        if status != HTTPStatus.OK:
+            raise ModelUnavailable(f"{self.name} {self._refusal(status)}")
+        return self._words(found)
+
+    async def _post(self, client: httpx.AsyncClient, body: bytes) -> tuple[int, float, bytes]:
+        """Status, seconds that the server asks to wait, and the answer's bytes."""
+        found = b""
+        try:
+            async with (
+                asyncio.timeout(self._patience.timeout),  # the client's own begins anew with every byte
+                client.stream("POST", self._address.endpoint, content=body) as response,
+            ):
+                async for part in response.aiter_raw():
+                    found += part
+                    if len(found) > _MOST_BYTES:
+                        raise ModelUnavailable(f"{self.name} answers with more than {_MOST_BYTES >> 20} MiB.")
+                return response.status_code, _seconds(response.headers.get("Retry-After", "")), found
+        except (TimeoutError, httpx.TimeoutException) as error:
+            limit = f"{self._patience.timeout:g} seconds"
+            raise ModelUnavailable(f"{self.name} did not answer within {limit}: try again, or ask another.") from error
+        except httpx.ConnectError as error:
+            raise ModelUnavailable(
+                f"{self.name} cannot be reached: see whether it runs, and whether the address is right."
+            ) from error
+        except httpx.HTTPError as error:
+            raise ModelUnavailable(f"{self.name} broke off the connection: try again, or ask another.") from error
+
+    def _refusal(self, status: int) -> str:
+        """What a status says, in words of ours: a server's own may repeat the key."""
+        if _may_pass(status):
+            why = "is too busy" if status == HTTPStatus.TOO_MANY_REQUESTS else "failed"
+            return f"{why} ({status}), {self._patience.tries} times: try again later."
+        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            return f"refuses the key ({status}): set {KEY_VARIABLE} to one that it takes."
+        if status == HTTPStatus.NOT_FOUND:
+            return "is not there (404): see the model's name, and that the address is the API's base, such as .../v1."
+        if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
+            return f"redirects ({status}), which is not followed: give the address that it leads to."
+        return f"refuses the request ({status}): it may not take temperature 0, max_tokens or so long a prompt."
+
+    def _words(self, found: bytes) -> str:
+        try:
+            words = json.loads(found)["choices"][0]["message"]["content"]
+        except (ValueError, RecursionError) as error:
+            raise ModelUnavailable(f"{self.name} does not answer with JSON: is it an OpenAI-compatible API?") from error
+        except (KeyError, IndexError, TypeError) as error:
+            raise ModelUnavailable(f"{self.name} answers, but not as an OpenAI-compatible API does.") from error
+        if words is not None and not isinstance(words, str):
+            raise ModelUnavailable(f"{self.name} answers, but not as an OpenAI-compatible API does.")
+        return words or ""
+
+
+def _may_pass(status: int) -> bool:
+    return status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+def _seconds(stated: str) -> float:
+    """`Retry-After` where it is a number."""
+    return float(stated) if stated.isascii() and stated.isdigit() else 0.0

@@ -1,0 +1,69 @@
+"""In-context answers that are text: what a model says to a query behind demonstrations, greedily."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from mechanisms.errors import UsageError
+from mechanisms.inference import LanguageModel, QueryPrompt
+from mechanisms.inference.prompts import one_line
+from mechanisms.records import Demonstration, PromptTemplate
+from mechanisms.studio.answering.greedy import greedy
+from mechanisms.studio.evaluation.classify import MAX_QUERY_TOKENS
+
+_MOST_ROWS = 16
+
+
+class Responder:
+    """A model with a task and demonstrations; knows nothing private.
+
+    Args:
+        template: with a name for the output field, behind which the model goes on.
+        demonstrations: with outputs; their labels are not shown, since a query has none.
+        max_tokens: tokens of an answer at most.
+        max_query_tokens: public cap on the tokens of a text.
+
+    Raises:
+        UsageError: the template has no output field, or a demonstration no output.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        template: PromptTemplate,
+        demonstrations: Sequence[Demonstration],
+        max_tokens: int,
+        max_query_tokens: int = MAX_QUERY_TOKENS,
+    ) -> None:
+        if template.output is None or any(each.output is None for each in demonstrations):
+            raise UsageError("These demonstrations have labels, and no outputs: ask for labels.")
+        shown = [Demonstration(each.text, one_line(each.output or "")) for each in demonstrations]
+        # To a prompt an output is what a label is: what stands behind the text.
+        asked = replace(template, label=template.output, output=None)
+        self._model, self._tokens = model, max_tokens
+        self._prompt = QueryPrompt(model, asked, shown, max_query_tokens)
+
+    @property
+    def _rows(self) -> int:
+        """Rows of a batch at most."""
+        held = len(self._prompt.prefix) + self._prompt.length + self._tokens
+        return min(_MOST_ROWS, self._model.rows_at_once(self._prompt.length, held))
+
+    def check(self) -> None:
+        """Refuse a prompt that is too long for the model.
+
+        Raises:
+            UsageError: see there.
+        """
+        self._model.check(self._prompt.prefix, 1, self._prompt.length, self._tokens)
+
+    def answers(self, texts: Sequence[str]) -> Iterator[str]:
+        """The answer to each text, on one line, a batch at a time; how many texts there are is public.
+
+        An answer has at most `max_tokens` tokens and ends at a line break, if not before.
+        """
+        for start in range(0, len(texts), self._rows):
+            rows = [self._prompt.row(text) for text in texts[start : start + self._rows]]
+            session = self._model.open(self._prompt.prefix, rows, self._prompt.length, self._tokens)
+            yield from (one_line(self._model.decode(each)) for each in greedy(self._model, session, self._tokens))

@@ -1,0 +1,216 @@
+"""`query` and `evaluate` with a reader elsewhere: what leaves, what is said, and what never happens."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from dataclasses import replace
+
+import pytest
+
+from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.cli import classify, reading_elsewhere
+from mechanisms.inference.remote import KEY_VARIABLE
+from mechanisms.records import Dataset, Demonstration, Record
+from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
+from mechanisms.studio.data.marks import CLEAN_VALUES
+from tests.chat_server import Reply, query_of, serving
+from tests.cli.command import check_refusal, run
+from tests.toy_model import ToyModel
+from tests.ui.generate.recording import demo_set
+
+KEY = "sk-not-to-be-seen"
+SET = demo_set(Demonstration("one", "News"), Demonstration("two", "Sport"))
+WITHOUT_PROMISE = replace(SET, certificate=replace(SET.certificate, private=False, reason="a test seed"))
+
+
+def right_of(asked) -> Reply:
+    """Knows the even rows' label, and says nothing about the others."""
+    number = int(query_of(asked).split()[-1])
+    return Reply(f"{'Sport' if number % 3 else 'News'}." if number % 2 == 0 else "No idea")
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Files of a set and of test rows, a key, and a home of one's own."""
+    monkeypatch.setenv("DPICL_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    monkeypatch.setattr(reading_elsewhere, "listed_as", lambda label: "toy" if label == "toy" else None)
+    monkeypatch.setattr(reading_elsewhere, "load_model", lambda name: ToyModel())
+    monkeypatch.setattr(classify, "load_model", None)  # nothing here asks for it
+    lines = [f"text {i},{'Sport' if i % 3 else 'News'}" for i in range(20)]
+    (tmp_path / "test.csv").write_text("\n".join(["text,label", *lines]))
+    (tmp_path / "set.json").write_text(SET.dumps())
+    return tmp_path
+
+
+def asked_of(server) -> str:
+    return f"--reader-url {server.url} --reader-model small"
+
+
+def seen_nowhere(folder, *printed: str) -> bool:
+    """Whether the key stands in nothing that was printed or written."""
+    written = [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
+    return not any(KEY in text for text in printed) and not any(KEY.encode() in each for each in written)
+
+
+def test_a_query_is_answered_elsewhere_and_says_so_before_it_is_sent(files, capsys):
+    with serving(lambda asked: Reply("sport!")) as server:
+        code, out, err = run(capsys, f"query {files}/set.json hello --json {asked_of(server)}")
+        [asked] = server.asked
+    assert code == 0
+    host = server.url.removeprefix("http://").removesuffix("/v1")
+    answered = {"label": "Sport", "written_with": "toy", "read_by": f"small at {host}", "same_model": False}
+    assert json.loads(out) == answered
+    assert f"leave this machine for {host}; private rows do not." in err.splitlines()[0]
+    assert "neither contextual calibration nor a prior" in err
+    assert [each in asked.prompt for each in ("Text: one\nTopic: News", "Text: hello")] == [True, True]
+    assert seen_nowhere(files, out, err, asked.body)
+
+
+def test_an_answer_without_a_label_is_none(files, capsys):
+    with serving(lambda asked: Reply(f"I know your key, {KEY}")) as server:
+        code, out, err = run(capsys, f"query {files}/set.json hello --json {asked_of(server)}")
+    assert (code, json.loads(out)["label"]) == (0, None)
+    assert "names no label" in err
+    assert seen_nowhere(files, out, err)
+
+
+def test_evaluate_has_the_raw_reading_of_every_arm(files, capsys):
+    with serving(right_of) as server:
+        code, out, err = run(capsys, f"evaluate {files}/set.json --test {files}/test.csv --json {asked_of(server)}")
+        prompts = [asked.prompt for asked in server.asked]
+    assert code == 0, err
+    report = json.loads(out)
+    assert report["rows"] == 20
+    for arm in ("zero-shot", "public-only", "private demonstrations"):
+        assert set(report[arm]) == {"raw", "without_answer", "confusion"}
+        assert report[arm]["raw"]["accuracy"] == 0.5
+        assert report[arm]["without_answer"] == 10
+    assert len(prompts) == 60
+    assert sum("Text: one\nTopic: News" in prompt for prompt in prompts) == 20
+    assert sum(prompt.count("Topic:") == 1 for prompt in prompts) == 20
+    assert err.index("leave this machine") < err.index("16 of 60")
+    assert seen_nowhere(files, out, err, *prompts)
+
+
+def test_public_text_is_left_out_with_its_reason_where_its_writer_is_not_here(files, capsys, monkeypatch):
+    class Namesake(ToyModel):
+        sha256 = "1" * 64
+
+    for missing in ({"listed_as": lambda label: None}, {"load_model": lambda name: Namesake()}):
+        with monkeypatch.context() as patched:
+            for name, value in missing.items():
+                patched.setattr(reading_elsewhere, name, value)
+            with serving(right_of) as server:
+                line = f"evaluate {files}/set.json --test {files}/test.csv --limit 6 --json {asked_of(server)}"
+                report = json.loads(run(capsys, line)[1])
+                assert len(server.asked) == 12
+        assert "public-only" not in report
+        assert "toy" in report["left_out"]["public-only"]
+
+
+def test_two_sets_are_compared(files, capsys):
+    with serving(right_of) as server:
+        pair = f"{files}/set.json {files}/set.json"
+        code, out, err = run(capsys, f"evaluate {pair} --test {files}/test.csv --json {asked_of(server)}")
+    assert code == 0, err
+    report = json.loads(out)
+    assert report["without_answer"] == {"first": 10, "second": 10}
+    assert report["raw"]["mcnemar_p"] == 1
+    assert not {"contextual", "prior", "as read"} & set(report)
+
+
+def test_private_rows_are_not_sent_and_nothing_is_asked(files, capsys):
+    rows = to_dataset(read_table(files / "test.csv"), Mapping("text", "label"), "letters", ())
+    one = Dataset("letters", ("News", "Sport"), [Record("other", "News"), rows.records[19]])
+    PrivacyLedger().rows.mark(fingerprint(one), CLEAN_VALUES)
+    with serving(right_of) as server:
+        # A row beyond the limit is a reason too.
+        line = f"evaluate {files}/set.json --test {files}/test.csv --limit 5 {asked_of(server)}"
+        check_refusal(capsys, line, 2, "'letters': private rows never leave")
+        assert server.asked == []
+
+
+def test_a_set_that_promises_nothing_is_not_sent(files, capsys):
+    (files / "set.json").write_text(WITHOUT_PROMISE.dumps())
+    with serving(right_of) as server:
+        for line in (f"query {files}/set.json hello", f"evaluate {files}/set.json --test {files}/test.csv"):
+            check_refusal(capsys, f"{line} {asked_of(server)}", 2, "promises nothing")
+        assert server.asked == []
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        ("--reader-url https://h.example", 2, "needs both"),
+        ("--reader-model small", 2, "needs both"),
+        ("--reader-url https://h.example --reader-model small --model embedded", 2, "One model reads"),
+        ("--reader-url http://h.example --reader-model small", 2, "must begin with https"),
+        ("--reader-url http://127.0.0.1:9 --reader-model small", 4, "cannot be reached"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(files, capsys, options, code, said):
+    check_refusal(capsys, f"query {files}/set.json hello {options}", code, said)
+
+
+def test_a_table_of_cells_needs_weights(files, capsys):
+    line = (
+        f"evaluate {files}/set.json --test {files}/test.csv --shots 1 --reader-model s --reader-url https://h.example"
+    )
+    check_refusal(capsys, line, 2, "leave out --shots")
+
+
+def test_a_refused_key_is_one_line_without_it(files, capsys):
+    with serving(lambda asked: Reply(status=401, body=f"wrong key {KEY}".encode())) as server:
+        code, out, err = run(capsys, f"evaluate {files}/set.json --test {files}/test.csv {asked_of(server)}")
+    assert (code, out) == (4, "")
+    assert err.splitlines()[-1].endswith(f"refuses the key (401): set {KEY_VARIABLE} to one that it takes.")
+    assert seen_nowhere(files, err)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "score set.json rows.csv --epsilon 1 --delta 1e-5",
+        "synthesize rows.csv --labels A,B --epsilon 1 --delta 1e-5 --out o.json",
+        "answer rows.csv question --epsilon 1 --delta 1e-5",
+        "audit mia set.json rows.csv",
+        "audit run gaussian",
+        "measure set.json",
+        "bench",
+    ],
+)
+@pytest.mark.parametrize("option", ["--reader-url https://h", "--reader-url=https://h", "--reader-model s"])
+def test_whatever_reads_private_rows_refuses_a_reader_elsewhere_in_one_line(capsys, command, option):
+    code, out, err = run(capsys, f"{command} {option}")
+    assert (code, out) == (2, "")
+    assert len(err.splitlines()) == 1
+    assert "Private rows never leave this machine" in err
+
+
+def test_ctrl_c_ends_a_request_that_is_under_way(files, capsys):
+    done = threading.Event()
+
+    def rule(asked):
+        os.kill(os.getpid(), signal.SIGINT)
+        done.wait(30)
+        return Reply("late")
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    try:
+        with serving(rule) as server:
+            code, out, err = run(capsys, f"query {files}/set.json hello {asked_of(server)}")
+            done.set()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (code, out) == (130, "")
+    assert "stopped" in err.splitlines()[-1]
+
+
+def test_help_says_where_the_key_comes_from(capsys):
+    for command in ("query", "evaluate"):
+        _, out, _ = run(capsys, f"{command} --help")
+        assert KEY_VARIABLE in out

@@ -1,0 +1,169 @@
+"""What is asked, and every way in which a server can fail."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+import time
+
+import pytest
+
+from mechanisms.errors import ModelUnavailable, UsageError
+from mechanisms.inference.remote import ChatServer, Patience, ServerAddress
+from tests.chat_server import Reply, serving
+
+KEY = "sk-not-to-be-seen"
+QUICK = Patience(first_wait=0.001, longest_wait=0.01, timeout=5.0)
+
+
+def asking(server, key=KEY, patience=QUICK) -> ChatServer:
+    return ChatServer(ServerAddress.of(server.url), "small", key, patience)
+
+
+def answers(server, messages, **how):
+    return [each for batch in asking(server, **how).answers(messages, 9) for each in batch]
+
+
+def failure(reply, patience=QUICK):
+    """The line of a request that gets such a reply, and how often it was sent."""
+    with serving(lambda asked: reply) as server:
+        with pytest.raises(ModelUnavailable) as failed:
+            answers(server, ["hello"], patience=patience)
+        line = str(failed.value)
+        assert line.startswith(f"small at {server.url.removeprefix('http://').removesuffix('/v1')} ")
+        assert "\n" not in line
+        assert KEY not in line
+        return line, len(server.asked)
+
+
+def test_answers_come_in_order_from_deterministic_requests():
+    def rule(asked):
+        time.sleep(0.02 * (len(asked.prompt) % 3))
+        return Reply(asked.prompt.upper())
+
+    messages = [f"message {i} " + "x" * i for i in range(37)]
+    with serving(rule) as server:
+        assert answers(server, messages) == [each.upper() for each in messages]
+        for asked in server.asked:
+            chat = asked.chat
+            assert asked.path == "/v1/chat/completions"
+            assert (chat["model"], chat["temperature"], chat["max_tokens"], chat["stream"]) == ("small", 0, 9, False)
+            assert set(chat) == {"model", "messages", "temperature", "max_tokens", "stream"}
+
+
+def test_the_key_stands_in_one_header_and_nowhere_else():
+    with serving(lambda asked: Reply("ok")) as server:
+        answers(server, ["hello"])
+        answers(server, ["hello"], key=None)
+        with_key, without = server.asked
+        assert with_key.headers["Authorization"] == f"Bearer {KEY}"
+        assert KEY not in with_key.body + with_key.path
+        assert [name for name, value in with_key.headers.items() if KEY in value] == ["Authorization"]
+        assert "Authorization" not in without.headers
+        assert KEY not in repr(asking(server))
+
+
+def test_no_more_requests_are_under_way_than_was_said():
+    now, most, lock = 0, 0, threading.Lock()
+
+    def rule(asked):
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        time.sleep(0.02)
+        with lock:
+            now -= 1
+        return Reply("ok")
+
+    with serving(rule) as server:
+        answers(server, ["hello"] * 16, patience=Patience(at_once=3))
+    assert 1 < most <= 3
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_busy_server_is_asked_again(status):
+    replies = iter([Reply(status=status), Reply(status=status, headers={"Retry-After": "0"}), Reply("at last")])
+    with serving(lambda asked: next(replies)) as server:
+        assert answers(server, ["hello"]) == ["at last"]
+        assert len(server.asked) == 3
+
+
+@pytest.mark.parametrize("status", [429, 502])
+def test_but_not_for_ever_nor_for_as_long_as_it_likes(status):
+    line, times = failure(Reply(status=status, headers={"Retry-After": "100000"}))
+    assert str(status) in line
+    assert times == QUICK.tries
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (Reply(status=401, body=f"your key {KEY} is wrong".encode()), "DPICL_API_KEY"),
+        (Reply(status=403), "DPICL_API_KEY"),
+        (Reply(status=404), "model's name"),
+        (Reply(status=400, body=KEY.encode()), "400"),
+        (Reply(status=200, body=b"<html>hello"), "JSON"),
+        (Reply(status=200, body=b"\xff\xfe"), "JSON"),
+        (Reply(status=200, body=b"[" * 100_000), "JSON"),
+        (Reply(status=200, body=gzip.compress(b"0" * 10_000_000), headers={"Content-Encoding": "gzip"}), "JSON"),
+        (Reply(status=200, body=b"{}"), "OpenAI"),
+        (Reply(status=200, body=b"[]"), "OpenAI"),
+        (Reply(status=200, body=b'{"choices": []}'), "OpenAI"),
+        (Reply(status=200, body=b'{"choices": [{"message": {"content": [1]}}]}'), "OpenAI"),
+        (Reply(status=200, body=b" " * ((1 << 20) + 1)), "MiB"),
+        (Reply(status=200, headers={"Content-Length": "10000"}), "broke off"),
+    ],
+)
+def test_a_failure_is_one_clear_line_and_is_not_repeated(reply, said):
+    patience = Patience(timeout=5.0)
+    if "Content-Length" in reply.headers:
+        reply.headers["Connection"] = "close"
+    line, times = failure(reply, patience)
+    assert said in line
+    assert times == 1
+
+
+def test_a_redirect_is_not_followed():
+    with serving(lambda asked: Reply("elsewhere")) as other:
+        line, _ = failure(Reply(status=307, headers={"Location": f"{other.url}/chat/completions"}))
+        assert "307" in line
+        assert other.asked == []
+
+
+def test_a_server_that_is_not_there_or_never_answers():
+    with serving(lambda asked: Reply("ok")) as server:
+        pass
+    with pytest.raises(ModelUnavailable, match="cannot be reached"):
+        answers(server, ["hello"])
+    done = threading.Event()
+
+    def rule(asked):
+        done.wait(10)
+        return Reply("late")
+
+    with serving(rule) as server:
+        with pytest.raises(ModelUnavailable, match=r"within 0.1 seconds"):
+            answers(server, ["hello"], patience=Patience(timeout=0.1))
+        done.set()
+
+
+def test_no_proxy_reads_what_is_not_encrypted(monkeypatch):
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")  # nobody listens there
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with serving(lambda asked: Reply("ok")) as server:
+        assert answers(server, ["hello"]) == ["ok"]
+
+
+def test_text_that_is_no_unicode_is_sent_all_the_same():
+    with serving(lambda asked: Reply("ok")) as server:
+        assert answers(server, ["caf\udce9"]) == ["ok"]
+
+
+def test_no_content_is_an_empty_answer_and_no_name_no_model():
+    with serving(lambda asked: Reply(None)) as server:
+        assert answers(server, ["hello"]) == [""]
+        with pytest.raises(UsageError):
+            ChatServer(ServerAddress.of(server.url), " ")
