@@ -98,15 +98,17 @@ def serve(folder: Path, port: int, **settings: str) -> subprocess.Popen[bytes]:
     (folder / "temp").mkdir()
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen([sys.executable, "app.py"], cwd=ROOT, env=environment, stdout=log, stderr=log)
-    for _ in range(120):
-        if server.poll() is not None:
-            raise RuntimeError((folder / "log").read_text())
+    # A cold disk and a full memory made the imports alone take over half a minute once.
+    until = time.monotonic() + SLOW / 1000
+    while server.poll() is None and time.monotonic() < until:
         try:
             with urlopen(f"http://127.0.0.1:{port}/", timeout=5):
                 return server
         except OSError:
             time.sleep(0.25)
-    raise RuntimeError("the app does not answer")
+    server.kill()
+    server.wait()
+    raise RuntimeError(f"the app does not answer: {(folder / 'log').read_text()}")
 
 
 def browser(playwright: Playwright, folder: Path) -> BrowserContext:
