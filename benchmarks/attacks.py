@@ -39,8 +39,8 @@ AUDITED = "vote", "gaussian"
 
 
 def run(options: argparse.Namespace) -> None:
-    data, out = Path(options.data), Path(options.out)
-    known = {_key(each) for each in (lines(out) if out.exists() else ())}
+    data = Path(options.data)
+    known = {_key(each) for each in lines(options.out)}
     for number in range(options.runs):
         for attack, on, epsilon in _cells():
             line = {"attack": attack, "on": on, "epsilon": str(epsilon), "run": number, "model": options.model}
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> None:
                 continue
             with tempfile.TemporaryDirectory() as folder:
                 found = Attack(data, Path(folder), options.model).of(attack, on, epsilon)
-            with out.open("a", encoding="utf-8") as file:
+            with open(options.out, "a", encoding="utf-8") as file:
                 file.write(json.dumps(line | {"found": found}) + "\n")
             print(line, flush=True)
 
@@ -111,7 +111,7 @@ class Attack:
 
 def table(options: argparse.Namespace) -> None:
     """Means over runs, and half of their 95% interval."""
-    found = list(lines(Path(options.file)))
+    found = list(lines(options.file))
     for attack, heads, row in (
         ("mia", ("planted: area", "area", "TPR at 1% FPR", "allowed", "area over references"), _membership),
         ("extract", ("planted: answers with an address", "answers", "standing in prompts"), _extraction),
