@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -49,6 +50,9 @@ def main(arguments: Sequence[str] | None = None, prog: str = "dpicl") -> int:
     options = parser(prog).parse_args(arguments)
     try:
         options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read the output has gone, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except StudioError as error:
         print(f"{options.command}: {error}", file=sys.stderr)
         return error.exit_code

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from mechanisms.studio.recipes.recipe import Division, Kind
 from mechanisms.studio.synthesis.demo_set import loads
 from mechanisms.studio.synthesis.request import FILE_FORMAT
 from tests.cli.command import BANK, check_refusal, run
+from tests.conftest import ROOT
 from tests.studio.certificates.recipes import text_of as recipe_text
 
 SMALL = "--labels Cards,Fraud --delta 1e-5 --sizes counted --subsets 6 --tokens 4 --candidates 10"
@@ -114,6 +117,17 @@ def test_a_file_without_a_header_is_quoted_nowhere(capsys, tmp_path):
         assert code == 2
         assert "no column 'text'" in err
         assert "Smith" not in out + err
+
+
+@pytest.mark.slow
+def test_output_that_nobody_reads_is_no_defect():
+    command = [sys.executable, "-m", "mechanisms", "models", "--json"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as told:
+        assert told.stdout is not None
+        assert told.stderr is not None
+        told.stdout.close()
+        assert told.stderr.read() == ""
+    assert told.returncode == 0
 
 
 def test_a_defect_is_told_by_its_place_alone(capsys, monkeypatch):
