@@ -1,12 +1,12 @@
-"""What no page of this app asks the server for is refused before it is looked at."""
+"""What no page of this app asks the server for is refused before it is looked at; answers say what browsers may do."""
 
 from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _UNUSED = tuple(
     f"/gradio_api/{route}"
@@ -19,20 +19,41 @@ _CHANGING = ("/logout", "/gradio_api/heartbeat")
 
 
 class Doorkeeper:
-    """ASGI middleware. Refuses unused routes, and changes asked for by a page of another site."""
+    """ASGI middleware. Refuses unused routes, and changes asked for by a page of another site.
 
-    def __init__(self, app: ASGIApp) -> None:
+    Every answer forbids other sites to show the page in a frame (a click meant for theirs would spend epsilon here),
+    to keep it open beside theirs, and to guess what kind a file is. The page's own policy (`frame/theme.py`) cannot say
+    the first: browsers read `frame-ancestors` in headers only.
+
+    Args:
+        app: what is behind the door.
+        framed_by: the sites that may show the page in a frame all the same, as a host of Spaces does.
+    """
+
+    def __init__(self, app: ASGIApp, framed_by: str = "'none'") -> None:
         self._app = app
+        self._said = {
+            "content-security-policy": f"frame-ancestors {framed_by}",
+            "cross-origin-opener-policy": "same-origin",
+            "referrer-policy": "no-referrer",
+            "x-content-type-options": "nosniff",
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
         app = self._app
+
+        async def said(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(self._said)
+            await send(message)
+
         if scope["type"] == "http":
             if scope["path"].startswith(_UNUSED):
                 app = PlainTextResponse("Not served here.", 404)
             elif _changes(scope) and _foreign(Headers(scope=scope)):
                 app = PlainTextResponse("Refused: asked for by another site.", 403)
-        await app(scope, receive, send)
+        await app(scope, receive, said)
 
 
 def _changes(scope: Scope) -> bool:

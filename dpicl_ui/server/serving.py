@@ -19,6 +19,9 @@ from mechanisms.accounts import Accounts
 from mechanisms.addresses import is_loopback
 from mechanisms.errors import UsageError
 
+_SPACES = "https://huggingface.co"
+"""Shows every Space in a frame of its own page."""
+
 
 @dataclass(frozen=True)
 class Serving:
@@ -57,7 +60,8 @@ def _unless(locked: bool, choosable: Choosable) -> Choosable:
 
 
 def _listening(host: str, only: tuple[str, ...] = ()) -> dict[str, Any]:
-    middleware = [Middleware(Doorkeeper)]
+    framed = {"framed_by": _SPACES} if os.environ.get("SPACE_ID") else {}
+    middleware = [Middleware(Doorkeeper, **framed)]
     if only:  # a page elsewhere whose name was made to lead to this machine is another site
         middleware.append(Middleware(TrustedHostMiddleware, allowed_hosts=list(only), www_redirect=False))
     return {

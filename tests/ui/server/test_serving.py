@@ -225,6 +225,16 @@ def test_a_curators_server_answers_to_no_borrowed_name(host, status):
     assert client(host=host).get("/").status_code == status
 
 
+@pytest.mark.parametrize("path", ["/", "/nowhere", "/gradio_api/file=/tmp/gradio/upload.csv"])
+def test_no_other_site_shows_the_page_in_a_frame(monkeypatch, path):
+    answer = client().get(path)
+    assert answer.headers["content-security-policy"] == "frame-ancestors 'none'"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["referrer-policy"] == "no-referrer"
+    monkeypatch.setenv("SPACE_ID", "someone/studio")
+    assert client().get(path).headers["content-security-policy"] == "frame-ancestors https://huggingface.co"
+
+
 def test_no_file_is_served():
     assert client().get("/gradio_api/file=/tmp/gradio/upload.csv").status_code == 404
 
