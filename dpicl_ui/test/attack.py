@@ -34,7 +34,7 @@ from mechanisms.studio.assurance.membership import Effort, Membership, membershi
 from mechanisms.studio.assurance.shown_rows import RELEASED, ROWS
 from mechanisms.studio.data.csv_file import Mapping, to_dataset
 from mechanisms.studio.data.marks import mark_attacked
-from mechanisms.studio.recipes.any_set import of_demo_set
+from mechanisms.studio.recipes.any_set import of_demo_set, with_choice
 from mechanisms.studio.synthesis.demo_set import DemoSet
 
 _ROWS = 48
@@ -127,7 +127,7 @@ class AttackOffer:
         mark_attacked(fingerprint(target.private), ledger, fingerprint(target.held_out))
         yield {self.progress: progress(0, 1, "Attacking real rows …")}
         found, shown = dict[str, Membership](), 0.0
-        task = of_demo_set(target.demo_set)
+        task = with_choice(of_demo_set(target.demo_set))
         with closing(membership(model, task, target.private, target.held_out, effort(len(task.labels)))) as told:
             for each in told:
                 if target.stop.is_set():

@@ -22,7 +22,7 @@ from mechanisms.studio.assurance.roc import LOW, Roc, allowed
 from mechanisms.studio.assurance.shown_rows import RELEASED
 from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
 from mechanisms.studio.data.marks import mark_attacked
-from mechanisms.studio.recipes.any_set import AnySet, read_set
+from mechanisms.studio.recipes.any_set import AnySet, read_set, with_choice
 from mechanisms.studio.synthesis.demo_set import finite, loads, read_json
 from mechanisms.studio.synthesis.request import SynthesisRequest
 
@@ -96,6 +96,7 @@ def _add_canary(verbs: Any) -> argparse.ArgumentParser:
 
 def _mia(options: argparse.Namespace) -> None:
     task, claimed = _task(options.demos)
+    with_choice(task)
     effort = members.Effort(options.rows, options.prompts, options.shots, options.references)
     private = _dataset(options, options.csv, task.labels)
     held_out = _dataset(options, options.held_out, task.labels)

@@ -22,7 +22,7 @@ from mechanisms.studio.evaluation.measures.copying import longest_copied
 from mechanisms.studio.evaluation.measures.likeness import can_compare
 from mechanisms.studio.evaluation.measures.matching import matching
 from mechanisms.studio.evaluation.measures.measure import Figures, Labelled, Measures
-from mechanisms.studio.recipes.any_set import AnySet, read_set
+from mechanisms.studio.recipes.any_set import AnySet, read_set, with_choice
 
 DEMONSTRATIONS, REAL_ROWS = "demonstrations", "real rows"
 _TRAIN = (
@@ -89,7 +89,7 @@ def _measure(options: argparse.Namespace) -> None:
 
 
 def _sets(paths: Sequence[str]) -> list[AnySet]:
-    return [read_set(read(path)) for path in paths]
+    return [with_choice(read_set(read(path))) for path in paths]
 
 
 def _labels(sets: Sequence[AnySet]) -> tuple[str, ...]:

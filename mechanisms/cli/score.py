@@ -15,7 +15,7 @@ from mechanisms.records import Dataset
 from mechanisms.sampling import Adjacency
 from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
 from mechanisms.studio.data.marks import WHETHER_MET, WHETHER_SHOWN
-from mechanisms.studio.recipes.any_set import read_set
+from mechanisms.studio.recipes.any_set import read_set, with_choice
 from mechanisms.studio.recipes.score_set import ScoreFound, ScoreRequest, score_set
 from mechanisms.studio.synthesis.request import FILE_FORMAT, LABEL_SET
 from mechanisms.studio.synthesis.synthesize import TEST_SEED
@@ -56,7 +56,7 @@ def add_commands(commands: Any) -> None:
 
 
 def _score(options: argparse.Namespace) -> None:
-    scored = read_set(read(options.demos))
+    scored = with_choice(read_set(read(options.demos)))
     request = ScoreRequest(
         target=PrivacyTarget(options.epsilon, options.delta),
         by_user=options.unit_column is not None,

@@ -64,6 +64,21 @@ def test_extraction(capsys, files, monkeypatch):
     assert rates == {NOTHING: 0.0, ROWS: 1.0, RELEASED: 0.0}
 
 
+def test_texts_of_one_kind_leak_as_well_and_tell_no_labels(capsys, files, monkeypatch):
+    monkeypatch.setattr(attacks, "load_model", lambda name: Parrot())
+    one = files / "one"
+    one.mkdir()
+    rows = [f"private note {i} to private{i}@example.org,mail" for i in range(24)]
+    (one / "private.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+    task = TASK | {"labels": ["mail"]}
+    (one / "demos.json").write_text(json.dumps({"demonstrations": [DEMOS[0] | {"label": "mail"}], "task": task}))
+    code, out, err = run(capsys, f"audit extract {one}/private.csv {one}/demos.json --prompts 1 --json")
+    assert code == 0, err
+    assert json.loads(out)[ROWS]["e-mail address"]["standing_in_prompts"] > 0
+    line = f"audit mia {one}/private.csv {one}/demos.json --held-out {one}/private.csv"
+    check_refusal(capsys, line, 2, "two labels")
+
+
 def test_canaries(capsys, files, monkeypatch):
     monkeypatch.setattr(attacks, "load_model", lambda name: ToyModel())
     options = "--labels red,blue --epsilon 2 --delta 1e-5 --mechanism non-private --subsets 4 --tokens 3"

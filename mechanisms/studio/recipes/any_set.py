@@ -51,10 +51,19 @@ class AnySet:
     def __post_init__(self) -> None:
         if self.template.output is not None:
             raise UsageError("This asks about texts with labels: a set whose texts have outputs is read by `evaluate`.")
-        if len(self.labels) < 2:
-            raise UsageError("A set needs at least two labels to be scored.")
         if foreign := [each.label for each in self.demonstrations if each.label not in self.labels]:
             raise UsageError(f"A demonstration has the label '{foreign[0]}', which is not one of the task's.")
+
+
+def with_choice(task: AnySet) -> AnySet:
+    """The set, for whoever asks which of its labels a text has.
+
+    Raises:
+        UsageError: it has only one.
+    """
+    if len(task.labels) < 2:
+        raise UsageError("A set needs at least two labels for this: with one there is nothing to tell apart.")
+    return task
 
 
 def read_set(text: str) -> AnySet:

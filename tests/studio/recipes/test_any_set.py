@@ -8,7 +8,7 @@ import pytest
 
 from mechanisms.errors import UsageError
 from mechanisms.records import Demonstration, PromptTemplate
-from mechanisms.studio.recipes.any_set import read_set
+from mechanisms.studio.recipes.any_set import read_set, with_choice
 
 TASK = {"labels": ["red", "blue"], "instruction": "Sort.", "template": {"text": "Note", "label": "Topic"}}
 BY_HAND = {"demonstrations": [{"text": "a rose", "label": "red"}], "task": TASK}
@@ -27,7 +27,6 @@ def test_a_set_by_hand():
     [
         ({"demonstrations": [{"text": "a rose"}]}, "demonstrations/0"),
         ({"demonstrations": [{"text": "a rose", "label": "green"}]}, "green"),
-        ({"task": TASK | {"labels": ["red"]}}, "two labels"),
         ({"task": {"labels": ["red", "blue"]}}, "task"),
         ({"format": "dpicl-demos/2"}, "demo set"),
     ],
@@ -35,6 +34,14 @@ def test_a_set_by_hand():
 def test_what_is_no_set_is_refused(change, message):
     with pytest.raises(UsageError, match=message):
         read_set(json.dumps(BY_HAND | change))
+
+
+def test_one_label_can_be_read_and_tells_nothing_apart():
+    found = read_set(json.dumps(BY_HAND | {"task": TASK | {"labels": ["red"]}}))
+    with pytest.raises(UsageError, match="two labels"):
+        with_choice(found)
+    both = read_set(json.dumps(BY_HAND))
+    assert with_choice(both) is both
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '"x"', '{"demonstrations": []}'])
