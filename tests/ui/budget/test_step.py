@@ -7,6 +7,7 @@ import csv
 import functools
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +22,7 @@ from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import text_of
 from dpicl_ui.page import PLACES
 from dpicl_ui.privacy.form import PrivacyForm
+from dpicl_ui.privacy.recipe_form import RecipeForm
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Cap, Fingerprint, PrivacyLedger, claim
 from mechanisms.errors import BudgetRefused, UsageError
@@ -28,7 +30,7 @@ from mechanisms.privacy_events import Composed, Gaussian
 from tests.ui.privacy.test_form import DATASET, VALUES
 from tests.ui.tabs import confirm
 
-FORM = PrivacyForm.read(*VALUES)
+FORM = replace(PrivacyForm.read(*VALUES), recipe=RecipeForm("vote", score=True))
 EVENT = Composed("label", (("a", (Gaussian(4.0),)), ("b", (Gaussian(5.0),))))
 SESSIONS = Sessions()
 
