@@ -147,10 +147,10 @@ class BudgetStep:
         snapshot, planned = account.snapshot, _planned(session, account.snapshot.name, account.snapshot.unit)
         counted, more = _counted(account), _more(account, planned)
         yield {self.compared: [el("p.spinner", "Composing all runs with two accountants …", role="status")]}
-        event, found, problem = joint(account.spends), list[Claim](), ""
+        found, problem = list[Claim](), ""
         for decade in range(_DECADES + 1):
             try:
-                found.append(claim(event, snapshot.cap.delta / 10**decade))
+                found.append(claim(joint(account.spends), snapshot.cap.delta / 10**decade))
             except AccountingError as error:
                 problem = str(error)
                 break

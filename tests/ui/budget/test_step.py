@@ -168,6 +168,14 @@ def test_both_accountants_are_beside_the_ledger_and_below_it(place: Place):
     assert len(traces(drawn, place)["all fixed beforehand (prv)"].x) == 5
 
 
+def test_what_cannot_be_composed_is_said_and_the_ledgers_line_stays(place: Place, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("mechanisms.accounting.joint._MOST", 0)
+    place.spend("d")
+    *_, last = place.step._compose(None, place.request)
+    assert "too many" in place.words(last, place.step.compared)
+    assert place.step.plot not in last
+
+
 def test_another_persons_ledger_cannot_be_asked_for(place: Place, tmp_path: Path):
     place.spend("clinic of Ada")
     other = Place(tmp_path / "two", "Ben")
