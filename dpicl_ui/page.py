@@ -1,4 +1,4 @@
-"""The page: header, the five steps with the place beside them, and what passes between them."""
+"""The page: header, the five steps with the places beside them, and what passes between them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import gradio as gr
 
 from dpicl_ui.ask import state as ask_state
 from dpicl_ui.ask.step import AskStep
+from dpicl_ui.budget import step as budget_step
+from dpicl_ui.budget.step import BudgetStep
 from dpicl_ui.data import state as data_state
 from dpicl_ui.data.step import DataStep
 from dpicl_ui.export import step as export_step
@@ -36,9 +38,10 @@ PLACES = (
     Place("Generate", generate_state.gate),
     Place("Test", test_state.gate),
     Place("Export", export_step.gate),
-    Place("Ask privately", ask_state.gate, beside=True),
+    Place("Ask privately", ask_state.gate, sign="?", opened="expand"),
+    Place("Budget", budget_step.gate, sign="ε", opened="select"),
 )
-"""The steps in their order, and the place beside them: it needs the data of step 1 and nothing else."""
+"""The steps in their order, and beside them a place that needs the data of step 1 alone, and one that needs nothing."""
 _OFTEN, _SELDOM = 1.0, 5.0
 """Seconds between two looks at the model."""
 _CACHE_AGE = 600
@@ -62,6 +65,7 @@ def build(ledgers: Ledgers, loader: ModelLoader, elsewhere: RemoteReader | None 
         test = EvaluationStep(sessions, ledgers, loader, embedder, bar, elsewhere)
         export = ExportStep(sessions, ledgers, bar)
         AskStep(sessions, ledgers, loader, embedder, bar, data)
+        BudgetStep(sessions, ledgers, bar)
         _foot(ledgers)
         privacy.follow(data.confirmed)
         test.follow(generate.ended)

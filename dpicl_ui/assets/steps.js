@@ -1,5 +1,6 @@
-// The five steps and the place beside them: moves between panels in the browser alone, and says why one is closed.
-// `props.value` is {go: [ticket, step], steps: [{title, note, done, why, beside}]}; a new ticket moves to its step.
+// The five steps and the places beside them: moves between panels in the browser alone, and says why one is closed.
+// `props.value` is {go: [ticket, step], steps: [{title, note, done, why, sign, opened}]}; a new ticket moves to its step.
+// A place beside the steps has a sign, and fires `opened` when it is clicked.
 let ticket = null;
 let current = 1;
 const bar = document.createElement("nav");
@@ -27,9 +28,9 @@ function button(step, i) {
   const made = document.createElement("button");
   made.type = "button";
   made.className = "stepper" + (i + 1 === current ? " current" : "") + (step.done ? " done" : "") + (step.why ? " shut" : "")
-    + (step.beside ? " beside" : "");
+    + (step.sign ? " beside" : "");
   if (i + 1 === current) made.setAttribute("aria-current", "step");
-  const sign = step.beside ? "?" : step.done && i + 1 !== current ? "✓" : String(i + 1);
+  const sign = step.sign || (step.done && i + 1 !== current ? "✓" : String(i + 1));
   const parts = [["number", sign], ["title", step.title], ["note", step.note]];
   for (const [name, text] of parts) {
     const part = document.createElement("span");
@@ -37,11 +38,11 @@ function button(step, i) {
     part.textContent = text;
     made.append(part);
   }
-  made.setAttribute("aria-label", step.beside ? step.title : `Step ${i + 1}: ${step.title}`);
+  made.setAttribute("aria-label", step.sign ? step.title : `Step ${i + 1}: ${step.title}`);
   if (step.why) made.title = step.why;
   made.addEventListener("click", () => {
     show(i + 1, true);
-    if (step.beside && !step.why) trigger("expand");
+    if (step.opened && !step.why) trigger(step.opened);
   });
   return made;
 }

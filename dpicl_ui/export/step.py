@@ -7,11 +7,11 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.assets import asset
 from dpicl_ui.export.certificate_card import certificate, task
+from dpicl_ui.frame.downloads import download, sink
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
-from dpicl_ui.frame.sessions import Session, Sessions, State
+from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import Gate, StepBar
 from dpicl_ui.frame.tree import el, notice, panel
 from dpicl_ui.generate.cards import demonstrations
@@ -26,12 +26,6 @@ FILE_NAME = "demonstrations.dpicl.json"
 LINES_NAME, SCHEMA_NAME = "demonstrations.jsonl", "demonstrations.schema.json"
 """The records alone, one a line, and what they are records of: without a certificate, which is in the demo set."""
 _NO_EXAMPLES = "None: the model answers best without examples here."
-
-
-class Downloads(State):
-    """How often this tab has downloaded a set: a higher count is a new download."""
-
-    count = 0
 
 
 def gate(session: Session) -> Gate:
@@ -71,9 +65,7 @@ class ExportStep:
                         self.lines = gr.Button("Records as JSON Lines", size="sm", elem_id="download-lines")
                         self.schema = gr.Button("Their schema", size="sm", elem_id="download-schema")
                     self.notice = panel(elem_id="export-notice")
-                    self.sink = gr.HTML(
-                        value=None, html_template="<div></div>", js_on_load=asset("download.js"), elem_classes="sink"
-                    )
+                    self.sink = sink()
                     panel(el("p.muted", "Anyone can load this file in step 4 and test it, without your data."))
                 with gr.Column(elem_classes="card"):
                     self.content = panel(elem_id="export-content")
@@ -117,10 +109,8 @@ class ExportStep:
             raise UsageError("There is nothing to export yet: write demonstrations in step 3.")
         if name != FILE_NAME and made.schema is None:
             raise UsageError("These demonstrations are no records of a schema: download the demo set.")
-        downloads = session.of(Downloads)
-        downloads.count += 1
         return {
-            self.sink: {"ticket": downloads.count, "name": name, "text": text(made)},
+            self.sink: download(session, name, text(made)),
             self.certificate: certificate(made),
             self.notice: notice("Saved by your browser. Nothing is left on the server.", "good"),
         }

@@ -1,4 +1,4 @@
-"""The bar of the steps and of the place beside them: which are open, why not, and the panels that hold them."""
+"""The bar of the steps and of the places beside them: which are open, why not, and the panels that hold them."""
 
 from __future__ import annotations
 
@@ -28,11 +28,17 @@ class Gate:
 
 @dataclass(frozen=True)
 class Place:
-    """A step of the bar, or a place beside the steps."""
+    """A step of the bar, or a place beside the steps.
+
+    Attributes:
+        sign: of a place beside the steps, where a step has its number; empty for a step.
+        opened: the event that the bar fires when a place beside the steps is opened.
+    """
 
     title: str
     gate: Callable[[Session], Gate]
-    beside: bool = False
+    sign: str = ""
+    opened: str = ""
 
 
 class Moves(State):
@@ -42,7 +48,7 @@ class Moves(State):
 
 
 class StepBar:
-    """The bar's component, `html`, and its value; `html` fires `expand` when a place beside the steps is opened."""
+    """The bar's component, `html`, and its value; `html` fires `Place.opened` when a place is opened."""
 
     def __init__(self, places: Sequence[Place]) -> None:
         self._places = places
@@ -81,7 +87,8 @@ class StepBar:
                     "note": gate.note,
                     "done": gate.done and not gate.why,
                     "why": gate.why,
-                    "beside": place.beside,
+                    "sign": place.sign,
+                    "opened": place.opened,
                 }
                 for place, gate in gates
             ],

@@ -24,6 +24,7 @@ from dpicl_ui.privacy.cards import CALIBRATING, outcome, refused
 from dpicl_ui.privacy.expert_settings import ExpertSettings
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.model_choice import ModelChoice
+from dpicl_ui.privacy.odds import Odds
 from dpicl_ui.privacy.plan_finder import PlanFinder
 from dpicl_ui.privacy.recipe_form import BY_TOKEN
 from dpicl_ui.privacy.recipe_settings import RecipeSettings
@@ -93,6 +94,7 @@ class PrivacyStep:
                 el("p.lead", "Epsilon bounds how much any single row can change what is released. Smaller is safer."),
             )
             self.epsilon = epsilon_slider()
+            self.odds = Odds(self._sessions)
         self.recipe = RecipeSettings()
         self._build_writing()
         self.models = ModelChoice(self._sessions, self._loader)
@@ -181,6 +183,7 @@ class PrivacyStep:
             **self._calibration,
             trigger_mode="always_last",
         )
+        self.odds.wire(self.epsilon, self.delta)
         self._wire_recipe()
         if self._loader.choosable is not Choosable.NONE:
             self.models.loaded.then(self.timed, None, self.outcome, **PRIVATE)
@@ -212,7 +215,9 @@ class PrivacyStep:
             self.cap_epsilon, self.cap_delta, self.cap_notice, *self.finder.forgotten(), *self.recipe.forgotten(),
             self.shots, self.tokens, self.length, self.answers.body, *self.recipe.fixed,
         ]  # fmt: skip
-        confirmed.then(self._suggest, None, suggested, **PRIVATE).then(**self._calibration)
+        filled = confirmed.then(self._suggest, None, suggested, **PRIVATE)
+        filled.then(**self._calibration)
+        self.odds.follow(filled)
 
     def _suggest(self, request: gr.Request) -> dict[Any, Any]:
         session = self._sessions.of(request)

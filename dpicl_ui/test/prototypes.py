@@ -110,9 +110,9 @@ class PrototypesOffer:
         try:
             wanted = _request(confirmed, epsilon)
             claimed = wanted.claim()
+            after = ledger.forecast(name, unit, wanted.event, claimed)
         except StudioError as error:
             return {self.cost: notice(str(error)), self.start: gr.Button(_TRY, interactive=False)}
-        after = ledger.forecast(name, unit, wanted.event, claimed)
         words = f"{_TRY} for epsilon {claimed.epsilon:.3g}"
         free = after.allowed and not state.busy
         return {self.cost: price(unit, claimed, after, now), self.start: gr.Button(words, interactive=free)}

@@ -5,10 +5,11 @@ from mechanisms.accounting.claims import Claim, PrivacyTarget, claim
 from mechanisms.accounting.filter import Cap, Usage
 from mechanisms.accounting.fingerprint import Digests, Fingerprint, fingerprint, share_any, text_digests
 from mechanisms.accounting.individual_filter import IndividualFilter, Reservation, check_reservation, reserve
-from mechanisms.accounting.ledger import BudgetSnapshot, LedgerRun, PrivacyLedger
+from mechanisms.accounting.ledger import Account, BudgetSnapshot, LedgerRun, PrivacyLedger
 from mechanisms.accounting.normal_form import amplified
 
 __all__ = [
+    "Account",
     "BudgetSnapshot",
     "Cap",
     "Claim",

@@ -8,6 +8,8 @@ the paths that end within the first fitting bound partition all paths, so the wh
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -21,6 +23,8 @@ Cap = PrivacyTarget
 ORDERS = (1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0)
 _BASIC_SHARE, _RENYI_SHARE, _FAILURE_SHARE = 0.8, 0.1, 0.1
 _ROUNDING = 1e-9
+_ANY = 1e300
+"""More epsilon than any runs have."""
 
 
 @dataclass(frozen=True)
@@ -47,30 +51,63 @@ class Usage:
     allowed: bool
 
 
+@dataclass(frozen=True)
+class _Total:
+    """What runs add up to: their claims, and at each of `ORDERS` their Renyi divergence, beside what fails."""
+
+    epsilon: float = 0.0
+    delta: float = 0.0
+    failure: float = 0.0
+    divergences: tuple[float, ...] = (0.0,) * len(ORDERS)
+
+    def plus(self, spend: Spend) -> _Total:
+        """One run more; its lists compose in parallel."""
+        forms = [normal_form(events) for events in spend.lists.values()]
+        more = (max((rdp.renyi(form, order) for form in forms), default=0.0) for order in ORDERS)
+        return _Total(
+            self.epsilon + spend.epsilon,
+            self.delta + spend.delta,
+            self.failure + max((form.failure for form in forms), default=0.0),
+            tuple(a + b for a, b in zip(self.divergences, more, strict=True)),
+        )
+
+    def under(self, cap: Cap) -> Usage:
+        """The smallest bound that holds under a cap."""
+        basic_allowed = self.epsilon <= cap.epsilon * (1 + _ROUNDING) and self.delta <= cap.delta * _BASIC_SHARE * (
+            1 + _ROUNDING
+        )
+        delta = cap.delta * _RENYI_SHARE / len(ORDERS)
+        renyi_epsilon = min(
+            rdp.to_epsilon(each, order, delta) for each, order in zip(self.divergences, ORDERS, strict=True)
+        )
+        renyi_allowed = renyi_epsilon <= cap.epsilon and self.failure <= cap.delta * _FAILURE_SHARE
+        if basic_allowed and (self.epsilon <= renyi_epsilon or not renyi_allowed):
+            return Usage(self.epsilon, self.delta, "basic composition", True)
+        if renyi_allowed:
+            return Usage(renyi_epsilon, cap.delta, "renyi filter", True)
+        return Usage(min(self.epsilon, renyi_epsilon), cap.delta, "no bound", False)
+
+
 def usage(spends: Iterable[Spend], cap: Cap) -> Usage:
     """Compose runs under a cap that was fixed before them.
 
     Lists compose in parallel within a run and add up over runs: whether two runs split the data alike depends on
     whether their private files are equal, which must not show.
     """
-    spends = list(spends)
-    epsilon, delta = sum(s.epsilon for s in spends), sum(s.delta for s in spends)
-    basic_allowed = epsilon <= cap.epsilon * (1 + _ROUNDING) and delta <= cap.delta * _BASIC_SHARE * (1 + _ROUNDING)
-    renyi_epsilon, failure = _renyi(spends, cap)
-    renyi_allowed = renyi_epsilon <= cap.epsilon and failure <= cap.delta * _FAILURE_SHARE
-    if basic_allowed and (epsilon <= renyi_epsilon or not renyi_allowed):
-        return Usage(epsilon, delta, "basic composition", True)
-    if renyi_allowed:
-        return Usage(renyi_epsilon, cap.delta, "renyi filter", True)
-    return Usage(min(epsilon, renyi_epsilon), cap.delta, "no bound", False)
+    return functools.reduce(_Total.plus, spends, _Total()).under(cap)
 
 
-def _renyi(spends: list[Spend], cap: Cap) -> tuple[float, float]:
-    runs = [[normal_form(events) for events in spend.lists.values()] for spend in spends if spend.lists]
-    failure = sum(max(form.failure for form in lists) for lists in runs)
-    delta = cap.delta * _RENYI_SHARE / len(ORDERS)
-    epsilons = (
-        rdp.to_epsilon(sum(max(rdp.renyi(form, order) for form in lists) for lists in runs), order, delta)
-        for order in ORDERS
-    )
-    return min(epsilons), failure
+def usages(spends: Iterable[Spend], cap: Cap) -> list[Usage]:
+    """`usage` of the runs up to each one, in their order."""
+    totals = itertools.accumulate(spends, _Total.plus, initial=_Total())
+    return [total.under(cap) for total in totals][1:]
+
+
+def least_caps(spends: Iterable[Spend], deltas: Iterable[float]) -> list[Cap]:
+    """At each delta the cap with the least epsilon that would have allowed all runs, had it been fixed before them.
+
+    Deltas at which no cap does, whatever its epsilon, are left out, and so is an epsilon of 0, which is no cap.
+    """
+    total = functools.reduce(_Total.plus, spends, _Total())
+    used = ((delta, total.under(Cap(_ANY, delta))) for delta in deltas)
+    return [Cap(each.epsilon, delta) for delta, each in used if each.allowed and each.epsilon > 0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mechanisms.accounting.claims import Claim, PrivacyTarget
@@ -48,6 +48,50 @@ class BudgetSnapshot:
         return max(0.0, self.cap.epsilon - self.epsilon)
 
 
+@dataclass(frozen=True)
+class RecordedRun:
+    """A run as the ledger holds it.
+
+    Attributes:
+        started: when it was reserved, in ISO 8601.
+        mechanism: what it was, for the record.
+        event, epsilon, delta: what it planned, and its claim.
+        finished: whether it has ended by itself; one that was cut off never does.
+        counted: what it costs; None where nothing was released.
+    """
+
+    started: str
+    mechanism: str
+    event: Composed
+    epsilon: float
+    delta: float
+    finished: bool
+    counted: Spend | None
+
+
+@dataclass(frozen=True)
+class Account:
+    """A data set's runs, oldest first, and every cap that it has had, oldest first, each with when it was set."""
+
+    snapshot: BudgetSnapshot
+    runs: tuple[RecordedRun, ...]
+    caps: tuple[tuple[str, Cap], ...]
+
+    @property
+    def spends(self) -> tuple[Spend, ...]:
+        """What counts."""
+        return tuple(run.counted for run in self.runs if run.counted is not None)
+
+
+def _added_up(charges: list[tuple[str, str]]) -> dict[str, tuple[PrivacyEvent, ...]]:
+    """The events of a run's charges, list by list."""
+    lists: dict[str, tuple[PrivacyEvent, ...]] = {}
+    for name, document in charges:
+        [(_, events)] = from_json(json.loads(document))
+        lists[name] = lists.get(name, ()) + events
+    return lists
+
+
 def _dump(list_name: str, events: tuple[PrivacyEvent, ...]) -> str:
     return json.dumps(Composed("dataset", ((list_name, events),)).to_json())
 
@@ -82,21 +126,33 @@ class PrivacyLedger:
         return Cap(*row) if row else DEFAULT_CAP
 
     def _spends(self, database: sqlite3.Connection, name: str, unit: str) -> list[Spend]:
-        spends = []
-        query = "SELECT id, epsilon, delta, event, status FROM runs WHERE name = ? AND unit = ?"
-        for run, epsilon, delta, event, status in database.execute(query, (name, unit)).fetchall():
+        return [run.counted for run in self._runs(database, name, unit) if run.counted is not None]
+
+    def _runs(self, database: sqlite3.Connection, name: str, unit: str) -> list[RecordedRun]:
+        query = (
+            "SELECT id, started, mechanism, epsilon, delta, event, status FROM runs WHERE name = ? AND unit = ? "
+            "ORDER BY id"
+        )
+        found = []
+        for run, started, mechanism, epsilon, delta, document, status in database.execute(query, (name, unit)):
+            event = from_json(json.loads(document))
             charges = database.execute("SELECT list, event FROM charges WHERE run = ?", (run,)).fetchall()
-            if status == "finished" and not charges:
-                continue  # nothing was released
-            lists: dict[str, tuple[PrivacyEvent, ...]] = {}
-            if status == "finished":
-                for name_of_list, charged in charges:
-                    [(_, events)] = from_json(json.loads(charged))
-                    lists[name_of_list] = lists.get(name_of_list, ()) + events
-            else:  # still running, or cut off: everything that it planned counts
-                lists = dict(from_json(json.loads(event)))
-            spends.append(Spend(epsilon, delta, lists))
-        return spends
+            finished, counted = status == "finished", Spend(epsilon, delta, dict(event))
+            if finished:  # one that is still running, or was cut off, counts with everything that it planned
+                counted = replace(counted, lists=_added_up(charges))
+            nothing = finished and not charges
+            found.append(RecordedRun(started, mechanism, event, epsilon, delta, finished, None if nothing else counted))
+        return found
+
+    def account(self, name: str, unit: str) -> Account:
+        """Everything that a data set has spent at a privacy unit, run by run, as it stands at one moment."""
+        query = "SELECT since, epsilon, delta FROM caps WHERE name = ? AND unit = ? ORDER BY rowid"
+        with self.transaction() as database:
+            return Account(
+                self._snapshot(database, name, unit),
+                tuple(self._runs(database, name, unit)),
+                tuple((since, Cap(*cap)) for since, *cap in database.execute(query, (name, unit))),
+            )
 
     def set_cap(self, name: str, unit: str, cap: Cap) -> None:
         """Set a data set's cap.
@@ -130,15 +186,7 @@ class PrivacyLedger:
         """`begin` inside a transaction that writes more than the run."""
         name, unit = data.name, data.unit
         planned = Spend(claimed.epsilon, claimed.delta, dict(event))
-        query = (
-            "SELECT DISTINCT unit FROM runs WHERE name = ? AND unit <> ? "
-            "AND (status <> 'finished' OR id IN (SELECT run FROM charges))"
-        )
-        if other := database.execute(query, (name, unit)).fetchone():
-            raise BudgetRefused(
-                f"'{name}' has runs that protect {unit_in_words(other[0])}, which do not add up with runs that protect "
-                f"{unit_in_words(unit)}. Keep the unit; a name of its own is right only for other people's data."
-            )
+        self._check_unit(database, name, unit)
         before = self._snapshot(database, name, unit)
         after = usage([*self._spends(database, name, unit), planned], before.cap)
         if not after.allowed:
@@ -154,10 +202,26 @@ class PrivacyLedger:
         )
         return LedgerRun(self, int(cursor.lastrowid or 0), before)
 
+    def _check_unit(self, database: sqlite3.Connection, name: str, unit: str) -> None:
+        query = (
+            "SELECT DISTINCT unit FROM runs WHERE name = ? AND unit <> ? "
+            "AND (status <> 'finished' OR id IN (SELECT run FROM charges))"
+        )
+        if other := database.execute(query, (name, unit)).fetchone():
+            raise BudgetRefused(
+                f"'{name}' has runs that protect {unit_in_words(other[0])}, which do not add up with runs that protect "
+                f"{unit_in_words(unit)}. Keep the unit; a name of its own is right only for other people's data."
+            )
+
     def forecast(self, name: str, unit: str, event: Composed, claimed: Claim) -> Usage:
-        """What a data set would have spent with one run more, and whether its cap allows it; nothing is reserved."""
+        """What a data set would have spent with one run more, and whether its cap allows it; nothing is reserved.
+
+        Raises:
+            BudgetRefused: the data set was used at another privacy unit.
+        """
         planned = Spend(claimed.epsilon, claimed.delta, dict(event))
         with self.transaction() as database:
+            self._check_unit(database, name, unit)
             return usage([*self._spends(database, name, unit), planned], self._cap(database, name, unit))
 
     def spend_all(self, database: sqlite3.Connection, run: LedgerRun, event: Composed) -> None:

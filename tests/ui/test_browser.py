@@ -53,6 +53,7 @@ def travel(page: Page, seen: Journey) -> None:
     ask(page, seen)
     measure(page, seen)
     attack(page, seen)
+    budget(page, seen)
     narrow(page, seen)
     seen.storage = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
 
@@ -89,6 +90,7 @@ def choose_privacy(page: Page, tokens: int) -> None:
     page.click("#recipe label:has-text('Token by token')")
     page.fill("#epsilon-number", "4")
     page.press("#epsilon-number", "Tab")
+    page.wait_for_function("() => document.querySelector('#odds').innerText.includes('98.3%')")  # e^4 / (1 + e^4)
     fill(page, "subsets", 8)
     fill(page, "tokens", tokens)
 
@@ -167,6 +169,16 @@ def attack(page: Page, seen: Journey) -> None:
     seen.shown["marked"] = page.inner_text("#certificate")
 
 
+def budget(page: Page, seen: Journey) -> None:
+    step(page, 7)
+    page.wait_for_selector("#budget-runs tbody tr:nth-child(2)")
+    page.wait_for_selector("#budget-curve .js-plotly-plot")
+    seen.shown["budget"] = page.inner_text("#step-7")
+    with page.expect_download() as download:
+        page.click("#budget-csv")
+    seen.shown["ledger"] = Path(download.value.path()).read_text(encoding="utf-8")
+
+
 def bring_test(page: Page, path: Path) -> None:
     page.set_input_files("#upload-test input[type=file]", path)
     page.wait_for_selector("#test-notice .notice.good")
@@ -174,7 +186,7 @@ def bring_test(page: Page, path: Path) -> None:
 
 def narrow(page: Page, seen: Journey) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
-    for number in range(1, 6):
+    for number in (1, 2, 3, 4, 5, 7):
         step(page, number)
         page.wait_for_timeout(200)
         root = "document.documentElement"
@@ -214,6 +226,13 @@ def test_a_stopped_run_stays_spent(journey: Journey):
     assert "stays spent" in journey.shown["stop"]
     assert journey.spent[0] > 0
     assert journey.spent[1] > journey.spent[0]
+
+
+def test_the_ledgers_page_and_its_file_hold_both_runs(journey: Journey):
+    assert f"{journey.spent[1]:.3g} spent" in journey.shown["budget"]
+    rows = list(csv.DictReader(journey.shown["ledger"].splitlines()))
+    assert [float(row["joint_epsilon"]) for row in rows] == pytest.approx(journey.spent)
+    assert journey.canary not in journey.shown["ledger"]
 
 
 def test_an_export_is_loaded_checked_and_answers(journey: Journey):
@@ -259,4 +278,4 @@ def test_nothing_is_asked_of_other_hosts_and_the_console_is_clean(journey: Journ
 
 
 def test_no_step_is_wider_than_a_small_phone(journey: Journey):
-    assert journey.overflow == dict.fromkeys(range(1, 6), 0)
+    assert journey.overflow == dict.fromkeys((1, 2, 3, 4, 5, 7), 0)

@@ -137,3 +137,11 @@ def allowed_area(epsilon: float, delta: float) -> float:
     """The largest area that `allowed` leaves: how often a row that was in is told from one that was not, at most."""
     rates, reached = zip(*corners(epsilon, delta), strict=True)
     return float(np.trapezoid(reached, rates))
+
+
+def best_guess(epsilon: float, delta: float) -> float:
+    """The largest share of right guesses whether a row is in, where a fair coin decides: `(e^eps + d) / (1 + e^eps)`.
+
+    It is the mean of true positives and true negatives at the second corner of `allowed`, where their sum is largest.
+    """
+    return float(expit(epsilon) + delta * expit(-epsilon))

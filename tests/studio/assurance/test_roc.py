@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from mechanisms.errors import UsageError
-from mechanisms.studio.assurance.roc import LOW, allowed, allowed_area, corners, roc
+from mechanisms.studio.assurance.roc import LOW, allowed, allowed_area, best_guess, corners, roc
 
 
 def test_scores_that_tell_everything_and_nothing():
@@ -85,6 +85,13 @@ def test_the_corners_and_the_area_of_what_a_claim_allows(epsilon, delta):
 def test_without_a_claim_everything_is_allowed():
     assert allowed_area(math.inf, 1e-5) == 1.0
     assert allowed_area(1.0, 0.0) == pytest.approx(math.e / (1 + math.e))
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 0.0), (1.0, 1e-5), (1.0, 0.2), (5.0, 1e-3), (700.0, 0.0)])
+def test_the_best_guess_is_the_best_of_all_that_the_claim_allows(epsilon, delta):
+    balanced = max((allowed(epsilon, delta, rate) + 1 - rate) / 2 for rate, _ in corners(epsilon, delta))
+    assert best_guess(epsilon, delta) == pytest.approx(balanced)
+    assert best_guess(epsilon, delta) == pytest.approx((1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon)))
 
 
 def test_too_few_rows_are_refused():

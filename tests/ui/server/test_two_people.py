@@ -149,6 +149,9 @@ def look(page: Page, visited: Visit) -> None:
     step(page, 1)
     confirm(page, "renamed")
     visited.seen["Ben renamed"] = page.inner_text("#budget")
+    step(page, 7)
+    page.wait_for_selector("#budget-standing .budget")
+    visited.seen["Ben's page"] = page.inner_text("#step-7")
 
 
 def ledger(visited: Visit, name: str, monkeypatch: pytest.MonkeyPatch) -> PrivacyLedger:
@@ -161,6 +164,11 @@ def test_what_one_spends_and_caps_the_other_does_not_see(visit: Visit):
     assert f"of {CAP:g} left" in visit.seen["Ada"]
     assert "0 spent" in visit.seen["Ben"].splitlines()
     assert f"of {DEFAULT_CAP.epsilon:g} left" in visit.seen["Ben"]
+
+
+def test_the_page_of_runs_shows_nobody_elses(visit: Visit):
+    assert "0 spent" in visit.seen["Ben's page"]
+    assert "Nothing has been spent yet" in visit.seen["Ben's page"]
 
 
 def test_a_file_is_recognised_for_the_one_who_used_it_alone(visit: Visit):

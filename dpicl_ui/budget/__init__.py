@@ -1,0 +1,1 @@
+"""The place beside the steps: what data sets have spent."""

@@ -1,0 +1,145 @@
+"""What the page "Budget" says in words: every run, the run that is planned, the caps, and the other data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpicl_ui.frame.tree import Tree, el, notice
+from mechanisms.accounting import Account, BudgetSnapshot, Claim, Usage
+from mechanisms.accounting.event_words import in_words
+from mechanisms.accounting.statement import Line, lines, state
+from mechanisms.records import unit_in_words
+
+SHOWN = 50
+"""Runs on the page, the newest; a download has them all."""
+EMPTY: list[Tree] = [el("p.muted", "Nothing has been spent yet: runs appear here before their first release.")]
+UNPLANNED: list[Tree] = [
+    el("p.muted", "Choose data in step 1 and settings in step 2: what that run would add appears here, uncharged.")
+]
+_UNCHARGED = el("p.muted", "Nothing is charged before it starts.")
+_HEADS = ("When (UTC)", "Run", "Alone", "All runs then", "Left")
+_BASIS = (
+    "Alone is the run's own claim. All runs then is what the ledger counts of every run up to that one, under the cap "
+    "of today: the smallest bound that holds although runs were chosen in view of earlier ones. It is not the sum."
+)
+_ONE_CAP = "Fixed before the first run, which is what makes it a promise."
+_LATER = (
+    "A cap promises something only if it was fixed before the first run: each later one is a new promise, and as good "
+    "as its reason."
+)
+
+
+def _moment(time: str) -> str:
+    return time[:16].replace("T", " ")
+
+
+def runs(account: Account) -> list[Tree]:
+    """Every run with its time, its event, its own cost, and what all runs had cost after it; the newest first."""
+    every = lines(account)
+    if not every:
+        return EMPTY
+    older = len(every) - SHOWN
+    return [
+        el(
+            "div.scroll",
+            el(
+                "table.preview.runs",
+                el("thead", el("tr", *(el("th", head, scope="col") for head in _HEADS))),
+                el("tbody", *(_row(line, account.snapshot.cap.epsilon) for line in every[:-SHOWN - 1:-1])),
+            ),
+        ),
+        el("p.muted", _BASIS),
+        *([el("p.muted", f"{older} older runs are in the downloads.")] if older > 0 else []),
+    ]  # fmt: skip
+
+
+def _row(line: Line, cap: float) -> Tree:
+    run, after = line.run, line.after
+    alone = f"{run.epsilon:.3g}" if run.counted is not None else "0"
+    delta = f"delta {run.delta:.2g}" if run.counted is not None else ""
+    become = state(run)
+    return el(
+        "tr",
+        el("td", _moment(run.started)),
+        el(
+            "td",
+            el("strong", run.mechanism),
+            el("details", el("summary", "What it releases"), el("p.remark", in_words(run.event))),
+            None if become == "finished" else el("p.remark", become),
+        ),
+        el("td", alone, el("p.remark", delta)),
+        el("td", f"{after.epsilon:.3g}", el("p.remark", after.bound)),
+        el("td", f"{max(0.0, cap - after.epsilon):.3g}"),
+    )
+
+
+def what_if(name: str, claimed: Claim, before: BudgetSnapshot, after: Usage) -> list[Tree]:
+    """What a planned run would add, and whether the cap allows it."""
+    cap = before.cap
+    words = (
+        f"The run that is planned in step 2 on '{name}' costs epsilon {claimed.epsilon:.3g} alone, at delta "
+        f"{claimed.delta:.2g}. With it the ledger would count {after.epsilon:.3g} instead of {before.epsilon:.3g}"
+    )
+    if after.allowed:
+        left = max(0.0, cap.epsilon - after.epsilon)
+        return [el("p", f"{words}, by {after.bound}: {left:.3g} of {cap.epsilon:g} would be left."), _UNCHARGED]
+    return [
+        el("p", f"{words}."),
+        *notice(f"The cap (epsilon {cap.epsilon:g}, delta {cap.delta:g}) does not allow it: the run would be refused."),
+    ]
+
+
+def caps(account: Account) -> list[Tree]:
+    """Every cap that a data set has had."""
+    if not account.caps:
+        cap = account.snapshot.cap
+        return [el("p.muted", f"Epsilon {cap.epsilon:g}, delta {cap.delta:g}: the usual one, until the first run.")]
+    started = next((run.started for run in account.runs if run.counted is not None), None)
+    later = started is not None and any(since >= started for since, _ in account.caps[1:])
+    listed = (
+        el("li", f"{_moment(since) or 'at first'}: epsilon {cap.epsilon:g}, delta {cap.delta:g}")
+        for since, cap in account.caps
+    )
+    words = _LATER if later else _ONE_CAP if started is not None else ""
+    return [el("ul.caps", *listed), *([el("p.muted", words)] if words else [])]
+
+
+def others(snapshots: Sequence[BudgetSnapshot]) -> list[Tree]:
+    """The data sets of a ledger side by side; they do not add up, because they are different people's rows."""
+    if len(snapshots) < 2:
+        return []
+    return [
+        el("h3", "All data sets of this ledger"),
+        el(
+            "div.scroll",
+            el(
+                "table.preview.sets",
+                el("thead", el("tr", *(el("th", h, scope="col") for h in ("Data set", "Protects", "Runs", "Spent")))),
+                el("tbody", *(_other(each) for each in snapshots)),
+            ),
+        ),
+        el("p.muted", "Each has a budget of its own. Rows that stand in two of them have spent of both."),
+    ]
+
+
+def _other(snapshot: BudgetSnapshot) -> Tree:
+    spent = f"{snapshot.epsilon:.3g} of {snapshot.cap.epsilon:g}"
+    cells = (snapshot.name, unit_in_words(snapshot.unit), str(snapshot.runs), spent)
+    return el("tr", *(el("td", cell) for cell in cells))
+
+
+def composed(found: Sequence[Claim], counted: BudgetSnapshot, problem: str = "") -> list[Tree]:
+    """What both accountants find at the cap's delta, and why the ledger counts more."""
+    told = [el("p.muted", problem)] if problem else []
+    if not found:
+        return list(told)
+    at_cap = found[0]
+    return [
+        el(
+            "p.muted",
+            f"Had all runs been fixed before the first, they would cost epsilon {at_cap.epsilon:.3g} at delta "
+            f"{at_cap.delta:.2g} by {at_cap.accountant} ({at_cap.check_accountant}: {at_cap.check:.3g}). The ledger "
+            f"counts {counted.epsilon:.3g}, and claims no less: runs may be chosen in view of what others showed.",
+        ),
+        *told,
+    ]

@@ -1,0 +1,171 @@
+"""A ledger's account read run by run, drawn as a curve, and written as a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from mechanisms.accounting import Cap, Fingerprint, PrivacyLedger, claim
+from mechanisms.accounting.event_words import in_words
+from mechanisms.accounting.filter import Spend, least_caps, usage, usages
+from mechanisms.accounting.joint import joint
+from mechanisms.accounting.statement import COLUMNS, as_csv, as_document, lines, state
+from mechanisms.errors import AccountingError, BudgetRefused
+from mechanisms.privacy_events import Approximate, Composed, Gaussian, Poisson, Pure, Repeat
+
+DELTA = 1e-6
+DELTAS = [10.0**-n for n in range(2, 9)]
+HOSTILE = ["=1+1", "+cmd|' /C calc'!A0", "-2", "@SUM(1)", "\tx", "\r=1", "＝1", 'a";=1+1', "a,b\n=2", "clinic"]
+
+
+def run_event(multiplier: float = 4.0, labels: str = "ab") -> Composed:
+    return Composed("label", tuple((label, (Gaussian(multiplier),)) for label in labels))
+
+
+def spend(*events, delta: float = DELTA) -> Spend:
+    whole = Composed("dataset", (("all", events),))
+    return Spend(claim(whole, delta).epsilon, delta, dict(whole))
+
+
+def write(ledger: PrivacyLedger, event: Composed, name: str = "clinic", unit: str = "record", what: str = "gaussian"):
+    run = ledger.begin(Fingerprint(name, unit, "d1"), what, event, claim(event, DELTA))
+    for part, events in event:
+        run.charge(part, events)
+    run.finish()
+
+
+SPENDS = [
+    spend(Gaussian(4.0)),
+    spend(Repeat(3, Poisson(0.1, Gaussian(1.5))), Approximate(1e-9)),
+    *[spend(Pure(0.1))] * 20,
+]
+
+
+def test_the_runs_up_to_each_one_are_counted_as_the_ledger_counts_them():
+    cap = Cap(20.0, 1e-4)
+    found = usages(SPENDS, cap)
+    assert found == [usage(SPENDS[: count + 1], cap) for count in range(len(SPENDS))]
+    assert usages([], cap) == []
+
+
+@pytest.mark.parametrize("count", [1, 2, len(SPENDS)])
+def test_a_point_of_the_curve_is_the_least_cap_that_would_have_allowed_the_runs(count: int):
+    caps = least_caps(SPENDS[:count], DELTAS)
+    assert [cap.delta for cap in caps] == DELTAS[: len(caps)]
+    assert len(caps) >= 4
+    assert [cap.epsilon for cap in caps] == sorted(cap.epsilon for cap in caps)
+    for cap in caps:
+        assert usage(SPENDS[:count], cap).allowed
+        assert not usage(SPENDS[:count], Cap(0.999 * cap.epsilon, cap.delta)).allowed
+
+
+def test_a_delta_that_failures_use_up_allows_no_epsilon():
+    failing = Spend(1.0, 1e-4, {"a": (Gaussian(4.0), Approximate(1e-5))})
+    assert [cap.delta for cap in least_caps([failing], [1e-2, 1e-3, 1e-5])] == [1e-2, 1e-3]
+
+
+def test_the_joint_event_is_the_plain_composition():
+    [(_, events)] = joint([spend(Gaussian(3.0)), spend(Gaussian(4.0))])
+    both = claim(Composed("dataset", (("all", events),)), 1e-5).epsilon
+    single = claim(Composed("dataset", (("all", (Gaussian(2.4),)),)), 1e-5).epsilon  # 1 / 9 + 1 / 16 = 1 / 2.4^2
+    assert both == pytest.approx(single, rel=0.02)
+
+
+def test_the_ledger_never_counts_less_than_the_accountants():
+    spends = [spend(Gaussian(4.0)), spend(Gaussian(5.0)), spend(Pure(0.2))]
+    for cap in least_caps(spends, [1e-4, 1e-5]):
+        assert claim(joint(spends), cap.delta).epsilon <= cap.epsilon
+
+
+def test_a_unit_may_stand_in_another_list_of_the_next_run():
+    first = Spend(1.0, DELTA, {"a": (Gaussian(2.0),), "b": (Gaussian(4.0), Pure(0.1))})
+    second = Spend(1.0, DELTA, {"a": (Gaussian(9.0),), "b": (Pure(0.3),)})
+    lists = {frozenset(events) for _, events in joint([first, second])}
+    assert lists == {
+        frozenset(one) | frozenset(other) for one in first.lists.values() for other in second.lists.values()
+    }
+
+
+def test_lists_that_others_dominate_are_not_combined():
+    assert len(joint([Spend(1.0, DELTA, dict(run_event(labels="abcdef")))] * 9).lists) == 1
+
+
+def test_too_many_combinations_are_refused_before_they_are_built():
+    forked = Spend(1.0, DELTA, {"a": (Gaussian(2.0),), "b": (Pure(0.3),)})
+    with pytest.raises(AccountingError, match="too many"):
+        joint([forked] * 200)
+
+
+def test_a_statement_ends_where_the_ledger_stands():
+    ledger = PrivacyLedger()
+    write(ledger, run_event())
+    ledger.begin(Fingerprint("clinic", "record", "d1"), "nothing", run_event(), claim(run_event(), DELTA)).finish()
+    ledger.begin(Fingerprint("clinic", "record", "d1"), "cut off", run_event(5.0), claim(run_event(5.0), DELTA))
+    write(ledger, run_event(9.0), name="school")
+    account = ledger.account("clinic", "record")
+    first, nothing, cut_off = lines(account)
+    assert [each.run.mechanism for each in (first, nothing, cut_off)] == ["gaussian", "nothing", "cut off"]
+    assert first.after == nothing.after
+    assert state(nothing.run).startswith("nothing was released")
+    assert state(cut_off.run).startswith("running or cut off")
+    assert cut_off.after.epsilon == account.snapshot.epsilon == ledger.snapshot("clinic", "record").epsilon
+    assert first.after.epsilon < cut_off.after.epsilon
+
+
+def test_a_refused_run_leaves_no_line():
+    ledger = PrivacyLedger()
+    ledger.set_cap("clinic", "record", Cap(1.5, 1e-4))
+    write(ledger, run_event())
+    before = ledger.account("clinic", "record")
+    with pytest.raises(BudgetRefused):
+        write(ledger, run_event(1.0))
+    assert ledger.account("clinic", "record") == before
+    assert len(before.caps) == 1
+
+
+def test_a_forecast_refuses_what_the_ledger_would_refuse():
+    ledger, event = PrivacyLedger(), run_event()
+    write(ledger, event, unit="user:patient")
+    with pytest.raises(BudgetRefused, match="do not add up"):
+        ledger.forecast("clinic", "record", event, claim(event, DELTA))
+    assert ledger.forecast("clinic", "user:patient", event, claim(event, DELTA)).allowed
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_cell_is_a_formula_and_every_name_is_still_there(name: str):
+    ledger = PrivacyLedger()
+    event = Composed("label", ((name, (Gaussian(4.0),)), ("b", (Gaussian(5.0),))))
+    write(ledger, event, name=name, unit=f"user:{name}", what=name)
+    text = as_csv(ledger.account(name, f"user:{name}"))
+    header, row = csv.reader(io.StringIO(text, newline=""))
+    assert tuple(header) == COLUMNS
+    cells = dict(zip(header, row, strict=True))
+    assert cells["data_set"].removeprefix("'") == cells["run"].removeprefix("'") == name
+    assert not any(cell[:1] in "=+-@\t\r\n＝＋－＠" for cell in row if cell)
+    assert text.startswith('"started"')
+    assert float(cells["joint_epsilon"]) == ledger.snapshot(name, f"user:{name}").epsilon
+
+
+def test_the_document_is_json_and_holds_runs_and_caps():
+    ledger = PrivacyLedger()
+    ledger.set_cap("clinic", "record", Cap(8.0, 1e-4))
+    write(ledger, run_event())
+    ledger.set_cap("clinic", "record", Cap(9.0, 1e-4))
+    document = json.loads(json.dumps(as_document(ledger.account("clinic", "record")), allow_nan=False))
+    assert [cap["epsilon"] for cap in document["caps"]] == [8.0, 9.0]
+    [run] = document["runs"]
+    assert run["planned"]["event"] == run_event().to_json()
+    assert run["joint"]["epsilon"] == document["data_set"]["epsilon"]
+
+
+def test_events_are_told_in_words():
+    plain = in_words(Composed("dataset", (("all", (Repeat(4, Poisson(0.05, Gaussian(1.5))), Approximate(1e-8))),)))
+    assert plain == (
+        "4 times (Gaussian noise of 1.5 times the sensitivity on a sample that each unit joins with probability 0.05), "
+        "then a failure of probability 1e-08"
+    )
+    assert in_words(run_event()).startswith("a, b: Gaussian")
+    assert in_words(run_event(labels="abcdefg")).startswith("each of 7 labels: Gaussian")

@@ -1,0 +1,219 @@
+"""The page "Budget" without a browser: two data sets, a planned run, a refused one, and nobody else's ledger."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import functools
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gradio as gr
+import pytest
+
+from dpicl_ui.budget import cards
+from dpicl_ui.budget.step import BudgetStep, gate
+from dpicl_ui.frame.sessions import Session, Sessions
+from dpicl_ui.frame.step_bar import StepBar
+from dpicl_ui.frame.tree import text_of
+from dpicl_ui.page import PLACES
+from dpicl_ui.privacy.form import PrivacyForm
+from dpicl_ui.privacy.recipe_form import RecipeForm
+from dpicl_ui.privacy.state import PrivacyState
+from mechanisms.accounting import Cap, Fingerprint, PrivacyLedger, claim
+from mechanisms.errors import BudgetRefused, UsageError
+from mechanisms.privacy_events import Composed, Gaussian
+from tests.ui.privacy.test_form import DATASET, VALUES
+from tests.ui.tabs import confirm
+
+FORM = replace(PrivacyForm.read(*VALUES), recipe=RecipeForm("vote", score=True))
+EVENT = Composed("label", (("a", (Gaussian(4.0),)), ("b", (Gaussian(5.0),))))
+SESSIONS = Sessions()
+
+
+@functools.cache
+def built() -> BudgetStep:
+    """The page; each request brings its ledger along."""
+
+    async def blocks() -> BudgetStep:
+        with gr.Blocks():
+            ledgers: Any = SimpleNamespace(of=lambda request: request.ledger)
+            return BudgetStep(SESSIONS, ledgers, StepBar(PLACES))
+
+    return asyncio.run(blocks())
+
+
+class Place:
+    """A tab that looks at a ledger."""
+
+    def __init__(self, folder: Path, person: str = "") -> None:
+        self.ledger = PrivacyLedger(folder)
+        self.request: Any = SimpleNamespace(session_hash=str(folder), username=person, ledger=self.ledger)
+        self.session: Session = SESSIONS.of(self.request)
+        self.step = built()
+
+    def spend(self, name: str, what: str = "gaussian", unit: str = "record") -> None:
+        run = self.ledger.begin(Fingerprint(name, unit, "d1"), what, EVENT, claim(EVENT, 1e-6))
+        for part, events in EVENT:
+            run.charge(part, events)
+        run.finish()
+
+    def plan(self) -> None:
+        confirm(self.session, DATASET)
+        self.session.of(PrivacyState).calibrate(FORM, None)
+
+    def look(self, wanted: tuple[str, str] | None = None) -> dict[Any, Any]:
+        return self.step._look(json.dumps(wanted) if wanted else None, self.request)
+
+    def words(self, shown: dict[Any, Any], component: Any) -> str:
+        return " ".join(text_of(shown[component]).split())
+
+    def saved(self, save: Any, wanted: tuple[str, str] | None = None) -> str:
+        return str(save(json.dumps(wanted) if wanted else None, self.request)[self.step.sink]["text"])
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path / "one")
+
+
+def traces(shown: dict[Any, Any], place: Place) -> dict[str, Any]:
+    return {each.name: each for each in shown[place.step.plot].data}
+
+
+def test_it_is_open_before_anything_and_says_that_nothing_is_spent(place: Place):
+    assert not gate(place.session).why
+    assert "Nothing has been spent" in place.words(place.look(), place.step.runs)
+    with pytest.raises(UsageError, match="no run"):
+        place.saved(place.step._save_csv)
+
+
+def test_each_of_two_data_sets_has_its_own_runs(place: Place):
+    place.spend("clinic")
+    place.spend("clinic", what="noisy-max")
+    place.spend("school", what="svt-public", unit="user:pupil")
+    clinic, school = place.look(("clinic", "record")), place.look(("school", "user:pupil"))
+    assert "noisy-max" in place.words(clinic, place.step.runs)
+    assert "svt-public" not in place.words(clinic, place.step.runs)
+    assert "svt-public" in place.words(school, place.step.runs)
+    assert "column 'pupil'" in place.words(school, place.step.standing)
+    for name in ("clinic", "school"):
+        assert name in place.words(clinic, place.step.others)
+    spent = place.ledger.snapshot("clinic", "record").epsilon
+    assert f"{spent:.3g} spent" in place.words(clinic, place.step.standing)
+    at_cap = dict(zip(*(traces(clinic, place)["what the ledger counts"][axis] for axis in "yx"), strict=True))
+    assert at_cap[min(at_cap, key=lambda delta: abs(delta - 1e-4))] == pytest.approx(spent)
+
+
+def test_a_refused_run_is_foretold_and_then_leaves_nothing(place: Place):
+    place.ledger.set_cap("d", "record", Cap(1.5, 1e-4))
+    place.spend("d")
+    place.plan()
+    before = place.look()
+    assert "would be refused" in place.words(before, place.step.planned)
+    request = place.session.of(PrivacyState).planned.request
+    with pytest.raises(BudgetRefused):
+        place.ledger.begin(Fingerprint("d", "record", "d1"), "refused", request.event, request.release_claim())
+    assert place.words(place.look(), place.step.runs) == place.words(before, place.step.runs)
+
+
+def test_a_planned_run_is_added_as_the_ledger_will_and_charges_nothing(place: Place):
+    place.spend("d")
+    place.plan()
+    spent, shown = place.ledger.snapshot("d", "record"), place.look()
+    request = place.session.of(PrivacyState).planned.request
+    assert place.ledger.snapshot("d", "record") == spent
+    run = place.ledger.begin(Fingerprint("d", "record", "d1"), "x", request.event, request.release_claim())
+    for part, events in request.event:
+        run.charge(part, events)
+    run.finish()
+    after = place.ledger.snapshot("d", "record")
+    words = place.words(shown, place.step.planned)
+    assert f"would count {after.epsilon:.3g} instead of {spent.epsilon:.3g}" in words
+    assert f"{after.remaining:.3g} of 10 would be left" in words
+    assert list(traces(place.look(), place)["what the ledger counts"].x) == pytest.approx(
+        list(traces(shown, place)["with the planned run"].x)
+    )
+
+
+def test_a_run_that_is_planned_on_other_data_is_not_added(place: Place):
+    place.spend("clinic")
+    place.plan()
+    shown = place.look(("clinic", "record"))
+    assert "planned on 'd'" in place.words(shown, place.step.planned)
+    assert "with the planned run" not in traces(shown, place)
+
+
+def test_a_plan_at_another_unit_is_refused_before_it_is_started(place: Place):
+    place.spend("d", unit="user:patient")
+    place.plan()
+    assert "do not add up" in place.words(place.look(("d", "record")), place.step.planned)
+
+
+def test_both_accountants_are_beside_the_ledger_and_below_it(place: Place):
+    for _ in range(3):
+        place.spend("d")
+    *_, last = place.step._compose(None, place.request)
+    *_, drawn, _ = place.step._compose(None, place.request)
+    words, spent = place.words(last, place.step.compared), place.ledger.snapshot("d", "record").epsilon
+    found = claim(Composed("dataset", (("all", (Gaussian(4.0),) * 3),)), 1e-4)
+    assert f"cost epsilon {found.epsilon:.3g}" in words
+    assert f"pld: {found.check:.3g}" in words
+    assert f"counts {spent:.3g}" in words
+    assert found.epsilon < spent
+    assert len(traces(drawn, place)["all fixed beforehand (prv)"].x) == 5
+
+
+def test_what_cannot_be_composed_is_said_and_the_ledgers_line_stays(place: Place, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("mechanisms.accounting.joint._MOST", 0)
+    place.spend("d")
+    *_, last = place.step._compose(None, place.request)
+    assert "too many" in place.words(last, place.step.compared)
+    assert place.step.plot not in last
+
+
+def test_another_persons_ledger_cannot_be_asked_for(place: Place, tmp_path: Path):
+    place.spend("clinic of Ada")
+    other = Place(tmp_path / "two", "Ben")
+    other.spend("school of Ben")
+    shown = other.look(("clinic of Ada", "record"))
+    everything = " ".join(text_of(each) for each in shown.values() if isinstance(each, list))
+    assert "Ada" not in everything + str(shown[other.step.chosen].choices)
+    assert "Ada" not in other.saved(other.step._save_json, ("clinic of Ada", "record"))
+
+
+def test_files_hold_every_run_and_the_page_the_newest(place: Place, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(cards, "SHOWN", 3)
+    for number in range(5):
+        place.spend("=1+1", what=f"run {number}.")
+    shown = place.words(place.look(), place.step.runs)
+    assert shown.index("run 4.") < shown.index("run 3.") < shown.index("run 2.")
+    assert "run 1." not in shown
+    assert "2 older runs" in shown
+    rows = list(csv.DictReader(io.StringIO(place.saved(place.step._save_csv))))
+    assert [row["run"] for row in rows] == [f"run {number}." for number in range(5)]
+    assert {row["data_set"] for row in rows} == {"'=1+1"}
+    assert len(json.loads(place.saved(place.step._save_json))["runs"]) == 5
+
+
+def test_it_opens_with_the_data_set_of_step_1_and_shows_another_where_it_is_chosen(place: Place):
+    place.spend("a")
+    place.spend("b")
+    confirm(place.session, DATASET)
+    for open_or_look, wanted, found in ((place.step._open, "b", "d"), (place.step._look, "b", "b")):
+        shown = open_or_look(json.dumps([wanted, "record"]), place.request)
+        assert json.loads(shown[place.step.chosen].value)[0] == found
+
+
+def test_a_later_cap_is_called_a_new_promise(place: Place):
+    place.spend("clinic")
+    assert "Fixed before" in place.words(place.look(), place.step.caps)
+    with place.ledger.transaction() as database:
+        database.execute("INSERT INTO caps VALUES ('clinic', 'record', 12.0, 1e-4, '2999-01-01T00:00:00+00:00')")
+    shown = place.words(place.look(), place.step.caps)
+    assert "epsilon 12" in shown
+    assert "new promise" in shown

@@ -1,0 +1,36 @@
+"""The sentence below the slider: a bound, never rounded below what it is, for rows and for users."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from dpicl_ui.frame.tree import text_of
+from dpicl_ui.privacy.odds import odds
+from mechanisms.accounting import PrivacyTarget
+from mechanisms.studio.assurance.roc import best_guess
+
+
+def share(target: PrivacyTarget, by_user: bool = False) -> float:
+    found = re.search(r"at most\s+([\d.]+)%", text_of(odds(target, by_user)))
+    assert found
+    return float(found[1]) / 100
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.37, 1.0, 4.0, 5.0, 10.0])
+@pytest.mark.parametrize("delta", [1e-9, 1e-5, 0.1])
+def test_what_is_said_bounds_the_best_guess_closely(epsilon: float, delta: float):
+    right = best_guess(epsilon, delta)
+    assert right <= share(PrivacyTarget(epsilon, delta)) <= right + 0.0011
+
+
+def test_known_odds():
+    assert share(PrivacyTarget(1.0, 1e-12)) == 0.732  # e / (1 + e) = .73106
+    assert share(PrivacyTarget(100.0, 0.5)) == 1.0
+
+
+def test_for_users_it_speaks_of_all_their_rows():
+    target = PrivacyTarget(1.0, 1e-5)
+    assert "all rows of one user are" in text_of(odds(target, True))
+    assert "one row is" in text_of(odds(target, False))
