@@ -8,8 +8,9 @@ from typing import Any
 from dpicl_ui.data.state import Columns
 from dpicl_ui.frame.cards import fact, private_tag
 from dpicl_ui.frame.tree import Tree, el
-from mechanisms.studio.data.csv_file import Inspection, Table
+from mechanisms.studio.data.mapping import Inspection
 from mechanisms.studio.data.record_schema import RecordSchema
+from mechanisms.studio.data.table import Table
 
 PREVIEW_ROWS = 5
 _CELL = 240

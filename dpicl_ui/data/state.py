@@ -14,9 +14,10 @@ from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.errors import DataError, UsageError
 from mechanisms.records import Dataset
 from mechanisms.studio.data.counts import MeasuredSizes, measure_sizes
-from mechanisms.studio.data.csv_file import Inspection, Mapping, Table, inspect
+from mechanisms.studio.data.mapping import Inspection, Mapping, inspect
 from mechanisms.studio.data.record_files import KIND, RECORD, as_records, of_kind
 from mechanisms.studio.data.record_schema import RecordSchema
+from mechanisms.studio.data.table import Table
 
 _COUNT_DELTA = 1e-6
 """Counting comes before the run's delta is chosen: a thousandth of this is the chance that a measured size is low."""

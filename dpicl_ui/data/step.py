@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -10,6 +9,7 @@ import gradio as gr
 from dpicl_ui.data.cards import counted, preview_table
 from dpicl_ui.data.columns_form import ColumnsForm
 from dpicl_ui.data.names import FieldNames, first_names
+from dpicl_ui.data.opening import LONGEST_NAME, proposed_name, rows_of
 from dpicl_ui.data.public_card import DECLARE, MEASURE, PublicCard, button, check_declared
 from dpicl_ui.data.records import USUAL_KIND, RecordsForm, schema_in
 from dpicl_ui.data.rows import TITLES, Rows
@@ -26,11 +26,13 @@ from dpicl_ui.frame.tree import notice, panel
 from dpicl_ui.frame.uploads import taken
 from mechanisms.accounting import fingerprint
 from mechanisms.errors import DataError, StudioError
-from mechanisms.studio.data.csv_file import Mapping, Table, guess_columns, read_table, to_dataset
 from mechanisms.studio.data.examples import AnsweredExample, Example, RecordExample
 from mechanisms.studio.data.field_names import field_name
-from mechanisms.studio.data.record_files import Lines, names_of, read_rows
+from mechanisms.studio.data.files import read_table
+from mechanisms.studio.data.mapping import Mapping, guess_columns, to_dataset
+from mechanisms.studio.data.record_files import names_of
 from mechanisms.studio.data.record_schema import RecordSchema
+from mechanisms.studio.data.table import Table
 from mechanisms.studio.synthesis.structured import check_schema
 
 _MOST_LABELS = 50
@@ -63,7 +65,7 @@ class DataStep:
                 self.name = gr.Textbox(
                     label="Name of this data set",
                     elem_id="data-name",
-                    max_length=80,
+                    max_length=LONGEST_NAME,
                     info="The ledger keeps what was spent under this name: use it again for newer versions.",
                 )
                 self.drop = gr.Checkbox(label="Leave out rows that repeat an earlier row", visible=False)
@@ -158,14 +160,13 @@ class DataStep:
             return {self.source.notice: []}
         try:
             with taken(upload) as path:
-                table = read_rows(path)
+                table = read_table(path)
         except DataError as error:
             return {self.source.upload: None, self.source.notice: notice(str(error))}
         session = self._sessions.of(request)
         mapping = Mapping(*guess_columns(table))
         session.of(DataState).open(table, first_names(mapping))
-        row = Rows.RECORDS if isinstance(table, Lines) else Rows.TEXTS
-        return {self.source.upload: None} | self._opened(session, table, mapping, Path(upload).stem[:80], row)
+        return {self.source.upload: None} | self._opened(session, table, mapping, proposed_name(upload), rows_of(table))
 
     def _example(self, example: Example) -> Any:
         def take(request: gr.Request) -> dict[Any, Any]:
@@ -180,7 +181,7 @@ class DataStep:
 
     def _record_example(self, example: RecordExample) -> Any:
         def take(request: gr.Request) -> dict[Any, Any]:
-            session, table = self._sessions.of(request), read_rows(example.path)
+            session, table = self._sessions.of(request), read_table(example.path)
             mapping, state = Mapping(*guess_columns(table)), session.of(DataState)
             state.open(table, first_names(mapping))
             state.give(RecordSchema.read(example.schema.read_text(encoding="utf-8")))

@@ -32,7 +32,7 @@ from mechanisms.records import Dataset
 from mechanisms.studio.assurance.audit import AuditProgress
 from mechanisms.studio.assurance.membership import Effort, Membership, membership
 from mechanisms.studio.assurance.shown_rows import RELEASED, ROWS
-from mechanisms.studio.data.csv_file import Mapping, to_dataset
+from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.marks import mark_attacked
 from mechanisms.studio.recipes.any_set import of_demo_set
 from mechanisms.studio.synthesis.demo_set import DemoSet

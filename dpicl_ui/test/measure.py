@@ -28,9 +28,11 @@ from dpicl_ui.test.state import Scored, TestState
 from mechanisms.accounting import fingerprint
 from mechanisms.errors import DataError, UsageError
 from mechanisms.records import Dataset, Record
-from mechanisms.studio.data.csv_file import Mapping, Table, guess_columns, read_table, to_dataset
+from mechanisms.studio.data.files import FORMATS, read_table
+from mechanisms.studio.data.mapping import Mapping, guess_columns, to_dataset
 from mechanisms.studio.data.marks import mark_scored, owners_of
 from mechanisms.studio.data.record_files import KIND, of_kind
+from mechanisms.studio.data.table import Table
 from mechanisms.studio.evaluation.answers import LocalReader
 from mechanisms.studio.evaluation.evaluate import Progress, Scorecard, evaluate
 from mechanisms.studio.evaluation.open_answers import OpenScorecard, evaluate_open
@@ -39,7 +41,9 @@ from mechanisms.studio.evaluation.remote_reader import RemoteReader
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.outputs import longest_output
 
-_TEST_FILE = "A CSV that was not used to write the demonstrations. It stays private: read into memory only"
+_TEST_FILE = (
+    f"A file ({FORMATS}) that was not used to write the demonstrations. It stays private: read into memory only"
+)
 _UNLESS_TICKED = ", unless you let a model elsewhere answer, above."
 _SHARED = (
     "This file shares rows with {names}. An accuracy has no noise, so on those rows it would be a clean value of "

@@ -1,4 +1,4 @@
-"""`answer`: private answers to questions about a CSV, paid for one by one."""
+"""`answer`: private answers to questions about the rows of a file, paid for one by one."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ from mechanisms.studio.answering.events import AnswerReleased, AnswersOpened
 from mechanisms.studio.answering.request import AnswerRequest
 from mechanisms.studio.answering.session import AnswerSession, open_session
 from mechanisms.studio.answering.words import answer_in_words, reservation_in_words
-from mechanisms.studio.data.csv_file import Mapping, Table, no_column, read_table, to_dataset
+from mechanisms.studio.data.files import read_table
+from mechanisms.studio.data.mapping import Mapping, no_column, to_dataset
 from mechanisms.studio.data.marks import SCORED
+from mechanisms.studio.data.table import Table
 
 
 def add_commands(commands: Any) -> None:
     """Register the command."""
     parser = commands.add_parser("answer", help="private answers to questions, paid for one by one")
-    parser.add_argument("csv", metavar="CSV")
+    parser.add_argument("csv", metavar="FILE")
     parser.add_argument("query", nargs="?", help="the question")
-    parser.add_argument("--test", metavar="CSV", help="ask every row of a labelled file instead, and score the answers")
+    parser.add_argument("--test", metavar="FILE", help="ask every row of a labelled file instead, and score them")
     parser.add_argument("--limit", type=int, help="ask only the first rows of the test file")
     parser.add_argument("--test-seed", type=int, help="reproducible and NOT PRIVATE: for tests only")
     add_answer_options(parser)
@@ -41,7 +43,7 @@ def add_commands(commands: Any) -> None:
 
 def _answer(options: argparse.Namespace) -> None:
     if (options.query is None) == (options.test is None):
-        raise UsageError("Give a question, or a file of questions with --test CSV.")
+        raise UsageError("Give a question, or a file of questions with --test FILE.")
     if options.limit is not None and options.limit < 1:
         raise UsageError("--limit must be at least 1.")
     if options.test_seed is not None and options.test_seed < 0:

@@ -20,7 +20,8 @@ from mechanisms.studio.assurance.audit import AuditProgress
 from mechanisms.studio.assurance.canaries import Exposure, canary_attack, writes
 from mechanisms.studio.assurance.roc import LOW, Roc, allowed
 from mechanisms.studio.assurance.shown_rows import RELEASED
-from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
+from mechanisms.studio.data.files import read_table
+from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.marks import mark_attacked
 from mechanisms.studio.recipes.any_set import AnySet, read_set
 from mechanisms.studio.synthesis.demo_set import finite, loads, read_json
@@ -50,7 +51,7 @@ def _add_mia(verbs: Any) -> argparse.ArgumentParser:
         "mia", help="was a row behind these demonstrations? membership inference, beside what the claim allows"
     )
     _add_files(parser)
-    parser.add_argument("--held-out", required=True, metavar="CSV", help="rows of the same source that took no part")
+    parser.add_argument("--held-out", required=True, metavar="FILE", help="rows of the same source that took no part")
     usual = members.Effort()
     parser.add_argument("--rows", type=int, default=usual.rows, help="of each label, in and out (default: %(default)s)")
     parser.add_argument("--prompts", type=int, default=usual.prompts, help="prompts of real rows, the planted leak")
@@ -61,7 +62,7 @@ def _add_mia(verbs: Any) -> argparse.ArgumentParser:
 
 
 def _add_files(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("csv", metavar="CSV", help="the private file that the demonstrations were made from")
+    parser.add_argument("csv", metavar="FILE", help="the private file that the demonstrations were made from")
     parser.add_argument("demos", metavar="DEMOS", help="a demo set, or JSON by hand with 'demonstrations' and 'task'")
 
 
@@ -82,7 +83,7 @@ def _add_canary(verbs: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = verbs.add_parser(
         "canary", help="plant secrets, write demonstrations with a mechanism, and measure how exposed the secrets are"
     )
-    parser.add_argument("csv", metavar="CSV", help="the private file; it stays as it is")
+    parser.add_argument("csv", metavar="FILE", help="the private file; it stays as it is")
     parser.add_argument("--labels", required=True, metavar="A,B,...", help="the public label set")
     parser.add_argument("--epsilon", type=float, required=True)
     parser.add_argument("--canaries", type=int, default=8, help="secrets planted (default: %(default)s)")

@@ -20,7 +20,8 @@ from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.records import Dataset
-from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
+from mechanisms.studio.data.files import read_table
+from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.record_files import KIND, of_kind
 from mechanisms.studio.evaluation.answers import LocalReader
 from mechanisms.studio.evaluation.classify import Classifier
@@ -43,9 +44,9 @@ def add_commands(commands: Any) -> None:
     query.add_argument("demos", metavar="DEMOS")
     query.add_argument("text")
     query.set_defaults(run=_query)
-    test = commands.add_parser("evaluate", help="accuracy on a labelled CSV, beside zero-shot and public-only")
+    test = commands.add_parser("evaluate", help="accuracy on a labelled file, beside zero-shot and public-only")
     test.add_argument("demos", metavar="DEMOS", nargs="+", help="one set, or two to compare on the same rows")
-    test.add_argument("--test", required=True, metavar="CSV")
+    test.add_argument("--test", required=True, metavar="FILE")
     test.add_argument("--text-column", default="text")
     test.add_argument("--label-column", default="label")
     test.add_argument("--output-column", help="outputs instead of labels: how often the set answers just so")

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from mechanisms.errors import UsageError
 from mechanisms.records import PromptTemplate, open_template
-from mechanisms.studio.data.csv_file import Mapping, Table, read_table
+from mechanisms.studio.data.files import read_table
+from mechanisms.studio.data.mapping import Mapping
 from mechanisms.studio.data.record_files import KIND, of_kind
+from mechanisms.studio.data.table import Table
 from mechanisms.studio.synthesis.outputs import Answers, Outputs
 
 _LABEL = "label"

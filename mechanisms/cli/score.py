@@ -13,7 +13,8 @@ from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.records import Dataset
 from mechanisms.sampling import Adjacency
-from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
+from mechanisms.studio.data.files import read_table
+from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.marks import WHETHER_MET, WHETHER_SHOWN
 from mechanisms.studio.recipes.any_set import read_set
 from mechanisms.studio.recipes.score_set import ScoreFound, ScoreRequest, score_set
@@ -25,8 +26,8 @@ _OTHER_READER = "another model wrote the set: read here by {reader}, without wha
 
 def add_commands(commands: Any) -> None:
     """Register the command."""
-    parser = commands.add_parser("score", help="a private accuracy of a set of demonstrations, on rows of a CSV")
-    parser.add_argument("csv", metavar="CSV")
+    parser = commands.add_parser("score", help="a private accuracy of a set of demonstrations, on rows of a file")
+    parser.add_argument("csv", metavar="FILE")
     parser.add_argument("demos", metavar="DEMOS", help="a demo set, or JSON by hand with 'demonstrations' and 'task'")
     parser.add_argument("--text-column", default="text")
     parser.add_argument("--label-column", default="label")

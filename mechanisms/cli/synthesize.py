@@ -25,7 +25,8 @@ from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset, PromptTemplate, default_template
 from mechanisms.studio.certificates.signature import signed
 from mechanisms.studio.data.counts import measure_sizes
-from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
+from mechanisms.studio.data.files import FORMATS, read_table
+from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.record_schema import RecordSchema
 from mechanisms.studio.synthesis.demo_set import DemoSet, to_text
 from mechanisms.studio.synthesis.events import DemoCompleted, DemoStarted, RunCompleted, RunStarted
@@ -44,10 +45,8 @@ from mechanisms.studio.synthesis.synthesize import synthesize
 
 def add_commands(commands: Any) -> None:
     """Register the command."""
-    parser = commands.add_parser(
-        "synthesize", help="write private demonstrations from a CSV, or records from JSON Lines"
-    )
-    parser.add_argument("csv", metavar="CSV")
+    parser = commands.add_parser("synthesize", help=f"write private demonstrations, or records, from a file: {FORMATS}")
+    parser.add_argument("csv", metavar="FILE")
     parser.add_argument("--text-column", default="text")
     parser.add_argument("--label-column", help="default: label, or none where there is an output")
     parser.add_argument("--unit-column", help="user id: the privacy unit becomes all rows of a user")
