@@ -29,6 +29,7 @@ from mechanisms.accounting import fingerprint
 from mechanisms.errors import DataError, UsageError
 from mechanisms.records import Dataset, Record
 from mechanisms.studio.data.files import FORMATS, read_table
+from mechanisms.studio.data.label_names import LabelNames
 from mechanisms.studio.data.mapping import Mapping, guess_columns, to_dataset
 from mechanisms.studio.data.marks import mark_scored, owners_of
 from mechanisms.studio.data.record_files import KIND, of_kind
@@ -156,7 +157,7 @@ class FileMeasurement:
         table, tested = state.table, state.asked
         if table is None:
             raise UsageError("Upload a labelled test file first.")
-        test = _test_rows(table, text, label, tested)
+        test = _test_rows(table, text, label, tested, session.of(DataState).names_for(tested.labels))
         known = [row for row in test.records if row.label in tested.labels]
         unknown, chosen = len(test.records) - len(known), spread(known, int(limit))
         owners, remote = self._owners(session, request, test), self._elsewhere.chosen(ticked, tested)
@@ -269,9 +270,9 @@ class FileMeasurement:
         return gr.skip()
 
 
-def _test_rows(table: Table, text: str, label: str, tested: DemoSet) -> Dataset:
+def _test_rows(table: Table, text: str, label: str, tested: DemoSet, names: LabelNames) -> Dataset:
     """The whole file; where the set's answers are text, which label a row would have is not asked."""
-    mapping = Mapping(text, label)
+    mapping = Mapping(text, label, label_names=names)
     if tested.template.output is not None:
         table, mapping = of_kind(table, tested.labels[0]), Mapping(text, KIND, output=label)
     return to_dataset(table, mapping, "test file", ())

@@ -9,6 +9,7 @@ from typing import Any
 
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.cli.answer_options import add_answer_options, answer_request
+from mechanisms.cli.label_names import label_names
 from mechanisms.cli.output import add_json, progress, show
 from mechanisms.cli.scoring import about_to_score, not_private
 from mechanisms.errors import DataError, UsageError
@@ -75,7 +76,9 @@ def _read(options: argparse.Namespace, path: str, unit: str | None) -> tuple[Tab
     first, *others = (table.frame[name] for name in names)
     joined = first.str.cat(others, sep=" ") if others else first
     frame = table.frame.assign(**{options.text_column: joined})
-    return replace(table, frame=frame), Mapping(options.text_column, options.label_column, unit)
+    return replace(table, frame=frame), Mapping(
+        options.text_column, options.label_column, unit, label_names=label_names(options)
+    )
 
 
 def _test_file(options: argparse.Namespace) -> Dataset:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting import Claim, PrivacyLedger, PrivacyTarget, fingerprint
+from mechanisms.cli.label_names import add_label_names, label_names, labels_of
 from mechanisms.cli.output import add_json, progress, read, show
 from mechanisms.cli.plan_options import add_plan_options, mechanism, sampling_plan, transform
 from mechanisms.inference import LanguageModel
@@ -40,6 +41,7 @@ def add_attacks(verbs: Any) -> None:
         parser = add(verbs)
         parser.add_argument("--text-column", default="text")
         parser.add_argument("--label-column", default="label")
+        add_label_names(parser)
         parser.add_argument("--unit-column", help="user id: the privacy unit is all rows of a user")
         parser.add_argument("--name", help="the data set's name in the ledger (default: the file's name)")
         parser.add_argument("--model", default=EMBEDDED)
@@ -127,7 +129,7 @@ def _extract(options: argparse.Namespace) -> None:
 
 
 def _canary(options: argparse.Namespace) -> None:
-    labels = tuple(label.strip() for label in options.labels.split(","))
+    labels = labels_of(options)
     private, plan = _dataset(options, options.csv, labels), sampling_plan(options)
     request = SynthesisRequest(
         labels=labels,
@@ -165,7 +167,7 @@ def _dataset(options: argparse.Namespace, path: str, labels: tuple[str, ...]) ->
     table = read_table(Path(path))
     for remark in table.remarks:
         progress(remark)
-    mapping = Mapping(options.text_column, options.label_column, options.unit_column)
+    mapping = Mapping(options.text_column, options.label_column, options.unit_column, label_names=label_names(options))
     return to_dataset(table, mapping, (options.name or Path(path).stem).strip(), labels)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from mechanisms.cli.comparing import compared
 from mechanisms.cli.grid import add_grid_options, check_grid, in_cells, read_in_cells
+from mechanisms.cli.label_names import add_label_names, label_names
 from mechanisms.cli.open_answers import answer_of, answered
 from mechanisms.cli.output import add_json, progress, read, show
 from mechanisms.cli.reader_options import add_reader_options, remote_reader
@@ -49,6 +50,7 @@ def add_commands(commands: Any) -> None:
     test.add_argument("--test", required=True, metavar="FILE")
     test.add_argument("--text-column", default="text")
     test.add_argument("--label-column", default="label")
+    add_label_names(test)
     test.add_argument("--output-column", help="outputs instead of labels: how often the set answers just so")
     test.add_argument("--limit", type=int, help="use only the first rows")
     add_grid_options(test)
@@ -108,7 +110,7 @@ def _evaluate(options: argparse.Namespace) -> None:
 
 def _test_file(options: argparse.Namespace) -> Dataset:
     table = read_table(Path(options.test))
-    mapping = Mapping(options.text_column, options.label_column)
+    mapping = Mapping(options.text_column, options.label_column, label_names=label_names(options))
     if options.output_column:  # which label a row would have is not asked
         table, mapping = of_kind(table, options.output_column), Mapping(options.text_column, KIND)
         mapping = replace(mapping, output=options.output_column)

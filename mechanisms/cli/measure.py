@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.cli.label_names import add_label_names, label_names
 from mechanisms.cli.output import add_json, progress, read, show
 from mechanisms.cli.scoring import about_to_score, not_private
 from mechanisms.errors import UsageError
@@ -53,6 +54,7 @@ def add_commands(commands: Any) -> None:
     )
     parser.add_argument("--text-column", default="text")
     parser.add_argument("--label-column", default="label")
+    add_label_names(parser)
     parser.add_argument("--model", help="a second model, which wrote none of the texts: their perplexity under it")
     add_json(parser)
     parser.set_defaults(run=_measure)
@@ -113,9 +115,8 @@ def _as_many(texts: Sequence[Labelled], like: Sequence[Labelled]) -> list[Labell
 
 
 def _rows(options: argparse.Namespace, path: str, labels: tuple[str, ...]) -> Dataset:
-    return to_dataset(
-        read_table(Path(path)), Mapping(options.text_column, options.label_column), Path(path).stem, labels
-    )
+    mapping = Mapping(options.text_column, options.label_column, label_names=label_names(options))
+    return to_dataset(read_table(Path(path)), mapping, Path(path).stem, labels)
 
 
 def _copied(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
+from mechanisms.cli.label_names import add_label_names, label_names
 from mechanisms.cli.output import add_json, progress, read, show
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
@@ -31,6 +33,7 @@ def add_commands(commands: Any) -> None:
     parser.add_argument("demos", metavar="DEMOS", help="a demo set, or JSON by hand with 'demonstrations' and 'task'")
     parser.add_argument("--text-column", default="text")
     parser.add_argument("--label-column", default="label")
+    add_label_names(parser)
     parser.add_argument("--unit-column", help="user id: the privacy unit becomes all rows of a user")
     parser.add_argument("--drop-duplicates", action="store_true")
     parser.add_argument("--name", help="the data set's name in the ledger (default: the file's name)")
@@ -68,6 +71,7 @@ def _score(options: argparse.Namespace) -> None:
     )
     table, ledger = read_table(Path(options.csv)), PrivacyLedger()
     mapping = Mapping(options.text_column, options.label_column, options.unit_column, options.drop_duplicates)
+    mapping = replace(mapping, label_names=label_names(options))
     dataset = to_dataset(table, mapping, (options.name or Path(options.csv).stem).strip(), scored.labels)
     for warning in (*table.remarks, *ledger.rows.recognise(fingerprint(dataset))):
         progress(warning)

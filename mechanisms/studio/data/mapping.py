@@ -10,7 +10,11 @@ from numpy.typing import NDArray
 
 from mechanisms.errors import DataError
 from mechanisms.records import Columns, Dataset
-from mechanisms.studio.data.table import Table
+from mechanisms.studio.data.label_names import LabelNames
+from mechanisms.studio.data.table import TEXT, Table
+
+MOST_LABELS = 150
+"""That a task can have: each can be a cost of its own in its certificate."""
 
 
 def guess_columns(table: Table) -> tuple[str, str]:
@@ -23,13 +27,17 @@ def guess_columns(table: Table) -> tuple[str, str]:
 
 @dataclass(frozen=True, repr=False)
 class Mapping:
-    """Which column is what, and what to do with duplicates; `output` is text that belongs to the text."""
+    """Which column is what, and what to do with duplicates; `output` is text that belongs to the text.
+
+    `label_names` is what labels are called from here on, row by row, instead of what the file calls them; public.
+    """
 
     text: str
     label: str
     unit: str | None = None
     drop_duplicates: bool = False
     output: str | None = None
+    label_names: LabelNames = ()
 
     @property
     def columns(self) -> list[str]:
@@ -67,6 +75,9 @@ def _mapped(table: Table, mapping: Mapping) -> pd.DataFrame:
     if len(set(names)) != len(names):
         raise DataError("Choose different columns for text, label, output and user id.")
     frame = pd.DataFrame({"text": table.frame[mapping.text], "label": table.frame[mapping.label].str.strip()})
+    if mapping.label_names:
+        called = dict(mapping.label_names)
+        frame["label"] = pd.Series([called.get(cell, cell) for cell in frame["label"]], frame.index, dtype=TEXT)
     # With a user column a row repeats another only if it is the same user's: otherwise removing one user would bring
     # back rows of others.
     frame["unit"] = table.frame[mapping.unit].str.strip() if mapping.unit else None
@@ -114,8 +125,10 @@ def inspect(table: Table, mapping: Mapping, least: int = 2) -> Inspection:
             f"{duplicates} rows repeat an earlier row exactly. A person who appears twice is protected less "
             "by a guarantee for single records: drop the repetitions, or name a user column."
         )
-    if len(counts) > 50:
-        problems.append(f"{len(counts)} different labels: is '{mapping.label}' the label column?")
+    if len(counts) > MOST_LABELS:
+        problems.append(
+            f"{len(counts)} different labels: is '{mapping.label}' the label column? At most {MOST_LABELS} take part."
+        )
     fatal = len(counts) < least
     if not counts:
         problems.append("No row has both a text and a label.")
