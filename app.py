@@ -12,7 +12,7 @@ from dpicl_ui.page import build
 from dpicl_ui.server.elsewhere import reader_elsewhere
 from dpicl_ui.server.serving import serving
 from mechanisms.errors import StudioError
-from mechanisms.studio.data.csv_file import MAX_BYTES
+from mechanisms.studio.data.table import MAX_BYTES
 
 
 def main() -> int:

@@ -78,7 +78,8 @@ def shown(name, work):
 def phases(path: str, started: float) -> None:
     """The data path alone, as the app walks it."""
     from mechanisms.accounting import fingerprint
-    from mechanisms.studio.data.csv_file import Mapping, inspect, read_table, to_dataset
+    from mechanisms.studio.data.files import read_table
+    from mechanisms.studio.data.mapping import Mapping, inspect, to_dataset
 
     table = timed("read_table", lambda: read_table(Path(path)))
     for name, user in (("record", None), ("user", "user")):

@@ -30,8 +30,9 @@ from mechanisms.inference.models.catalogue import load_model
 from mechanisms.records import Dataset, Demonstration, PromptTemplate
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class
-from mechanisms.studio.data.csv_file import Mapping as Columns
-from mechanisms.studio.data.csv_file import read_table, to_dataset
+from mechanisms.studio.data.files import read_table
+from mechanisms.studio.data.mapping import Mapping as Columns
+from mechanisms.studio.data.mapping import to_dataset
 from mechanisms.studio.data.record_files import KIND, of_kind
 from mechanisms.studio.evaluation.open_answers import OpenScorecard, evaluate_open
 from mechanisms.studio.evaluation.query_reader import Arm

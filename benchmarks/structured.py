@@ -21,7 +21,7 @@ from mechanisms.noise import SecureRandomness
 from mechanisms.records import Dataset, PromptTemplate
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class, mechanism_names
-from mechanisms.studio.data.csv_file import Mapping, to_dataset
+from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.record_files import KIND, RECORD, read_records
 from mechanisms.studio.data.record_schema import RecordSchema
 from mechanisms.studio.synthesis.events import DemoCompleted

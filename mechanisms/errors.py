@@ -31,7 +31,7 @@ class UsageError(StudioError):
 
 
 class DataError(UsageError):
-    """A CSV file or a data set cannot be used as given."""
+    """A file or a data set cannot be used as given."""
 
 
 class ReservedOtherwise(UsageError):

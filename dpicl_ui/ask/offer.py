@@ -25,7 +25,7 @@ from mechanisms.queries import Retrieval
 from mechanisms.records import Dataset
 from mechanisms.studio.answering.request import AnswerRequest
 from mechanisms.studio.answering.session import check_terms, open_session
-from mechanisms.studio.data.csv_file import to_dataset
+from mechanisms.studio.data.mapping import to_dataset
 
 EMBED: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "embed"}
 """Arguments of handlers that take turns at the embedding model, and at the language model."""

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpicl_ui.data.state import Columns
-from dpicl_ui.frame.cards import fact, private_tag
+from dpicl_ui.frame.cards import MANY_LABELS, fact, private_tag
 from dpicl_ui.frame.tree import Tree, el
-from mechanisms.studio.data.csv_file import Inspection, Table
+from mechanisms.studio.data.mapping import Inspection
 from mechanisms.studio.data.record_schema import RecordSchema
+from mechanisms.studio.data.table import Table
 
 PREVIEW_ROWS = 5
 _CELL = 240
@@ -25,7 +26,7 @@ def preview_table(table: Table) -> list[Tree]:
     head = el("tr", *(el("th", name, scope="col") for name in columns))
     rows = []
     for _, row in table.frame[columns].head(PREVIEW_ROWS).iterrows():
-        rows.append(el("tr", *(el("td", str(cell)[:_CELL]) for cell in row)))
+        rows.append(el("tr", *(el("td", el("div.cell", str(cell)[:_CELL])) for cell in row)))
     size = f"{len(table.frame):,} rows, {len(table.columns)} columns"
     cut = f"; the first {_COLUMNS} are shown" if len(table.columns) > _COLUMNS else ""
     return [
@@ -59,12 +60,15 @@ def label_counts(inspection: Inspection, labels: list[str], by_user: bool = Fals
                 remark,
             )
         )
+    sizes = [inspection.counts.get(label, 0) for label in labels]
+    span = f"{len(labels)} labels, with {min(sizes):,} to {max(sizes):,} {units}" if len(labels) > MANY_LABELS else ""
     return [
         el(
             "div.card-head",
             el("h3", title),
             private_tag("Private until you confirm below"),
         ),
+        el("p.muted", span) if span else "",
         el("div.counts", *lines),
         *_problems(inspection),
     ]

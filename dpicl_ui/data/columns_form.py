@@ -8,7 +8,7 @@ import gradio as gr
 
 from dpicl_ui.data.rows import Rows
 from dpicl_ui.frame.choices import PrivateDropdown
-from mechanisms.studio.data.csv_file import Mapping
+from mechanisms.studio.data.mapping import Mapping
 
 _NO_USER = "(every row stands for itself)"
 _SAID = {

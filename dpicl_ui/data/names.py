@@ -8,8 +8,8 @@ import gradio as gr
 
 from dpicl_ui.data.rows import Rows
 from dpicl_ui.frame.tree import el, panel
-from mechanisms.studio.data.csv_file import Mapping
 from mechanisms.studio.data.field_names import suggested_answers, suggested_names
+from mechanisms.studio.data.mapping import Mapping
 
 _PUBLIC = (
     "Choose, or type a word of your own: it tells the model what to write. It is public: it stands in the prompts and "

@@ -10,10 +10,11 @@ import gradio as gr
 from dpicl_ui.data.cards import schema_card
 from dpicl_ui.data.rows import Rows
 from dpicl_ui.data.schema_form import Records, kind_of, schema_of, with_owner
-from dpicl_ui.data.state import DataState
+from dpicl_ui.data.state import Columns, DataState
 from dpicl_ui.frame.tree import drawn, el, panel
 from dpicl_ui.frame.uploads import taken
-from mechanisms.errors import UsageError
+from mechanisms.errors import DataError, UsageError
+from mechanisms.studio.data.mapping import Mapping
 from mechanisms.studio.data.record_schema import RecordSchema
 
 _LARGEST = 2**20
@@ -82,6 +83,31 @@ class RecordsForm:
             self.given: schema_card(given) if given else [],
             self.back: gr.Button(visible=given is not None),
         }
+
+    def read(self, state: DataState, rows: Rows, mapping: Mapping, kind: object, form: Any) -> Columns:
+        """The file's rows under what is said of them."""
+        if rows == Rows.TEXTS:
+            return state.read(mapping)
+        if rows == Rows.ANSWERED:
+            return state.read_answered(kind_of(kind), mapping)
+        return state.read_records(self.wanted(state, kind, form), mapping.unit, mapping.drop_duplicates)
+
+    def asked_for(self, state: DataState, rows: Rows, kind: object, form: Any) -> Columns:
+        """What is confirmed, if it is what the page shows.
+
+        Raises:
+            DataError: there is nothing, or it was changed meanwhile, or a problem must be mended first.
+        """
+        records = self.wanted(state, kind, form) if rows == Rows.RECORDS else None
+        name = None if rows == Rows.TEXTS else kind_of(kind)
+        columns = state.columns
+        if columns is None:
+            raise DataError("Choose a file and its columns first.")
+        if (columns.rows, columns.said[1:]) != (rows, (name, records and records.said)):
+            raise DataError("The form was changed meanwhile: look at it, and confirm again.")
+        if columns.inspection.fatal:
+            raise DataError(columns.inspection.problems[-1])
+        return columns
 
 
 def schema_in(upload: str) -> RecordSchema:

@@ -6,13 +6,14 @@ import gradio as gr
 
 from dpicl_ui.frame.tree import el, panel
 from mechanisms.studio.data.examples import ANSWERED_EXAMPLES, EXAMPLES, RECORD_EXAMPLES
+from mechanisms.studio.data.files import FORMATS
 
 _SOURCE = [
     el("h2", "Bring your labelled texts, or records"),
     el(
         "p.lead",
-        "A CSV file with one row for each text and a column with its label or its answer, or a CSV or JSON Lines file "
-        "of records. It is read into this server's memory, removed from its disk at once, and forgotten when you close "
+        f"A file ({FORMATS}) with one row for each text and a column with its label or its answer, or with a record in "
+        "each row. It is read into this server's memory, removed from its disk at once, and forgotten when you close "
         "the page.",
     ),
 ]

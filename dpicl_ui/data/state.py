@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass, replace
 
 from dpicl_ui.data.rows import Rows
@@ -14,9 +14,11 @@ from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.errors import DataError, UsageError
 from mechanisms.records import Dataset
 from mechanisms.studio.data.counts import MeasuredSizes, measure_sizes
-from mechanisms.studio.data.csv_file import Inspection, Mapping, Table, inspect
+from mechanisms.studio.data.label_names import LabelNames, named
+from mechanisms.studio.data.mapping import Inspection, Mapping, inspect
 from mechanisms.studio.data.record_files import KIND, RECORD, as_records, of_kind
 from mechanisms.studio.data.record_schema import RecordSchema
+from mechanisms.studio.data.table import Table
 
 _COUNT_DELTA = 1e-6
 """Counting comes before the run's delta is chosen: a thousandth of this is the chance that a measured size is low."""
@@ -30,11 +32,13 @@ class File:
     Attributes:
         field_names: what prompts call its texts, and its labels or its answers.
         given: the schema that was uploaded for its records, in place of the form.
+        label_names: what its labels are called instead.
     """
 
     table: Table
     field_names: tuple[str, str]
     given: RecordSchema | None = None
+    label_names: LabelNames = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -211,6 +215,28 @@ class DataState(State):
         """
         with self._lock:
             self._at = replace(self._opened(), given=schema)
+
+    def name_labels(self, names: LabelNames) -> None:
+        """Call labels of the file something else: what was read under the old names is out of date.
+
+        Raises:
+            UsageError: there is no file, or a name is another label of it.
+        """
+        with self._lock:
+            file, columns = self._opened(), self.columns
+            if columns is not None:
+                own = {name: label for label, name in file.label_names}
+                named([own.get(label, label) for label in columns.inspection.counts], names)
+            self._at = replace(file, label_names=names)
+
+    def under_names(self, mapping: Mapping) -> Mapping:
+        """A mapping of the open file, with what its labels are called."""
+        return replace(mapping, label_names=self.file.label_names if self.file else ())
+
+    def names_for(self, labels: Collection[str]) -> LabelNames:
+        """What a test file's labels are called, for a set that knows labels of the open file by their names."""
+        names = self.file.label_names if self.file else ()
+        return names if any(name in labels for _, name in names) else ()
 
     def unread(self) -> None:
         """The columns make no sense at present; the file stays."""

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
 from dpicl_ui.data.cards import counted, preview_table
 from dpicl_ui.data.columns_form import ColumnsForm
+from dpicl_ui.data.label_choice import LabelChoice
 from dpicl_ui.data.names import FieldNames, first_names
+from dpicl_ui.data.opening import LONGEST_NAME, proposed_name, rows_of
 from dpicl_ui.data.public_card import DECLARE, MEASURE, PublicCard, button, check_declared
 from dpicl_ui.data.records import USUAL_KIND, RecordsForm, schema_in
 from dpicl_ui.data.rows import TITLES, Rows
-from dpicl_ui.data.schema_form import blank, kind_of
+from dpicl_ui.data.schema_form import blank
 from dpicl_ui.data.source_card import SourceCard
-from dpicl_ui.data.state import Columns, Confirmed, DataState
-from dpicl_ui.frame.choices import PrivateCheckboxGroup
+from dpicl_ui.data.state import Confirmed, DataState
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.model_loader import ModelLoader
@@ -26,14 +26,15 @@ from dpicl_ui.frame.tree import notice, panel
 from dpicl_ui.frame.uploads import taken
 from mechanisms.accounting import fingerprint
 from mechanisms.errors import DataError, StudioError
-from mechanisms.studio.data.csv_file import Mapping, Table, guess_columns, read_table, to_dataset
 from mechanisms.studio.data.examples import AnsweredExample, Example, RecordExample
 from mechanisms.studio.data.field_names import field_name
-from mechanisms.studio.data.record_files import Lines, names_of, read_rows
+from mechanisms.studio.data.files import read_table
+from mechanisms.studio.data.mapping import Mapping, guess_columns, to_dataset
+from mechanisms.studio.data.record_files import names_of
 from mechanisms.studio.data.record_schema import RecordSchema
+from mechanisms.studio.data.table import Table
 from mechanisms.studio.synthesis.structured import check_schema
 
-_MOST_LABELS = 50
 _ROWS = [(title, rows.value) for rows, title in TITLES.items()]
 
 
@@ -63,24 +64,24 @@ class DataStep:
                 self.name = gr.Textbox(
                     label="Name of this data set",
                     elem_id="data-name",
-                    max_length=80,
+                    max_length=LONGEST_NAME,
                     info="The ledger keeps what was spent under this name: use it again for newer versions.",
                 )
                 self.drop = gr.Checkbox(label="Leave out rows that repeat an earlier row", visible=False)
         with gr.Column(elem_classes="card private"):
             self.facts = panel(elem_id="data-facts")
-            with gr.Accordion("Choose which labels take part", open=False) as self._choice:
-                self.labels = PrivateCheckboxGroup(label="Labels", show_label=False, elem_id="labels")
+            self._choice = LabelChoice(self._sessions)
+            self.labels = self._choice.labels
 
     def _wire(self) -> None:
         source = self.source
         self._inspected_outputs = [
-            self.labels, self.facts, self.drop, self._bar.html, *self.public.outputs, *self.names.inputs,
+            *self._choice.outputs, self.facts, self.drop, self._bar.html, *self.public.outputs, *self.names.inputs,
             *self.records.outputs,
         ]  # fmt: skip
-        self._kinds = [self.row, self._named, self.records.of_records, self._choice, *self.columns.inputs]
+        self._kinds = [self.row, self._named, self.records.of_records, *self._choice.boxes, *self.columns.inputs]
         loaded = [
-            source.upload, source.notice, self.body, self.preview, self.name, *self._kinds,
+            source.upload, source.notice, self.body, self.preview, self.name, self._choice.names, *self._kinds,
             *self._inspected_outputs,
         ]  # fmt: skip
         self.changing = [source.upload.upload(guarded(source.notice)(self._upload), source.upload, loaded, **PRIVATE)]
@@ -89,6 +90,7 @@ class DataStep:
         for taken_from, take in takes:
             self.changing.append(taken_from.click(guarded(source.notice)(take), None, loaded, **PRIVATE))
         self._wire_columns()
+        self._wire_labels()
         self._wire_records()
         self._wire_public()
 
@@ -100,11 +102,18 @@ class DataStep:
             event(guarded(self.public.problem)(self._inspect), self._described_by, self._inspected_outputs, **PRIVATE)
             for event in chosen
         ]
-        self.changing.append(
-            self.labels.input(
-                guarded(self.public.problem)(self._choose), self.labels, self._inspected_outputs, **PRIVATE
-            )
-        )
+
+    def _wire_labels(self) -> None:
+        choice, shown = self._choice, self._inspected_outputs
+        on_problem = guarded(self.public.problem)
+        self.changing += [
+            self.labels.input(on_problem(self._choose), self.labels, shown, **PRIVATE),
+            choice.every.click(on_problem(self._tick(True)), None, shown, **PRIVATE),
+            choice.none.click(on_problem(self._tick(False)), None, shown, **PRIVATE),
+            choice.use.click(
+                guarded(choice.problem)(self._name_labels), [choice.names, *self._described_by], shown, **PRIVATE
+            ),
+        ]
 
     def _wire_records(self) -> None:
         form = self.records
@@ -158,14 +167,13 @@ class DataStep:
             return {self.source.notice: []}
         try:
             with taken(upload) as path:
-                table = read_rows(path)
+                table = read_table(path)
         except DataError as error:
             return {self.source.upload: None, self.source.notice: notice(str(error))}
         session = self._sessions.of(request)
         mapping = Mapping(*guess_columns(table))
         session.of(DataState).open(table, first_names(mapping))
-        row = Rows.RECORDS if isinstance(table, Lines) else Rows.TEXTS
-        return {self.source.upload: None} | self._opened(session, table, mapping, Path(upload).stem[:80], row)
+        return {self.source.upload: None} | self._opened(session, table, mapping, proposed_name(upload), rows_of(table))
 
     def _example(self, example: Example) -> Any:
         def take(request: gr.Request) -> dict[Any, Any]:
@@ -180,7 +188,7 @@ class DataStep:
 
     def _record_example(self, example: RecordExample) -> Any:
         def take(request: gr.Request) -> dict[Any, Any]:
-            session, table = self._sessions.of(request), read_rows(example.path)
+            session, table = self._sessions.of(request), read_table(example.path)
             mapping, state = Mapping(*guess_columns(table)), session.of(DataState)
             state.open(table, first_names(mapping))
             state.give(RecordSchema.read(example.schema.read_text(encoding="utf-8")))
@@ -197,6 +205,7 @@ class DataStep:
             self.body: gr.Column(visible=True),
             self.preview: preview_table(table),
             self.name: name,
+            self._choice.names: "",
             self.records.form: form,
             **self._shown_as(rows),
             **self.records.shown_as(rows, value=kind),
@@ -209,7 +218,7 @@ class DataStep:
         return {
             self.row: rows.value,
             self._named: gr.Column(visible=rows != Rows.RECORDS),
-            self._choice: gr.Accordion(visible=rows == Rows.TEXTS),
+            **self._choice.shown_as(rows),
             **self.columns.shown_as(rows),
             **self.records.shown_as(rows),
         }
@@ -237,38 +246,32 @@ class DataStep:
         if rows == Rows.RECORDS:
             owned = self.records.owned(form, mapping.unit)
             return owned | self._inspected(session, rows, mapping, kind, owned.get(self.records.form, form))
+        if rows == Rows.TEXTS:
+            mapping = session.of(DataState).under_names(mapping)
         if before is None or (before.records is None and before.named != (text, label)):
             session.of(DataState).call(first_names(mapping, rows))
         return self._inspected(session, rows, mapping, kind, form)
-
-    def _read(self, state: DataState, rows: Rows, mapping: Mapping, kind: object, form: Any) -> Columns:
-        """The file's rows under what is said of them."""
-        if rows == Rows.TEXTS:
-            return state.read(mapping)
-        if rows == Rows.ANSWERED:
-            return state.read_answered(kind_of(kind), mapping)
-        return state.read_records(self.records.wanted(state, kind, form), mapping.unit, mapping.drop_duplicates)
 
     def _inspected(self, session: Session, rows: Rows, mapping: Mapping, kind: object, form: Any) -> dict[Any, Any]:
         state, where = session.of(DataState), self.facts if rows == Rows.TEXTS else self.records.problem
         given, before = self.records.shown(state.file.given if state.file else None), state.columns
         try:
-            columns = self._read(state, rows, mapping, kind, form)
+            columns = self.records.read(state, rows, mapping, kind, form)
             if columns is before:
                 return {self.records.problem: []}
         except StudioError as error:
             state.unread()
-            nothing = {self.facts: [], self.labels: gr.CheckboxGroup(choices=[], value=[])}
+            nothing = {self.facts: [], **self._choice.offered(())[1]}
             return self._unconfirmed(session) | given | nothing | {where: notice(str(error))}
         inspection = columns.inspection
-        labels = sorted(inspection.counts)[:_MOST_LABELS]
+        labels, offered = self._choice.offered(inspection.counts)
         return (
             self._unconfirmed(session)
             | given
             | self.public.asked(columns.by_user, rows)
             | {
                 self.records.problem: [],
-                self.labels: gr.CheckboxGroup(choices=labels, value=labels),
+                **offered,
                 self.facts: counted(columns, labels),
                 self.drop: gr.Checkbox(visible=inspection.duplicates > 0, value=mapping.drop_duplicates),
             }
@@ -279,6 +282,17 @@ class DataStep:
         session = self._sessions.of(request)
         columns = session.of(DataState).rechoose()
         return self._unconfirmed(session) | {self.facts: counted(columns, labels)}
+
+    def _tick(self, every: bool) -> Any:
+        def tick(request: gr.Request) -> dict[Any, Any]:
+            labels = self._choice.all_of(self._sessions.of(request)) if every else []
+            return self._choose(labels, request) | {self.labels: gr.CheckboxGroup(value=labels)}
+
+        return tick
+
+    def _name_labels(self, request: gr.Request, lines: str, *described: Any) -> dict[Any, Any]:
+        self._choice.call(self._sessions.of(request), lines)
+        return self._inspect(request, *described)
 
     def _unconfirmed(self, session: Session) -> dict[Any, Any]:
         return self.public.unconfirmed() | {self._bar.html: self._bar.value(session)}
@@ -317,7 +331,7 @@ class DataStep:
         state = session.of(DataState)
         if row != Rows.RECORDS:
             state.call((field_name(text_name), field_name(label_name)))
-        columns = self._asked_for(state, Rows(row), kind, form)
+        columns = self.records.asked_for(state, Rows(row), kind, form)
         if columns.kind is None and len(labels) < 2:
             raise DataError("Demonstrations need at least two labels: choose them above.")
         if not name.strip():
@@ -332,15 +346,3 @@ class DataStep:
         measured = None if sizes == DECLARE else state.measured_once(dataset, count_epsilon, ledger)
         state.confirm(Confirmed(columns, dataset, measured, warnings))
         return {self.public.problem: [], self._bar.html: self._bar.value(session, 2)}
-
-    def _asked_for(self, state: DataState, rows: Rows, kind: object, form: Any) -> Columns:
-        records = self.records.wanted(state, kind, form) if rows == Rows.RECORDS else None
-        name = None if rows == Rows.TEXTS else kind_of(kind)
-        columns = state.columns
-        if columns is None:
-            raise DataError("Choose a file and its columns first.")
-        if (columns.rows, columns.said[1:]) != (rows, (name, records and records.said)):
-            raise DataError("The form was changed meanwhile: look at it, and confirm again.")
-        if columns.inspection.fatal:
-            raise DataError(columns.inspection.problems[-1])
-        return columns

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dpicl_ui.frame.tree import Tree, el, notice
 from mechanisms.accounting import BudgetSnapshot
 from mechanisms.records import unit_in_words
 
 _KNOWN = "More is known of this data set than what is counted here: {marks}. Every later certificate says so."
 _TOO_MUCH = "This run needs more than what is left of the cap, so the ledger may refuse it."
+
+
+MANY_LABELS = 12
+"""Beyond it labels are counted or searched, not listed."""
+
+
+def in_words(labels: Sequence[str]) -> str:
+    """A set of labels in a sentence: their names, or how many there are."""
+    return ", ".join(labels) if len(labels) <= MANY_LABELS else f"{len(labels)} labels"
 
 
 def private_tag(words: str = "Only on your screen") -> Tree:

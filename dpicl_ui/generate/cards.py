@@ -41,11 +41,12 @@ def finished(view: RecipeView) -> list[Tree]:
     if not known:
         return [head, el("p.muted", no_demonstrations(view) or _NOTHING_YET)]
     marked = view.run.demo_set is not None and bool(view.run.demo_set.certificate.shown)
+    shown = (demonstration(each, view.run.demo_set, tokens) for each, tokens in zip(known, counts(view), strict=True))
     return [
         head,
         el("p.muted", _how_many(view)),
         el("p.notice.warn", "Marked: clean values of this data set are known.") if marked else "",
-        *(demonstration(each, view.run.demo_set, tokens) for each, tokens in zip(known, counts(view), strict=True)),
+        el("div.demos" if view.ended else "div", *shown),
     ]
 
 

@@ -32,7 +32,7 @@ from mechanisms.records import Dataset
 from mechanisms.studio.assurance.audit import AuditProgress
 from mechanisms.studio.assurance.membership import Effort, Membership, membership
 from mechanisms.studio.assurance.shown_rows import RELEASED, ROWS
-from mechanisms.studio.data.csv_file import Mapping, to_dataset
+from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.marks import mark_attacked
 from mechanisms.studio.recipes.any_set import of_demo_set, with_choice
 from mechanisms.studio.synthesis.demo_set import DemoSet
@@ -185,5 +185,6 @@ def _target(session: Session, text: str, label: str) -> _Target:
     here = made is not None and made.demo_set is demo_set
     if here and made is not None and made.of.content != fingerprint(confirmed.dataset).content:
         raise UsageError(_OTHER_DATA)
-    held_out = to_dataset(test.table, Mapping(text, label), "test file", ())
+    mapping = Mapping(text, label, label_names=session.of(DataState).names_for(demo_set.labels))
+    held_out = to_dataset(test.table, mapping, "test file", ())
     return _Target(demo_set, confirmed.dataset, held_out, not here, session.of(AttackState).begin())

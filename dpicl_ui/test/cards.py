@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpicl_ui.frame.cards import private_tag
+from dpicl_ui.frame.cards import MANY_LABELS, in_words, private_tag
 from dpicl_ui.frame.tree import Tree, el, notice
 from dpicl_ui.generate.cards import demonstrations
 from dpicl_ui.test.baseline import PROTOTYPES, verdict
@@ -36,6 +36,10 @@ _NONE_CHOSEN = (
 _STILL_CARRIED = "The set still carries the measured prior, with which the model's answers are read."
 
 
+_LIKELIEST = 8
+"""Bars of an answer where there are many labels."""
+
+
 def subject(demo_set: DemoSet | None, loaded: bool) -> list[Tree]:
     """Which demonstrations are tested."""
     if demo_set is None:
@@ -57,11 +61,11 @@ def subject(demo_set: DemoSet | None, loaded: bool) -> list[Tree]:
 def _listed(demo_set: DemoSet) -> list[Tree]:
     count = len(demo_set.demonstrations)
     return [
-        el("p.muted", f"{count} demonstration{'' if count == 1 else 's'} for {', '.join(demo_set.labels)}"),
+        el("p.muted", f"{count} demonstration{'' if count == 1 else 's'} for {in_words(demo_set.labels)}"),
         el(
             "details",
             el("summary", "Show the demonstrations"),
-            el("div", *demonstrations(demo_set)),
+            el("div.demos", *demonstrations(demo_set)),
         ),
         *notice(RECORDS if demo_set.schema else ANSWERED if demo_set.template.output else "", "info"),
     ]
@@ -86,19 +90,22 @@ def answers(labels: Sequence[str], predictions: Sequence[tuple[str, Prediction]]
 def _answer(labels: Sequence[str], name: str, prediction: Prediction) -> Tree:
     corrected = prediction.corrected is not None
     best = int(prediction.answer.argmax())
+    few = len(labels) <= MANY_LABELS
+    shown = range(len(labels)) if few else sorted(prediction.answer.argsort(kind="stable")[::-1][:_LIKELIEST].tolist())
     bars = [
         el(
             "div.count-row",
-            el("span.count-name", label, title=label),
+            el("span.count-name", labels[i], title=labels[i]),
             el("span.count-bar" + (".best" if i == best else ""), numbers={"share": float(prediction.answer[i])}),
             el("span.count-number", f"{100 * float(prediction.answer[i]):.0f}%"),
         )
-        for i, label in enumerate(labels)
+        for i in shown
     ]
     return named_arm(
         name,
         el("p.answer", labels[best]),
         *bars,
+        None if few else el("p.muted", f"The likeliest {_LIKELIEST} of {len(labels)} labels."),
         _other_reading("Calibrated by empty queries", labels, prediction.calibrated) if corrected else None,
         _other_reading("Without calibration", labels, prediction.raw),
         corrected=corrected,

@@ -23,6 +23,7 @@ def _short(label: str) -> str:
 
 def confusion_figure(card: Scorecard, labels: Sequence[str]) -> go.Figure:
     """Counts of true label (rows) by predicted label (columns), calibrated; shape (labels, labels)."""
+    few = len(labels) <= _NUMBERED
     names = [f"{i + 1}. {_short(label)}" for i, label in enumerate(labels)]
     figure = go.Figure(
         go.Heatmap(
@@ -31,11 +32,12 @@ def confusion_figure(card: Scorecard, labels: Sequence[str]) -> go.Figure:
             y=names,
             colorscale=_SCALE,
             showscale=False,
-            xgap=3,
-            ygap=3,
-            texttemplate="%{z}" if len(labels) <= _NUMBERED else None,
+            customdata=[list(map(_short, labels))] * len(labels),
+            xgap=3 if few else 1,
+            ygap=3 if few else 1,
+            texttemplate="%{z}" if few else None,
             textfont={"size": 14},
-            hovertemplate="true %{y}<br>predicted %{x}<br>%{z} rows<extra></extra>",
+            hovertemplate="true %{y}<br>predicted %{x} %{customdata}<br>%{z} rows<extra></extra>",
         )
     )
     figure.update_layout(

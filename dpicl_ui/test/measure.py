@@ -28,9 +28,12 @@ from dpicl_ui.test.state import Scored, TestState
 from mechanisms.accounting import fingerprint
 from mechanisms.errors import DataError, UsageError
 from mechanisms.records import Dataset, Record
-from mechanisms.studio.data.csv_file import Mapping, Table, guess_columns, read_table, to_dataset
+from mechanisms.studio.data.files import FORMATS, read_table
+from mechanisms.studio.data.label_names import LabelNames
+from mechanisms.studio.data.mapping import Mapping, guess_columns, to_dataset
 from mechanisms.studio.data.marks import mark_scored, owners_of
 from mechanisms.studio.data.record_files import KIND, of_kind
+from mechanisms.studio.data.table import Table
 from mechanisms.studio.evaluation.answers import LocalReader
 from mechanisms.studio.evaluation.evaluate import Progress, Scorecard, evaluate
 from mechanisms.studio.evaluation.open_answers import OpenScorecard, evaluate_open
@@ -39,7 +42,9 @@ from mechanisms.studio.evaluation.remote_reader import RemoteReader
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.outputs import longest_output
 
-_TEST_FILE = "A CSV that was not used to write the demonstrations. It stays private: read into memory only"
+_TEST_FILE = (
+    f"A file ({FORMATS}) that was not used to write the demonstrations. It stays private: read into memory only"
+)
 _UNLESS_TICKED = ", unless you let a model elsewhere answer, above."
 _SHARED = (
     "This file shares rows with {names}. An accuracy has no noise, so on those rows it would be a clean value of "
@@ -152,7 +157,7 @@ class FileMeasurement:
         table, tested = state.table, state.asked
         if table is None:
             raise UsageError("Upload a labelled test file first.")
-        test = _test_rows(table, text, label, tested)
+        test = _test_rows(table, text, label, tested, session.of(DataState).names_for(tested.labels))
         known = [row for row in test.records if row.label in tested.labels]
         unknown, chosen = len(test.records) - len(known), spread(known, int(limit))
         owners, remote = self._owners(session, request, test), self._elsewhere.chosen(ticked, tested)
@@ -265,9 +270,9 @@ class FileMeasurement:
         return gr.skip()
 
 
-def _test_rows(table: Table, text: str, label: str, tested: DemoSet) -> Dataset:
+def _test_rows(table: Table, text: str, label: str, tested: DemoSet, names: LabelNames) -> Dataset:
     """The whole file; where the set's answers are text, which label a row would have is not asked."""
-    mapping = Mapping(text, label)
+    mapping = Mapping(text, label, label_names=names)
     if tested.template.output is not None:
         table, mapping = of_kind(table, tested.labels[0]), Mapping(text, KIND, output=label)
     return to_dataset(table, mapping, "test file", ())

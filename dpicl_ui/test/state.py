@@ -12,7 +12,7 @@ from dpicl_ui.generate.state import GenerateState, Run
 from mechanisms.errors import UsageError
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Dataset, Demonstration, Record
-from mechanisms.studio.data.csv_file import Table
+from mechanisms.studio.data.table import Table
 from mechanisms.studio.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard, arms_of
 from mechanisms.studio.evaluation.open_answers import OpenScorecard
 from mechanisms.studio.evaluation.query_reader import Arm

@@ -1,4 +1,4 @@
-"""`answer`: private answers to questions about a CSV, paid for one by one."""
+"""`answer`: private answers to questions about the rows of a file, paid for one by one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.cli.answer_options import add_answer_options, answer_request
+from mechanisms.cli.label_names import label_names
 from mechanisms.cli.output import add_json, progress, show
 from mechanisms.cli.scoring import about_to_score, not_private
 from mechanisms.errors import DataError, UsageError
@@ -22,16 +23,18 @@ from mechanisms.studio.answering.events import AnswerReleased, AnswersOpened
 from mechanisms.studio.answering.request import AnswerRequest
 from mechanisms.studio.answering.session import AnswerSession, open_session
 from mechanisms.studio.answering.words import answer_in_words, reservation_in_words
-from mechanisms.studio.data.csv_file import Mapping, Table, no_column, read_table, to_dataset
+from mechanisms.studio.data.files import read_table
+from mechanisms.studio.data.mapping import Mapping, no_column, to_dataset
 from mechanisms.studio.data.marks import SCORED
+from mechanisms.studio.data.table import Table
 
 
 def add_commands(commands: Any) -> None:
     """Register the command."""
     parser = commands.add_parser("answer", help="private answers to questions, paid for one by one")
-    parser.add_argument("csv", metavar="CSV")
+    parser.add_argument("csv", metavar="FILE")
     parser.add_argument("query", nargs="?", help="the question")
-    parser.add_argument("--test", metavar="CSV", help="ask every row of a labelled file instead, and score the answers")
+    parser.add_argument("--test", metavar="FILE", help="ask every row of a labelled file instead, and score them")
     parser.add_argument("--limit", type=int, help="ask only the first rows of the test file")
     parser.add_argument("--test-seed", type=int, help="reproducible and NOT PRIVATE: for tests only")
     add_answer_options(parser)
@@ -41,7 +44,7 @@ def add_commands(commands: Any) -> None:
 
 def _answer(options: argparse.Namespace) -> None:
     if (options.query is None) == (options.test is None):
-        raise UsageError("Give a question, or a file of questions with --test CSV.")
+        raise UsageError("Give a question, or a file of questions with --test FILE.")
     if options.limit is not None and options.limit < 1:
         raise UsageError("--limit must be at least 1.")
     if options.test_seed is not None and options.test_seed < 0:
@@ -73,7 +76,9 @@ def _read(options: argparse.Namespace, path: str, unit: str | None) -> tuple[Tab
     first, *others = (table.frame[name] for name in names)
     joined = first.str.cat(others, sep=" ") if others else first
     frame = table.frame.assign(**{options.text_column: joined})
-    return replace(table, frame=frame), Mapping(options.text_column, options.label_column, unit)
+    return replace(table, frame=frame), Mapping(
+        options.text_column, options.label_column, unit, label_names=label_names(options)
+    )
 
 
 def _test_file(options: argparse.Namespace) -> Dataset:

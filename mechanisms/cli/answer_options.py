@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from mechanisms.accounting import PrivacyTarget
+from mechanisms.cli.label_names import add_label_names, labels_of
 from mechanisms.cli.parameter_options import add_parameter_options, described, given
 from mechanisms.errors import UsageError
 from mechanisms.inference.models.listing import EMBEDDED
@@ -20,6 +21,7 @@ def add_answer_options(parser: argparse.ArgumentParser) -> None:
     data = parser.add_argument_group("data")
     data.add_argument("--text-column", default="text", metavar="A[,B,...]", help="several are joined in this order")
     data.add_argument("--label-column", default="label", help="the label, or the answer in words")
+    add_label_names(data)
     data.add_argument("--unit-column", help="user id: the privacy unit becomes all rows of a user")
     data.add_argument("--labels", metavar="A,B,...", help="the public label set; leave it out for open answers")
     data.add_argument("--name", help="the data set's name in the ledger (default: the file's name)")
@@ -65,7 +67,7 @@ def answer_request(options: argparse.Namespace) -> AnswerRequest:
     Raises:
         UsageError: a value is out of range, or does not go with the others.
     """
-    labels = tuple(label.strip() for label in options.labels.split(",")) if options.labels else ()
+    labels = labels_of(options)
     return AnswerRequest(
         template=_template(options, labels),
         mechanism=_mechanism(options),

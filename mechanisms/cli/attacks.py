@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting import Claim, PrivacyLedger, PrivacyTarget, fingerprint
+from mechanisms.cli.label_names import add_label_names, label_names, labels_of
 from mechanisms.cli.output import add_json, progress, read, show
 from mechanisms.cli.plan_options import add_plan_options, mechanism, sampling_plan, transform
 from mechanisms.inference import LanguageModel
@@ -20,7 +21,8 @@ from mechanisms.studio.assurance.audit import AuditProgress
 from mechanisms.studio.assurance.canaries import Exposure, canary_attack, writes
 from mechanisms.studio.assurance.roc import LOW, Roc, allowed
 from mechanisms.studio.assurance.shown_rows import RELEASED
-from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
+from mechanisms.studio.data.files import read_table
+from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.marks import mark_attacked
 from mechanisms.studio.recipes.any_set import AnySet, read_set, with_choice
 from mechanisms.studio.synthesis.demo_set import finite, loads, read_json
@@ -39,6 +41,7 @@ def add_attacks(verbs: Any) -> None:
         parser = add(verbs)
         parser.add_argument("--text-column", default="text")
         parser.add_argument("--label-column", default="label")
+        add_label_names(parser)
         parser.add_argument("--unit-column", help="user id: the privacy unit is all rows of a user")
         parser.add_argument("--name", help="the data set's name in the ledger (default: the file's name)")
         parser.add_argument("--model", default=EMBEDDED)
@@ -50,7 +53,7 @@ def _add_mia(verbs: Any) -> argparse.ArgumentParser:
         "mia", help="was a row behind these demonstrations? membership inference, beside what the claim allows"
     )
     _add_files(parser)
-    parser.add_argument("--held-out", required=True, metavar="CSV", help="rows of the same source that took no part")
+    parser.add_argument("--held-out", required=True, metavar="FILE", help="rows of the same source that took no part")
     usual = members.Effort()
     parser.add_argument("--rows", type=int, default=usual.rows, help="of each label, in and out (default: %(default)s)")
     parser.add_argument("--prompts", type=int, default=usual.prompts, help="prompts of real rows, the planted leak")
@@ -61,7 +64,7 @@ def _add_mia(verbs: Any) -> argparse.ArgumentParser:
 
 
 def _add_files(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("csv", metavar="CSV", help="the private file that the demonstrations were made from")
+    parser.add_argument("csv", metavar="FILE", help="the private file that the demonstrations were made from")
     parser.add_argument("demos", metavar="DEMOS", help="a demo set, or JSON by hand with 'demonstrations' and 'task'")
 
 
@@ -82,7 +85,7 @@ def _add_canary(verbs: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = verbs.add_parser(
         "canary", help="plant secrets, write demonstrations with a mechanism, and measure how exposed the secrets are"
     )
-    parser.add_argument("csv", metavar="CSV", help="the private file; it stays as it is")
+    parser.add_argument("csv", metavar="FILE", help="the private file; it stays as it is")
     parser.add_argument("--labels", required=True, metavar="A,B,...", help="the public label set")
     parser.add_argument("--epsilon", type=float, required=True)
     parser.add_argument("--canaries", type=int, default=8, help="secrets planted (default: %(default)s)")
@@ -127,7 +130,7 @@ def _extract(options: argparse.Namespace) -> None:
 
 
 def _canary(options: argparse.Namespace) -> None:
-    labels = tuple(label.strip() for label in options.labels.split(","))
+    labels = labels_of(options)
     private, plan = _dataset(options, options.csv, labels), sampling_plan(options)
     request = SynthesisRequest(
         labels=labels,
@@ -165,7 +168,7 @@ def _dataset(options: argparse.Namespace, path: str, labels: tuple[str, ...]) ->
     table = read_table(Path(path))
     for remark in table.remarks:
         progress(remark)
-    mapping = Mapping(options.text_column, options.label_column, options.unit_column)
+    mapping = Mapping(options.text_column, options.label_column, options.unit_column, label_names=label_names(options))
     return to_dataset(table, mapping, (options.name or Path(path).stem).strip(), labels)
 
 

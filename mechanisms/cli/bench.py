@@ -13,15 +13,16 @@ from mechanisms.inference.engine.threads import number_held
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.studio.assurance.bench import Measured, bench
-from mechanisms.studio.data.csv_file import Mapping, guess_columns, read_table, to_records
 from mechanisms.studio.data.examples import EXAMPLES
+from mechanisms.studio.data.files import read_table
+from mechanisms.studio.data.mapping import Mapping, guess_columns, to_records
 
 
 def add_commands(commands: Any) -> None:
     """Register the command."""
     parser = commands.add_parser("bench", help="time the engine beside plain loops and the machine's ceiling")
     parser.add_argument("--quick", action="store_true", help="under two minutes on two cores; all of it takes fifteen")
-    parser.add_argument("--texts", metavar="CSV", help="public texts to measure on (default: the bundled messages)")
+    parser.add_argument("--texts", metavar="FILE", help="public texts to measure on (default: the bundled messages)")
     parser.add_argument("--model", default=EMBEDDED)
     add_json(parser)
     parser.set_defaults(run=_bench)
@@ -50,7 +51,7 @@ def _texts(options: argparse.Namespace) -> list[str]:
     table = read_table(path)
     texts = [record.text for record in to_records(table, Mapping(*guess_columns(table)))]
     if not texts:
-        raise DataError(f"'{path.name}' has no rows with text: give a CSV file with a text and a label column.")
+        raise DataError(f"'{path.name}' has no rows with text: give a file with a text and a label column.")
     return texts
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from mechanisms.cli.comparing import compared
 from mechanisms.cli.grid import add_grid_options, check_grid, in_cells, read_in_cells
+from mechanisms.cli.label_names import add_label_names, label_names
 from mechanisms.cli.open_answers import answer_of, answered
 from mechanisms.cli.output import add_json, progress, read, show
 from mechanisms.cli.reader_options import add_reader_options, remote_reader
@@ -20,7 +21,8 @@ from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.records import Dataset
-from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
+from mechanisms.studio.data.files import read_table
+from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.record_files import KIND, of_kind
 from mechanisms.studio.evaluation.answers import LocalReader
 from mechanisms.studio.evaluation.classify import Classifier
@@ -43,11 +45,12 @@ def add_commands(commands: Any) -> None:
     query.add_argument("demos", metavar="DEMOS")
     query.add_argument("text")
     query.set_defaults(run=_query)
-    test = commands.add_parser("evaluate", help="accuracy on a labelled CSV, beside zero-shot and public-only")
+    test = commands.add_parser("evaluate", help="accuracy on a labelled file, beside zero-shot and public-only")
     test.add_argument("demos", metavar="DEMOS", nargs="+", help="one set, or two to compare on the same rows")
-    test.add_argument("--test", required=True, metavar="CSV")
+    test.add_argument("--test", required=True, metavar="FILE")
     test.add_argument("--text-column", default="text")
     test.add_argument("--label-column", default="label")
+    add_label_names(test)
     test.add_argument("--output-column", help="outputs instead of labels: how often the set answers just so")
     test.add_argument("--limit", type=int, help="use only the first rows")
     add_grid_options(test)
@@ -107,7 +110,7 @@ def _evaluate(options: argparse.Namespace) -> None:
 
 def _test_file(options: argparse.Namespace) -> Dataset:
     table = read_table(Path(options.test))
-    mapping = Mapping(options.text_column, options.label_column)
+    mapping = Mapping(options.text_column, options.label_column, label_names=label_names(options))
     if options.output_column:  # which label a row would have is not asked
         table, mapping = of_kind(table, options.output_column), Mapping(options.text_column, KIND)
         mapping = replace(mapping, output=options.output_column)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.cli.label_names import add_label_names, label_names
 from mechanisms.cli.output import add_json, progress, read, show
 from mechanisms.cli.scoring import about_to_score, not_private
 from mechanisms.errors import UsageError
@@ -15,7 +16,8 @@ from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.records import Dataset
-from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
+from mechanisms.studio.data.files import read_table
+from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.marks import CLEAN_VALUES
 from mechanisms.studio.evaluation.evaluate import PUBLIC_ONLY, Accuracy
 from mechanisms.studio.evaluation.measures.copying import longest_copied
@@ -42,16 +44,17 @@ def add_commands(commands: Any) -> None:
     """Register the command."""
     parser = commands.add_parser("measure", help="how good many demonstrations are: as training data, and as texts")
     parser.add_argument("demos", metavar="DEMOS", nargs="+", help="demo sets of one task; their texts are pooled")
-    parser.add_argument("--test", required=True, metavar="CSV", help="real public rows that wrote none of the texts")
+    parser.add_argument("--test", required=True, metavar="FILE", help="real public rows that wrote none of the texts")
     parser.add_argument("--public", nargs="+", default=[], metavar="DEMOS", help="sets written without private rows")
     parser.add_argument(
-        "--train", metavar="CSV", help="real rows that are public, as in a benchmark: as many of them as texts"
+        "--train", metavar="FILE", help="real rows that are public, as in a benchmark: as many of them as texts"
     )
     parser.add_argument(
-        "--private", metavar="CSV", help="private rows: the longest run of words copied from one; not private"
+        "--private", metavar="FILE", help="private rows: the longest run of words copied from one; not private"
     )
     parser.add_argument("--text-column", default="text")
     parser.add_argument("--label-column", default="label")
+    add_label_names(parser)
     parser.add_argument("--model", help="a second model, which wrote none of the texts: their perplexity under it")
     add_json(parser)
     parser.set_defaults(run=_measure)
@@ -112,9 +115,8 @@ def _as_many(texts: Sequence[Labelled], like: Sequence[Labelled]) -> list[Labell
 
 
 def _rows(options: argparse.Namespace, path: str, labels: tuple[str, ...]) -> Dataset:
-    return to_dataset(
-        read_table(Path(path)), Mapping(options.text_column, options.label_column), Path(path).stem, labels
-    )
+    mapping = Mapping(options.text_column, options.label_column, label_names=label_names(options))
+    return to_dataset(read_table(Path(path)), mapping, Path(path).stem, labels)
 
 
 def _copied(

@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from mechanisms.cli.label_names import label_names
 from mechanisms.errors import UsageError
 from mechanisms.records import PromptTemplate, open_template
-from mechanisms.studio.data.csv_file import Mapping, Table, read_table
+from mechanisms.studio.data.files import read_table
+from mechanisms.studio.data.mapping import Mapping
 from mechanisms.studio.data.record_files import KIND, of_kind
+from mechanisms.studio.data.table import Table
 from mechanisms.studio.synthesis.outputs import Answers, Outputs
 
 _LABEL = "label"
@@ -78,9 +81,9 @@ def read_answered(options: argparse.Namespace) -> tuple[Table, Mapping]:
     if options.label_column is None:
         table = of_kind(table, options.labels.strip())
     output = None if options.answers == Answers.MODEL else options.output_column
-    return table, Mapping(
-        options.text_column, options.label_column or KIND, options.unit_column, options.drop_duplicates, output
-    )
+    names = label_names(options) if options.label_column else ()
+    label = options.label_column or KIND
+    return table, Mapping(options.text_column, label, options.unit_column, options.drop_duplicates, output, names)
 
 
 def open_template_of(options: argparse.Namespace) -> PromptTemplate:

@@ -10,10 +10,10 @@ from typing import Any
 from mechanisms.cli.output import check_writable, progress, read, write
 from mechanisms.errors import UsageError
 from mechanisms.records import PromptTemplate
-from mechanisms.studio.data.csv_file import Mapping as Columns
-from mechanisms.studio.data.csv_file import Table
+from mechanisms.studio.data.mapping import Mapping as Columns
 from mechanisms.studio.data.record_files import KIND, RECORD, as_lines, read_records
 from mechanisms.studio.data.record_schema import RECORD_TEMPLATE, RecordSchema
+from mechanisms.studio.data.table import Table
 from mechanisms.studio.synthesis.demo_set import DemoSet, to_text
 
 _LINES = ".jsonl"
@@ -24,7 +24,7 @@ def add_record_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--schema",
         metavar="FILE",
-        help="JSON schema: the file is JSON Lines, or a CSV with columns named as properties; --labels is one name for "
+        help="JSON schema: the file is JSON Lines, or has columns named as properties; --labels is one name for "
         f"its records; --out FILE{_LINES} writes them as lines, with the schema and the certificate beside them",
     )
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
+from mechanisms.cli.label_names import add_label_names, label_names
 from mechanisms.cli.output import add_json, progress, read, show
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.records import Dataset
 from mechanisms.sampling import Adjacency
-from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
+from mechanisms.studio.data.files import read_table
+from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.marks import WHETHER_MET, WHETHER_SHOWN
 from mechanisms.studio.recipes.any_set import read_set, with_choice
 from mechanisms.studio.recipes.score_set import ScoreFound, ScoreRequest, score_set
@@ -25,11 +28,12 @@ _OTHER_READER = "another model wrote the set: read here by {reader}, without wha
 
 def add_commands(commands: Any) -> None:
     """Register the command."""
-    parser = commands.add_parser("score", help="a private accuracy of a set of demonstrations, on rows of a CSV")
-    parser.add_argument("csv", metavar="CSV")
+    parser = commands.add_parser("score", help="a private accuracy of a set of demonstrations, on rows of a file")
+    parser.add_argument("csv", metavar="FILE")
     parser.add_argument("demos", metavar="DEMOS", help="a demo set, or JSON by hand with 'demonstrations' and 'task'")
     parser.add_argument("--text-column", default="text")
     parser.add_argument("--label-column", default="label")
+    add_label_names(parser)
     parser.add_argument("--unit-column", help="user id: the privacy unit becomes all rows of a user")
     parser.add_argument("--drop-duplicates", action="store_true")
     parser.add_argument("--name", help="the data set's name in the ledger (default: the file's name)")
@@ -67,6 +71,7 @@ def _score(options: argparse.Namespace) -> None:
     )
     table, ledger = read_table(Path(options.csv)), PrivacyLedger()
     mapping = Mapping(options.text_column, options.label_column, options.unit_column, options.drop_duplicates)
+    mapping = replace(mapping, label_names=label_names(options))
     dataset = to_dataset(table, mapping, (options.name or Path(options.csv).stem).strip(), scored.labels)
     for warning in (*table.remarks, *ledger.rows.recognise(fingerprint(dataset))):
         progress(warning)

@@ -10,6 +10,7 @@ from typing import Any
 
 from mechanisms.accounting import Fingerprint, PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.cli.config_file import add_config
+from mechanisms.cli.label_names import add_labels, label_names, labels_of
 from mechanisms.cli.output import add_json, check_writable, progress, show, write
 from mechanisms.cli.outputs import add_output_options, label_column, open_template_of, outputs_of, read_answered
 from mechanisms.cli.plan_options import add_plan_options, mechanism, sampling_plan, transform
@@ -25,7 +26,8 @@ from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset, PromptTemplate, default_template
 from mechanisms.studio.certificates.signature import signed
 from mechanisms.studio.data.counts import measure_sizes
-from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
+from mechanisms.studio.data.files import FORMATS, read_table
+from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.record_schema import RecordSchema
 from mechanisms.studio.synthesis.demo_set import DemoSet, to_text
 from mechanisms.studio.synthesis.events import DemoCompleted, DemoStarted, RunCompleted, RunStarted
@@ -44,14 +46,12 @@ from mechanisms.studio.synthesis.synthesize import synthesize
 
 def add_commands(commands: Any) -> None:
     """Register the command."""
-    parser = commands.add_parser(
-        "synthesize", help="write private demonstrations from a CSV, or records from JSON Lines"
-    )
-    parser.add_argument("csv", metavar="CSV")
+    parser = commands.add_parser("synthesize", help=f"write private demonstrations, or records, from a file: {FORMATS}")
+    parser.add_argument("csv", metavar="FILE")
     parser.add_argument("--text-column", default="text")
     parser.add_argument("--label-column", help="default: label, or none where there is an output")
     parser.add_argument("--unit-column", help="user id: the privacy unit becomes all rows of a user")
-    parser.add_argument("--labels", required=True, metavar="A,B,...", help="the public label set")
+    add_labels(parser)
     parser.add_argument("--epsilon", type=float, required=True)
     sizes = parser.add_mutually_exclusive_group()
     sizes.add_argument("--sizes", metavar="counted|A=n,B=n", help="rows (or users) of each label, declared public")
@@ -127,9 +127,9 @@ def _dataset(
     else:
         table = read_table(Path(options.csv))
         mapping = Mapping(options.text_column, label_column(options), options.unit_column, options.drop_duplicates)
-    labels = tuple(label.strip() for label in options.labels.split(","))
+        mapping = replace(mapping, label_names=label_names(options))
     name = (options.name or Path(options.csv).stem).strip()
-    return to_dataset(table, mapping, name, labels), table.remarks
+    return to_dataset(table, mapping, name, labels_of(options)), table.remarks
 
 
 def _check(options: argparse.Namespace, staged: bool) -> None:

@@ -106,3 +106,12 @@ def test_another_reader_does_not_take_over_what_was_measured_with_the_writer(usi
             NONE, "evaluate", "--model", "other", "--test", str(tmp_path / "test.csv"), said="read here by other"
         )["zero-shot"]
     )
+
+
+def test_a_test_file_is_read_under_the_names_of_its_labels(using, tmp_path):
+    whole = evaluated(using, tmp_path, MEASURED)
+    path = tmp_path / "test.csv"
+    path.write_text(path.read_text().replace(",Sport", ",sport_news"))
+    named = using(MEASURED, "evaluate", "--test", str(path), "--label-names", "sport_news=Sport")
+    assert named["zero-shot"] == whole["zero-shot"]
+    assert named["rows"] == whole["rows"] == 6

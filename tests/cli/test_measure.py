@@ -9,7 +9,8 @@ import pytest
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli.measure import DEMONSTRATIONS, REAL_ROWS
-from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
+from mechanisms.studio.data.files import read_table
+from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.marks import CLEAN_VALUES, SCORED
 from mechanisms.studio.evaluation.evaluate import PUBLIC_ONLY
 from tests.cli.command import check_refusal, run

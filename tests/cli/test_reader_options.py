@@ -14,7 +14,8 @@ from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli import classify, reading_elsewhere
 from mechanisms.inference.remote import KEY_VARIABLE
 from mechanisms.records import Dataset, Demonstration, Record
-from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
+from mechanisms.studio.data.files import read_table
+from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.marks import CLEAN_VALUES
 from tests.chat_server import Reply, query_of, serving
 from tests.cli.command import check_refusal, run

@@ -10,7 +10,8 @@ from dpicl_ui.generate.state import GenerateState, Made
 from mechanisms.accounting import fingerprint
 from mechanisms.records import Dataset
 from mechanisms.studio.data.counts import MeasuredSizes
-from mechanisms.studio.data.csv_file import Mapping, Table
+from mechanisms.studio.data.mapping import Mapping
+from mechanisms.studio.data.table import Table
 from mechanisms.studio.synthesis.demo_set import DemoSet
 
 

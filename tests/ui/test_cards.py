@@ -19,7 +19,8 @@ from dpicl_ui.privacy.duration import duration
 from dpicl_ui.test.cards import accuracies
 from dpicl_ui.test.confusion import confusion_figure
 from mechanisms.records import Demonstration
-from mechanisms.studio.data.csv_file import Inspection, Table
+from mechanisms.studio.data.mapping import Inspection
+from mechanisms.studio.data.table import Table
 from mechanisms.studio.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard
 from mechanisms.studio.recipes.recipe import Division, Kind
 from mechanisms.studio.synthesis.demo_set import loads

@@ -9,8 +9,9 @@ import numpy as np
 
 from mechanisms.inference import Embedder
 from mechanisms.queries.similarity import similarities
-from mechanisms.studio.data.csv_file import read_table, to_records
 from mechanisms.studio.data.examples import Example
+from mechanisms.studio.data.files import read_table
+from mechanisms.studio.data.mapping import to_records
 
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 _QUESTIONS, _ROWS = 20, 200

@@ -22,7 +22,6 @@ MAX_FURTHER_BYTES = 2**20
 _DELIMITERS = (b",", b";", b"\t", b"|")
 _BLOCK = 2**20
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_SPREADSHEET = b"PK\x03\x04"
 _ENDS = b"\r\n"
 
 
@@ -31,6 +30,10 @@ class Rows:
 
     An 8-bit record is UTF-8, or else Windows-1252 with undefined bytes replaced. A record whose quotes do not pair up
     is its first line as it stands; the lines behind it are records of their own.
+
+    Args:
+        opened: opens the file at its start.
+        delimiter: what stands between cells; by default what the header line has most of.
 
     Attributes:
         header: the header's cells.
@@ -42,7 +45,7 @@ class Rows:
         DataError: binary, empty, a header with unpaired quotes; while iterating, a row longer than the header.
     """
 
-    def __init__(self, opened: Callable[[], BinaryIO]) -> None:
+    def __init__(self, opened: Callable[[], BinaryIO], delimiter: bytes | None = None) -> None:
         self.windows_1252 = self.as_they_stand = 0
         with opened() as file:
             mark = _mark(file)
@@ -51,7 +54,7 @@ class Rows:
         first = next((line for line in self._lines if not line.isspace()), None)
         if first is None:
             raise DataError("The file is empty: it needs a header line and one row for each record.")
-        self._delimiter = max(_DELIMITERS, key=first.count)
+        self._delimiter = delimiter or max(_DELIMITERS, key=first.count)
         cells = _record(first, self._lines, self._delimiter, sys.maxsize)
         if cells is None:
             raise DataError("The quotes of the header line do not pair up: mend it and try again.")
@@ -111,8 +114,6 @@ class _Lines:
 def _mark(file: BinaryIO) -> bytes:
     """The byte-order mark that a text file begins with, if any."""
     start = file.read(4)
-    if start.startswith(_SPREADSHEET):
-        raise DataError("This is a spreadsheet or an archive: export the sheet as CSV (UTF-8) and try again.")
     mark = next((each for each in (*_UTF16, codecs.BOM_UTF8) if start.startswith(each)), b"")
     if mark not in _UTF16:
         file.seek(0)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mechanisms.bundled import bundled
-from mechanisms.studio.data.csv_file import Mapping
+from mechanisms.studio.data.mapping import Mapping
 
 
 @dataclass(frozen=True)

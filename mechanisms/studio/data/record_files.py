@@ -1,47 +1,21 @@
-"""Private structured records: JSON Lines, or a CSV whose columns are a schema's properties, each as a record's text."""
+"""Private structured records: objects, or rows whose columns are a schema's properties, each as a record's text."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from mechanisms.errors import DataError
-from mechanisms.studio.data.csv_file import MAX_BYTES, Table, read_table
+from mechanisms.studio.data.files import read_table
+from mechanisms.studio.data.json_lines import Lines, columns_of
 from mechanisms.studio.data.record_schema import RecordSchema, dumps
+from mechanisms.studio.data.table import Table
 
 RECORD, KIND = " record", " kind"
 """Columns that are put beside the file's; no name of a file's begins with a space."""
-_JSON_LINES = (".jsonl", ".ndjson")
-_MOST_NAMES = 100
-"""So many names become columns, at most: where names are themselves values they have no end."""
 _WORDS = {"true": True, "yes": True, "false": False, "no": False}
-
-
-@dataclass(frozen=True, repr=False)
-class Lines(Table):
-    """A table of JSON Lines: its cells are texts, and `objects` its rows as they stand.
-
-    Attributes:
-        names: the objects' own names for the columns, which are these names in one line.
-    """
-
-    objects: tuple[Mapping[str, Any], ...] = ()
-    names: tuple[str, ...] = ()
-
-
-def read_rows(path: Path) -> Table:
-    """JSON Lines by the file's name (`Lines`), and else a CSV.
-
-    Raises:
-        DataError: it cannot be read, or has no rows.
-    """
-    return _json_lines(path) if path.suffix.lower() in _JSON_LINES else read_table(path)
 
 
 def names_of(table: Table) -> list[str]:
@@ -64,13 +38,13 @@ def as_records(table: Table, schema: RecordSchema, kind: str) -> Table:
     beside = {RECORD: records}
     if isinstance(table, Lines):
         rare = (name for name in schema.document["properties"] if name not in table.names)
-        beside = _columns(table.objects, rare) | beside
-    return of_kind(Table(table.frame.assign(**beside), table.remarks), kind)
+        beside = columns_of(table.objects, rare) | beside
+    return of_kind(table.beside(beside), kind)
 
 
 def of_kind(table: Table, kind: str) -> Table:
     """The table of rows without a label: in `KIND` all have the same public one."""
-    return Table(table.frame.assign(**{KIND: kind}), table.remarks)
+    return table.beside({KIND: [kind] * len(table.frame)})
 
 
 def read_records(path: Path, schema: RecordSchema, kind: str) -> Table:
@@ -79,50 +53,12 @@ def read_records(path: Path, schema: RecordSchema, kind: str) -> Table:
     Raises:
         DataError: it cannot be read, or has none of the schema's properties.
     """
-    return as_records(read_rows(path), schema, kind)
+    return as_records(read_table(path), schema, kind)
 
 
 def as_lines(texts: Iterable[str]) -> str:
     """Records as the text of a file of JSON Lines."""
     return "".join(f"{text}\n" for text in texts)
-
-
-def _json_lines(path: Path) -> Lines:
-    rows: list[Mapping[str, Any]] = []
-    left_out = 0
-    for line in _lines(path):
-        try:
-            row = json.loads(line)
-            dumps(row).encode()  # lone surrogates are no text
-        except (ValueError, RecursionError):
-            row = None
-        if isinstance(row, dict):
-            rows.append(row)
-        else:
-            left_out += 1
-    names = tuple(islice(dict.fromkeys(name for row in rows for name in row), _MOST_NAMES))
-    if not names:
-        raise DataError("The file has no line that is a JSON object with a name in it.")
-    remarks = (f"Lines that are no JSON object, and are left out: {left_out}.",) if left_out else ()
-    return Lines(pd.DataFrame(_columns(rows, names), dtype=str), remarks, tuple(rows), names)
-
-
-def _columns(rows: Sequence[Mapping[str, Any]], names: Iterable[str]) -> dict[str, Any]:
-    return {" ".join(name.split()): [_cell(row.get(name, "")) for row in rows] for name in names}
-
-
-def _lines(path: Path) -> Iterator[str]:
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise DataError(f"The file is larger than {MAX_BYTES // 2**20} MB: split it.")
-        with path.open(encoding="utf-8-sig") as file:
-            yield from (line for line in file if not line.isspace())
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"The file '{path.name}' cannot be read as UTF-8: check its path and its encoding.") from error
-
-
-def _cell(value: Any) -> str:
-    return value if isinstance(value, str) else dumps(value)
 
 
 def _of_cells(table: Table, schema: RecordSchema) -> Iterator[Mapping[str, Any]]:

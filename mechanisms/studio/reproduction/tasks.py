@@ -8,7 +8,8 @@ from pathlib import Path
 
 from mechanisms.errors import UsageError
 from mechanisms.records import PromptTemplate, Record
-from mechanisms.studio.data.csv_file import Mapping, read_table, to_records
+from mechanisms.studio.data.files import read_table
+from mechanisms.studio.data.mapping import Mapping, to_records
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from mechanisms.errors import DataError
 from mechanisms.studio.data import csv_rows
-from mechanisms.studio.data.csv_file import read_table
 from mechanisms.studio.data.csv_rows import MAX_FURTHER_BYTES, Rows
 from mechanisms.studio.data.examples import EXAMPLES
+from mechanisms.studio.data.files import read_table
 
 DELIMITERS = [",", ";", "\t", "|"]
 CELLS = st.text(st.sampled_from('ab é“ÿ日🎉,;\t|"\r\n\x0b\x85\u2028'), max_size=8)

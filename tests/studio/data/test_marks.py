@@ -11,7 +11,8 @@ from mechanisms.noise import SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset, Record
 from mechanisms.steps import mechanism_class
 from mechanisms.studio.data.counts import measure_sizes
-from mechanisms.studio.data.csv_file import Mapping, read_table, to_dataset
+from mechanisms.studio.data.files import read_table
+from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.marks import CLEAN_VALUES, NO_NOISE, SCORED, SEEDED, WHETHER_SHOWN, mark_scored, owners_of
 from mechanisms.studio.synthesis.demo_set import loads
 from mechanisms.studio.synthesis.synthesize import synthesize

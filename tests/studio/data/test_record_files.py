@@ -8,8 +8,9 @@ import pytest
 
 from mechanisms.accounting import fingerprint
 from mechanisms.errors import DataError
-from mechanisms.studio.data.csv_file import Mapping, to_dataset
-from mechanisms.studio.data.record_files import KIND, RECORD, as_lines, as_records, names_of, read_records, read_rows
+from mechanisms.studio.data.files import read_table
+from mechanisms.studio.data.mapping import Mapping, to_dataset
+from mechanisms.studio.data.record_files import KIND, RECORD, as_lines, as_records, names_of, read_records
 from mechanisms.studio.data.record_schema import RecordSchema
 
 SCHEMA = RecordSchema(
@@ -80,7 +81,7 @@ def test_words_for_yes_and_no_are_booleans_where_the_schema_wants_them_and_nowhe
 
 def test_lines_are_read_once_and_become_records_of_any_schema(tmp_path):
     rows = [{"title": "A", "x  y": 1}, {"year": 1999, "cast": ["B"]}]
-    table = read_rows(lines(tmp_path, *map(json.dumps, rows)))
+    table = read_table(lines(tmp_path, *map(json.dumps, rows)))
     assert names_of(table) == ["title", "x  y", "year", "cast"]
     assert table.columns == ["title", "x y", "year", "cast"]
     assert table.frame["cast"].tolist() == ["", '["B"]']
@@ -94,7 +95,7 @@ def test_lines_are_read_once_and_become_records_of_any_schema(tmp_path):
 
 def test_names_that_have_no_end_are_no_columns_but_the_schema_s_own_are_there(tmp_path):
     rows = [{f"name {i}": i} for i in range(500)] + [{"title": "B"}]
-    table = read_rows(lines(tmp_path, *map(json.dumps, rows)))
+    table = read_table(lines(tmp_path, *map(json.dumps, rows)))
     assert len(table.columns) < 500
     assert as_records(table, SCHEMA, "Movie").frame["title"].tolist()[-1] == "B"
 
@@ -132,7 +133,7 @@ def test_a_file_without_records_is_refused(tmp_path, content):
 
 def test_a_file_that_cannot_be_read_is_refused_in_one_line(tmp_path):
     path = tmp_path / "films.jsonl"
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="cannot be opened"):
         read_records(path, SCHEMA, "Movie")
     path.write_bytes(b'{"title": "\xff"}')
     with pytest.raises(DataError, match="cannot be read"):

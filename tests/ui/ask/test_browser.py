@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Page
 
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.studio.data.csv_file import read_table
 from mechanisms.studio.data.examples import EXAMPLES
+from mechanisms.studio.data.files import read_table
 from tests.ui.visit import HOSTILE, SLOW, Journey, step, visiting
 
 pytestmark = pytest.mark.slow

@@ -29,8 +29,9 @@ from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import BudgetRefused, DataError, ModelUnavailable, ReservedOtherwise, UsageError
 from mechanisms.queries import Retrieval
 from mechanisms.records import Dataset
-from mechanisms.studio.data.csv_file import Mapping, read_table
 from mechanisms.studio.data.examples import ANSWERED_EXAMPLES, EXAMPLES, RECORD_EXAMPLES
+from mechanisms.studio.data.files import read_table
+from mechanisms.studio.data.mapping import Mapping
 from mechanisms.studio.synthesis.findings import ArmScore, Score
 from tests.toy_embedder import ToyEmbedder
 from tests.ui.generate.recording import demo_set

@@ -60,7 +60,7 @@ def test_rows_are_texts_with_answers_where_a_person_says_so(tab: Asked):
     assert "never a public label" in shown[step.columns.label].info
     assert shown[step.records.kind].visible
     assert not shown[step.records.of_records].visible
-    assert not shown[step._choice].visible
+    assert not any(shown[box].visible for box in step._choice.boxes)
     assert "40 rows" in words(shown[step.facts])
     again = step._choose_row(TAB, Rows.TEXTS, *tab.said)
     assert (again[step.columns.label].label, again[step.columns.label].info) == ("Label", "")

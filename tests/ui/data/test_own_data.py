@@ -30,7 +30,8 @@ from mechanisms.accounting import PrivacyLedger, fingerprint, text_digests
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, Record
 from mechanisms.studio.certificates.signature import Signature, check_signature
-from mechanisms.studio.data.csv_file import Mapping, inspect, read_table
+from mechanisms.studio.data.files import read_table
+from mechanisms.studio.data.mapping import Mapping, inspect
 from mechanisms.studio.data.marks import CLEAN_VALUES
 from mechanisms.studio.synthesis.demo_set import loads
 from mechanisms.studio.synthesis.preview import preview

@@ -10,7 +10,8 @@ import pytest
 from dpicl_ui.data.state import Columns, Confirmed, DataState
 from dpicl_ui.frame.sessions import Session
 from mechanisms.errors import DataError, UsageError
-from mechanisms.studio.data.csv_file import Mapping, Table
+from mechanisms.studio.data.mapping import Mapping
+from mechanisms.studio.data.table import Table
 from tests.ui.privacy.test_form import DATASET
 
 MAPPING = Mapping("text", "label")

@@ -35,7 +35,8 @@ from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import UsageError
 from mechanisms.records import Demonstration, PromptTemplate
 from mechanisms.studio.certificates.verification import verify
-from mechanisms.studio.data.csv_file import Mapping, Table, to_dataset
+from mechanisms.studio.data.mapping import Mapping, to_dataset
+from mechanisms.studio.data.table import Table
 from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT
 from mechanisms.studio.evaluation.responder import Responder
 from mechanisms.studio.synthesis.demo_set import loads

@@ -36,8 +36,9 @@ from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import UsageError
 from mechanisms.studio.certificates.signature import Signature, check_signature
 from mechanisms.studio.certificates.verification import verify
-from mechanisms.studio.data.csv_file import Table, to_dataset
+from mechanisms.studio.data.mapping import to_dataset
 from mechanisms.studio.data.record_schema import RecordSchema
+from mechanisms.studio.data.table import Table
 from mechanisms.studio.synthesis.demo_set import loads
 from mechanisms.studio.synthesis.events import DemoCompleted, TokenReleased
 from mechanisms.studio.synthesis.forecast import ModelSpeed

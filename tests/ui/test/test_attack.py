@@ -29,7 +29,7 @@ from mechanisms.errors import UsageError
 from mechanisms.records import RECORD, Dataset, Demonstration, Record
 from mechanisms.studio.assurance.membership import PROBABILITY, REFERENCES, WORDS, ZERO_SHOT
 from mechanisms.studio.assurance.roc import Roc, roc
-from mechanisms.studio.data.csv_file import read_table
+from mechanisms.studio.data.files import read_table
 from mechanisms.studio.data.marks import ATTACKED
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from tests.studio.assurance.test_membership import Learning

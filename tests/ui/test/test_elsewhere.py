@@ -24,7 +24,7 @@ from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference.remote import ChatServer, ServerAddress
 from mechanisms.records import Dataset, Demonstration, Record
-from mechanisms.studio.data.csv_file import read_table
+from mechanisms.studio.data.files import read_table
 from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT
 from mechanisms.studio.evaluation.remote_reader import RemoteReader
 from tests.chat_server import Reply, Server, query_of, serving

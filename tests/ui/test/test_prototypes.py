@@ -27,7 +27,7 @@ from dpicl_ui.test.step import EvaluationStep
 from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.errors import BudgetRefused, UsageError
 from mechanisms.records import Dataset, Demonstration, Record
-from mechanisms.studio.data.csv_file import read_table
+from mechanisms.studio.data.files import read_table
 from mechanisms.studio.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy
 from mechanisms.studio.synthesis.findings import ArmScore, Score
 from tests.toy_embedder import ToyEmbedder

@@ -1,0 +1,34 @@
+"""What is proposed for a file that has just arrived: what its rows are, and what its data set is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dpicl_ui.data.rows import Rows
+from mechanisms.studio.data.json_lines import Lines
+from mechanisms.studio.data.table import Table
+
+LONGEST_NAME = 80
+_LABELLED = {"text", "label"}
+_SAY_NOTHING = {
+    "all", "book", "copy", "csv", "data", "dataset", "default", "dev", "download", "eval", "excel", "export", "file",
+    "final", "full", "input", "json", "jsonl", "labeled", "labelled", "list", "master", "new", "output", "parquet",
+    "part", "private", "public", "records", "results", "rows", "sample", "sheet", "split", "table", "temp", "test",
+    "testing", "text", "texts", "tmp", "train", "training", "untitled", "val", "valid", "validation", "version",
+}  # fmt: skip
+"""Words of file names that many data sets share."""
+
+
+def rows_of(table: Table) -> Rows:
+    """Records where the file is JSON Lines, but for objects with a "text" and a "label"."""
+    return Rows.RECORDS if isinstance(table, Lines) and not _LABELLED.issubset(table.columns) else Rows.TEXTS
+
+
+def proposed_name(file: str) -> str:
+    """A file's name without its ending; empty where it says nothing.
+
+    The ledger keeps what was spent by name: under "train" one data set would pay for another.
+    """
+    stem = Path(file).stem
+    words = "".join(each if each.isalpha() else " " for each in stem.lower()).split()
+    return stem[:LONGEST_NAME] if any(len(word) > 1 and word not in _SAY_NOTHING for word in words) else ""

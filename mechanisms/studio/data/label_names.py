@@ -1,0 +1,85 @@
+"""Other names for labels, in prompts and everywhere else: a public mapping, one to one, applied as rows are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import yaml
+
+from mechanisms.errors import UsageError
+
+LabelNames = tuple[tuple[str, str], ...]
+"""Pairs of a file's label and its name."""
+_LONGEST = 100
+_NO_FILE = "The file of label names must hold one 'label: Name' a line (YAML)."
+
+
+def checked_names(pairs: Iterable[tuple[str, str]]) -> LabelNames:
+    """Names that can stand in prompts, of pairs that may repeat and may say nothing.
+
+    Raises:
+        UsageError: a name is empty, too long or of several lines, two labels share one, or a label has two.
+    """
+    names = tuple((label, name) for label, name in dict.fromkeys((a.strip(), b.strip()) for a, b in pairs) if label)
+    if any(not name or len(name) > _LONGEST or len(name.splitlines()) > 1 for _, name in names):
+        raise UsageError(f"A label's name is one line of at most {_LONGEST} characters, and not empty.")
+    if len({label for label, _ in names}) != len(names) or len({name for _, name in names}) != len(names):
+        raise UsageError("Every label needs one name, and no two labels the same.")
+    return tuple((label, name) for label, name in names if label != name)
+
+
+def named(labels: Iterable[str], names: LabelNames) -> tuple[str, ...]:
+    """Labels by their names, where they have one.
+
+    Raises:
+        UsageError: two of them would be called the same.
+    """
+    of = dict(names)
+    found = [of.get(label, label) for label in labels]
+    if names and len(set(found)) != len(found):
+        raise UsageError("A name is also another label: names must tell all labels apart.")
+    return tuple(found)
+
+
+def read_names(said: str) -> LabelNames:
+    """Names from "label=Name,label=Name", or from a YAML file of the labels with their names.
+
+    Raises:
+        UsageError: neither, or not one to one.
+    """
+    if said.lower().endswith((".yaml", ".yml")):
+        return checked_names(_of_file(Path(said)))
+    return checked_names(_pair(each) for each in said.split(",") if each.strip())
+
+
+def names_in_lines(text: str) -> LabelNames:
+    """Names from lines of "label = Name".
+
+    Raises:
+        UsageError: a line without "=", or not one to one.
+    """
+    return checked_names(_pair(line) for line in text.splitlines() if line.strip())
+
+
+def readable(label: str) -> str:
+    """A label as words: "card_payment_fee" becomes "Card payment fee"."""
+    words = " ".join(label.replace("_", " ").split()) or label
+    return words[:1].upper() + words[1:]
+
+
+def _pair(said: str) -> tuple[str, str]:
+    label, equals, name = said.rpartition("=")
+    if not equals:
+        raise UsageError("Give label names as label = Name.")
+    return label, name
+
+
+def _of_file(path: Path) -> list[tuple[str, str]]:
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+        raise UsageError(_NO_FILE) from error
+    if not isinstance(document, dict) or not all(isinstance(each, str | int) for each in document.values()):
+        raise UsageError(_NO_FILE)
+    return [(str(label), str(name)) for label, name in document.items()]

@@ -1,0 +1,165 @@
+"""Which column of a private file is what: its problems, its records, and the data set that it becomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mechanisms.errors import DataError
+from mechanisms.records import Columns, Dataset
+from mechanisms.studio.data.label_names import LabelNames
+from mechanisms.studio.data.table import TEXT, Table
+
+MOST_LABELS = 150
+"""That a task can have: each can be a cost of its own in its certificate."""
+
+
+def guess_columns(table: Table) -> tuple[str, str]:
+    """The columns that look most like text (longest cells) and label (fewest distinct values)."""
+    head = table.frame.head(1000)
+    text = max(table.columns, key=lambda name: head[name].str.len().mean())
+    others = [name for name in table.columns if name != text] or [text]
+    return text, min(others, key=lambda name: head[name].nunique() if head[name].nunique() > 1 else 10**6)
+
+
+@dataclass(frozen=True, repr=False)
+class Mapping:
+    """Which column is what, and what to do with duplicates; `output` is text that belongs to the text.
+
+    `label_names` is what labels are called from here on, row by row, instead of what the file calls them; public.
+    """
+
+    text: str
+    label: str
+    unit: str | None = None
+    drop_duplicates: bool = False
+    output: str | None = None
+    label_names: LabelNames = ()
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns that are something."""
+        return [name for name in (self.text, self.label, self.unit, self.output) if name]
+
+
+@dataclass(frozen=True, repr=False)
+class Inspection:
+    """What the curator should know about a mapped file before going on; private.
+
+    Attributes:
+        counts: units of each label (rows, or users where there is a user column), most frequent first: what becomes
+            public where sizes are declared.
+        problems: one line each; `fatal` says that one of them must be mended first.
+        duplicates: rows whose text and label occurred before.
+    """
+
+    counts: dict[str, int]
+    problems: tuple[str, ...]
+    fatal: bool
+    duplicates: int
+
+
+def no_column(name: str, table: Table) -> str:
+    """The line for a column that is not there; it quotes none: without a header the first line is somebody's row."""
+    return f"There is no column '{name}' among the file's {len(table.columns)}: its first line must name it just so."
+
+
+def _mapped(table: Table, mapping: Mapping) -> pd.DataFrame:
+    names = mapping.columns
+    missing = [name for name in names if name not in table.columns]
+    if missing:
+        raise DataError(no_column(missing[0], table))
+    if len(set(names)) != len(names):
+        raise DataError("Choose different columns for text, label, output and user id.")
+    frame = pd.DataFrame({"text": table.frame[mapping.text], "label": table.frame[mapping.label].str.strip()})
+    if mapping.label_names:
+        called = dict(mapping.label_names)
+        frame["label"] = pd.Series([called.get(cell, cell) for cell in frame["label"]], frame.index, dtype=TEXT)
+    # With a user column a row repeats another only if it is the same user's: otherwise removing one user would bring
+    # back rows of others.
+    frame["unit"] = table.frame[mapping.unit].str.strip() if mapping.unit else None
+    if mapping.output:
+        frame["output"] = table.frame[mapping.output]
+    return frame
+
+
+def _filled(cells: pd.Series) -> NDArray[np.bool_]:
+    return np.array([bool(cell) and not cell.isspace() for cell in cells], dtype=np.bool_)
+
+
+def _usable(frame: pd.DataFrame, mapping: Mapping) -> pd.DataFrame:
+    keep = _filled(frame["text"]) & (frame["label"] != "")
+    if mapping.output:
+        keep &= _filled(frame["output"])
+    if mapping.unit:
+        keep &= frame["unit"] != ""
+    frame = frame[keep]
+    return frame.drop_duplicates() if mapping.drop_duplicates else frame
+
+
+def inspect(table: Table, mapping: Mapping, least: int = 2) -> Inspection:
+    """Label counts and problems of a mapped file.
+
+    Args:
+        least: labels that it needs.
+
+    Raises:
+        DataError: a column is missing or chosen twice.
+    """
+    frame = _mapped(table, mapping)
+    filled = _usable(frame, replace(mapping, drop_duplicates=False))
+    repeated = filled.duplicated()
+    usable = filled[~repeated] if mapping.drop_duplicates else filled
+    units = usable.drop_duplicates(["label", "unit"]) if mapping.unit else usable
+    counts = {str(label): int(count) for label, count in units["label"].value_counts().items()}
+    duplicates = int(repeated.sum())
+    problems = []
+    empty = len(frame) - len(filled)
+    if empty:
+        problems.append(f"{empty} rows with an empty cell are left out.")
+    if duplicates and not mapping.drop_duplicates:
+        problems.append(
+            f"{duplicates} rows repeat an earlier row exactly. A person who appears twice is protected less "
+            "by a guarantee for single records: drop the repetitions, or name a user column."
+        )
+    if len(counts) > MOST_LABELS:
+        problems.append(
+            f"{len(counts)} different labels: is '{mapping.label}' the label column? At most {MOST_LABELS} take part."
+        )
+    fatal = len(counts) < least
+    if not counts:
+        problems.append("No row has both a text and a label.")
+    elif fatal:
+        problems.append("There is only one label: demonstrations need at least two.")
+    return Inspection(counts, tuple(problems), fatal, duplicates)
+
+
+def to_records(table: Table, mapping: Mapping) -> Columns:
+    """The usable rows of a mapped file.
+
+    Raises:
+        DataError: a column is missing or chosen twice.
+    """
+    return _columns(_usable(_mapped(table, mapping), mapping))
+
+
+def _columns(usable: pd.DataFrame) -> Columns:
+    names = [name for name in ("text", "label", "unit", "output") if name in usable]
+    return Columns(*(usable[name].to_numpy(dtype=object) for name in names))
+
+
+def to_dataset(table: Table, mapping: Mapping, name: str, labels: tuple[str, ...]) -> Dataset:
+    """The private data set of a mapped file under a confirmed public label set.
+
+    A label without rows is no error: one record must not decide whether there is a run.
+
+    Raises:
+        DataError: a column is missing.
+    """
+    usable = _usable(_mapped(table, mapping), mapping)
+    others = [each for each in table.columns if each not in mapping.columns]
+    witnesses = tuple(table.frame.loc[usable.index, each].to_numpy(dtype=object) for each in others)
+    return Dataset(name, labels, _columns(usable), mapping.unit, witnesses)

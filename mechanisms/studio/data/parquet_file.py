@@ -1,0 +1,96 @@
+"""Reading a private Parquet file: batch by batch, after its row groups said how large they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mechanisms.errors import DataError
+from mechanisms.studio.data.table import (
+    MAX_BYTES,
+    MAX_CELLS,
+    NO_ROWS,
+    UNPACKED,
+    Table,
+    cell_text,
+    column_names,
+    table_of,
+)
+
+_BATCH_ROWS = 4096
+_BROKEN = (
+    "The Parquet file is damaged or uses what cannot be read here: write it again, or save the table as CSV (UTF-8)."
+)
+_SCALAR = (
+    pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_temporal,
+    pa.types.is_null,
+)  # fmt: skip
+_TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+
+
+def read_parquet(path: Path) -> Table:
+    """The columns of plain values, each cell as text by `cell_text`; a value that Python cannot hold is empty.
+
+    Raises:
+        DataError: damaged, encrypted, without rows or without such columns, or too large when it is unpacked.
+    """
+    try:
+        with pq.ParquetFile(path, arrow_extensions_enabled=False) as file:
+            schema, metadata = file.schema_arrow, file.metadata
+        kept = [field for field in schema if _is_plain(field.type)]
+        _check_size(metadata, len(kept))
+        names = column_names(field.name for field in kept)
+        left_out = len(schema) - len(kept)
+        remarks = [f"Columns that hold other things than plain values, and are left out: {left_out}."]
+        return table_of(names, _rows(path, kept), remarks if left_out else [])
+    except (pa.ArrowException, OSError, ValueError, ArithmeticError, MemoryError, LookupError, TypeError) as error:
+        raise DataError(_BROKEN) from error
+
+
+def _is_plain(kind: Any) -> bool:
+    return any(holds(_value_type(kind)) for holds in (*_SCALAR, *_TEXT))
+
+
+def _value_type(kind: Any) -> Any:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _check_size(metadata: Any, columns: int) -> None:
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    if sum(group.total_byte_size for group in groups) > MAX_BYTES or metadata.num_rows * columns > MAX_CELLS:
+        raise DataError(UNPACKED)
+    if not metadata.num_rows:
+        raise DataError(NO_ROWS)
+
+
+def _rows(path: Path, fields: list[Any]) -> Iterator[tuple[str, ...]]:
+    """Rows as texts. A text that many cells of a column share is unpacked once: as a dictionary's entry."""
+    texts = [field.name for field in fields if any(holds(_value_type(field.type)) for holds in _TEXT)]
+    names = [field.name for field in fields]
+    options = {"read_dictionary": texts, "pre_buffer": False, "arrow_extensions_enabled": False}
+    with pq.ParquetFile(path, **options) as file:
+        for batch in file.iter_batches(_BATCH_ROWS, columns=names, use_threads=False):
+            yield from zip(*(_cells(batch.column(name)) for name in names), strict=True)
+
+
+def _cells(array: Any) -> list[str]:
+    if not pa.types.is_dictionary(array.type):
+        return [_cell(scalar) for scalar in array]
+    indices = array.indices.to_pylist()
+    entries = {i: "" if i is None else _cell(array.dictionary[i]) for i in set(indices)}
+    return [entries[i] for i in indices]
+
+
+def _cell(scalar: Any) -> str:
+    if not scalar.is_valid:
+        return ""
+    if any(holds(scalar.type) for holds in _TEXT):
+        return cell_text(scalar.as_buffer().to_pybytes())
+    try:
+        return cell_text(scalar.as_py())
+    except (ValueError, OverflowError):  # a year beyond 9999, say: one cell does not decide whether a file is read
+        return ""

@@ -1,0 +1,109 @@
+"""Many labels, and other names for them: offered at once, one to one, in everything after."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpicl_ui.data.label_choice import proposed_lines
+from dpicl_ui.data.rows import Rows
+from dpicl_ui.frame.tree import text_of
+from dpicl_ui.test.cards import answers
+from mechanisms.errors import UsageError
+from mechanisms.studio.data.mapping import MOST_LABELS, Mapping
+from mechanisms.studio.evaluation.classify import Prediction
+from tests.ui.data.test_names import TAB, Tab
+
+
+@pytest.fixture
+def tab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tab:
+    monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path / "uploads"))
+    return Tab(tmp_path)
+
+
+def upload(tab: Tab, count: int):
+    path = tab.folder / "uploads" / "one" / "rows.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("text,label\n" + "".join(f"a rather long text {i},label_{i % count:03}\n" for i in range(600)))
+    return tab.step._upload(str(path), TAB)
+
+
+def name_labels(tab: Tab, lines: str):
+    return tab.step._name_labels(
+        TAB, lines, Rows.TEXTS, "text", "label", "(every row stands for itself)", False, "", None
+    )
+
+
+def confirm(tab: Tab, labels: list[str]) -> None:
+    tab.step._confirm("rows", labels, True, True, "declare", None, "Text", "Label", Rows.TEXTS, "", None, TAB)
+
+
+@pytest.mark.parametrize("count", [80, MOST_LABELS])
+def test_all_labels_that_a_certificate_can_hold_are_offered_and_confirmed_at_once(tab, count):
+    shown = upload(tab, count)
+    labels = shown[tab.step.labels].value
+    assert len(labels) == len(shown[tab.step.labels].choices) == count
+    assert f"{count} labels, with " in text_of(shown[tab.step.facts])
+    assert tab.state.columns is not None
+    assert not tab.state.columns.inspection.problems
+    confirm(tab, labels)
+    assert tab.state.confirmed is not None
+    assert len(tab.state.confirmed.dataset.labels) == count
+
+
+def test_more_labels_are_said_to_be_too_many(tab):
+    assert len(upload(tab, MOST_LABELS + 1)[tab.step.labels].value) == MOST_LABELS
+    assert tab.state.columns is not None
+    assert str(MOST_LABELS) in tab.state.columns.inspection.problems[0]
+
+
+def test_none_and_all_can_be_ticked(tab):
+    upload(tab, 20)
+    assert tab.step._tick(False)(TAB)[tab.step.labels].value == []
+    assert len(tab.step._tick(True)(TAB)[tab.step.labels].value) == 20
+
+
+def test_names_stand_in_everything_after_and_a_test_file_is_read_by_them(tab):
+    upload(tab, 3)
+    lines = proposed_lines(["label_000", "label_001", "label_002"], ())
+    labels = name_labels(tab, lines)[tab.step.labels].value
+    assert labels == ["Label 000", "Label 001", "Label 002"]
+    confirm(tab, labels)
+    assert tab.state.confirmed is not None
+    dataset = tab.state.confirmed.dataset
+    assert dataset.labels == tuple(labels)
+    assert set(dataset.counted_sizes().values()) == {200}
+    assert tab.state.names_for(labels) == tab.state.under_names(Mapping("text", "label")).label_names
+    assert tab.state.names_for(["label_000"]) == ()
+    assert proposed_lines(labels, tab.state.names_for(labels)) == lines
+    back = name_labels(tab, "")[tab.step.labels].value
+    assert back == ["label_000", "label_001", "label_002"]
+    assert tab.state.confirmed is None
+
+
+def test_a_name_that_another_label_has_changes_nothing(tab):
+    upload(tab, 3)
+    before = tab.state.columns
+    with pytest.raises(UsageError, match="tell all labels apart"):
+        tab.step._choice.call(tab.sessions.of(TAB), "label_000 = label_001")
+    assert tab.state.columns is before
+
+
+def test_another_file_has_its_own_names(tab):
+    upload(tab, 3)
+    name_labels(tab, "label_000 = Other")
+    assert upload(tab, 3)[tab.step.labels].value == ["label_000", "label_001", "label_002"]
+
+
+def test_an_answer_among_many_labels_shows_the_likeliest(tab):
+    labels = [f"label {i}" for i in range(80)]
+    likely = np.arange(80) / np.arange(80).sum()
+    prediction = Prediction(likely, likely)
+    shown = text_of(answers(labels, [("zero-shot", prediction)]))
+    assert "label 79" in shown
+    assert "label 5 " not in shown
+    few = text_of(answers(labels[:3], [("zero-shot", replace(prediction, raw=likely[:3], calibrated=likely[:3]))]))
+    assert all(label in few for label in labels[:3])
