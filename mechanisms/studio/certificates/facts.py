@@ -57,12 +57,12 @@ def scored_facts(score: Score | None) -> list[Fact]:
     """The private accuracies, each with its 95% interval."""
     if score is None:
         return [Fact("Private score", "not measured")]
-    rows = "rows that took part in nothing that was chosen" if score.untouched else score.rows
+    rows = "took part in nothing that was chosen" if score.untouched else "may have taken part in what was chosen"
     return [
         Fact(
             f"Private score, {name}",
             f"{each.accuracy:.1%}",
-            f"95% interval {each.interval[0]:.1%} to {each.interval[1]:.1%}, of sampling and noise; on {rows}",
+            f"95% interval {each.interval[0]:.1%} to {each.interval[1]:.1%}, of sampling and noise; its rows {rows}",
         )
         for name, each in score.arms.items()
     ]

@@ -19,8 +19,8 @@ from mechanisms.studio.synthesis.preview import guarantee
 FILE_NAME = "certificate.html"
 _NOTHING = "Nothing is promised: these demonstrations may repeat the rows they were written from."
 _SEEN = (
-    "Marked: the curator has seen figures of the data without noise ({}). What was released is covered by the promise "
-    "below; what was chosen because of such figures is not."
+    "Marked: the curator may know more of the data than this page counts ({}). The promise below is of what this run "
+    "released; what was chosen because of such knowledge, this set included, is not covered by it."
 )
 _ANYWHERE = (
     "What is true of the population can still be learned about a person, whether that person's rows took part or not.",
@@ -32,7 +32,7 @@ _ANYWHERE = (
     "cannot be seen from a file.",
 )
 _ROWS = "A person who stands behind several rows is protected less: the promise is for one row."
-_USERS = "What one user's rows say about another person is protected for the user whose rows they are, not for both."
+_USERS = "What one user's rows say about another person is protected for that user, not for that person."
 _BEFORE = "The promise is of this run. What was spent before on the same data set comes on top of it."
 _WEAK = "Epsilon 5 and more is a weak promise, for tests."
 

@@ -29,7 +29,7 @@ from dpicl_ui.test.state import TestState
 from dpicl_ui.test.step import EvaluationStep
 from mechanisms.accounting import PrivacyLedger, fingerprint, text_digests
 from mechanisms.errors import UsageError
-from mechanisms.records import Dataset, Record
+from mechanisms.records import Dataset, Demonstration, Record
 from mechanisms.studio.certificates.digest import digest
 from mechanisms.studio.certificates.signature import Signature, check_signature
 from mechanisms.studio.data.csv_file import Mapping, inspect, read_table
@@ -120,7 +120,7 @@ def test_an_export_carries_what_became_known_since_the_run(ledger: PrivacyLedger
     sessions = Sessions()
     _, step = steps(ledger, sessions)
     session = sessions.of(TAB)
-    write(session, demo_set(), OTHER)
+    write(session, demo_set(Demonstration("A goal.", "Sport")), OTHER)
     saved = downloaded(step._save(DEMO_SET, TAB)[step.sink])
     assert loads(saved).certificate.shown == ()
     assert check_signature(saved) is Signature.VALID
