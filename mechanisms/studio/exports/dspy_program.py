@@ -31,7 +31,7 @@ def _files(released: Released) -> Files:
 FORMAT = ExportFormat(
     name="dspy",
     title="DSPy program (JSON)",
-    purpose='For DSPy: `dspy.Predict("text -> label").load(path)` then answers with these demonstrations.',
+    purpose="For DSPy: what a dspy.Predict of this task loads, with instruction and demonstrations.",
     file_name=FILE_NAME,
     media_type="application/json",
     files=_files,

@@ -24,8 +24,8 @@ _NOT_PRIVATE = (
     "This set is not private, and {} has no place to say so: choose a format that keeps the marks, or the demo set."
 )
 _UNMARKED = (
-    "The curator has seen clean figures of the data, and {} has no place for that mark: hand the certificate page on "
-    "with it."
+    "This set is marked for what the curator knows of the data, and {} has no place for that mark: hand the "
+    "certificate page on with it."
 )
 
 

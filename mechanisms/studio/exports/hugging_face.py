@@ -71,7 +71,7 @@ def _header(made: DemoSet) -> dict[str, object]:
 FORMAT = ExportFormat(
     name="hugging-face",
     title="Hugging Face data set (folder)",
-    purpose="For `datasets` and the hub: the rows, a data set card with the promise, and the certificate beside them.",
+    purpose="For the datasets library and the hub: rows, a card with the promise, and the certificate beside them.",
     file_name="dataset.zip",
     media_type="application/zip",
     files=_files,

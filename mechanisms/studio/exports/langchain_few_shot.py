@@ -45,7 +45,7 @@ def _files(released: Released) -> Files:
 FORMAT = ExportFormat(
     name="langchain",
     title="LangChain few-shot prompt (JSON)",
-    purpose="For LangChain: `load_prompt(path)` gives a few-shot prompt template with these demonstrations.",
+    purpose="For LangChain: what load_prompt makes a few-shot prompt template of.",
     file_name=FILE_NAME,
     media_type="application/json",
     files=_files,

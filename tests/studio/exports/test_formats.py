@@ -37,7 +37,7 @@ def test_a_set_is_written_or_refused_in_one_sentence(name, kind):
         with pytest.raises(UsageError) as refused:
             chosen.write(KINDS[kind])
         assert str(refused.value).count(". ") == 0
-        assert str(refused.value).endswith((".", "first."))
+        assert str(refused.value).endswith(".")
     else:
         files = chosen.write(KINDS[kind])
         assert all(files.values())
@@ -91,7 +91,7 @@ def test_tests_of_promptfoo_have_the_documented_shape():
 
 @pytest.mark.parametrize("trap", ["{{ 7 * 7 }}", "{% for x in y %}", "{# x #}", "file:///tmp/x.js", "package:x:y"])
 def test_what_promptfoo_would_run_is_refused(trap):
-    with pytest.raises(UsageError, match="take it out"):
+    with pytest.raises(UsageError, match="would run"):
         format_named("promptfoo").write(released(labelled("fine", f"a {trap}")))
 
 
