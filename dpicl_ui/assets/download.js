@@ -1,9 +1,11 @@
-// Saves `props.value` = {ticket, name, text} as a file, made in the browser: nothing is left in a temporary folder.
+// Saves `props.value` = {ticket, name, type, bytes in base 64} as a file, made in the browser: nothing is left in a
+// temporary folder.
 watch("value", () => {
-  const { name, text } = props.value || {};
-  if (!text) return;
+  const { name, type, bytes } = props.value || {};
+  if (!bytes) return;
+  const content = Uint8Array.from(atob(bytes), (each) => each.charCodeAt(0));
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+  link.href = URL.createObjectURL(new Blob([content], { type }));
   link.download = name;
   document.body.append(link);
   link.click();

@@ -14,7 +14,7 @@ from dpicl_ui.budget.figure import budget_figure
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.cards import budget
 from dpicl_ui.frame.choices import PrivateDropdown
-from dpicl_ui.frame.downloads import download, sink
+from dpicl_ui.frame.downloads import File, download, sink
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.sessions import Session, Sessions
@@ -161,15 +161,16 @@ class BudgetStep:
         yield {self.compared: composed(found, snapshot, problem)}
 
     def _save_csv(self, wanted: str | None, request: gr.Request) -> dict[Any, Any]:
-        return self._saved(f"{_NAME}.csv", as_csv(self._account(wanted, request)), request)
+        return self._saved(File(f"{_NAME}.csv", "text/csv", as_csv(self._account(wanted, request)).encode()), request)
 
     def _save_json(self, wanted: str | None, request: gr.Request) -> dict[Any, Any]:
         document = as_document(self._account(wanted, request))
-        return self._saved(f"{_NAME}.json", json.dumps(document, ensure_ascii=False, indent=2), request)
+        text = json.dumps(document, ensure_ascii=False, indent=2)
+        return self._saved(File(f"{_NAME}.json", "application/json", text.encode()), request)
 
-    def _saved(self, name: str, text: str, request: gr.Request) -> dict[Any, Any]:
+    def _saved(self, file: File, request: gr.Request) -> dict[Any, Any]:
         return {
-            self.sink: download(self._sessions.of(request), name, text),
+            self.sink: download(self._sessions.of(request), file),
             self.notice: notice("Saved by your browser. Nothing is left on the server.", "good"),
         }
 

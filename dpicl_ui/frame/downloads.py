@@ -1,13 +1,24 @@
-"""Files that the browser saves, made from text: nothing is left on the server."""
+"""Files that the browser saves, made in memory: nothing is left on the server."""
 
 from __future__ import annotations
 
+import base64
+from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
 
 from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.tree import drawn
+
+
+@dataclass(frozen=True)
+class File:
+    """What is to be saved: its name, its type, and what is in it."""
+
+    name: str
+    media_type: str
+    content: bytes
 
 
 class Downloads(State):
@@ -21,8 +32,9 @@ def sink() -> gr.HTML:
     return drawn("download.js", None, elem_classes="sink")
 
 
-def download(session: Session, name: str, text: str) -> dict[str, Any]:
+def download(session: Session, file: File) -> dict[str, Any]:
     """A file for a `sink`."""
     downloads = session.of(Downloads)
     downloads.count += 1
-    return {"ticket": downloads.count, "name": name, "text": text}
+    content = base64.b64encode(file.content).decode("ascii")
+    return {"ticket": downloads.count, "name": file.name, "type": file.media_type, "bytes": content}

@@ -1,7 +1,8 @@
 """`calibrate` and `account`: noise for a target, and the cost of given noise.
 
-`account --from FILE` checks a demo set's certificate. It exits with 0 where everything that the certificate states
-fits, and with 3, after it has printed what does not, where anything does not.
+`account --from FILE` checks a demo set's certificate, and prints the file's digest. It exits with 0 where everything
+that the certificate states fits, and with 3, after it has printed what does not, where anything does not, or where
+another digest was given.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from mechanisms.parameters import parameters
 from mechanisms.privacy_events import Composed
 from mechanisms.sampling import Adjacency, SamplingPlan
 from mechanisms.steps import TokenMechanism
+from mechanisms.studio.certificates.digest import digest, same_digest
 from mechanisms.studio.certificates.signature import check_signature
 from mechanisms.studio.certificates.verification import verify
 from mechanisms.studio.synthesis.demo_set import finite, loads
@@ -35,6 +37,7 @@ def add_commands(commands: Any) -> None:
     calibrate.add_argument("--epsilon", type=float, required=True)
     account = commands.add_parser("account", help="epsilon of given noise, or of a demo set")
     account.add_argument("--from", dest="source", metavar="FILE", help="check a demo set's certificate")
+    account.add_argument("--digest", help="with --from: what the certificate page on paper says; refuse another file")
     for parser, run in ((calibrate, _calibrate), (account, _account)):
         add_plan_options(parser, delta_required=parser is calibrate)  # a demo set carries its own delta
         add_rate_options(parser)
@@ -55,6 +58,8 @@ def _account(options: argparse.Namespace) -> None:
     if options.source:
         _check(options)
         return
+    if options.digest:
+        raise UsageError("--digest is compared with a file: name it with --from FILE.")
     if options.delta is None:
         raise UsageError("Give --delta, or a demo set with --from FILE.")
     plan = sampling_plan(options)
@@ -67,6 +72,7 @@ def _account(options: argparse.Namespace) -> None:
 def _check(options: argparse.Namespace) -> None:
     text = read(options.source)
     demo_set = loads(text)
+    same = options.digest is None or same_digest(digest(text), options.digest)
     certificate, found = demo_set.certificate, verify(demo_set)
     document = {
         "epsilon": found.claim and finite(found.claim.epsilon),
@@ -77,6 +83,7 @@ def _check(options: argparse.Namespace) -> None:
         "problems": list(found.problems),
         **({"remark": found.remark} if found.remark else {}),
         "signature": check_signature(text).value,
+        "digest": digest(text),
         "private": certificate.private,
         "adjacency": Adjacency.ADD_OR_REMOVE.value,
         "event": certificate.event.to_json(),
@@ -84,6 +91,8 @@ def _check(options: argparse.Namespace) -> None:
     show(options, document)
     if found.problems:
         raise AccountingError(f"The certificate is refused. {found.problems[0]}")
+    if not same:
+        raise AccountingError("This is not the file of that certificate page: its digest is another one.")
 
 
 def _result(used: TokenMechanism, plan: SamplingPlan, event: Composed, claimed: Claim) -> dict[str, Any]:

@@ -44,15 +44,15 @@ def check_writable(path: str) -> None:
         raise UsageError(f"Cannot write '{path}': choose another place for --out.")
 
 
-def write(path: str, text: str) -> None:
-    """Write a result file.
+def write(path: str, content: str | bytes) -> None:
+    """Write a result file; text as UTF-8, with the line breaks that it has.
 
     Raises:
         UsageError: the place cannot be written.
     """
     try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        with open(path, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
     except OSError as error:
         raise UsageError(f"Cannot write '{path}': choose another place for --out.") from error
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+from typing import Any
+
 import pandas as pd
 
 from dpicl_ui.data.state import Confirmed, DataState
@@ -27,3 +30,8 @@ def confirm(session: Session, dataset: Dataset, measured: MeasuredSizes | None =
 def write(session: Session, demo_set: DemoSet, of: Dataset) -> None:
     """Step 3 done."""
     session.of(GenerateState).made = Made(demo_set, fingerprint(of))
+
+
+def downloaded(sink: dict[str, Any]) -> str:
+    """The text of the file that the browser is told to save."""
+    return base64.b64decode(sink["bytes"]).decode()

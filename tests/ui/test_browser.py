@@ -15,6 +15,7 @@ import pytest
 from playwright.sync_api import Page
 
 from mechanisms.accounting import PrivacyLedger
+from mechanisms.studio.certificates.digest import digest
 from tests.ui.visit import HOSTILE, SLOW, Journey, step, visiting
 
 pytestmark = pytest.mark.slow
@@ -117,6 +118,12 @@ def export(page: Page, seen: Journey) -> None:
     target = seen.folder / "export.json"
     download.value.save_as(target)
     seen.export = target.read_text(encoding="utf-8")
+    page.click("#export-format input")
+    page.click("[role=option]:has-text('Certificate')")
+    page.wait_for_selector("#export-purpose:has-text('on one page')")
+    with page.expect_download() as download:
+        page.click("#download")
+    download.value.save_as(seen.folder / download.value.suggested_filename)
 
 
 def stop_a_second_run(page: Page, seen: Journey) -> None:
@@ -220,6 +227,12 @@ def test_the_export_is_a_private_demo_set(journey: Journey):
     assert "label counts declared public" in made.certificate.public_inputs
     assert json.loads(journey.export)["format"] == "dpicl-demos/2"
     assert f"{made.certificate.claim.epsilon:.4g}" in journey.shown["certificate"]
+
+
+def test_the_certificate_on_paper_names_the_file(journey: Journey):
+    page = (journey.folder / "certificate.html").read_text(encoding="utf-8")
+    assert digest(journey.export) in page
+    assert journey.canary not in page
 
 
 def test_a_stopped_run_stays_spent(journey: Journey):

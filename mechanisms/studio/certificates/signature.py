@@ -7,10 +7,10 @@ same in all exports of an installation.
 from __future__ import annotations
 
 import hmac
-import json
 from enum import StrEnum
 
 from mechanisms.home import derived_key
+from mechanisms.studio.certificates.digest import canonical
 from mechanisms.studio.synthesis.demo_set import DemoSet, Json, read_json
 
 ALGORITHM = "hmac-sha256"
@@ -52,10 +52,8 @@ def check_signature(text: str) -> Signature:
 
 def _signature(document: Json) -> dict[str, str]:
     key = derived_key("dpicl demo set signature")
-    # One text for all layouts of the same document.
-    canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return {
         "algorithm": ALGORITHM,
         "key": hmac.digest(key, b"name", "sha256").hex()[:16],
-        "value": hmac.digest(key, b"document " + canonical.encode(), "sha256").hex(),
+        "value": hmac.digest(key, b"document " + canonical(document).encode(), "sha256").hex(),
     }

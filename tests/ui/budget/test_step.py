@@ -28,7 +28,7 @@ from mechanisms.accounting import Cap, Fingerprint, PrivacyLedger, claim
 from mechanisms.errors import BudgetRefused, UsageError
 from mechanisms.privacy_events import Composed, Gaussian
 from tests.ui.privacy.test_form import DATASET, VALUES
-from tests.ui.tabs import confirm
+from tests.ui.tabs import confirm, downloaded
 
 FORM = replace(PrivacyForm.read(*VALUES), recipe=RecipeForm("vote", score=True))
 EVENT = Composed("label", (("a", (Gaussian(4.0),)), ("b", (Gaussian(5.0),))))
@@ -73,7 +73,7 @@ class Place:
         return " ".join(text_of(shown[component]).split())
 
     def saved(self, save: Any, wanted: tuple[str, str] | None = None) -> str:
-        return str(save(json.dumps(wanted) if wanted else None, self.request)[self.step.sink]["text"])
+        return downloaded(save(json.dumps(wanted) if wanted else None, self.request)[self.step.sink])
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import pytest
 
 from dpicl_ui.data.cards import label_counts
 from dpicl_ui.data.public_card import counts_public
+from dpicl_ui.export.shapes import DEMO_SET
 from dpicl_ui.export.step import ExportStep
 from dpicl_ui.frame.embedder_loader import EmbedderLoader
 from dpicl_ui.frame.ledgers import CuratorLedger
@@ -28,7 +29,8 @@ from dpicl_ui.test.state import TestState
 from dpicl_ui.test.step import EvaluationStep
 from mechanisms.accounting import PrivacyLedger, fingerprint, text_digests
 from mechanisms.errors import UsageError
-from mechanisms.records import Dataset, Record
+from mechanisms.records import Dataset, Demonstration, Record
+from mechanisms.studio.certificates.digest import digest
 from mechanisms.studio.certificates.signature import Signature, check_signature
 from mechanisms.studio.data.files import read_table
 from mechanisms.studio.data.mapping import Mapping, inspect
@@ -37,7 +39,7 @@ from mechanisms.studio.synthesis.demo_set import loads
 from mechanisms.studio.synthesis.preview import preview
 from tests.ui.generate.recording import demo_set
 from tests.ui.privacy.test_form import DATASET, VALUES
-from tests.ui.tabs import confirm, write
+from tests.ui.tabs import confirm, downloaded, write
 from tests.ui.test_cards import scorecard
 
 FORM = PrivacyForm.read(*VALUES)
@@ -119,12 +121,16 @@ def test_an_export_carries_what_became_known_since_the_run(ledger: PrivacyLedger
     sessions = Sessions()
     _, step = steps(ledger, sessions)
     session = sessions.of(TAB)
-    write(session, demo_set(), OTHER)
-    saved = step._save(TAB)[step.sink]["text"]
+    write(session, demo_set(Demonstration("A goal.", "Sport")), OTHER)
+    saved = downloaded(step._save(DEMO_SET, TAB)[step.sink])
     assert loads(saved).certificate.shown == ()
     assert check_signature(saved) is Signature.VALID
     ledger.rows.mark_rows(text_digests(["O 1"]), CLEAN_VALUES)
-    saved = step._save(TAB)
-    assert loads(saved[step.sink]["text"]).certificate.shown == (CLEAN_VALUES,)
-    assert check_signature(saved[step.sink]["text"]) is Signature.VALID
+    saved = step._save(DEMO_SET, TAB)
+    assert loads(downloaded(saved[step.sink])).certificate.shown == (CLEAN_VALUES,)
+    assert check_signature(downloaded(saved[step.sink])) is Signature.VALID
+    page = downloaded(step._save("certificate", TAB)[step.sink])
+    assert CLEAN_VALUES in page
+    assert digest(downloaded(saved[step.sink])) in page
+    assert "no place for that mark" in text_of(step._explain("openai", TAB)[step.purpose])
     assert CLEAN_VALUES in text_of(saved[step.certificate])

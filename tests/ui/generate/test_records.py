@@ -14,6 +14,7 @@ import pytest
 
 from dpicl_ui.data.schema_form import Records
 from dpicl_ui.data.state import Confirmed, DataState
+from dpicl_ui.export.shapes import DEMO_SET
 from dpicl_ui.export.step import ExportStep
 from dpicl_ui.frame.embedder_loader import EmbedderLoader
 from dpicl_ui.frame.ledgers import CuratorLedger
@@ -34,6 +35,7 @@ from dpicl_ui.test.state import TestState
 from dpicl_ui.test.step import EvaluationStep
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import UsageError
+from mechanisms.records import Demonstration
 from mechanisms.studio.certificates.signature import Signature, check_signature
 from mechanisms.studio.certificates.verification import verify
 from mechanisms.studio.data.mapping import to_dataset
@@ -45,7 +47,7 @@ from mechanisms.studio.synthesis.forecast import ModelSpeed
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import demo_set, recording
 from tests.ui.privacy.test_form import DATASET, VALUES
-from tests.ui.tabs import confirm, write
+from tests.ui.tabs import confirm, downloaded, write
 from tests.ui.test_cards import tags
 
 TAB: Any = SimpleNamespace(username=None, session_hash="tab")
@@ -152,32 +154,30 @@ def export(tab) -> ExportStep:
 @pytest.mark.slow
 def test_the_set_its_lines_and_its_schema_are_saved(tab, tmp_path: Path):
     step = export(tab)
-    whole, lines, schema = (
-        save(TAB)[step.sink] for save in (step._save, step._save_lines, step._save_schema)
-    )  # fmt: skip
-    assert (
-        len({each["name"] for each in (whole, lines, schema)})
-        == len({each["ticket"] for each in (whole, lines, schema)})
-        == 3
-    )
-    assert check_signature(whole["text"]) is Signature.VALID
-    saved = loads(whole["text"])
+    files = [step._save(shape, TAB)[step.sink] for shape in (DEMO_SET, "records", "schema")]
+    assert len({each["name"] for each in files}) == len({each["ticket"] for each in files}) == 3
+    whole, lines, schema = map(downloaded, files)
+    assert check_signature(whole) is Signature.VALID
+    saved = loads(whole)
     assert verify(saved).problems == ()
-    assert RecordSchema.read(schema["text"]) == SCHEMA
-    assert lines["text"].splitlines() == [each.text for each in saved.demonstrations]
-    *_, row = step._show(TAB)
-    assert row.visible
+    assert RecordSchema.read(schema) == SCHEMA
+    assert lines.splitlines() == [each.text for each in saved.demonstrations]
+    assert {"records", "schema"} <= offered(step)
+
+
+def offered(step: ExportStep) -> set[str]:
+    [dropdown] = [each for each in step._show(TAB) if isinstance(each, gr.Dropdown)]
+    return {name for _, name in dropdown.choices}
 
 
 def test_texts_have_no_lines_and_no_schema_to_save(tmp_path: Path):
     sessions = Sessions()
-    write(sessions.of(TAB), demo_set(), DATASET)
+    write(sessions.of(TAB), demo_set(Demonstration("A goal.", "Sport")), DATASET)
     step = export(SimpleNamespace(sessions=sessions, ledger=PrivacyLedger(tmp_path)))
-    *_, row = step._show(TAB)
-    assert not row.visible
-    for save in (step._save_lines, step._save_schema):
+    assert not {"records", "schema"} & offered(step)
+    for shape in ("records", "schema"):
         with pytest.raises(UsageError, match="no records"):
-            save(TAB)
+            step._save(shape, TAB)
 
 
 @pytest.mark.slow

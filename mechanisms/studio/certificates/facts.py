@@ -1,0 +1,68 @@
+"""What a certificate states, for people: one list for the screen and for paper."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mechanisms.records import unit_in_words
+from mechanisms.steps import mechanism_class, mechanism_names
+from mechanisms.studio.synthesis.demo_set import DemoSet
+from mechanisms.studio.synthesis.findings import Score
+
+_SHARED = {"roles": "units, each has one role for good", "epsilon": "epsilon, every unit takes part in each"}
+
+
+class Fact(NamedTuple):
+    """A named value with a remark."""
+
+    name: str
+    value: str
+    remark: str = ""
+
+
+def stated_facts(demo_set: DemoSet) -> list[Fact]:
+    """What is claimed, and on what it rests; figures are rounded, the file has all digits."""
+    held = demo_set.certificate
+    claim = held.claim
+    before_epsilon, before_delta = held.spent_before
+    spent = f"epsilon {before_epsilon:.3g}, delta {before_delta:.2g}" if before_epsilon else "nothing"
+    shown = f"yes ({'; '.join(held.shown)}): later choices may depend on the data" if held.shown else "no"
+    return [
+        Fact("Epsilon", f"{claim.epsilon:.4g}", f"claimed by {claim.accountant}"),
+        Fact("Checked", f"{claim.check:.4g}", f"second accountant, {claim.check_accountant}"),
+        Fact("Delta", f"{claim.delta:.2g}"),
+        Fact("Protected unit", unit_in_words(held.unit), "neighbouring data sets differ by adding or removing it"),
+        Fact("Mechanism", _mechanism(held.mechanism)),
+        _division(demo_set),
+        Fact("Taken as public", ", ".join(held.public_inputs), "besides the parameters and the prompt"),
+        Fact("Clean values known to the curator", shown),
+        Fact("Spent before on the same data set", spent),
+        Fact("Model", demo_set.model_id, f"sha256 {demo_set.model_sha256[:16]}…"),
+    ]
+
+
+def _division(demo_set: DemoSet) -> Fact:
+    held = demo_set.certificate
+    if not demo_set.stages:
+        return Fact("Sampling", held.scheme, "" if held.transform == "none" else f"transform: {held.transform}")
+    stages = ", ".join(f"{each.name} ({each.role:.0%} of the units)" for each in demo_set.stages)
+    return Fact("Stages", stages, f"what they share: {_SHARED.get(held.scheme, held.scheme)}")
+
+
+def _mechanism(name: str) -> str:
+    return mechanism_class(name).title if name in mechanism_names() else name
+
+
+def scored_facts(score: Score | None) -> list[Fact]:
+    """The private accuracies, each with its 95% interval."""
+    if score is None:
+        return [Fact("Private score", "not measured")]
+    rows = "took part in nothing that was chosen" if score.untouched else "may have taken part in what was chosen"
+    return [
+        Fact(
+            f"Private score, {name}",
+            f"{each.accuracy:.1%}",
+            f"95% interval {each.interval[0]:.1%} to {each.interval[1]:.1%}, of sampling and noise; its rows {rows}",
+        )
+        for name, each in score.arms.items()
+    ]
