@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpicl_ui.generate.run_view import Draft, RunView
+from mechanisms.studio.data.marks import WHETHER_SHOWN
 from mechanisms.studio.synthesis.events import TokenReleased
 
 MOST_BARS = 20
@@ -63,8 +64,21 @@ def _hint(view: RunView) -> str:
     if view.phase == "waiting" and view.message:
         return DRAFTING
     if view.phase in ("running", "waiting"):
-        return "Reading the sampled records …"
+        words = reading(view)
+        return f"{words[0].upper()}{words[1:]} …"
     return IDLE
+
+
+def reading(view: RunView) -> str:
+    """What the first token waits for."""
+    certificate = view.demo_set.certificate if view.demo_set else None
+    if certificate is None or WHETHER_SHOWN not in certificate.public_inputs:
+        return "reading the prompt"
+    parameters = certificate.parameters.get("written", certificate.parameters)  # a recipe's stage
+    expected = view.rows * parameters.get("per_subset", 1)
+    if certificate.by_user:
+        return f"reading the records of about {expected} users"
+    return f"reading about {expected} rows"
 
 
 def visible(token: str) -> str:

@@ -22,14 +22,17 @@ from dpicl_ui.frame.tree import drawn, notice, panel
 from dpicl_ui.generate.cards import finished, outcome_of_run
 from dpicl_ui.generate.choice_card import choice_card
 from dpicl_ui.generate.live_chart import live
+from dpicl_ui.generate.pace import Pace, paced
 from dpicl_ui.generate.recipe_view import RecipeView, moments, reduce_recipe, replay_recipe, up_to_moment
 from dpicl_ui.generate.run_view import RunView
 from dpicl_ui.generate.runner import Runner
 from dpicl_ui.generate.score_card import score_card
 from dpicl_ui.generate.stages_card import stages_card
 from dpicl_ui.generate.state import GenerateState
+from dpicl_ui.generate.time_card import time_card
 from dpicl_ui.generate.vote_card import vote_card
 from dpicl_ui.privacy.form import PrivacyForm
+from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep, budget_of
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import StudioError
@@ -80,6 +83,7 @@ class GenerateStep:
                 self.start = gr.Button("Generate", variant="primary", elem_id="generate")
                 self.stop = gr.Button("Stop", variant="stop", elem_id="stop", interactive=False)
             self.notice = panel(elem_id="run-notice")
+            self.time = panel(elem_id="run-time")
             self.stages = panel(elem_id="stages")
             self.screen = drawn("live.js", live(RunView()), elem_id="live")
             self.votes = drawn("votes.js", None, elem_id="votes")
@@ -102,7 +106,7 @@ class GenerateStep:
     def _wire(self, privacy: PrivacyStep) -> None:
         screens = [self.stages, self.screen, self.votes, self.choice, self.score]
         outputs = [
-            *screens, self.finished, self.budget, self.notice, self.start, self.stop, self.scrub, self.test,
+            *screens, self.time, self.finished, self.budget, self.notice, self.start, self.stop, self.scrub, self.test,
             self.export, self.curator, self._bar.html,
         ]  # fmt: skip
         self.ended = self.start.click(
@@ -144,30 +148,34 @@ class GenerateStep:
         run = session.of(GenerateState).begin()
         yield self._screens(RecipeView(RunView(phase="waiting" if not self._loader.ready else "running"))) | {
             self.notice: [],
+            self.time: [],
             self.start: gr.Button(interactive=False),
             self.stop: gr.Button("Stop", interactive=True),
             self.scrub: gr.Slider(visible=False),
             self.curator: gr.Checkbox(interactive=False),
         }
-        view, shown = RecipeView(), 0.0
+        view, pace, shown = RecipeView(), None, 0.0
         try:
             with closing(self._runner.events(session, ledger, run, PrivacyForm.read(*form), curator)) as events:
                 for event in events:
                     if not isinstance(event, PrivateDiagnostics | StageProgress | Drafting):
                         run.recording.append(event)
-                    view = reduce_recipe(view, event)
+                    view, now = reduce_recipe(view, event), time.monotonic()
+                    pace = paced(pace or _foreseen(session), event, now)
                     if isinstance(event, TokenReleased) and curator:
                         continue  # its clean values follow at once
                     frequent = isinstance(event, TokenReleased | PrivateDiagnostics | StageProgress)
-                    if frequent and time.monotonic() - shown < _INTERVAL:
+                    if frequent and now - shown < _INTERVAL:
                         continue
-                    shown = time.monotonic()
-                    yield self._shown(view, whole=not frequent)
+                    shown = now
+                    yield self._shown(view, whole=not frequent) | {self.time: time_card(pace, view, now)}
                     if isinstance(event, VotesReleased):
                         run.stop.wait(_TO_BE_SEEN)
         except StudioError as error:
             view = reduce_recipe(view, RunFailed(str(error)))
-        yield self._ended(session, ledger, view, moments(run.recording))
+        yield self._ended(session, ledger, view, moments(run.recording)) | {
+            self.time: time_card(pace or Pace(), view, time.monotonic())
+        }
 
     def _screens(self, view: RecipeView) -> dict[Any, Any]:
         return {
@@ -205,3 +213,9 @@ class GenerateStep:
             self.stop: gr.Button("Stop", interactive=False),
             self.curator: gr.Checkbox(interactive=True),
         }
+
+
+def _foreseen(session: Session) -> Pace:
+    """The pace of a run that begins, with what step 2 had forecast."""
+    planned = session.of(PrivacyState).planned
+    return Pace(planned.parts if planned else {})
