@@ -56,7 +56,7 @@ function place(each, low, high, chart) {
 }
 function entry(kind, words) {
   const made = make("span", "legend-entry", legend);
-  make("i", kind, made);
+  if (kind) make("i", kind, made);
   made.append(words);
 }
 function chartOf(chart) {
@@ -79,6 +79,7 @@ function chartOf(chart) {
     if (chart.noise) entry("key-band", `noise: ±${chart.noise} (one standard deviation)`);
   } else if (chart.free) entry("key-outline", "what the model expects without the data: this token came from it, free");
   else entry("key-outline", "what the model expects without the data; this mechanism releases the token alone");
+  if (chart.clip) entry("", `a row's logits are clipped at ${Number(chart.clip.toPrecision(3))}`);
   if (chart.clean) entry("key-clean", "clean average: for your eyes only");
   axis.textContent = `in rows, out of about ${chart.rows}; ${chart.hidden} more candidates are not shown`;
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from dpicl_ui.generate.live_chart import MOST_BARS, live, visible
 from dpicl_ui.generate.recipe_view import looked_back
@@ -85,3 +86,12 @@ def test_clean_values_appear_only_behind_the_curators_switch():
 def test_spaces_and_line_breaks_are_visible():
     assert visible(" a\n") == "·a⏎"
     assert visible("") == "end of text"
+
+
+def test_a_bound_on_the_rows_is_said_where_the_certificate_has_one():
+    begun, *rest = recording()[:3]
+    held = begun.demo_set.certificate
+    clipped = replace(held, parameters={**held.parameters, "clip": 0.25})
+    bounded = replace(begun, demo_set=replace(begun.demo_set, certificate=clipped))
+    charts = [live(replay([each, *rest]))["chart"] for each in (begun, bounded)]
+    assert [each["clip"] for each in charts] == [None, 0.25]
