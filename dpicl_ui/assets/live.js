@@ -127,5 +127,5 @@ function draw(view = props.value) {
   beside(view.others);
 }
 watch("value", () => draw());
-element.addEventListener("replay", (event) => draw(event.detail));
+element.addEventListener("replay", (event) => draw(event.detail.value));
 draw();

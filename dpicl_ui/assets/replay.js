@@ -6,6 +6,7 @@ const make = (tag, name, parent) => {
   parent.append(made);
   return made;
 };
+const SCREENS = ["run-stages", "live", "votes", "choice", "own-score"];
 const DELAY = 700; // milliseconds between two places at speed 1
 element.classList.add("replay");
 element.setAttribute("role", "group");
@@ -72,14 +73,18 @@ function controls() {
   back.disabled = at === 0;
   forth.disabled = at === last;
 }
+// Without a value in `detail` a screen draws what the server said last.
+function put(screen, detail) {
+  const on = document.querySelector(`#${screen} .html-container > *`);
+  if (on) on.dispatchEvent(new CustomEvent("replay", { detail }));
+}
 function show(place) {
   at = Math.max(0, Math.min(frames().length - 1, place));
   const { parts, texts } = props.value;
   for (const [screen, part] of Object.entries(frames()[at].at)) {
-    const on = document.querySelector(`#${screen} .html-container > *`);
-    let detail = parts[screen][part];
-    if (detail && detail.tokens !== undefined) detail = { ...detail, tokens: texts[detail.tokens], at };
-    if (on) on.dispatchEvent(new CustomEvent("replay", { detail }));
+    let value = parts[screen][part];
+    if (value && value.tokens !== undefined) value = { ...value, tokens: texts[value.tokens], at };
+    put(screen, { value });
   }
   controls();
 }
@@ -87,7 +92,11 @@ function draw() {
   stop();
   element.hidden = !props.value;
   at = Math.max(0, frames().length - 1);
-  if (props.value) controls(); // the screens show how the run ended
+  for (const screen of SCREENS) put(screen, {}); // another run: nothing of the one before stays
+  if (!props.value) return;
+  controls();
+  const drawn = props.value; // the screens get how the run ended at the same time: behind that, its tokens can be clicked
+  setTimeout(() => { if (props.value === drawn && timer === null && at === frames().length - 1) show(at); }, 100);
 }
 // A token of the text was clicked.
 document.addEventListener("replay-go", (event) => { if (props.value) go(event.detail); });

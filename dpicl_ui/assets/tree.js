@@ -21,5 +21,5 @@ function draw(value = props.value) {
     if (open.has(each.textContent)) each.parentElement.open = true;
 }
 watch("value", () => draw());
-element.addEventListener("replay", (event) => draw(event.detail)); // see replay.js
+element.addEventListener("replay", (event) => draw(event.detail.value)); // see replay.js
 draw();

@@ -70,5 +70,5 @@ function draw(view = props.value) {
   entry("key-band", view.noise);
 }
 watch("value", () => draw());
-element.addEventListener("replay", (event) => draw(event.detail));
+element.addEventListener("replay", (event) => draw(event.detail.value));
 draw();

@@ -32,7 +32,14 @@ from mechanisms.studio.recipes.events import (
 from mechanisms.studio.recipes.recipe import Stage
 from mechanisms.studio.synthesis.best_of import first
 from mechanisms.studio.synthesis.demo_set import DemoSet
-from mechanisms.studio.synthesis.events import CuratorEvent, DemoStarted, SynthesisEvent, TokenReleased
+from mechanisms.studio.synthesis.events import (
+    CuratorEvent,
+    DemoStarted,
+    RunCompleted,
+    RunStopped,
+    SynthesisEvent,
+    TokenReleased,
+)
 from mechanisms.studio.synthesis.findings import Score
 
 ScreenEvent: TypeAlias = SynthesisEvent | RecipeEvent
@@ -211,13 +218,15 @@ _MOMENTS = (
     PriorsReleased,
     ChoiceReleased,
     ScoreReleased,
+    RunCompleted,
+    RunStopped,
     RecipeCompleted,
     RecipeStopped,
 )
 
 
 def looked_back(events: Iterable[ScreenEvent]) -> Iterator[tuple[ScreenEvent, RecipeView]]:
-    """Each place of a recording that can be looked back at, and the view there: every token, every stage's release."""
+    """Each place of a recording that can be looked back at, and the view there: every token, every release, the end."""
     view = RecipeView()
     for event in one_by_one(events):
         if isinstance(event, DemoStarted):  # the one before may have been cut off

@@ -56,11 +56,11 @@ def replay_screen(recording: Sequence[ScreenEvent]) -> dict[str, Any] | None:
         return None
     texts, text_of = _texts(places)
     parts: dict[str, list[Any]] = {}
-    frames = []
+    frames, text = [], None
     for number, (event, view) in enumerate(places):
-        values = screens(view)
-        if isinstance(event, TokenReleased):
-            values["live"] |= {"tokens": text_of[number]}
+        values, text = screens(view), text_of.get(number, text)
+        if values["live"] and text is not None:
+            values["live"] |= {"tokens": text}
         at = {}
         for screen, value in values.items():
             shown = parts.setdefault(screen, [])

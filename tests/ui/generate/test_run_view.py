@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dpicl_ui.generate.recipe_view import looked_back
 from dpicl_ui.generate.run_view import RunView, reduce, replay
-from mechanisms.studio.synthesis.events import RunFailed, RunStopped
+from mechanisms.studio.synthesis.events import RunFailed, RunStopped, TokenReleased
 from tests.ui.generate.recording import CLEAN, demo_set, recording
 
 
 def places(events) -> list[RunView]:
-    return [view.run for _, view in looked_back(events)]
+    return [view.run for event, view in looked_back(events) if isinstance(event, TokenReleased)]
 
 
 def test_a_recording_replays_the_whole_screen():
