@@ -72,6 +72,7 @@ def build(ledgers: Ledgers, loader: ModelLoader, elsewhere: RemoteReader | None 
         export.follow(generate.ended)
         export.follow(test.attacked)
         _tick(loader, status, privacy)
+        generate.loads(data.source.load_run, data.source.notice)
         data.source.load_instead.click(to_test, None, bar.html, **PRIVATE)
         page.unload(sessions.drop)
         page.unload(ledgers.drop)

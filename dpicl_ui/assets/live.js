@@ -56,7 +56,7 @@ function place(each, low, high, chart) {
 }
 function entry(kind, words) {
   const made = make("span", "legend-entry", legend);
-  make("i", kind, made);
+  if (kind) make("i", kind, made);
   made.append(words);
 }
 function chartOf(chart) {
@@ -79,6 +79,7 @@ function chartOf(chart) {
     if (chart.noise) entry("key-band", `noise: ±${chart.noise} (one standard deviation)`);
   } else if (chart.free) entry("key-outline", "what the model expects without the data: this token came from it, free");
   else entry("key-outline", "what the model expects without the data; this mechanism releases the token alone");
+  if (chart.clip) entry("", `a row's logits are clipped at ${Number(chart.clip.toPrecision(3))}`);
   if (chart.clean) entry("key-clean", "clean average: for your eyes only");
   axis.textContent = `in rows, out of about ${chart.rows}; ${chart.hidden} more candidates are not shown`;
 }
@@ -91,8 +92,22 @@ function beside(drafts) {
     line.append(" " + each.text);
   }
 }
-function draw() {
-  const view = props.value;
+// In a replay the whole text is there, token by token: those behind the one that is shown are pale.
+function token(each, now) {
+  if (each.place === null) return document.createTextNode(each.text);
+  const made = document.createElement("span"); // a button would break the lines of the text
+  made.setAttribute("role", "button");
+  made.tabIndex = -1; // the replay's slider goes through them with the arrow keys
+  made.className = "live-token" + (each.place === now ? " now" : each.place > now ? " later" : "") + (each.free ? " free" : "");
+  if (each.place === now) made.setAttribute("aria-current", "step");
+  made.textContent = each.text;
+  made.title = each.free ? `${each.token}: free, public text alone decided` : each.token;
+  made.setAttribute("aria-label", `Show the step of ${made.title}`);
+  made.addEventListener("click", () =>
+    element.dispatchEvent(new CustomEvent("replay-go", { detail: each.place, bubbles: true })));
+  return made;
+}
+function draw(view = props.value) {
   element.hidden = !view;
   if (!view) return;
   element.dataset.phase = view.phase;
@@ -101,10 +116,16 @@ function draw() {
   filled.style.width = 100 * view.progress + "%";
   settled.textContent = view.text;
   fresh.textContent = view.fresh;
-  text.classList.toggle("empty", !view.text && !view.fresh);
-  if (!view.text && !view.fresh) settled.textContent = view.hint;
+  const empty = !view.text && !view.fresh && !view.tokens;
+  text.classList.toggle("empty", empty);
+  if (view.tokens) {
+    settled.replaceChildren(...view.tokens.map((each) => token(each, view.at)));
+    fresh.textContent = "";
+  }
+  if (empty) settled.textContent = view.hint;
   chartOf(view.chart);
   beside(view.others);
 }
-watch("value", draw);
+watch("value", () => draw());
+element.addEventListener("replay", (event) => draw(event.detail.value));
 draw();

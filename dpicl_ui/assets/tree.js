@@ -14,11 +14,12 @@ function build(node) {
   made.append(...(node.children || []).map(build));
   return made;
 }
-function draw() {
+function draw(value = props.value) {
   const open = new Set([...element.querySelectorAll("details[open] > summary")].map((each) => each.textContent));
-  element.replaceChildren(...(Array.isArray(props.value) ? props.value : []).map(build));
+  element.replaceChildren(...(Array.isArray(value) ? value : []).map(build));
   for (const each of element.querySelectorAll("details > summary"))
     if (open.has(each.textContent)) each.parentElement.open = true;
 }
-watch("value", draw);
+watch("value", () => draw());
+element.addEventListener("replay", (event) => draw(event.detail.value)); // see replay.js
 draw();

@@ -46,8 +46,7 @@ function entry(kind, words) {
   make("i", kind, made);
   made.append(words);
 }
-function draw() {
-  const view = props.value;
+function draw(view = props.value) {
   element.hidden = !view;
   if (!view) return;
   where.textContent = view.where;
@@ -70,5 +69,6 @@ function draw() {
   entry("key-noisy key-pale", "other draft");
   entry("key-band", view.noise);
 }
-watch("value", draw);
+watch("value", () => draw());
+element.addEventListener("replay", (event) => draw(event.detail.value));
 draw();

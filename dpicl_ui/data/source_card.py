@@ -35,4 +35,5 @@ class SourceCard:
                     self.record_examples = [(gr.Button(each.title, size="sm"), each) for each in RECORD_EXAMPLES]
                     panel(el("p.small-head", "Demonstrations made before?"))
                     self.load_instead = gr.Button("Load an exported set and test it", size="sm", elem_id="load-instead")
+                    self.load_run = gr.UploadButton("Look at a saved run again", size="sm", elem_id="look-again")
             self.notice = panel(elem_id="data-notice")

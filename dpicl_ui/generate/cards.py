@@ -86,3 +86,14 @@ def outcome_of_run(view: RecipeView) -> tuple[str, str]:
         case "failed":
             return view.run.message, "bad"
     return "", "info"
+
+
+def outcome_of_loading(view: RecipeView) -> tuple[str, str]:
+    """What to say of a saved run that is on the screen, and the line's kind."""
+    claim = view.run.demo_set.certificate.claim if view.run.demo_set else None
+    promise = f" of epsilon {claim.epsilon:.3g} at delta {claim.delta:g}" if claim else ""
+    return (
+        f"A saved run{promise}: its certificate was accounted anew and holds. The file is not signed, so whether its "
+        "noisy values were drawn as it says is on trust.",
+        "info",
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpicl_ui.generate.run_view import Draft, RunView
+from mechanisms.studio.data.marks import WHETHER_SHOWN
 from mechanisms.studio.synthesis.events import TokenReleased
 
 MOST_BARS = 20
@@ -63,8 +64,20 @@ def _hint(view: RunView) -> str:
     if view.phase == "waiting" and view.message:
         return DRAFTING
     if view.phase in ("running", "waiting"):
-        return "Reading the sampled records …"
+        words = reading(view)
+        return f"{words[0].upper()}{words[1:]} …"
     return IDLE
+
+
+def reading(view: RunView) -> str:
+    """What the first token waits for."""
+    certificate = view.demo_set.certificate if view.demo_set else None
+    if certificate is None or WHETHER_SHOWN not in certificate.public_inputs:
+        return "reading the prompt"
+    expected = view.rows * _parameters(view).get("per_subset", 1)
+    if certificate.by_user:
+        return f"reading the records of about {expected} users"
+    return f"reading about {expected} rows"
 
 
 def visible(token: str) -> str:
@@ -79,7 +92,8 @@ def chart(view: RunView, draft: Draft, token: TokenReleased) -> dict[str, Any]:
 
     Ordered by the value that decided; values are in rows, one decimal. Where the mechanism releases the token alone,
     the bars are the public expectation, which is all that a `free` token came from. `noise` is its standard deviation
-    where the certificate's parameters give it.
+    where the certificate's parameters give it, and `clip` is how far a row's logits may go, where the mechanism bounds
+    them.
     """
     values = token.scores if token.scores is not None else token.public
     order = sorted(range(len(values)), key=lambda i: -values[i])
@@ -97,6 +111,7 @@ def chart(view: RunView, draft: Draft, token: TokenReleased) -> dict[str, Any]:
         "bars": bars,
         "domain": [low, high if high > low else low + 1],
         "noise": noise,
+        "clip": _parameters(view).get("clip"),
         "rows": view.rows,
         "hidden": len(values) - len(shown),
         "clean": draft.clean is not None,
@@ -125,7 +140,13 @@ def _bars(
 
 
 def _noise(view: RunView) -> float | None:
-    parameters = view.demo_set.certificate.parameters if view.demo_set else {}
-    parameters = parameters.get("written", parameters)  # a recipe's stage
+    parameters = _parameters(view)
     multiplier, sensitivity = parameters.get("noise_multiplier"), parameters.get("sensitivity")
     return round(multiplier * sensitivity, 1) if multiplier is not None and sensitivity is not None else None
+
+
+def _parameters(view: RunView) -> dict[str, Any]:
+    """What the tokens are written with: public, and in the certificate."""
+    parameters = view.demo_set.certificate.parameters if view.demo_set else {}
+    written: dict[str, Any] = parameters.get("written", parameters)  # a recipe's stage
+    return written

@@ -5,11 +5,11 @@ A run that writes token by token and nothing else is one without stages: all the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from dpicl_ui.generate.run_view import RunView, reduce, up_to_token
+from dpicl_ui.generate.run_view import RunView, one_by_one, reduce
 from mechanisms.records import Demonstration, person
 from mechanisms.studio.recipes.events import (
     CandidateSet,
@@ -32,7 +32,14 @@ from mechanisms.studio.recipes.events import (
 from mechanisms.studio.recipes.recipe import Stage
 from mechanisms.studio.synthesis.best_of import first
 from mechanisms.studio.synthesis.demo_set import DemoSet
-from mechanisms.studio.synthesis.events import CuratorEvent, SynthesisEvent, TokenReleased
+from mechanisms.studio.synthesis.events import (
+    CuratorEvent,
+    DemoStarted,
+    RunCompleted,
+    RunStopped,
+    SynthesisEvent,
+    TokenReleased,
+)
 from mechanisms.studio.synthesis.findings import Score
 
 ScreenEvent: TypeAlias = SynthesisEvent | RecipeEvent
@@ -211,22 +218,19 @@ _MOMENTS = (
     PriorsReleased,
     ChoiceReleased,
     ScoreReleased,
+    RunCompleted,
+    RunStopped,
     RecipeCompleted,
     RecipeStopped,
 )
 
 
-def moments(events: Iterable[ScreenEvent]) -> int:
-    """How many places of a recording can be looked back at: every token, and every release of a stage."""
-    return sum(isinstance(event, _MOMENTS) for event in events)
-
-
-def up_to_moment(events: Iterable[ScreenEvent], count: int) -> list[ScreenEvent]:
-    """A recording up to and with its `count`-th moment; tokens are put in order as in `up_to_token`."""
-    recorded = list(events)
-    if count <= sum(isinstance(event, TokenReleased) for event in recorded):
-        opening = [each for each in recorded if isinstance(each, RecipeStarted)]
-        writing = [each for each in recorded if isinstance(each, StageStarted) and each.stage is Stage.WRITE]
-        return [*opening, *writing, *up_to_token((e for e in recorded if isinstance(e, SynthesisEvent)), count)]
-    places = [place for place, event in enumerate(recorded) if isinstance(event, _MOMENTS)]
-    return recorded[: places[count - 1] + 1] if count <= len(places) else recorded
+def looked_back(events: Iterable[ScreenEvent]) -> Iterator[tuple[ScreenEvent, RecipeView]]:
+    """Each place of a recording that can be looked back at, and the view there: every token, every release, the end."""
+    view = RecipeView()
+    for event in one_by_one(events):
+        if isinstance(event, DemoStarted):  # the one before may have been cut off
+            view = replace(view, run=replace(view.run, drafts=()))
+        view = reduce_recipe(view, event)
+        if isinstance(event, _MOMENTS):
+            yield event, view

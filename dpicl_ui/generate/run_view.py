@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from mechanisms.accounting import BudgetSnapshot
 from mechanisms.records import Demonstration
@@ -25,6 +25,7 @@ from mechanisms.studio.synthesis.events import (
     TokenReleased,
 )
 
+Recorded = TypeVar("Recorded")
 Phase = Literal["idle", "waiting", "running", "completed", "stopped", "failed"]
 
 
@@ -162,7 +163,7 @@ def replay(events: Iterable[SynthesisEvent]) -> RunView:
     return view
 
 
-def _whose(event: SynthesisEvent) -> tuple[str, int] | None:
+def _whose(event: object) -> tuple[str, int] | None:
     """The demonstration that an event is about."""
     match event:
         case DemoStarted() | TokenReleased():
@@ -173,18 +174,12 @@ def _whose(event: SynthesisEvent) -> tuple[str, int] | None:
             return None
 
 
-def up_to_token(events: Iterable[SynthesisEvent], count: int) -> list[SynthesisEvent]:
-    """A recording up to and with its `count`-th released token, as if demonstrations were written one by one."""
+def one_by_one(events: Iterable[Recorded]) -> list[Recorded]:
+    """A recording as if demonstrations that were written side by side had been written one after the other."""
     recorded = list(events)
     order = {_whose(event): place for place, event in enumerate(recorded) if isinstance(event, DemoStarted)}
-    kept: list[SynthesisEvent] = [event for event in recorded if isinstance(event, RunStarted)]
-    for event in sorted((event for event in recorded if _whose(event)), key=lambda event: order[_whose(event)]):
-        if isinstance(event, TokenReleased):
-            count -= 1
-        if count < 0 or (count == 0 and not isinstance(event, TokenReleased)):
-            break
-        if isinstance(event, DemoStarted):  # the one before may have been cut off
-            whole = {_whose(each) for each in kept if isinstance(each, DemoCompleted)}
-            kept = [each for each in kept if _whose(each) is None or _whose(each) in whole]
-        kept.append(event)
-    return kept
+    places = [place for place, event in enumerate(recorded) if _whose(event)]
+    written = sorted((recorded[place] for place in places), key=lambda event: order[_whose(event)])
+    for place, event in zip(places, written, strict=True):
+        recorded[place] = event
+    return recorded

@@ -11,14 +11,18 @@ from dpicl_ui.frame.step_bar import Gate
 from dpicl_ui.generate.recipe_view import ScreenEvent
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Fingerprint
+from mechanisms.errors import UsageError
 from mechanisms.studio.synthesis.demo_set import DemoSet
+
+NO_DATA = "Choose a data set in step 1 first, then its privacy in step 2."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """One press of Generate: what stops it, and its events; none is for the curator's screen alone, by type."""
+    """One press of Generate: what stops it, its end, and its events; by type none is for the curator alone."""
 
     stop: threading.Event = field(default_factory=threading.Event)
+    ended: threading.Event = field(default_factory=threading.Event)
     recording: list[ScreenEvent] = field(default_factory=list)
 
 
@@ -31,9 +35,13 @@ class Made:
 
 
 class GenerateState(State):
-    """`written` is the last run that began to write: what was loaded in step 4 before it gives way to its set."""
+    """`written` is the last run that began to write: what was loaded in step 4 before it gives way to its set.
+
+    `looking` is whether a saved run is on the screen, for which step 3 needs nothing.
+    """
 
     def __init__(self, session: Session) -> None:
+        self.looking = False
         self.run: Run | None = None
         self.written: Run | None = None
         self.made: Made | None = None
@@ -41,7 +49,18 @@ class GenerateState(State):
     def begin(self) -> Run:
         """A new run, which a stop that was meant for another does not reach."""
         self.run = run = Run()
+        self.looking = False
         return run
+
+    def look(self) -> None:
+        """A saved run is shown from now on.
+
+        Raises:
+            UsageError: a run is under way.
+        """
+        if self.run is not None and not self.run.ended.is_set():
+            raise UsageError("A run is under way: stop it, or wait, before you load another.")
+        self.run, self.looking = None, True
 
     def stop(self) -> None:
         """Stop the run under way."""
@@ -54,10 +73,13 @@ class GenerateState(State):
 
 
 def gate(session: Session) -> Gate:
-    """Open with a calibrated run; done when something was written."""
-    done = session.of(GenerateState).made is not None
+    """Open with a calibrated run, or to look at a saved one; done when something was written."""
+    state = session.of(GenerateState)
+    done = state.made is not None
+    if state.looking:
+        return Gate(done=done)
     if session.of(DataState).confirmed is None:
-        return Gate("Choose a data set in step 1 first, then its privacy in step 2.", done)
+        return Gate(NO_DATA, done)
     if session.of(PrivacyState).planned is None:
         return Gate("Wait for the noise in step 2, or correct what it complains about.", done)
     return Gate(done=done)

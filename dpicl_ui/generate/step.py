@@ -18,21 +18,22 @@ from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.frame.tree import drawn, notice, panel
-from dpicl_ui.generate.cards import finished, outcome_of_run
-from dpicl_ui.generate.choice_card import choice_card
+from dpicl_ui.frame.tree import drawn, el, notice, panel
+from dpicl_ui.generate.cards import finished, outcome_of_loading, outcome_of_run
 from dpicl_ui.generate.live_chart import live
-from dpicl_ui.generate.recipe_view import RecipeView, moments, reduce_recipe, replay_recipe, up_to_moment
+from dpicl_ui.generate.pace import Pace, paced
+from dpicl_ui.generate.recipe_view import RecipeView, reduce_recipe, replay_recipe
+from dpicl_ui.generate.replay import Replay, loaded
+from dpicl_ui.generate.replay_screen import screens
 from dpicl_ui.generate.run_view import RunView
 from dpicl_ui.generate.runner import Runner
-from dpicl_ui.generate.score_card import score_card
-from dpicl_ui.generate.stages_card import stages_card
-from dpicl_ui.generate.state import GenerateState
-from dpicl_ui.generate.vote_card import vote_card
+from dpicl_ui.generate.state import NO_DATA, GenerateState
+from dpicl_ui.generate.time_card import time_card
 from dpicl_ui.privacy.form import PrivacyForm
+from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep, budget_of
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.errors import StudioError
+from mechanisms.errors import StudioError, UsageError
 from mechanisms.studio.recipes.events import Drafting, StageProgress, VotesReleased
 from mechanisms.studio.synthesis.events import PrivateDiagnostics, RunFailed, TokenReleased
 
@@ -80,20 +81,12 @@ class GenerateStep:
                 self.start = gr.Button("Generate", variant="primary", elem_id="generate")
                 self.stop = gr.Button("Stop", variant="stop", elem_id="stop", interactive=False)
             self.notice = panel(elem_id="run-notice")
-            self.stages = panel(elem_id="stages")
+            self.time = panel(elem_id="run-time")
+            self.stages = panel(elem_id="run-stages")
             self.screen = drawn("live.js", live(RunView()), elem_id="live")
             self.votes = drawn("votes.js", None, elem_id="votes")
             self.choice = panel(elem_id="choice")
-            self.scrub = gr.Slider(
-                1,
-                2,
-                1,
-                step=1,
-                visible=False,
-                label="Look back",
-                info="Replayed from what was released; clean values are not kept.",
-                elem_id="scrub",
-            )
+            self.replay = Replay()
         with gr.Column(elem_classes="card public"):
             self.score = panel(elem_id="own-score")
         with gr.Column(elem_classes="card private switch"):
@@ -102,8 +95,8 @@ class GenerateStep:
     def _wire(self, privacy: PrivacyStep) -> None:
         screens = [self.stages, self.screen, self.votes, self.choice, self.score]
         outputs = [
-            *screens, self.finished, self.budget, self.notice, self.start, self.stop, self.scrub, self.test,
-            self.export, self.curator, self._bar.html,
+            *screens, self.time, self.finished, self.budget, self.notice, self.start, self.stop, self.test,
+            self.export, self.curator, self.replay.bar, self.replay.save, self.replay.load, self._bar.html,
         ]  # fmt: skip
         self.ended = self.start.click(
             guarded(self.notice, self._buttons)(self._run),
@@ -113,9 +106,9 @@ class GenerateStep:
             **PRIVATE,
         )
         self.stop.click(self._stop, None, self.stop, queue=False, **PRIVATE)
-        self.scrub.input(
-            self._look_back, self.scrub, screens, trigger_mode="always_last", concurrency_limit=4, **PRIVATE
-        )
+        self.replay.save.click(guarded(self.notice)(self._save), None, [self.replay.sink, self.notice], **PRIVATE)
+        self._loaded = outputs
+        self.loads(self.replay.load, self.notice)
         privacy.start.click(self._show_budget, None, self.budget, **PRIVATE)
         for button, step in ((self.test, 4), (self.export, 5)):
             button.click(self._mover(step), None, self._bar.html, **PRIVATE)
@@ -133,50 +126,85 @@ class GenerateStep:
         self._sessions.of(request).of(GenerateState).stop()
         return gr.Button("Stopping …", interactive=False)
 
-    def _look_back(self, moment: float, request: gr.Request) -> Any:
-        run = self._sessions.of(request).of(GenerateState).run
-        if run is None or not run.recording:
-            return gr.skip()
-        return self._screens(replay_recipe(up_to_moment(run.recording, int(moment))))
+    def _save(self, request: gr.Request) -> dict[Any, Any]:
+        saved = self.replay.saved(self._sessions.of(request), self._ledgers.of(request))
+        return saved | {self.notice: notice("Saved by your browser: what was released, and nothing else.", "good")}
+
+    def loads(self, button: gr.UploadButton, where: gr.HTML) -> None:
+        """Show the run in a file that is uploaded here, and move to this step; what is wrong is said in `where`."""
+
+        def load(upload: str | None, request: gr.Request) -> Iterator[dict[Any, Any]]:
+            yield {button: None, where: []}
+            if upload is not None:
+                yield from self._load(upload, request)
+
+        outputs = list(dict.fromkeys([*self._loaded, button, where]))
+        button.upload(guarded(where)(load), button, outputs, **PRIVATE)
+
+    def _load(self, upload: str, request: gr.Request) -> Iterator[dict[Any, Any]]:
+        yield {self.notice: [el("p.spinner", "Reading the run …", role="status")]}
+        events, session = loaded(upload), self._sessions.of(request)
+        session.of(GenerateState).look()
+        view = replay_recipe(events)
+        yield (
+            self._screens(view)
+            | self.replay.ended(events, savable=False)
+            | {
+                self.finished: finished(view),
+                self.time: [],
+                self.notice: notice(*outcome_of_loading(view)),
+                self.test: gr.Button(visible=False),
+                self.export: gr.Button(visible=False),
+                self._bar.html: self._bar.value(session, 3),
+            }
+        )
 
     def _run(self, request: gr.Request, curator: bool, *form: Any) -> Iterator[dict[Any, Any]]:
         session, ledger = self._sessions.of(request), self._ledgers.of(request)
+        if session.of(DataState).confirmed is None:  # step 3 is open for a saved run, which stays on the screen
+            raise UsageError(NO_DATA)
         run = session.of(GenerateState).begin()
-        yield self._screens(RecipeView(RunView(phase="waiting" if not self._loader.ready else "running"))) | {
-            self.notice: [],
-            self.start: gr.Button(interactive=False),
-            self.stop: gr.Button("Stop", interactive=True),
-            self.scrub: gr.Slider(visible=False),
-            self.curator: gr.Checkbox(interactive=False),
-        }
-        view, shown = RecipeView(), 0.0
+        view, pace, shown = RecipeView(), None, 0.0
         try:
+            yield self._begun()
             with closing(self._runner.events(session, ledger, run, PrivacyForm.read(*form), curator)) as events:
                 for event in events:
                     if not isinstance(event, PrivateDiagnostics | StageProgress | Drafting):
                         run.recording.append(event)
-                    view = reduce_recipe(view, event)
+                    view, now = reduce_recipe(view, event), time.monotonic()
+                    pace = paced(pace or _foreseen(session), event, now)
                     if isinstance(event, TokenReleased) and curator:
                         continue  # its clean values follow at once
                     frequent = isinstance(event, TokenReleased | PrivateDiagnostics | StageProgress)
-                    if frequent and time.monotonic() - shown < _INTERVAL:
+                    if frequent and now - shown < _INTERVAL:
                         continue
-                    shown = time.monotonic()
-                    yield self._shown(view, whole=not frequent)
+                    shown = now
+                    yield self._shown(view, whole=not frequent) | {self.time: time_card(pace, view, now)}
                     if isinstance(event, VotesReleased):
                         run.stop.wait(_TO_BE_SEEN)
         except StudioError as error:
             view = reduce_recipe(view, RunFailed(str(error)))
-        yield self._ended(session, ledger, view, moments(run.recording))
+        finally:
+            run.ended.set()
+        yield (
+            self._ended(session, ledger, view)
+            | self.replay.ended(run.recording, _savable(view))
+            | {self.time: time_card(pace or Pace(), view, time.monotonic())}
+        )
+
+    def _begun(self) -> dict[Any, Any]:
+        return self._screens(RecipeView(RunView(phase="waiting" if not self._loader.ready else "running"))) | {
+            self.notice: [],
+            self.time: [],
+            self.start: gr.Button(interactive=False),
+            self.stop: gr.Button("Stop", interactive=True),
+            self.curator: gr.Checkbox(interactive=False),
+            **self.replay.under_way(),
+        }
 
     def _screens(self, view: RecipeView) -> dict[Any, Any]:
-        return {
-            self.stages: stages_card(view),
-            self.screen: live(view.run) if view.writing else None,
-            self.votes: vote_card(view),
-            self.choice: choice_card(view),
-            self.score: score_card(view),
-        }
+        shown = (self.stages, self.screen, self.votes, self.choice, self.score)
+        return dict(zip(shown, screens(view).values(), strict=True))
 
     def _shown(self, view: RecipeView, whole: bool) -> dict[Any, Any]:
         update = self._screens(view)
@@ -185,7 +213,7 @@ class GenerateStep:
             update[self.budget] = budget(view.run.budget) if view.run.budget else []
         return update
 
-    def _ended(self, session: Session, ledger: PrivacyLedger, view: RecipeView, places: int) -> dict[Any, Any]:
+    def _ended(self, session: Session, ledger: PrivacyLedger, view: RecipeView) -> dict[Any, Any]:
         if (confirmed := session.of(DataState).confirmed) is not None:
             snapshot = ledger.snapshot(confirmed.dataset.name, confirmed.dataset.unit)
             view = replace(view, run=replace(view.run, budget=snapshot))
@@ -193,7 +221,6 @@ class GenerateStep:
         message, kind = outcome_of_run(view)
         return self._shown(view, whole=True) | {
             self.notice: notice(message, kind),
-            self.scrub: gr.Slider(maximum=max(2, places), value=places, visible=places > 1),
             self.test: gr.Button(visible=made),
             self.export: gr.Button(visible=made),
             self._bar.html: self._bar.value(session),
@@ -204,4 +231,16 @@ class GenerateStep:
             self.start: gr.Button(interactive=True),
             self.stop: gr.Button("Stop", interactive=False),
             self.curator: gr.Checkbox(interactive=True),
+            self.replay.load: gr.UploadButton(interactive=True),
         }
+
+
+def _foreseen(session: Session) -> Pace:
+    """The pace of a run that begins, with what step 2 had forecast."""
+    planned = session.of(PrivacyState).planned
+    return Pace(planned.parts if planned else {})
+
+
+def _savable(view: RecipeView) -> bool:
+    """Whether something was kept, and is private: what is not is for its curator's eyes alone."""
+    return view.ended and view.made is not None and view.made.certificate.private

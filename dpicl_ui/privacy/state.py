@@ -13,7 +13,9 @@ from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.recipe_form import BY_TOKEN
 from mechanisms.accounting import Claim
 from mechanisms.errors import UsageError
+from mechanisms.studio.recipes.forecast import seconds_by_part
 from mechanisms.studio.recipes.preview import RecipePreview, preview_recipe
+from mechanisms.studio.recipes.recipe import Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.synthesis.forecast import ModelSpeed
 from mechanisms.studio.synthesis.planner import Option
@@ -53,6 +55,15 @@ class Planned:
         """The epsilon that the run adds to the ledger, which has been charged with a measurement before."""
         measured = self.confirmed.measured
         return self.claim.epsilon - (measured.epsilon if measured else 0.0)
+
+    @property
+    def parts(self) -> dict[Stage | None, float]:
+        """Predicted seconds of the first drafts (None) and of each stage; empty while the model's speed is unknown."""
+        if self.speed is None or self.preview.seconds is None:
+            return {}
+        if isinstance(self.request, RecipeRequest):
+            return seconds_by_part(self.request, self.speed)
+        return {Stage.WRITE: self.preview.seconds}
 
     def timed(self, speed: ModelSpeed | None) -> Planned:
         """The same with the duration that a model's speed predicts; without one while no model is there."""

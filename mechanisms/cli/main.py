@@ -19,6 +19,7 @@ from mechanisms.cli import (
     measure,
     models,
     plan,
+    replay,
     reproduce,
     score,
     synthesize,
@@ -34,8 +35,8 @@ def parser(prog: str = "dpicl") -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=__version__)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=ConfigurableParser)
     modules = (
-        account, plan, synthesize, export, classify, measure, score, answer, audit, bench, reproduce, ledger, models,
-        users,
+        account, plan, synthesize, replay, export, classify, measure, score, answer, audit, bench, reproduce, ledger,
+        models, users,
     )  # fmt: skip
     for module in modules:
         module.add_commands(commands)

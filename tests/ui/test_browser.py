@@ -16,6 +16,7 @@ from playwright.sync_api import Page
 
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.studio.certificates.digest import digest
+from mechanisms.studio.runs.run_file import from_lines
 from tests.ui.visit import HOSTILE, SLOW, Journey, step, visiting
 
 pytestmark = pytest.mark.slow
@@ -47,6 +48,7 @@ def travel(page: Page, seen: Journey) -> None:
     choose_data(page, seen)
     choose_privacy(page, tokens=6)
     generate(page, seen)
+    look_back(page, seen)
     seen.spent.append(spent(seen))
     export(page, seen)
     stop_a_second_run(page, seen)
@@ -108,6 +110,44 @@ def generate(page: Page, seen: Journey) -> None:
     seen.tokens_seen = page.evaluate("window.tokensSeen")
     seen.shown["run"] = page.inner_text("#run-notice")
     seen.shown["chart"] = page.inner_text("#live .live-plot")
+    seen.shown["time"] = page.inner_text("#run-time")
+
+
+def look_back(page: Page, seen: Journey) -> None:
+    """Through the run with keys and clicks, then the same out of its file."""
+    replayed(page, seen, "replay")
+    with page.expect_download() as download:
+        page.click("#save-run")
+    seen.run = seen.folder / "run.jsonl"
+    download.value.save_as(seen.run)
+    with page.expect_file_chooser() as chooser:
+        page.click("#load-run")
+    chooser.value.set_files(seen.run)
+    page.wait_for_selector("#run-notice:has-text('A saved run')")
+    page.wait_for_selector("#save-run", state="hidden")
+    replayed(page, seen, "replay of the file")
+
+
+def replayed(page: Page, seen: Journey, name: str) -> None:
+    def look() -> str:
+        bars = sorted(
+            page.inner_text("#live .live-plot").split("\n")
+        )  # their order on the page is by their place alone
+        return "\n".join([*(page.inner_text(place) for place in ("#replay .replay-where", "#live .live-count")), *bars])
+
+    page.focus("#replay .replay-range")
+    page.keyboard.press("Home")
+    places = [look()]
+    page.get_by_role("button", name="One step forward").click()
+    places.append(look())
+    page.click("#live .live-token >> nth=0")
+    places.append(look())
+    page.get_by_role("button", name="Play").click()
+    page.wait_for_function(
+        "was => document.querySelector('#replay .replay-where').textContent !== was", arg=places[-1].split("\n")[0]
+    )
+    page.get_by_role("button", name="Pause").click()
+    seen.shown[name] = "\n\n".join(places)
 
 
 def export(page: Page, seen: Journey) -> None:
@@ -217,6 +257,19 @@ def test_tokens_appear_live(journey: Journey):
     assert journey.shown["chart"].strip()
 
 
+def test_a_run_is_looked_at_again_step_by_step_also_out_of_its_file(journey: Journey):
+    places = journey.shown["replay"].split("\n\n")
+    first, second, clicked = (place.split("at most 6") for place in places)
+    assert first[0].startswith("Billing, token 1 (1 of ")
+    assert "(2 of " in second[0]
+    assert second[1] != first[1]
+    assert clicked in (first, second)  # a text of one token has its first place where it ends
+    assert journey.shown["replay of the file"] == journey.shown["replay"]
+    assert journey.shown["time"].startswith("Took ")
+    events = from_lines(journey.run.read_text(encoding="utf-8"))
+    assert events[-1].demo_set == journey.demo_set
+
+
 def test_the_export_is_a_private_demo_set(journey: Journey):
     made = journey.demo_set
     assert made.certificate.private
@@ -272,7 +325,12 @@ def test_the_canary_is_nowhere_but_on_the_screen(journey: Journey):
     assert journey.canary in private.read_text(encoding="utf-8")
     secret = journey.canary.removeprefix("canary ")
     needles = (secret.encode(), secret.encode("utf-16-le"))
-    files = [*journey.files("home", "temp", "profile"), journey.folder / "log", journey.folder / "export.json"]
+    files = [
+        *journey.files("home", "temp", "profile"),
+        journey.folder / "log",
+        journey.folder / "export.json",
+        journey.run,
+    ]
     assert len(files) > 10
     assert [str(path) for path in files if any(needle in path.read_bytes() for needle in needles)] == []
     assert secret not in journey.storage + journey.export

@@ -44,6 +44,7 @@ class Journey:
     folder: Path
     canary: str
     export: str = ""
+    run: Path = Path()
     console: list[str] = field(default_factory=list)
     foreign: list[str] = field(default_factory=list)
     tokens_seen: list[str] = field(default_factory=list)

@@ -32,17 +32,29 @@ def competing(request: RecipeRequest) -> int:
 
 def predicted_seconds(request: RecipeRequest, speed: ModelSpeed) -> float:
     """Seconds that a whole run takes, within a factor of about two."""
+    return sum(seconds_by_part(request, speed).values())
+
+
+def seconds_by_part(request: RecipeRequest, speed: ModelSpeed) -> dict[Stage | None, float]:
+    """The same for the first drafts, which come before any stage (None), and for each stage, in their order."""
     recipe = request.recipe
     rounds = recipe.rounds if Stage.VOTE in recipe.shares else 1  # public only has drafts too
-    drafts = len(request.labels) * rounds * recipe.drafts
-    steps = len(request.labels) * rounds * request.tokens
-    writing = drafts * (_PROMPT * speed.position + request.tokens * speed.row) + 2 * steps * speed.step
-    written = written_seconds(request.written, speed) if request.written else 0.0
-    return writing + written + _read(request) * (request.max_record_tokens + _FRAME) * speed.position
+    steps = len(request.labels) * request.tokens
+    drafting = len(request.labels) * recipe.drafts * (_PROMPT * speed.position + request.tokens * speed.row)
+    drafting += 2 * steps * speed.step
+    parts: dict[Stage | None, float] = {None: drafting}
+    for stage in recipe.stages:
+        if stage is Stage.WRITE:
+            parts[stage] = written_seconds(request.written, speed) if request.written else 0.0
+        else:
+            parts[stage] = _read(request, stage) * (request.max_record_tokens + _FRAME) * speed.position
+    if Stage.VOTE in parts:
+        parts[Stage.VOTE] += (rounds - 1) * drafting
+    return parts
 
 
-def _read(request: RecipeRequest) -> float:
-    """Private rows that are read, in passes of the language model."""
+def _read(request: RecipeRequest, stage: Stage) -> float:
+    """Private rows that a stage reads, in passes of the language model."""
     chooses = Stage.CHOOSE in request.recipe.shares
     passes = {
         Stage.VOTE: _EMBEDDED,
@@ -50,6 +62,5 @@ def _read(request: RecipeRequest) -> float:
         Stage.CHOOSE: float(competing(request)),
         Stage.SCORE: float(ARMS),
     }
-    taking = (stage for stage in request.recipe.stages if stage is not Stage.WRITE)
     rows = request.max_unit_records if request.by_user else 1
-    return rows * sum(units(request, stage) * passes[stage] for stage in taking)
+    return rows * units(request, stage) * passes[stage]

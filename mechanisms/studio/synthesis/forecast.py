@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ from mechanisms.studio.synthesis.request import SynthesisRequest
 _ROWS, _LENGTH, _STEPS = 32, 64, 4
 _FRAME = 40
 """Tokens of instruction, cue and separators in a prompt, roughly."""
+_BYTES = 3
+"""Of a token that a schema or a separator forces, roughly: names, quotes and brackets are short ones."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,11 @@ def measure_speed(model: LanguageModel) -> ModelSpeed:
     return ModelSpeed((prefilled - started) / (_ROWS * _LENGTH), row, step)
 
 
+def forced(request: SynthesisRequest) -> int:
+    """Tokens of a demonstration that nothing is drawn for, roughly: what a schema or a separator forces."""
+    return math.ceil((request.room - request.plan.tokens) / _BYTES)
+
+
 def positions(request: SynthesisRequest) -> tuple[int, int]:
     """Prompt positions, and decoded rows, that go through the model for one run; public."""
     plan, prompts, rows = request.plan, 0, 0
@@ -56,12 +64,15 @@ def positions(request: SynthesisRequest) -> tuple[int, int]:
             prompts += plan.shots * sum(capacity * (length + step) for step in range(plan.tokens))
         else:
             prompts += plan.shots * capacity * length
-            rows += plan.shots * capacity * plan.tokens
+            rows += plan.shots * capacity * (plan.tokens + forced(request))
     return prompts, rows
 
 
 def predicted_seconds(request: SynthesisRequest, speed: ModelSpeed) -> float:
-    """Seconds that a whole run takes, within a factor of about two."""
+    """Seconds that a whole run takes, within a factor of about two.
+
+    Not in it: what a model writes for free once all charged tokens are used up, the end of a record or an answer.
+    """
     prompts, rows = positions(request)
-    steps = len(request.labels) * request.plan.shots * request.plan.tokens
+    steps = len(request.labels) * request.plan.shots * (request.plan.tokens + forced(request))
     return prompts * speed.position + rows * speed.row + 2 * steps * speed.step

@@ -23,6 +23,7 @@ from mechanisms.studio.data.record_schema import RecordSchema, rewritten
 from mechanisms.studio.synthesis import lockstep, structured
 from mechanisms.studio.synthesis.demo_set import loads
 from mechanisms.studio.synthesis.events import DemoCompleted, RunCompleted, TokenReleased
+from mechanisms.studio.synthesis.forecast import ModelSpeed, predicted_seconds
 from mechanisms.studio.synthesis.public_demonstrations import public_demonstrations
 from mechanisms.studio.synthesis.request import RECORD_SCHEMA, SynthesisRequest
 from mechanisms.studio.synthesis.synthesize import Writing, synthesize
@@ -45,6 +46,8 @@ IMPOSSIBLE = RecordSchema(
     {"type": "object", "properties": {"a": {"type": "integer", "minimum": 2, "maximum": 1}}, "required": ["a"]}
 )
 ONE = RecordSchema({"type": "object", "properties": {"a": {"enum": ["x"]}}, "required": ["a"]})
+
+SPEED = ModelSpeed(1e-4, 1e-3, 1e-2)
 
 
 def dataset(units: int = 30) -> Dataset:
@@ -215,6 +218,15 @@ def test_a_schema_that_cannot_be_written_by_is_refused_before_anybody_has_paid(s
     assert ledger.snapshot("films", "record").epsilon == 0
     assert ledger.history("films") == []
     assert model.opened == []
+
+
+def test_tokens_that_the_schema_forces_take_time_too():
+    for scheme in Scheme:
+        with_schema, without = (
+            predicted_seconds(request(plan=SamplingPlan(scheme, subsets=6, tokens=40), schema=each), SPEED)
+            for each in (SCHEMA, None)
+        )
+        assert with_schema > without
 
 
 def test_a_least_number_of_tokens_is_refused_beside_a_schema():

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from dpicl_ui.data.state import Confirmed, DataState
+from dpicl_ui.export.shapes import DEMO_SET
 from dpicl_ui.export.step import ExportStep
 from dpicl_ui.frame.embedder_loader import EmbedderLoader
 from dpicl_ui.frame.ledgers import CuratorLedger
@@ -46,7 +47,7 @@ from mechanisms.studio.synthesis.outputs import longest_output
 from tests.cli.test_outputs import Plain
 from tests.ui.generate.recording import HOSTILE, demo_set
 from tests.ui.privacy.test_form import DATASET, VALUES
-from tests.ui.tabs import confirm
+from tests.ui.tabs import confirm, downloaded
 from tests.ui.test_cards import tags
 
 TAB: Any = SimpleNamespace(username=None, session_hash="tab")
@@ -148,11 +149,10 @@ def test_a_text_and_its_answer_are_drawn_as_text_nodes():
 @pytest.mark.slow
 def test_the_set_is_shown_and_saved_with_its_answers(tab):
     step = step_of(tab, ExportStep)
-    certificate, content, _, row = step._show(TAB)
+    certificate, content, *_ = step._show(TAB)
     made = tab.session.of(GenerateState).made.demo_set
     assert all(each.output in text_of(content) for each in made.demonstrations)
-    assert not row.visible
-    saved = loads(step._save(TAB)[step.sink]["text"])
+    saved = loads(downloaded(step._save(DEMO_SET, TAB)[step.sink]))
     assert saved.demonstrations == made.demonstrations
     assert verify(saved).problems == ()
     assert SECRET not in text_of(certificate)

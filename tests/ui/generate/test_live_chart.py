@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from dpicl_ui.generate.live_chart import MOST_BARS, live, visible
-from dpicl_ui.generate.run_view import RunView, reduce, replay, up_to_token
+from dpicl_ui.generate.recipe_view import looked_back
+from dpicl_ui.generate.run_view import RunView, reduce, replay
 from tests.ui.generate.recording import CLEAN, HOSTILE, recording, token
 
 
+def place(number: int) -> RunView:
+    """The recording's view with its `number`-th token."""
+    return [view.run for _, view in looked_back(recording())][number - 1]
+
+
 def test_it_is_plain_json_and_small():
-    view = live(replay(up_to_token(recording(), 2)))
+    view = live(place(2))
     assert len(json.dumps(view)) < 2000
     assert view["text"] + view["fresh"] == "one two"
     assert view["fresh"] == " two"
@@ -23,7 +30,7 @@ def test_before_the_first_token_there_is_no_chart():
 
 
 def test_bars_are_ordered_by_the_value_that_decided():
-    chart = live(replay(up_to_token(recording(), 1)))["chart"]
+    chart = live(place(1))["chart"]
     assert [bar["value"] for bar in chart["bars"]] == [7.0, 2.0, -1.5]
     assert [bar["chosen"] for bar in chart["bars"]] == [True, False, False]
     assert chart["domain"][0] <= -1.5
@@ -32,7 +39,7 @@ def test_bars_are_ordered_by_the_value_that_decided():
 
 
 def test_hostile_tokens_stay_text():
-    chart = live(replay(up_to_token(recording(), 1)))["chart"]
+    chart = live(place(1))["chart"]
     assert visible(HOSTILE) in {bar["token"] for bar in chart["bars"]}
 
 
@@ -69,7 +76,7 @@ def test_a_free_token_is_called_free_and_shows_no_noisy_value():
 
 
 def test_clean_values_appear_only_behind_the_curators_switch():
-    view = replay(up_to_token(recording(), 1))
+    view = place(1)
     assert all(bar["clean"] is None for bar in live(view)["chart"]["bars"])
     chart = live(reduce(view, CLEAN))["chart"]
     assert chart["clean"]
@@ -79,3 +86,12 @@ def test_clean_values_appear_only_behind_the_curators_switch():
 def test_spaces_and_line_breaks_are_visible():
     assert visible(" a\n") == "·a⏎"
     assert visible("") == "end of text"
+
+
+def test_a_bound_on_the_rows_is_said_where_the_certificate_has_one():
+    begun, *rest = recording()[:3]
+    held = begun.demo_set.certificate
+    clipped = replace(held, parameters={**held.parameters, "clip": 0.25})
+    bounded = replace(begun, demo_set=replace(begun.demo_set, certificate=clipped))
+    charts = [live(replay([each, *rest]))["chart"] for each in (begun, bounded)]
+    assert [each["clip"] for each in charts] == [None, 0.25]

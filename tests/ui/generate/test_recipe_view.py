@@ -13,7 +13,7 @@ from dpicl_ui.frame.tree import text_of
 from dpicl_ui.generate.cards import finished, outcome_of_run
 from dpicl_ui.generate.choice_card import choice_card
 from dpicl_ui.generate.live_chart import live
-from dpicl_ui.generate.recipe_view import RecipeView, moments, reduce_recipe, replay_recipe, up_to_moment
+from dpicl_ui.generate.recipe_view import RecipeView, looked_back, reduce_recipe, replay_recipe
 from dpicl_ui.generate.run_view import replay
 from dpicl_ui.generate.score_card import score_card
 from dpicl_ui.generate.stages_card import stages_card
@@ -93,26 +93,23 @@ def test_a_run_without_stages_is_the_run_of_its_tokens():
 
 
 def test_tokens_of_a_recipe_use_the_same_chart():
-    events = STORIES["both"]
-    count = sum(isinstance(event, TokenReleased) for event in events)
-    for place in range(1, count + 1):
-        recipe = live(replay_recipe(up_to_moment(events, place)).run)
-        plain = live(replay_recipe(up_to_moment(recording(), place)).run)
-        assert recipe == plain
-        assert recipe["chart"]["noise"] == 20.0
-        assert recipe["chart"]["rows"] == 8
+    recipe, plain = (
+        [live(view.run) for event, view in looked_back(events) if isinstance(event, TokenReleased)]
+        for events in (STORIES["both"], recording())
+    )
+    assert recipe == plain
+    assert {each["chart"]["noise"] for each in recipe} == {20.0}
+    assert {each["chart"]["rows"] for each in recipe} == {8}
 
 
 @pytest.mark.parametrize("story", STORIES)
 def test_looking_back_shows_one_more_thing_with_every_step(story):
     events = STORIES[story]
-    total = moments(events)
-    kept = [up_to_moment(events, count) for count in range(1, total + 1)]
-    assert [moments(each) for each in kept] == list(range(1, total + 1))
-    seen = [json.dumps(screens(replay_recipe(each))) for each in kept]
+    views = [view for _, view in looked_back(events)]
+    assert len(views) >= 4
+    seen = [json.dumps(screens(view)) for view in views]
     assert all(one != other for one, other in itertools.pairwise(seen))
-    if story != "tokens":  # there the last token is the last place
-        assert replay_recipe(kept[-1]) == replay_recipe(events)
+    assert screens(views[-1]) == screens(replay_recipe(events))
 
 
 def test_looking_back_has_no_progress_and_no_clean_values():

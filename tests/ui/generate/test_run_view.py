@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from dpicl_ui.generate.run_view import RunView, reduce, replay, up_to_token
+from dpicl_ui.generate.recipe_view import looked_back
+from dpicl_ui.generate.run_view import RunView, reduce, replay
 from mechanisms.studio.synthesis.events import RunFailed, RunStopped, TokenReleased
 from tests.ui.generate.recording import CLEAN, demo_set, recording
+
+
+def places(events) -> list[RunView]:
+    return [view.run for event, view in looked_back(events) if isinstance(event, TokenReleased)]
 
 
 def test_a_recording_replays_the_whole_screen():
@@ -32,17 +37,15 @@ def test_progress_never_falls():
 
 
 def test_the_last_token_is_told_apart_from_the_text_before():
-    view = replay(up_to_token(recording(), 2))
+    view = places(recording())[1]
     assert (view.shown.before, view.shown.text) == ("one", "one two")
 
 
-def test_looking_back_stops_at_the_chosen_token():
-    events = recording()
-    for count in range(1, 5):
-        kept = up_to_token(events, count)
-        assert isinstance(kept[-1], TokenReleased)
-        assert sum(isinstance(event, TokenReleased) for event in kept) == count
-        assert replay(kept).phase == "running"
+def test_looking_back_stops_at_every_token():
+    views = places(recording())
+    assert [view.released for view in views] == [1, 2, 3, 4]
+    assert [view.shown.text for view in views] == ["one", "one two", "one two", "three"]
+    assert {view.phase for view in views} == {"running"}
 
 
 def test_clean_values_last_for_one_token_only():
@@ -79,13 +82,9 @@ def test_demonstrations_written_side_by_side_keep_their_own_tokens():
 
 
 def test_looking_back_shows_them_one_after_the_other():
-    for count in range(1, 5):
-        mine = replay(up_to_token(side_by_side(), count))
-        plain = replay(up_to_token(recording(), count))
+    for mine, plain in zip(places(side_by_side()), places(recording()), strict=True):
         assert (mine.shown, mine.drafts, mine.finished) == (plain.shown, plain.drafts, plain.finished)
 
 
 def test_looking_back_at_a_stopped_run_shows_every_token():
-    events = side_by_side()[:5]
-    seen = [replay(up_to_token(events, count)).shown.text for count in (1, 2)]
-    assert seen == ["one", "three"]
+    assert [view.shown.text for view in places(side_by_side()[:5])] == ["one", "three"]

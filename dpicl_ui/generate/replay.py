@@ -1,0 +1,75 @@
+"""Looking back: the controls of a replay, and runs as files, saved and loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from dpicl_ui.frame.downloads import File, download, sink
+from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.tree import drawn
+from dpicl_ui.frame.uploads import taken
+from dpicl_ui.generate.recipe_view import ScreenEvent
+from dpicl_ui.generate.replay_screen import replay_screen
+from dpicl_ui.generate.state import GenerateState
+from mechanisms.accounting import PrivacyLedger
+from mechanisms.errors import UsageError
+from mechanisms.studio.runs.run_file import FORMAT, LARGEST, from_lines, to_lines
+
+FILE_NAME = "run.dpicl.jsonl"
+
+
+class Replay:
+    """Components: `bar` moves the screens in the browser alone, `save` and `load` are for files.
+
+    Nothing of it is to be seen before there is a run to look back at, but for `load`.
+    """
+
+    def __init__(self) -> None:
+        self.bar = drawn("replay.js", None, elem_id="replay")
+        with gr.Row(elem_classes="actions"):
+            self.save = gr.Button("Save this run", size="sm", visible=False, elem_id="save-run")
+            self.load = gr.UploadButton("Load a saved run", size="sm", elem_id="load-run")
+        self.sink = sink()
+
+    def under_way(self) -> dict[Any, Any]:
+        """What they become when a run begins."""
+        return {self.bar: None, self.save: gr.Button(visible=False), self.load: gr.UploadButton(interactive=False)}
+
+    def ended(self, recording: Sequence[ScreenEvent], savable: bool) -> dict[Any, Any]:
+        """What they become with a run to look back at; `savable` where it is this tab's own, and ended well."""
+        return {self.bar: replay_screen(recording), self.save: gr.Button(visible=savable)}
+
+    def saved(self, session: Session, ledger: PrivacyLedger) -> dict[Any, Any]:
+        """The tab's last run as a file, with the marks that are known by now.
+
+        Raises:
+            UsageError: there is none, it has not ended, or it is not private.
+        """
+        state = session.of(GenerateState)
+        if state.run is None or state.made is None:
+            raise UsageError("There is no run to save: write demonstrations first.")
+        text = to_lines(state.run.recording, ledger.rows.marks(state.made.of))
+        return {self.sink: download(session, File(FILE_NAME, "application/jsonl", text.encode()))}
+
+
+def loaded(upload: str) -> list[ScreenEvent]:
+    """The events in an uploaded run file.
+
+    Raises:
+        UsageError: it is none; the message says where.
+    """
+    with taken(upload) as path:
+        return list(from_lines(_text_in(path)))
+
+
+def _text_in(path: Path) -> str:
+    if path.stat().st_size > LARGEST:
+        raise UsageError(f"This is not a {FORMAT} file: it is too large.")
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"This is not a {FORMAT} file: it is not text.") from error

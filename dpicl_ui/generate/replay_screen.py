@@ -1,0 +1,126 @@
+"""A recorded run as plain JSON values, drawn by `assets/replay.js` on the screens of step 3, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
+from dpicl_ui.generate.choice_card import choice_card
+from dpicl_ui.generate.live_chart import live, visible
+from dpicl_ui.generate.recipe_view import RecipeView, ScreenEvent, looked_back
+from dpicl_ui.generate.score_card import score_card
+from dpicl_ui.generate.stages_card import stages_card
+from dpicl_ui.generate.vote_card import vote_card
+from mechanisms.studio.recipes.events import (
+    ChoiceReleased,
+    DraftsWritten,
+    PriorsReleased,
+    ScoreReleased,
+    SetsMade,
+    VotesReleased,
+)
+from mechanisms.studio.synthesis.events import TokenReleased
+
+MOST_PLACES = 2000
+"""What a browser gets at once; a longer recording is shown up to there, and its file has all of it."""
+_SILENT = "■"
+"""What can be clicked of a token that adds nothing to the text, such as its end."""
+
+
+def screens(view: RecipeView) -> dict[str, Any]:
+    """The value of each of step 3's screens, by its id on the page."""
+    return {
+        "run-stages": stages_card(view),
+        "live": live(view.run) if view.writing else None,
+        "votes": vote_card(view),
+        "choice": choice_card(view),
+        "own-score": score_card(view),
+    }
+
+
+def replay_screen(recording: Sequence[ScreenEvent]) -> dict[str, Any] | None:
+    """Everything that a replay draws; None where there is nothing to look back at.
+
+    Returns:
+        parts: by screen, its values in the order in which they are shown, each once. Where demonstrations are written
+            the live screen's have `tokens`, a position in `texts`.
+        frames: one a place: name, and `at`, by screen, a position in its parts.
+        texts: each demonstration that is written as pieces of text, with the place of the token that released it (None
+            where it was forced), what the token is called, and whether it was free.
+        cut: whether the recording has more places.
+    """
+    places = list(islice(looked_back(recording), MOST_PLACES + 1))
+    cut, places = len(places) > MOST_PLACES, places[:MOST_PLACES]
+    if not places:
+        return None
+    texts, text_of = _texts(places)
+    parts: dict[str, list[Any]] = {}
+    frames, text = [], None
+    for number, (event, view) in enumerate(places):
+        values, text = screens(view), text_of.get(number, text)
+        if values["live"] and text is not None:
+            values["live"] |= {"tokens": text}
+        at = {}
+        for screen, value in values.items():
+            shown = parts.setdefault(screen, [])
+            if not shown or shown[-1] != value:
+                shown.append(value)
+            at[screen] = len(shown) - 1
+        frames.append({"name": _name(event, view), "at": at})
+    return {"parts": parts, "frames": frames, "texts": texts, "cut": cut}
+
+
+def _name(event: ScreenEvent, view: RecipeView) -> str:
+    match event:
+        case TokenReleased(label, number, step):
+            which = f", number {number}" if view.run.shots > 1 else ""
+            return f"{label}{which}, token {step}"
+        case DraftsWritten(label, round_):
+            return f"Drafts for {label}, round {round_}"
+        case VotesReleased(label, round_):
+            return f"Votes on {label}, round {round_}"
+        case SetsMade():
+            return "The sets"
+        case PriorsReleased():
+            return "Which labels are preferred"
+        case ChoiceReleased():
+            return "The choice"
+        case ScoreReleased():
+            return "The score"
+    return "The end"
+
+
+def _texts(places: Sequence[tuple[ScreenEvent, RecipeView]]) -> tuple[list[list[dict[str, Any]]], dict[int, int]]:
+    """The texts in pieces, and for each place of a token which text is its own."""
+    tokens: dict[tuple[str, int], list[tuple[int, TokenReleased]]] = {}
+    forced = any(view.run.partly_forced for _, view in places)
+    for place, (event, _) in enumerate(places):
+        if isinstance(event, TokenReleased):
+            tokens.setdefault((event.label, event.number), []).append((place, event))
+    texts = [_pieces(released, forced) for released in tokens.values()]
+    text_of = {place: text for text, released in enumerate(tokens.values()) for place, _ in released}
+    return texts, text_of
+
+
+def _pieces(released: Sequence[tuple[int, TokenReleased]], forced: bool) -> list[dict[str, Any]]:
+    """A demonstration's last text, divided where its tokens ended.
+
+    A token that is a part of a character changes text that was there: what is common with the last text counts.
+    """
+    last, end, pieces = released[-1][1].text, 0, list[dict[str, Any]]()
+    for place, event in released:
+        upto = max(end, _common(event.text, last))
+        piece, token = last[end:upto], event.candidates[event.chosen]
+        if forced and token and piece.endswith(token) and piece != token:
+            pieces.append({"text": piece.removesuffix(token), "place": None})
+            piece = token
+        pieces.append({"text": piece or _SILENT, "place": place, "token": visible(token), "free": event.free})
+        end = upto
+    return pieces
+
+
+def _common(one: str, other: str) -> int:
+    """Characters with which both begin."""
+    differing = (i for i, (mine, its) in enumerate(zip(one, other, strict=False)) if mine != its)
+    return next(differing, min(len(one), len(other)))

@@ -1,0 +1,148 @@
+"""A run as a file, format `dpicl-run/1`: JSON Lines of what it released, to be looked at again without data or model.
+
+The first line has the set that the run made, with its certificate; then comes an event a line, in the order in which
+they were told; the last line says how the run ended. docs/run_files.md describes it for other programs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from mechanisms import __version__
+from mechanisms.errors import UsageError
+from mechanisms.studio.certificates.verification import verify
+from mechanisms.studio.recipes.events import RecipeCompleted, RecipeStarted, RecipeStopped
+from mechanisms.studio.runs.lines import OfStages, OfTokens, RunEvent, end_line, event_of, in_words, line_of
+from mechanisms.studio.runs.story import Story
+from mechanisms.studio.synthesis.demo_set import DemoSet, loads, read_json, to_text
+from mechanisms.studio.synthesis.events import RunCompleted, RunStarted, RunStopped
+
+FORMAT = "dpicl-run/1"
+LARGEST = 32 * 2**20
+"""Characters of a file."""
+MOST_LINES = 200_000
+_HEAD = {"format", "demo_set", "run", "software"}
+_ENDS = RunCompleted | RunStopped | RecipeCompleted | RecipeStopped
+
+
+def to_lines(recording: Sequence[RunEvent], marks: tuple[str, ...] = ()) -> str:
+    """A recorded run as the text of a file.
+
+    Args:
+        recording: from its first event to its last one.
+        marks: why clean values of the data count as known by now; they are added to the certificate's.
+
+    Raises:
+        UsageError: the run has not ended, or is not private: what it showed is for its curator alone.
+    """
+    begun, ended = (recording[0], recording[-1]) if recording else (None, None)
+    if not isinstance(begun, RunStarted | RecipeStarted) or not isinstance(ended, _ENDS):
+        raise UsageError("There is no run to save: only one that was completed or stopped can be.")
+    made = ended.demo_set.with_marks(marks)
+    _check_private(made)
+    shape = OfStages if isinstance(begun, RecipeStarted) else OfTokens
+    head = {
+        "format": FORMAT,
+        "demo_set": made.to_json(),
+        "run": shape.model_validate(begun).model_dump(mode="json"),
+        "software": {"name": "dpicl-studio", "version": __version__},
+    }
+    told = (line for event in recording if (line := line_of(event)) is not None)
+    end = end_line(isinstance(ended, RunStopped | RecipeStopped))
+    return "\n".join([json.dumps(head, ensure_ascii=False, allow_nan=False), *told, end]) + "\n"
+
+
+def from_lines(text: str) -> list[RunEvent]:
+    """The events of a run file, from the first to the last; none tells the ledger's state.
+
+    Raises:
+        UsageError: it is no such file, or its certificate does not hold; the message names the line, and the first
+            thing that is wrong there.
+    """
+    if len(text) > LARGEST:
+        raise _refused("it is too large")
+    lines = text.removesuffix("\n").split("\n")
+    if not 2 <= len(lines) <= MOST_LINES:
+        raise _refused("it has too few lines, or too many")
+    with _line(1):
+        begun, made = _head(lines[0])
+    story, events = Story(begun, made), list[RunEvent]([begun])
+    for number, line in enumerate(lines[1:-1], 2):
+        with _line(number):
+            events.append(_told(story, line))
+    with _line(len(lines)):
+        events.append(_end(story, lines[-1]))
+    if problems := verify(made).problems:
+        raise _refused(f"its certificate is wrong: {problems[0]}")
+    return events
+
+
+@contextmanager
+def _line(number: int) -> Iterator[None]:
+    """What is wrong is said with the number of its line."""
+    try:
+        yield
+    except UsageError as error:
+        raise _refused(f"line {number}: {error}") from None
+
+
+def _refused(why: str) -> UsageError:
+    return UsageError(f"This is not a {FORMAT} file: {why.removesuffix('.')}.")
+
+
+def _json(line: str) -> Any:
+    try:
+        return read_json(line)
+    except UsageError:
+        raise UsageError("it is not JSON, repeats a field, or is nested too deeply") from None
+
+
+def _head(line: str) -> tuple[RunStarted | RecipeStarted, DemoSet]:
+    document = _json(line)
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise UsageError("its format is another one")
+    if set(document) != _HEAD:
+        raise UsageError(f"it has other fields than {', '.join(sorted(_HEAD))}")
+    made = loads(to_text(document["demo_set"]))
+    _check_private(made)
+    nothing = replace(made, demonstrations=(), prior=None, score=None, choice=None)
+    run = json.dumps(document["run"])
+    try:
+        if "recipe" in made.certificate.parameters:
+            of_stages = OfStages.model_validate_json(run)
+            return RecipeStarted(nothing, of_stages.stages, of_stages.shots, of_stages.tokens, None), made
+        planned = OfTokens.model_validate_json(run)
+    except ValidationError as error:
+        raise UsageError(f"run: {in_words(error)}") from None
+    return RunStarted(nothing, planned.shots, planned.tokens, planned.expected_rows, None, planned.kept), made
+
+
+def _check_private(made: DemoSet) -> None:
+    if not made.certificate.private:
+        raise UsageError("This run is not private: what it showed is for its curator alone, and has no run file.")
+
+
+def _told(story: Story, line: str) -> RunEvent:
+    _json(line)
+    event = event_of(line)
+    if isinstance(event, str):
+        raise UsageError("the run ends before the file does")
+    story.add(event)
+    return event
+
+
+def _end(story: Story, line: str) -> RunEvent:
+    _json(line)
+    how = event_of(line)
+    if not isinstance(how, str):
+        raise UsageError("the file ends before the run does")
+    story.end(stopped=how == "stopped")
+    if isinstance(story.begun, RecipeStarted):
+        return RecipeStopped(story.made) if how == "stopped" else RecipeCompleted(story.made, None)
+    return RunStopped(story.made) if how == "stopped" else RunCompleted(story.made, None)

@@ -1,0 +1,46 @@
+"""Whole runs on toy models, as they were told."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from mechanisms.accounting import PrivacyLedger
+from mechanisms.noise import SecureRandomness
+from mechanisms.sampling import SamplingPlan
+from mechanisms.studio.recipes.recipe import Division, Kind
+from mechanisms.studio.recipes.run import run_recipe
+from mechanisms.studio.runs.lines import RunEvent
+from mechanisms.studio.runs.run_file import to_lines
+from mechanisms.studio.synthesis.synthesize import synthesize
+from tests.studio.recipes.running import Embedding, Log, Reading, data, ledger, planned, recipe, rows
+from tests.studio.synthesis.test_synthesize import dataset, request
+from tests.toy_model import ToyModel
+
+KINDS = ("tokens", "vote", "both")
+SECRET = "secret"
+"""In every private text of the recipes' runs."""
+
+
+@cache
+def told(kind: str) -> tuple[Any, ...]:
+    """Everything that a run tells its curator, clean values and progress included."""
+    if kind == "tokens":
+        calibrated = request(plan=SamplingPlan(subsets=6, tokens=5, shots=2), kept=1).calibrated()
+        return tuple(synthesize(dataset(), calibrated, ToyModel(), PrivacyLedger(), SecureRandomness(), curator=True))
+    records = data(rows(60))
+    wanted = planned(records, recipe(Kind(kind), Division.ROLES, rounds=2 if kind == "vote" else 1))
+    models = (Reading(Log()), Embedding(Log()))
+    return tuple(run_recipe(records, wanted, *models, ledger(), SecureRandomness(), curator=True))
+
+
+@cache
+def recorded(kind: str) -> tuple[RunEvent, ...]:
+    """What of it may be recorded."""
+    private = ("PrivateDiagnostics", "StageProgress", "Drafting")
+    return tuple(event for event in told(kind) if type(event).__name__ not in private)
+
+
+@cache
+def file_of(kind: str) -> str:
+    return to_lines(recorded(kind))

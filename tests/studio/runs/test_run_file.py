@@ -1,0 +1,285 @@
+"""Run files: what was released comes back, nothing else is in them, and whatever else is loaded is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mechanisms.errors import UsageError
+from mechanisms.studio.recipes.events import (
+    Drafting,
+    DraftsWritten,
+    RecipeCompleted,
+    RecipeStarted,
+    RecipeStopped,
+    SetKept,
+    SetsMade,
+    StageProgress,
+    StageStarted,
+    VotesReleased,
+)
+from mechanisms.studio.runs import run_file
+from mechanisms.studio.runs.run_file import from_lines, to_lines
+from mechanisms.studio.synthesis.events import (
+    DemoCompleted,
+    DemoStarted,
+    PrivateDiagnostics,
+    RunCompleted,
+    RunFailed,
+    RunStarted,
+    RunStopped,
+    TokenReleased,
+)
+from tests.studio.runs.runs import KINDS, SECRET, file_of, recorded, told
+
+LEDGER = (RunStarted, DemoStarted, RunCompleted, RecipeStarted, StageStarted, RecipeCompleted)
+
+
+def without_ledger(events: Any) -> list[Any]:
+    """Without what no file holds: the ledger's state, and the set before it was final."""
+    kept = (each for each in events if not isinstance(each, SetKept))
+    return [replace(each, budget=None) if isinstance(each, LEDGER) else each for each in kept]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_comes_back_as_it_was_told(kind):
+    read, events = from_lines(file_of(kind)), without_ledger(recorded(kind))
+    assert read[1:] == events[1:]
+    assert replace(read[0], demo_set=None) == replace(events[0], demo_set=None)
+    assert read[0].demo_set.demonstrations == ()
+    assert read[0].demo_set.certificate == events[0].demo_set.certificate
+    assert to_lines(read) == file_of(kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_in_it_but_what_was_released(kind):
+    text, everything = file_of(kind), told(kind)
+    assert SECRET not in text
+    private = [each for each in everything if isinstance(each, PrivateDiagnostics | StageProgress)]
+    assert private
+    assert to_lines([each for each in everything if not isinstance(each, Drafting)]) == text  # had they been recorded
+    numbers = [number for each in private for number in getattr(each, "clean", ()) if number != round(number, 3)]
+    assert [number for number in numbers if repr(number) in text] == []
+    for word in ("budget", "clean_", "cap", '"done"', "time", "seconds", "remaining"):
+        assert f'"{word}' not in text.replace('"label', "")
+
+
+def test_marks_that_are_known_by_now_stand_on_it():
+    made = from_lines(to_lines(recorded("vote"), ("shown since",)))[-1].demo_set
+    assert made.certificate.shown == tuple(sorted({*recorded("vote")[-1].demo_set.certificate.shown, "shown since"}))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stopped_run_comes_back_wherever_it_was_stopped(kind):
+    events, made = recorded(kind), recorded(kind)[0].demo_set
+    stopped = RunStopped if kind == "tokens" else RecipeStopped
+    for place, event in enumerate(events[:-1]):
+        if isinstance(event, SetKept):
+            made = event.demo_set
+            continue  # what it is kept for is told next
+        end = stopped(made)
+        assert from_lines(to_lines([*events[: place + 1], end]))[-1] == end
+
+
+@pytest.mark.parametrize(
+    "events", [[], [*recorded("tokens")[:-1]], [*recorded("tokens")[:-1], RunFailed("no")], recorded("tokens")[1:]]
+)
+def test_a_run_that_did_not_end_well_has_no_file(events):
+    with pytest.raises(UsageError, match="no run to save"):
+        to_lines(events)
+
+
+def test_a_run_without_privacy_has_no_file():
+    *events, end = recorded("tokens")
+    certificate = replace(end.demo_set.certificate, private=False, reason="no noise")
+    bare = replace(end, demo_set=replace(end.demo_set, certificate=certificate))
+    with pytest.raises(UsageError, match="not private"):
+        to_lines([*events, bare])
+    with pytest.raises(UsageError, match="line 1: This run is not private"):
+        from_lines(edited("tokens", 0, lambda head: head["demo_set"]["privacy"].update(private=False, reason="x")))
+
+
+def edited(kind: str, line: int, change: Callable[[Any], object]) -> str:
+    lines = file_of(kind).splitlines()
+    document = json.loads(lines[line])
+    change(document)
+    lines[line] = json.dumps(document)
+    return "\n".join(lines) + "\n"
+
+
+def place_of(kind: str, wanted: type) -> int:
+    return next(i for i, event in enumerate(without_ledger(recorded(kind))) if isinstance(event, wanted))
+
+
+TOKEN, VOTES = place_of("tokens", TokenReleased), place_of("vote", VotesReleased)
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "change", "message"),
+    [
+        ("tokens", 0, {"format": "dpicl-run/2"}, "format"),
+        ("tokens", 0, {"more": 1}, "other fields"),
+        ("tokens", 0, {"run": {"shots": 1}}, "line 1: run: missing"),
+        ("tokens", 0, {"run": None}, "line 1: run"),
+        ("tokens", 0, {"demo_set": []}, "line 1"),
+        ("tokens", TOKEN, {"scores": [1.0]}, "values that are not"),
+        ("tokens", TOKEN, {"chosen": 8}, "no candidate"),
+        ("tokens", TOKEN, {"chosen": -1}, "chosen"),
+        ("tokens", TOKEN, {"chosen": True}, "chosen"),
+        ("tokens", TOKEN, {"step": 2}, "out of its turn"),
+        ("tokens", TOKEN, {"label": "z"}, "not being written"),
+        ("tokens", TOKEN, {"clean": [1.0]}, "extra forbidden"),
+        ("tokens", TOKEN, {"event": "clean"}, "union tag invalid"),
+        ("tokens", TOKEN, {"scores": ["1"] * 8}, "scores/0"),
+        ("tokens", TOKEN, {"scores": [1e300] * 8}, "scores/0"),
+        ("tokens", TOKEN, {"event": "completed"}, f"line {TOKEN + 1}"),
+        ("tokens", -1, {"event": "token"}, "missing"),
+        ("vote", VOTES, {"winners": [0, 0]}, "not those of the ballot"),
+        ("vote", VOTES, {"winners": [99]}, "not those of the ballot"),
+        ("vote", VOTES, {"votes": []}, "votes"),
+        ("vote", VOTES, {"noise": -1.0}, "noise"),
+        ("vote", VOTES, {"round": 7}, "without a ballot"),
+    ],
+)
+def test_what_cannot_have_been_told_is_refused_with_its_line(kind, line, change, message):
+    with pytest.raises(UsageError, match=message):
+        from_lines(edited(kind, line, lambda document: document.update(change)))
+
+
+def test_a_file_that_is_cut_short_or_has_a_line_twice_is_refused():
+    for kind in KINDS:
+        lines = file_of(kind).splitlines()
+        for place in range(1, len(lines)):
+            twice = [*lines[:place], *lines[place - 1 :]]
+            for broken in (lines[:place], twice):
+                if broken is twice and '"priors"' in lines[place - 1]:
+                    continue  # a set's prior may be measured again
+                with pytest.raises(UsageError, match="This is not a dpicl-run/1 file"):
+                    from_lines("\n".join(broken))
+
+
+@pytest.mark.parametrize("without", [DemoStarted, DemoCompleted, StageStarted, VotesReleased, DraftsWritten, SetsMade])
+def test_a_run_that_is_not_complete_is_refused(without):
+    place = place_of("both", without)
+    lines = file_of("both").splitlines()
+    with pytest.raises(UsageError, match="This is not a dpicl-run/1 file"):
+        from_lines("\n".join([*lines[:place], *lines[place + 1 :]]))
+
+
+def test_a_set_that_is_not_what_was_told_is_refused():
+    with pytest.raises(UsageError, match="was not written"):
+        from_lines(edited("tokens", 0, lambda head: head["demo_set"]["demonstrations"][0].update(text="forged")))
+    with pytest.raises(UsageError, match="not the one that was chosen"):
+        from_lines(
+            edited("vote", 0, lambda head: head["demo_set"].update(demonstrations=[{"text": "x", "label": "red"}]))
+        )
+    score = place_of("vote", type(recorded("vote")[-2]))
+    with pytest.raises(UsageError, match="not the one that was released"):
+        from_lines(edited("vote", score, lambda line: line["score"]["arms"]["zero-shot"].update(accuracy=0.123)))
+
+
+def test_a_certificate_that_does_not_hold_is_refused():
+    def cheaper(head: Any) -> None:
+        head["demo_set"]["privacy"]["parameters"]["subsets"] = 5
+
+    with pytest.raises(UsageError, match="its certificate is wrong: privacy"):
+        from_lines(edited("tokens", 0, cheaper))
+
+
+def test_sizes_have_limits(monkeypatch):
+    monkeypatch.setattr(run_file, "MOST_LINES", 3)
+    with pytest.raises(UsageError, match="too many"):
+        from_lines(file_of("tokens"))
+    monkeypatch.setattr(run_file, "LARGEST", 100)
+    with pytest.raises(UsageError, match="too large"):
+        from_lines(file_of("tokens"))
+
+
+HOSTILE = (
+    "NaN",
+    "-Infinity",
+    "1e999",
+    "[" * 5000,
+    '{"event":"stage","event":"stage"}',
+    '"\\ud800"',
+    "\x00",
+    "",
+    "null",
+)
+
+
+@pytest.mark.parametrize("line", HOSTILE)
+def test_lines_that_are_no_json_are_refused(line):
+    for place in (0, 3, -1):
+        lines = file_of("vote").splitlines()
+        lines[place] = line
+        with pytest.raises(UsageError, match="line"):
+            from_lines("\n".join(lines))
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.sampled_from([2**70, -1, 10**9]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=4,
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(each for name, item in inner for each in places(item, (*path, name)))]
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data(), st.sampled_from(KINDS), VALUES)
+def test_a_file_with_anything_anywhere_is_read_or_refused_in_one_line(data, kind, value):
+    lines = file_of(kind).splitlines()
+    line = data.draw(st.integers(0, len(lines) - 1))
+    document = json.loads(lines[line])
+    *path, last = data.draw(st.sampled_from(places(document)[1:]))
+    holder = document
+    for name in path:
+        holder = holder[name]
+    holder[last] = value
+    lines[line] = json.dumps(document)
+    read_or_refused("\n".join(lines))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.sampled_from(KINDS), st.integers(0, 20_000), st.integers(0, 40), st.text(max_size=8))
+def test_a_file_with_other_characters_is_read_or_refused_in_one_line(kind, start, length, text):
+    whole = file_of(kind)
+    start %= len(whole)
+    read_or_refused(whole[:start] + text + whole[start + length :])
+
+
+@given(st.text())
+def test_any_text_is_refused(text):
+    with pytest.raises(UsageError):
+        from_lines(text)
+
+
+def read_or_refused(text: str) -> None:
+    said = ""
+    try:
+        assert from_lines(to_lines(from_lines(text)))
+    except UsageError as error:
+        said = str(error)
+    assert not said or said.startswith("This is not a dpicl-run/1 file")
+    assert "\n" not in said
+    assert len(said) < 500
+
+
+def test_a_demonstration_may_be_written_in_any_turn():
+    """Side by side or one by one: both are runs."""
+    *events, end = recorded("tokens")
+    order = sorted(
+        (each for each in events if isinstance(each, DemoStarted | TokenReleased | DemoCompleted)),
+        key=lambda each: (getattr(each, "label", None) or each.demonstration.label, each.number),
+    )
+    assert without_ledger([events[0], *order, end])[1:] == from_lines(to_lines([events[0], *order, end]))[1:]
