@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dpicl_ui.frame import figures
 from dpicl_ui.frame.tree import Tree, el, notice
 from mechanisms.accounting import Account, BudgetSnapshot, Claim, Usage
 from mechanisms.accounting.event_words import in_words
@@ -55,8 +56,8 @@ def runs(account: Account) -> list[Tree]:
 
 def _row(line: Line, cap: float) -> Tree:
     run, after = line.run, line.after
-    alone = f"{run.epsilon:.3g}" if run.counted is not None else "0"
-    delta = f"delta {run.delta:.2g}" if run.counted is not None else ""
+    alone = figures.spent(run.epsilon) if run.counted is not None else "0"
+    delta = f"delta {figures.spent(run.delta)}" if run.counted is not None else ""
     become = state(run)
     return el(
         "tr",
@@ -68,21 +69,27 @@ def _row(line: Line, cap: float) -> Tree:
             None if become == "finished" else el("p.remark", become),
         ),
         el("td", alone, el("p.remark", delta)),
-        el("td", f"{after.epsilon:.3g}", el("p.remark", after.bound)),
-        el("td", f"{max(0.0, cap - after.epsilon):.3g}"),
+        el("td", figures.spent(after.epsilon), el("p.remark", _bound(after))),
+        el("td", figures.left(max(0.0, cap - after.epsilon))),
     )
+
+
+def _bound(after: Usage) -> str:
+    return after.bound if after.allowed else f"{after.bound}, delta {figures.spent(after.delta)}: over the cap of today"
 
 
 def what_if(name: str, claimed: Claim, before: BudgetSnapshot, after: Usage) -> list[Tree]:
     """What a planned run would add, and whether the cap allows it."""
     cap = before.cap
     words = (
-        f"The run that is planned in step 2 on '{name}' costs epsilon {claimed.epsilon:.3g} alone, at delta "
-        f"{claimed.delta:.2g}. With it the ledger would count {after.epsilon:.3g} instead of {before.epsilon:.3g}"
+        f"The run that is planned in step 2 on '{name}' costs epsilon {figures.spent(claimed.epsilon)} alone, at "
+        f"delta {figures.spent(claimed.delta)}"
     )
     if after.allowed:
         left = max(0.0, cap.epsilon - after.epsilon)
-        return [el("p", f"{words}, by {after.bound}: {left:.3g} of {cap.epsilon:g} would be left."), _UNCHARGED]
+        counted = f"{figures.spent(after.epsilon)} instead of {figures.spent(before.epsilon)}, by {after.bound}"
+        remaining = f"{figures.left(left)} of {cap.epsilon:g} would be left"
+        return [el("p", f"{words}. With it the ledger would count {counted}: {remaining}."), _UNCHARGED]
     return [
         el("p", f"{words}."),
         *notice(f"The cap (epsilon {cap.epsilon:g}, delta {cap.delta:g}) does not allow it: the run would be refused."),
@@ -123,9 +130,10 @@ def others(snapshots: Sequence[BudgetSnapshot]) -> list[Tree]:
 
 
 def _other(snapshot: BudgetSnapshot) -> Tree:
-    spent = f"{snapshot.epsilon:.3g} of {snapshot.cap.epsilon:g}"
-    cells = (snapshot.name, unit_in_words(snapshot.unit), str(snapshot.runs), spent)
-    return el("tr", *(el("td", cell) for cell in cells))
+    spent = f"{figures.spent(snapshot.epsilon)} of {snapshot.cap.epsilon:g}"
+    cells = (snapshot.name, unit_in_words(snapshot.unit), str(snapshot.runs))
+    known = el("p.remark", f"known besides: {'; '.join(snapshot.marks)}") if snapshot.marks else None
+    return el("tr", *(el("td", cell) for cell in cells), el("td", spent, known))
 
 
 def composed(found: Sequence[Claim], counted: BudgetSnapshot, problem: str = "") -> list[Tree]:
@@ -137,9 +145,10 @@ def composed(found: Sequence[Claim], counted: BudgetSnapshot, problem: str = "")
     return [
         el(
             "p.muted",
-            f"Had all runs been fixed before the first, they would cost epsilon {at_cap.epsilon:.3g} at delta "
-            f"{at_cap.delta:.2g} by {at_cap.accountant} ({at_cap.check_accountant}: {at_cap.check:.3g}). The ledger "
-            f"counts {counted.epsilon:.3g}, and claims no less: runs may be chosen in view of what others showed.",
+            f"Had all runs been fixed before the first, they would cost epsilon {figures.spent(at_cap.epsilon)} at "
+            f"delta {figures.spent(at_cap.delta)} by {at_cap.accountant} ({at_cap.check_accountant}: "
+            f"{figures.spent(at_cap.check)}). The ledger counts {figures.spent(counted.epsilon)}, and claims no less: "
+            "runs may be chosen in view of what others showed.",
         ),
         *told,
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import gradio as gr
@@ -21,8 +22,8 @@ from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import Gate, StepBar
 from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.privacy.state import Planned, PrivacyState
-from mechanisms.accounting import Account, Cap, Claim, PrivacyLedger, claim
-from mechanisms.accounting.filter import Spend, least_caps
+from mechanisms.accounting import Account, BudgetSnapshot, Cap, Claim, PrivacyLedger, claim, fingerprint
+from mechanisms.accounting.filter import Spend, Usage, least_caps
 from mechanisms.accounting.joint import joint
 from mechanisms.accounting.statement import as_csv, as_document
 from mechanisms.errors import AccountingError, BudgetRefused, UsageError
@@ -117,11 +118,11 @@ class BudgetStep:
             self.chosen: PrivateDropdown(
                 choices=[(_title(each), _key(each)) for each in known], value=_key((name, unit)), visible=len(known) > 1
             ),
-            self.standing: budget(account.snapshot, planned.charge if planned else None),
+            self.standing: budget(_marked(session, ledger, account), planned.charge if planned else None),
             self.planned: _added(session, ledger, account, planned),
             self.runs: runs(account),
             self.others: others([ledger.snapshot(*each) for each in known]),
-            self.plot: budget_figure(account.snapshot.cap, _counted(account), _more(account, planned)),
+            self.plot: budget_figure(account.snapshot.cap, _counted(account), _more(ledger, account, planned)),
             self.compared: [],
             self.caps: caps(account),
             self.notice: [],
@@ -145,7 +146,7 @@ class BudgetStep:
         """Add what both accountants find, from the cap's delta downwards."""
         account, session = self._account(wanted, request), self._sessions.of(request)
         snapshot, planned = account.snapshot, _planned(session, account.snapshot.name, account.snapshot.unit)
-        counted, more = _counted(account), _more(account, planned)
+        counted, more = _counted(account), _more(self._ledgers.of(request), account, planned)
         yield {self.compared: [el("p.spinner", "Composing all runs with two accountants …", role="status")]}
         found, problem = list[Claim](), ""
         for decade in range(_DECADES + 1):
@@ -207,6 +208,15 @@ def _planned(session: Session, name: str, unit: str) -> Planned | None:
     return planned
 
 
+def _marked(session: Session, ledger: PrivacyLedger, account: Account) -> BudgetSnapshot:
+    """An account's state; with what is known of the rows themselves where they are the ones of step 1."""
+    confirmed, snapshot = session.of(DataState).confirmed, account.snapshot
+    if confirmed is None or (confirmed.dataset.name, confirmed.dataset.unit) != (snapshot.name, snapshot.unit):
+        return snapshot
+    known = (*snapshot.marks, *ledger.rows.marks(fingerprint(confirmed.dataset)))
+    return replace(snapshot, marks=tuple(dict.fromkeys(known)))
+
+
 def _counted(account: Account, planned: Planned | None = None) -> list[Cap]:
     """What the ledger counts at each delta around the cap's: of all runs, and of the planned one if it is given."""
     delta = account.snapshot.cap.delta
@@ -215,8 +225,20 @@ def _counted(account: Account, planned: Planned | None = None) -> list[Cap]:
     return least_caps([*account.spends, *more], deltas)
 
 
-def _more(account: Account, planned: Planned | None) -> list[Cap]:
-    return _counted(account, planned) if planned else []
+def _more(ledger: PrivacyLedger, account: Account, planned: Planned | None) -> list[Cap]:
+    """The same with the planned run, where the ledger could count it at all."""
+    if planned is None:
+        return []
+    try:
+        _forecast(ledger, account, planned)
+    except BudgetRefused:
+        return []
+    return _counted(account, planned)
+
+
+def _forecast(ledger: PrivacyLedger, account: Account, planned: Planned) -> Usage:
+    before, request = account.snapshot, planned.request
+    return ledger.forecast(before.name, before.unit, request.event, request.release_claim())
 
 
 def _spend(planned: Planned) -> Spend:
@@ -233,7 +255,7 @@ def _added(session: Session, ledger: PrivacyLedger, account: Account, planned: P
         return [el("p.muted", f"The run of step 2 is planned on '{other.confirmed.dataset.name}': choose it here.")]
     before, claimed = account.snapshot, planned.request.release_claim()
     try:
-        after = ledger.forecast(before.name, before.unit, planned.request.event, claimed)
+        after = _forecast(ledger, account, planned)
     except BudgetRefused as refusal:
         return notice(str(refusal), "warn")
     return what_if(before.name, claimed, before, after)

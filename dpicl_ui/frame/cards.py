@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dpicl_ui.frame import figures
 from dpicl_ui.frame.tree import Tree, el, notice
 from mechanisms.accounting import BudgetSnapshot
 from mechanisms.records import unit_in_words
@@ -55,13 +56,13 @@ def budget(snapshot: BudgetSnapshot, planned: float | None = None, warnings: tup
                 el("span.budget-spent", numbers={"share": spent}),
                 el("span.budget-planned", numbers={"share": more}),
                 role="img",
-                aria_label=f"{snapshot.epsilon:.3g} of {cap:g} spent",
+                aria_label=f"{figures.spent(snapshot.epsilon)} of {cap:g} spent",
             ),
             el(
                 "div.budget-words",
-                el("span", el("strong", f"{snapshot.epsilon:.3g}"), " spent"),
-                el("span", el("strong", f"{planned:.3g}"), " this run") if planned else None,
-                el("span", el("strong", f"{snapshot.remaining:.3g}"), f" of {cap:g} left"),
+                el("span", el("strong", figures.spent(snapshot.epsilon)), " spent"),
+                el("span", el("strong", figures.spent(planned)), " this run") if planned else None,
+                el("span", el("strong", figures.left(snapshot.remaining)), f" of {cap:g} left"),
             ),
             el("p.muted", f"Epsilon, {runs}, counted for {unit_in_words(snapshot.unit)} by {snapshot.bound}."),
             *notice(_TOO_MUCH if planned and planned > snapshot.remaining else "", "warn"),

@@ -45,20 +45,24 @@ class Odds:
         if confirmed is None:
             return {self.sentence: []}
         target = PrivacyTarget(number("Epsilon", epsilon), number("Delta", delta))
-        return {self.sentence: odds(target, confirmed.dataset.by_user)}
+        return {self.sentence: odds(target, confirmed.dataset.by_user, confirmed.measured is None)}
 
 
-def odds(target: PrivacyTarget, by_user: bool) -> list[Tree]:
-    """How often a guess whether a unit is in the data can be right; rounded up, so that it stays a bound."""
+def odds(target: PrivacyTarget, by_user: bool, declared: bool) -> list[Tree]:
+    """How often a guess whether a unit is in the data can be right; rounded up, so that it stays a bound.
+
+    Where the counts were `declared` public, whoever knows everything else reads the coin off them: they are set apart.
+    """
     right = best_guess(target.epsilon, target.delta)
     digits = 1 if right < _NEARLY else 3
     share = min(100.0, math.ceil(100 * right * 10**digits) / 10**digits)
     who = "all rows of one user are" if by_user else "one row is"
+    apart = " (but for the counts that you declared public)" if declared else ""
     return [
         el(
             "p.odds",
             f"If a coin decides whether {who} in your data, somebody who knows everything else and sees what this run "
-            "releases guesses the coin right at most ",
+            f"releases{apart} guesses the coin right at most ",
             el("strong", f"{share:.{digits}f}%"),
             " of the time, instead of 50%.",
         )

@@ -72,7 +72,7 @@ class _Total:
         )
 
     def under(self, cap: Cap) -> Usage:
-        """The smallest bound that holds under a cap."""
+        """The smallest bound that holds under a cap; where the cap allows none, the sums, which may be above it."""
         basic_allowed = self.epsilon <= cap.epsilon * (1 + _ROUNDING) and self.delta <= cap.delta * _BASIC_SHARE * (
             1 + _ROUNDING
         )
@@ -85,7 +85,7 @@ class _Total:
             return Usage(self.epsilon, self.delta, "basic composition", True)
         if renyi_allowed:
             return Usage(renyi_epsilon, cap.delta, "renyi filter", True)
-        return Usage(min(self.epsilon, renyi_epsilon), cap.delta, "no bound", False)
+        return Usage(self.epsilon, self.delta, "basic composition", False)
 
 
 def usage(spends: Iterable[Spend], cap: Cap) -> Usage:

@@ -7,6 +7,8 @@ import io
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mechanisms.accounting import Cap, Fingerprint, PrivacyLedger, claim
 from mechanisms.accounting.event_words import in_words
@@ -132,6 +134,23 @@ def test_a_forecast_refuses_what_the_ledger_would_refuse():
     with pytest.raises(BudgetRefused, match="do not add up"):
         ledger.forecast("clinic", "record", event, claim(event, DELTA))
     assert ledger.forecast("clinic", "user:patient", event, claim(event, DELTA)).allowed
+
+
+@given(st.lists(st.tuples(st.floats(0.05, 8.0), st.floats(1e-9, 1e-4)), min_size=1, max_size=4))
+def test_what_is_counted_over_a_cap_is_a_bound_of_its_own(costs: list[tuple[float, float]]):
+    spends = [Spend(epsilon, delta, {"all": (Gaussian(0.5),)}) for epsilon, delta in costs]
+    over = usage(spends, Cap(0.01, 1e-12))
+    assert not over.allowed
+    assert over.epsilon == pytest.approx(sum(epsilon for epsilon, _ in costs))
+    assert over.delta == pytest.approx(sum(delta for _, delta in costs))
+
+
+def test_a_table_of_marked_data_says_so():
+    ledger = PrivacyLedger()
+    write(ledger, run_event())
+    ledger.rows.mark(Fingerprint("clinic", "record", "d1"), "figures of attacks")
+    [row] = csv.DictReader(io.StringIO(as_csv(ledger.account("clinic", "record"))))
+    assert row["known_besides"] == "figures of attacks"
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
+from dpicl_ui.frame import figures
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.studio.certificates.digest import digest
 from mechanisms.studio.runs.run_file import from_lines
@@ -295,7 +296,7 @@ def test_a_stopped_run_stays_spent(journey: Journey):
 
 
 def test_the_ledgers_page_and_its_file_hold_both_runs(journey: Journey):
-    assert f"{journey.spent[1]:.3g} spent" in journey.shown["budget"]
+    assert f"{figures.spent(journey.spent[1])} spent" in journey.shown["budget"]
     rows = list(csv.DictReader(journey.shown["ledger"].splitlines()))
     assert [float(row["joint_epsilon"]) for row in rows] == pytest.approx(journey.spent)
     assert journey.canary not in journey.shown["ledger"]

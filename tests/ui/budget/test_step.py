@@ -17,6 +17,7 @@ import pytest
 
 from dpicl_ui.budget import cards
 from dpicl_ui.budget.step import BudgetStep, gate
+from dpicl_ui.frame import figures
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import text_of
@@ -104,7 +105,7 @@ def test_each_of_two_data_sets_has_its_own_runs(place: Place):
     for name in ("clinic", "school"):
         assert name in place.words(clinic, place.step.others)
     spent = place.ledger.snapshot("clinic", "record").epsilon
-    assert f"{spent:.3g} spent" in place.words(clinic, place.step.standing)
+    assert f"{figures.spent(spent)} spent" in place.words(clinic, place.step.standing)
     at_cap = dict(zip(*(traces(clinic, place)["what the ledger counts"][axis] for axis in "yx"), strict=True))
     assert at_cap[min(at_cap, key=lambda delta: abs(delta - 1e-4))] == pytest.approx(spent)
 
@@ -133,8 +134,8 @@ def test_a_planned_run_is_added_as_the_ledger_will_and_charges_nothing(place: Pl
     run.finish()
     after = place.ledger.snapshot("d", "record")
     words = place.words(shown, place.step.planned)
-    assert f"would count {after.epsilon:.3g} instead of {spent.epsilon:.3g}" in words
-    assert f"{after.remaining:.3g} of 10 would be left" in words
+    assert f"would count {figures.spent(after.epsilon)} instead of {figures.spent(spent.epsilon)}" in words
+    assert f"{figures.left(after.remaining)} of 10 would be left" in words
     assert list(traces(place.look(), place)["what the ledger counts"].x) == pytest.approx(
         list(traces(shown, place)["with the planned run"].x)
     )
@@ -151,7 +152,9 @@ def test_a_run_that_is_planned_on_other_data_is_not_added(place: Place):
 def test_a_plan_at_another_unit_is_refused_before_it_is_started(place: Place):
     place.spend("d", unit="user:patient")
     place.plan()
-    assert "do not add up" in place.words(place.look(("d", "record")), place.step.planned)
+    shown = place.look(("d", "record"))
+    assert "do not add up" in place.words(shown, place.step.planned)
+    assert "with the planned run" not in traces(shown, place)
 
 
 def test_both_accountants_are_beside_the_ledger_and_below_it(place: Place):
@@ -161,9 +164,9 @@ def test_both_accountants_are_beside_the_ledger_and_below_it(place: Place):
     *_, drawn, _ = place.step._compose(None, place.request)
     words, spent = place.words(last, place.step.compared), place.ledger.snapshot("d", "record").epsilon
     found = claim(Composed("dataset", (("all", (Gaussian(4.0),) * 3),)), 1e-4)
-    assert f"cost epsilon {found.epsilon:.3g}" in words
-    assert f"pld: {found.check:.3g}" in words
-    assert f"counts {spent:.3g}" in words
+    assert f"cost epsilon {figures.spent(found.epsilon)}" in words
+    assert f"pld: {figures.spent(found.check)}" in words
+    assert f"counts {figures.spent(spent)}" in words
     assert found.epsilon < spent
     assert len(traces(drawn, place)["all fixed beforehand (prv)"].x) == 5
 

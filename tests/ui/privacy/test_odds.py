@@ -13,7 +13,7 @@ from mechanisms.studio.assurance.roc import best_guess
 
 
 def share(target: PrivacyTarget, by_user: bool = False) -> float:
-    found = re.search(r"at most\s+([\d.]+)%", text_of(odds(target, by_user)))
+    found = re.search(r"at most\s+([\d.]+)%", text_of(odds(target, by_user, False)))
     assert found
     return float(found[1]) / 100
 
@@ -32,5 +32,11 @@ def test_known_odds():
 
 def test_for_users_it_speaks_of_all_their_rows():
     target = PrivacyTarget(1.0, 1e-5)
-    assert "all rows of one user are" in text_of(odds(target, True))
-    assert "one row is" in text_of(odds(target, False))
+    assert "all rows of one user are" in text_of(odds(target, True, False))
+    assert "one row is" in text_of(odds(target, False, False))
+
+
+def test_counts_that_were_declared_public_are_set_apart():
+    target = PrivacyTarget(1.0, 1e-5)
+    assert "declared public" in text_of(odds(target, False, True))
+    assert "declared public" not in text_of(odds(target, False, False))
