@@ -12,7 +12,6 @@ from tests.conftest import ROOT
 
 @pytest.mark.slow
 def test_whenever_a_process_is_killed_the_ledger_covers_what_was_released(data_folder):
-    # In a process of its own: the server that children are forked from would inherit what pytest has open.
     line = [sys.executable, "-m", "benchmarks.kills", "--kills", "6"]
     ended = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert ended.returncode == 0, ended.stderr
