@@ -74,7 +74,7 @@ class Accounts:
         """Let somebody sign in.
 
         Raises:
-            UsageError: the name cannot be used or is taken, or the password is too short.
+            UsageError: the name cannot be used or is taken, the password is too short, or the file cannot be written.
         """
         people, name = self._read(), normalised(name)
         if name in people:
@@ -88,7 +88,7 @@ class Accounts:
         """Let somebody no longer sign in; the ledger stays.
 
         Raises:
-            UsageError: nobody has that name.
+            UsageError: nobody has that name, or the file cannot be written.
         """
         people, name = self._read(), normalised(name)
         if name not in people:
@@ -118,10 +118,23 @@ class Accounts:
 
     def _write(self, people: dict[str, _Secret]) -> None:
         lines = [f"{name}\t{each.salt.hex()}\t{each.hashed.hex()}\n" for name, each in people.items()]
+        try:
+            self._replace(lines)
+        except OSError as error:
+            raise UsageError(
+                f"The file '{self.path}' cannot be written and stays as it was: check the folder's permissions and the "
+                "room on the disk."
+            ) from error
+
+    def _replace(self, lines: list[str]) -> None:
         # Complete before it has its name; temporary files are readable by their owner alone.
         descriptor, partial = tempfile.mkstemp(dir=self.path.parent)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.writelines(lines)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, self.path)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.writelines(lines)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(partial, self.path)
+        except OSError:
+            os.unlink(partial)
+            raise

@@ -42,12 +42,18 @@ def secret_key() -> bytes:
     """The installation's 32-byte key, made on first use, stored with mode 0600.
 
     Raises:
-        StudioError: the key file is damaged.
+        UsageError: the key file cannot be written or read.
+        StudioError: it is damaged.
     """
     path = data_folder() / "key"
-    if not path.exists():
-        _create(path, secrets.token_bytes(_KEY_BYTES))
-    key = path.read_bytes()
+    try:
+        if not path.exists():
+            _create(path, secrets.token_bytes(_KEY_BYTES))
+        key = path.read_bytes()
+    except OSError as error:
+        raise UsageError(
+            f"The key file '{path}' cannot be used: check the folder's permissions and the room on the disk."
+        ) from error
     if len(key) != _KEY_BYTES:
         raise StudioError(f"The key file '{path}' is damaged: restore it, or start with an empty data folder.")
     return key

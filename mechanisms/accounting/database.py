@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from mechanisms.accounting.newest import NewestCount
 from mechanisms.errors import StudioError, UsageError
 
 _VERSIONS: tuple[tuple[str, ...], ...] = (
@@ -31,6 +32,7 @@ _VERSIONS: tuple[tuple[str, ...], ...] = (
         "INSERT INTO marks SELECT name, 'clean values were on a screen', '', '', x'' FROM shown",
         "DROP TABLE shown",
     ),
+    ("CREATE TABLE writes (count INTEGER)", "INSERT INTO writes VALUES (0)"),
 )
 """What each version of the file added to the one before."""
 
@@ -40,40 +42,58 @@ class Database:
 
     Raises:
         UsageError: it cannot be written, or is of a newer version of this program.
+        StudioError: it is damaged, or an older copy of the one that was used here before.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._newest = NewestCount(path.with_suffix(".count"))
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
         except OSError as error:
             raise UsageError(f"The ledger '{self._path}' cannot be written: check the folder's permissions.") from error
-        with self.transaction() as database:
+        with self._locked() as database:
             [version] = database.execute("PRAGMA user_version").fetchone()
             if version > len(_VERSIONS):
                 raise UsageError(f"The ledger '{self._path}' is of a newer version of this program: update it.")
             for statement in (each for added in _VERSIONS[version:] for each in added):
                 database.execute(statement)
             database.execute(f"PRAGMA user_version = {len(_VERSIONS)}")
+        with self.transaction():  # says at once that it is an older copy
+            pass
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """The database, locked for writing: what is written is durable when the block ends, or undone if it raises."""
-        # One connection a transaction: the app's handlers run in many threads.
-        database = sqlite3.connect(self._path, timeout=30, isolation_level=None)
-        try:
-            database.execute("PRAGMA journal_mode=WAL")
-            database.execute("PRAGMA synchronous=FULL")
-            database.execute("BEGIN IMMEDIATE")
+        """The database, locked for writing: what is written is durable when the block ends, or undone if it raises.
+
+        Raises:
+            StudioError: it cannot be used, or is an older copy of the one that was used here before.
+        """
+        with self._locked() as database:
+            [writes] = database.execute("SELECT count FROM writes").fetchone()
+            self._newest.check(writes)
             yield database
-            if database.in_transaction:
-                database.execute("COMMIT")
+            if database.total_changes:
+                database.execute("UPDATE writes SET count = count + 1")
+
+    @contextmanager
+    def _locked(self) -> Iterator[sqlite3.Connection]:
+        try:
+            # One connection a transaction: the app's handlers run in many threads.
+            with closing(sqlite3.connect(self._path, timeout=30, isolation_level=None)) as database:
+                database.execute("PRAGMA journal_mode=WAL")
+                database.execute("PRAGMA synchronous=FULL")
+                database.execute("BEGIN IMMEDIATE")
+                yield database
+                if database.in_transaction:
+                    database.execute("COMMIT")
         except (sqlite3.Error, UnicodeEncodeError) as error:
             # SQLite rolls back when the connection closes.
-            raise StudioError(f"The ledger '{self._path}' cannot be used ({error}): nothing was released.") from error
-        finally:
-            database.close()
+            raise StudioError(
+                f"The ledger '{self._path}' cannot be used ({error}): nothing is released that it does not hold. Check "
+                "the disk and the folder's permissions."
+            ) from error
 
 
 def now() -> str:

@@ -50,9 +50,9 @@ def _from_file(args: Sequence[str], flags: Mapping[str, argparse.Action]) -> Ite
     if path is None:
         return
     for name, value in _read(path).items():
-        flag = f"--{name}"
+        flag = f"--{_printed(name)}"
         if flag not in flags or flag in _NOT_IN_A_FILE:
-            raise UsageError(f"'{path}': there is no option '{name}'.")
+            raise UsageError(f"'{path}': there is no option '{flag[2:]}'.")
         yield from _as_argument(flag, value, flags)
 
 
@@ -78,12 +78,26 @@ def _as_argument(flag: str, value: Any, flags: Mapping[str, argparse.Action]) ->
 
 
 def _text(flag: str, value: Any) -> str:
-    """A value as it stands on a command line: lists by commas, mappings as name=value."""
+    """A value as it stands on a command line: lists by commas, mappings as name=value.
+
+    Neither holds another one: aliases let a short file say exponentially much, or contain itself.
+    """
     if isinstance(value, dict):
-        return ",".join(f"{_text(flag, name)}={_text(flag, each)}" for name, each in value.items())
+        return ",".join(f"{_single(flag, name)}={_single(flag, each)}" for name, each in value.items())
     if isinstance(value, list):
-        return ",".join(_text(flag, each) for each in value)
+        return ",".join(_single(flag, each) for each in value)
+    return _single(flag, value)
+
+
+def _single(flag: str, value: Any) -> str:
     # YAML reads a bare Yes, No, On or Off as a truth value, and a date as a date.
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise UsageError(f"The option '{flag[2:]}' has a value that is no text and no number: put it in quotes.")
-    return str(value)
+    return _printed(value)
+
+
+def _printed(value: object) -> str:
+    try:
+        return str(value)
+    except ValueError as error:  # of a number that YAML read from base 16, Python prints 4300 digits at most
+        raise UsageError("The file has a whole number that is too long: write a smaller one.") from error

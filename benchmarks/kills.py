@@ -1,0 +1,29 @@
+"""Processes that are killed (SIGKILL) at random moments of runs, answers and votes: what does the ledger hold then?
+
+    python -m benchmarks.kills [--kills 200] [--seed 1]
+
+The work and the checks are those of `tests/studio/killing.py`; the first check that fails ends the benchmark. It prints
+at which moments the kills came. A kill ends a process, not the machine: what a loss of power leaves rests on SQLite's
+`synchronous=FULL` and on the disk.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from tests.studio.killing import MOMENTS, WORK, kill
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1, help="of the moments; the noise has none")
+    options = parser.parse_args()
+    found = kill(options.kills, options.seed)
+    print(f"| killed | {' | '.join(MOMENTS)} |\n|---|{'---|' * len(MOMENTS)}")
+    for kind in WORK:
+        print(f"| {kind} | {' | '.join(str(found[kind, moment]) for moment in MOMENTS)} |")
+
+
+if __name__ == "__main__":
+    main()

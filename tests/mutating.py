@@ -1,0 +1,241 @@
+"""Files that were mutated at random, and the readers that have to answer each with a `StudioError` or a result.
+
+The seeds are public: the bundled examples, demo sets of toy runs, and settings for the command line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import random
+import signal
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.cli.main import parser
+from mechanisms.errors import StudioError, UsageError
+from mechanisms.noise import SeededRandomness
+from mechanisms.studio.certificates.signature import check_signature, signed
+from mechanisms.studio.certificates.verification import verify
+from mechanisms.studio.data.csv_file import Mapping, guess_columns, inspect, to_dataset
+from mechanisms.studio.data.record_files import read_rows
+from mechanisms.studio.data.record_schema import RecordSchema
+from mechanisms.studio.recipes.any_set import read_set
+from mechanisms.studio.recipes.recipe import Division, Kind
+from mechanisms.studio.synthesis.demo_set import loads, to_text
+from mechanisms.studio.synthesis.synthesize import synthesize
+from tests.conftest import ROOT
+from tests.studio.recipes import running
+from tests.studio.synthesis.test_synthesize import dataset, request
+from tests.toy_model import ToyModel
+
+EXAMPLES = ROOT / "assets/examples"
+MOST_SAID = 20_000
+"""Characters of a refusal, the command's usage included."""
+HEAD = 6000
+"""Bytes of an example that is mutated: what breaks a reader is short."""
+SETTINGS = (
+    "labels: [A, B]\nepsilon: 1.5\ndelta: 1e-5\nsizes: {A: 2000, B: 300}\nrecipe: both\ndrop-duplicates: true\n"
+    "shares:\n  vote: 0.5\n  write: .25\nbase: false\njson: false\ntest-seed: -1\nname: 7\n",
+    "labels: &names\n  - Cards\n  - 'Fraud'\nepsilon: 4\ndelta: 1.0e-6\nsizes: counted\nname: \"bank \\u00e9\"\n",
+)
+FRAGMENTS = tuple(
+    each.encode() if isinstance(each, str) else each
+    for each in (
+        '"', '""', "'", ",", ";", "\t", "|", "\n", "\r", "\r\n", "\0", b"\xff\xfe", b"\xef\xbb\xbf", b"\xff", b"\xc3",
+        "\u202e", "\u2028", "\\ud800", '"' * 999, "[" * 3000, '{"a":' * 3000, "a: " * 2000, "- " * 2000, "\n" * 3000,
+        "x" * 20_000, "9" * 5000, "0x" + "f" * 5000, "1e999", "-1", "NaN", "null", "true", "[]", "{}", "&a [*a]", "*a",
+        "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+            f"{new}: &{new} [{','.join([f'*{old}'] * 9)}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True)
+        ) + "labels: *i\n",
+        "labels: &l [A, *l]\n", "!!python/object/apply:os.getcwd []", "!!binary x", "? [a]\n: b\n", "1:" * 500,
+        "2001-99-99", "<<: *names\n", "%YAML 9.9\n---\n", "epsilon: 0x" + "f" * 5000 + "\n",
+    )
+)  # fmt: skip
+VALUES = (
+    None, True, False, 0, -1, 2, 1e308, 1e-320, 2**53, 10**30, 0.5, "", "x", "NaN", "x" * 10_000, "\ud800", "\0", [],
+    {}, [[]], {"": None}, {"type": "composed", "lists": {}}, float("nan"), float("inf"), [0] * 3000,
+)  # fmt: skip
+
+
+class TooLong(BaseException):
+    """A reader is at work for longer than it may be; no reader catches this."""
+
+
+def demo_sets() -> Iterator[bytes]:
+    """Exports of version 1, and of toy runs of version 2; needs a data folder of its own."""
+    for path in sorted((ROOT / "tests/studio/certificates/version_1").glob("*.json")):
+        yield path.read_bytes()
+    told = list(synthesize(dataset(), request(), ToyModel(), PrivacyLedger(), SeededRandomness(1)))
+    yield to_text(signed(told[-1].demo_set)).encode()
+    private = running.data(running.rows(40))
+    planned = running.planned(private, running.recipe(Kind.BOTH, Division.ROLES))
+    yield list(running.begun(private, planned))[-1].demo_set.dumps().encode()
+
+
+def read_table(path: Path) -> None:
+    table = read_rows(path)
+    text, label = guess_columns(table)
+    for unit in (None, *[name for name in table.columns if name not in (text, label)][:1]):
+        mapping = Mapping(text, label, unit)
+        found = inspect(table, mapping)
+        made = to_dataset(table, mapping, "mutated", tuple(found.counts)[:2])
+        made.counted_sizes()
+        fingerprint(made)
+
+
+def read_demo_set(path: Path) -> None:
+    text = path.read_bytes().decode(errors="replace")
+    with contextlib.suppress(StudioError):
+        check_signature(text)
+    with contextlib.suppress(StudioError):
+        read_set(text)
+    found = loads(text)
+    verify(found)
+    found.dumps()
+
+
+def read_settings(path: Path) -> None:
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        try:
+            parser().parse_args(["synthesize", "data.csv", "--config", str(path)])
+        except SystemExit as ended:
+            if ended.code != 2 or len(said.getvalue()) > MOST_SAID:
+                raise
+            raise UsageError("refused as a command line is") from ended
+
+
+def read_schema(path: Path) -> None:
+    RecordSchema.read(path.read_bytes().decode(errors="replace"))
+
+
+@dataclass(frozen=True)
+class Target:
+    """Files of one kind: seeds, their ending, and what reads them."""
+
+    read: Callable[[Path], None]
+    ending: str
+    seeds: Callable[[], Sequence[bytes]]
+
+
+def _tables() -> list[bytes]:
+    heads = [path.read_bytes()[:HEAD] for path in sorted(EXAMPLES.glob("*.csv"))]
+    return [*heads, heads[0].decode(errors="replace").encode("utf-16")]
+
+
+TARGETS = {
+    "csv": Target(read_table, ".csv", _tables),
+    "json lines": Target(read_table, ".jsonl", lambda: [(EXAMPLES / "appointment_requests.jsonl").read_bytes()[:HEAD]]),
+    "demo set": Target(read_demo_set, ".json", lambda: list(demo_sets())),
+    "settings": Target(read_settings, ".yaml", lambda: [each.encode() for each in SETTINGS]),
+    "schema": Target(read_schema, ".json", lambda: [(EXAMPLES / "appointment_request.schema.json").read_bytes()]),
+}
+
+
+def mutated(draw: random.Random, seeds: Sequence[bytes]) -> bytes:
+    """A seed with one to four random changes, of its bytes or of its structure."""
+    content = draw.choice(seeds)
+    if draw.random() < 0.5 and (document := _document(content)) is not None:
+        for _ in range(draw.randint(1, 3)):
+            _change(draw, document)
+        return json.dumps(document, ensure_ascii=draw.random() < 0.8).encode(errors="surrogatepass")
+    for _ in range(draw.randint(1, 4)):
+        start, other = draw.randint(0, len(content)), draw.choice(seeds)
+        if draw.random() < 0.3:  # a whole line
+            start = content.rfind(b"\n", 0, start) + 1
+        end = min(len(content), start + draw.choice((0, 0, 1, 1, 4, 40, 4000)))
+        piece = draw.randint(0, len(other))
+        inserted = draw.choice(
+            (b"", draw.choice(FRAGMENTS), draw.randbytes(draw.randint(1, 4)), other[piece : piece + 400])
+        )
+        content = content[:start] + inserted + content[end:]
+    return content
+
+
+def _document(content: bytes) -> Any:
+    try:
+        found = json.loads(content)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict | list) else None
+
+
+def _change(draw: random.Random, document: Any) -> None:
+    """Replace, remove or add a value at a random place."""
+    at = document
+    while True:
+        keys = list(at) if isinstance(at, dict) else list(range(len(at)))
+        if not keys:
+            return
+        key = draw.choice(keys)
+        if not (isinstance(at[key], dict | list) and draw.random() < 0.8):
+            break
+        at = at[key]
+    match draw.choice(("replace", "replace", "remove", "add", "scale")):
+        case "remove":
+            del at[key]
+        case "add" if isinstance(at, dict):
+            at[draw.choice(("", "x", "epsilon", "count", "\ud800"))] = draw.choice(VALUES)
+        case "scale" if isinstance(at[key], int | float):
+            at[key] = at[key] * draw.choice((-1, 0, 10, 1e6, 1e-6, 1e300))
+        case _:
+            at[key] = draw.choice(VALUES)
+
+
+@contextlib.contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Raises `TooLong` where this process computes for longer; in the main thread alone."""
+
+    def late(*_: Any) -> None:
+        raise TooLong
+
+    usual = signal.signal(signal.SIGVTALRM, late)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, usual)
+
+
+def outcomes(kind: str, count: int, seed: int, seconds: float, keep: Path | None = None) -> Counter[str]:
+    """How so many mutated files of a kind were answered.
+
+    Args:
+        seconds: of this process's own time, for each file.
+        keep: a folder for the files that broke a reader.
+    """
+    target, draw, found = TARGETS[kind], random.Random(f"{kind} {seed}"), Counter[str]()
+    seeds = target.seeds()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"mutated{target.ending}"
+        for number in range(count):
+            path.write_bytes(mutated(draw, seeds))
+            answer = _answer(target.read, path, seconds)
+            found[answer] += 1
+            if keep is not None and answer not in GOOD:
+                (keep / f"{kind} {number}{path.suffix}").write_bytes(path.read_bytes())
+    return found
+
+
+READ, REFUSED = "read", "refused"
+GOOD = (READ, REFUSED)
+
+
+def _answer(read: Callable[[Path], None], path: Path, seconds: float) -> str:
+    try:
+        with at_most(seconds):
+            read(path)
+    except StudioError:
+        return REFUSED
+    except TooLong:
+        return f"more than {seconds:g} s"
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error)[:80]}"
+    return READ

@@ -1,0 +1,20 @@
+"""Kills at random moments of runs, answers and votes; `python -m benchmarks.kills` does 200 of them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import ROOT
+
+
+@pytest.mark.slow
+def test_whenever_a_process_is_killed_the_ledger_covers_what_was_released(data_folder):
+    line = [sys.executable, "-m", "benchmarks.kills", "--kills", "6"]
+    ended = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr == ""
+    killed = [int(cell) for line in ended.stdout.splitlines()[2:] for cell in line.split("|")[2:-1]]
+    assert sum(killed) == 6

@@ -1,0 +1,24 @@
+"""Mutated files of every kind that a user brings; `python -m benchmarks.mutations` tries 20,000 of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.mutating import GOOD, REFUSED, TARGETS, TooLong, at_most, outcomes
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_a_mutated_file_is_read_or_refused_in_one_line(kind):
+    found = outcomes(kind, 60, seed=1, seconds=20)
+    assert set(found) <= set(GOOD), found
+    assert found[REFUSED] > 5  # the mutations reach what readers look at
+
+
+def forever() -> None:
+    while True:
+        pass
+
+
+def test_a_reader_that_does_not_end_is_stopped():
+    with at_most(0.05), pytest.raises(TooLong):
+        forever()
