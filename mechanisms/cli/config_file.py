@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from mechanisms.cli.reader_options import READER_MODEL, READER_URL, REFUSED
 from mechanisms.errors import UsageError
 
 _FLAG = "--config"
+_SCHEMA = "--schema"
+"""The one option whose mapping is a document."""
 _NOT_IN_A_FILE = {_FLAG, "--help"}
 
 
@@ -79,6 +82,8 @@ def _as_argument(flag: str, value: Any, flags: Mapping[str, argparse.Action]) ->
 
 def _text(flag: str, value: Any) -> str:
     """A value as it stands on a command line: lists by commas, mappings as name=value."""
+    if isinstance(value, dict) and flag == _SCHEMA:
+        return _as_json(value)
     if isinstance(value, dict):
         return ",".join(f"{_text(flag, name)}={_text(flag, each)}" for name, each in value.items())
     if isinstance(value, list):
@@ -87,3 +92,10 @@ def _text(flag: str, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise UsageError(f"The option '{flag[2:]}' has a value that is no text and no number: put it in quotes.")
     return str(value)
+
+
+def _as_json(document: dict[Any, Any]) -> str:
+    try:
+        return json.dumps(document, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:  # a date, say, or what refers to itself
+        raise UsageError(f"The option '{_SCHEMA[2:]}' is no JSON: put dates in quotes.") from error
