@@ -18,8 +18,8 @@ from mechanisms.inference.models.listing import available_models
 
 FILE_NAME = "settings.yaml"
 _SAVED = (
-    f"Saved by your browser. synthesize FILE --config {FILE_NAME} asks for the same run, which is charged as one of its "
-    "own. The file names your columns and labels, and holds no row."
+    f"Saved by your browser. synthesize FILE --config {FILE_NAME} asks for the same run, which is charged as one of "
+    "its own. The file names your columns and labels, and holds no row."
 )
 
 
