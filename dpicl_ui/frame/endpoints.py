@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import gradio as gr
+from gradio.events import api
 
 from dpicl_ui.frame.guard import MODEL, in_one_line
 from dpicl_ui.frame.model_loader import ModelLoader
@@ -38,9 +39,9 @@ def add_endpoints(loader: ModelLoader) -> None:
         probabilities = [dict(zip(written.labels, each.answer.tolist(), strict=True)) for each in found]
         return [{"label": max(each, key=lambda label: each[label]), "probabilities": each} for each in probabilities]
 
-    gr.api(_answering(classify), api_name="classify", **MODEL)
-    gr.api(_answering(check_certificate), api_name="check_certificate", **_ACCOUNTING)
-    gr.api(_answering(calibrate), api_name="calibrate", **_ACCOUNTING)
+    api(_answering(classify), api_name="classify", **MODEL)
+    api(_answering(check_certificate), api_name="check_certificate", **_ACCOUNTING)
+    api(_answering(calibrate), api_name="calibrate", **_ACCOUNTING)
 
 
 def check_certificate(demos: str) -> dict[str, Any]:

@@ -47,11 +47,10 @@ def settings(
         raise UsageError(
             f"The command line cannot name the label '{broken[0]}': it divides labels at commas and strips them."
         )
-    staged = isinstance(request, RecipeRequest)
     options = dict(_of_data(request, mapping, name))
     if model is not None:
         options["model"] = model
-    options |= dict(_of_recipe(request) if staged else _of_writing(request))
+    options |= dict(_of_recipe(request) if isinstance(request, RecipeRequest) else _of_writing(request))
     head = _HEAD + (_MEASURED if request.measured else "") + (_NO_MODEL if model is None else "")
     return head + yaml.safe_dump(options, sort_keys=False, allow_unicode=True)
 
