@@ -16,6 +16,7 @@ from dpicl_ui.export import step as export_step
 from dpicl_ui.export.step import ExportStep
 from dpicl_ui.frame.choosable import Choosable
 from dpicl_ui.frame.embedder_loader import EmbedderLoader
+from dpicl_ui.frame.endpoints import add_endpoints
 from dpicl_ui.frame.guard import PRIVATE
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.model_loader import ModelLoader
@@ -74,6 +75,8 @@ def build(ledgers: Ledgers, loader: ModelLoader, elsewhere: RemoteReader | None 
         _tick(loader, status, privacy)
         generate.loads(data.source.load_run, data.source.notice)
         data.source.load_instead.click(to_test, None, bar.html, **PRIVATE)
+        if ledgers.serves_programs:
+            add_endpoints(loader)
         page.unload(sessions.drop)
         page.unload(ledgers.drop)
     page.queue(api_open=False, max_size=32)

@@ -23,8 +23,8 @@ from mechanisms.errors import StudioError, UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.studio.certificates.signature import check_signature, signed
 from mechanisms.studio.certificates.verification import verify
-from mechanisms.studio.data.csv_file import Mapping, guess_columns, inspect, to_dataset
-from mechanisms.studio.data.record_files import read_rows
+from mechanisms.studio.data import files
+from mechanisms.studio.data.mapping import Mapping, guess_columns, inspect, to_dataset
 from mechanisms.studio.data.record_schema import RecordSchema
 from mechanisms.studio.recipes.any_set import read_set
 from mechanisms.studio.recipes.recipe import Division, Kind
@@ -80,7 +80,7 @@ def demo_sets() -> Iterator[bytes]:
 
 
 def read_table(path: Path) -> None:
-    table = read_rows(path)
+    table = files.read_table(path)
     text, label = guess_columns(table)
     for unit in (None, *[name for name in table.columns if name not in (text, label)][:1]):
         mapping = Mapping(text, label, unit)

@@ -1,22 +1,31 @@
-"""The README's commands run as they are printed, in their order, on the bundled data and the real model."""
+"""The README's commands, and its Python, run as they are printed, on the bundled data and the real model."""
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 
 import pytest
 
+from mechanisms.accounting import PrivacyLedger
 from mechanisms.cli.main import main
+from mechanisms.studio.certificates.signature import Signature, check_signature
+from mechanisms.studio.certificates.verification import verify
+from mechanisms.studio.synthesis.demo_set import loads
 from tests.conftest import ROOT
 
 PROGRAM = [".venv/bin/python", "-m", "mechanisms"]
 
 
+def blocks(kind: str) -> list[str]:
+    """What stands in the README's fenced blocks of a kind."""
+    return re.findall(rf"```{kind}\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+
+
 def commands() -> list[list[str]]:
     """Words of each command in the README's `sh` blocks; `make` sets up what the others need."""
-    blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    lines = "".join(blocks("sh")).replace("\\\n", " ").splitlines()
     found = [shlex.split(line, comments=True) for line in lines]
     return [words for words in found if words and words[0] != "make"]
 
@@ -33,3 +42,19 @@ def test_every_command_of_the_readme_works(tmp_path, monkeypatch, capsys):
         out, err = capsys.readouterr()
         assert code == 0, f"{shlex.join(words)}: {err}"
         assert out or "--out" in words
+
+
+@pytest.mark.slow
+def test_the_python_of_the_readme_works_and_is_charged(tmp_path, monkeypatch, capsys):
+    (tmp_path / "assets").symlink_to(ROOT / "assets")
+    monkeypatch.chdir(tmp_path)
+    [program] = blocks("python")
+    exec(compile(program, "README.md", "exec"), {})
+    [label] = ast.literal_eval(capsys.readouterr().out)
+    written = loads((tmp_path / "from_python.json").read_text(encoding="utf-8"))
+    assert label in written.labels
+    assert verify(written).problems == ()
+    assert check_signature((tmp_path / "from_python.json").read_text(encoding="utf-8")) is Signature.VALID
+    charged = PrivacyLedger().snapshot("clinic_messages", "record").epsilon
+    assert charged == pytest.approx(written.certificate.claim.epsilon)
+    assert 3 < charged <= 4

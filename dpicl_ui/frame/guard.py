@@ -45,7 +45,7 @@ def guarded(where: gr.HTML, after: Updates | None = None) -> Callable[[Callable[
                 try:
                     yield from handler(*arguments)
                 except Exception as error:
-                    yield {where: notice(_line(error))}
+                    yield {where: notice(in_one_line(error))}
                 if after is not None:
                     yield after()
 
@@ -56,14 +56,15 @@ def guarded(where: gr.HTML, after: Updates | None = None) -> Callable[[Callable[
             try:
                 return handler(*arguments)
             except Exception as error:
-                return {where: notice(_line(error))}
+                return {where: notice(in_one_line(error))}
 
         return call
 
     return decorate
 
 
-def _line(error: Exception) -> str:
+def in_one_line(error: Exception) -> str:
+    """What may be told of an error; a defect is logged by its type and place."""
     if isinstance(error, StudioError):
         return str(error)
     _log.error("a handler failed: %s", place_of(error))

@@ -21,11 +21,13 @@ class Ledgers(Protocol):
         footing: what the page says about whose ledger it is.
         warning: what it says before anything else.
         signed_in: somebody signed in, and may sign out.
+        serves_programs: whoever comes in is known, so that programs may ask too; strangers' would take the model.
     """
 
     footing: str
     warning: str
     signed_in: bool
+    serves_programs: bool
 
     def of(self, request: gr.Request) -> PrivacyLedger:
         """The ledger of whoever sent a request.
@@ -44,6 +46,7 @@ class CuratorLedger:
     footing = "This server is yours alone: whoever opens it uses your ledger."
     warning = ""
     signed_in = False
+    serves_programs = True
 
     def __init__(self, ledger: PrivacyLedger) -> None:
         self._ledger = ledger
@@ -62,6 +65,7 @@ class OwnerLedgers:
     footing = "Your ledger is yours alone: nobody else who signs in here sees it or spends from it."
     warning = ""
     signed_in = True
+    serves_programs = True
 
     def __init__(self, accounts: Accounts) -> None:
         self._accounts = accounts
@@ -91,6 +95,7 @@ class TabLedgers:
         "spent here is forgotten when you close it."
     )
     signed_in = False
+    serves_programs = False
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -28,6 +28,7 @@ from dpicl_ui.privacy.odds import Odds
 from dpicl_ui.privacy.plan_finder import PlanFinder
 from dpicl_ui.privacy.recipe_form import BY_TOKEN
 from dpicl_ui.privacy.recipe_settings import RecipeSettings
+from dpicl_ui.privacy.settings_file import SettingsFile
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.errors import StudioError, UsageError
@@ -75,6 +76,7 @@ class PrivacyStep:
                 with gr.Column(elem_classes="card public"):
                     self.outcome = panel(*CALIBRATING, elem_id="outcome")
                     self.start = gr.Button("Go on to generate", variant="primary", elem_id="accept-privacy")
+                    self.settings = SettingsFile(sessions, loader)
                 with gr.Column(elem_classes="card"):
                     self.budget = panel(elem_id="budget")
                     self._build_cap()

@@ -23,7 +23,7 @@ from mechanisms.cli.plan_options import (
 from mechanisms.errors import AccountingError, UsageError
 from mechanisms.parameters import parameters
 from mechanisms.privacy_events import Composed
-from mechanisms.sampling import Adjacency, SamplingPlan
+from mechanisms.sampling import Adjacency, Compose, SamplingPlan
 from mechanisms.steps import TokenMechanism
 from mechanisms.studio.certificates.digest import digest, same_digest
 from mechanisms.studio.certificates.signature import check_signature
@@ -49,9 +49,18 @@ def _calibrate(options: argparse.Namespace) -> None:
     plan = sampling_plan(options)
     check_transform(options)
     target, compose = PrivacyTarget(options.epsilon, options.delta), composition(options, plan)
-    calibrated = mechanism(options, plan).calibrate(compose, target)
+    show(options, calibration(mechanism(options, plan), plan, compose, target))
+
+
+def calibration(asked: TokenMechanism, plan: SamplingPlan, compose: Compose, target: PrivacyTarget) -> dict[str, Any]:
+    """The least noise that meets a target, and what it then costs, as JSON.
+
+    Raises:
+        StudioError: no noise meets the target, or the accountants disagree.
+    """
+    calibrated = asked.calibrate(compose, target)
     event = compose(calibrated.event)
-    show(options, _result(calibrated, plan, event, claim(event, target.delta)))
+    return _result(calibrated, plan, event, claim(event, target.delta))
 
 
 def _account(options: argparse.Namespace) -> None:
@@ -70,11 +79,23 @@ def _account(options: argparse.Namespace) -> None:
 
 
 def _check(options: argparse.Namespace) -> None:
-    text = read(options.source)
+    document = certificate_check(read(options.source))
+    show(options, document)
+    if document["problems"]:
+        raise AccountingError(f"The certificate is refused. {document['problems'][0]}")
+    if options.digest is not None and not same_digest(document["digest"], options.digest):
+        raise AccountingError("This is not the file of that certificate page: its digest is another one.")
+
+
+def certificate_check(text: str) -> dict[str, Any]:
+    """What a demo set's certificate states, what it is found to cost, and the fields that do not fit, as JSON.
+
+    Raises:
+        UsageError: the text is no demo set.
+    """
     demo_set = loads(text)
-    same = options.digest is None or same_digest(digest(text), options.digest)
     certificate, found = demo_set.certificate, verify(demo_set)
-    document = {
+    return {
         "epsilon": found.claim and finite(found.claim.epsilon),
         "epsilon_check": found.claim and finite(found.claim.check),
         "delta": certificate.claim.delta,
@@ -88,11 +109,6 @@ def _check(options: argparse.Namespace) -> None:
         "adjacency": Adjacency.ADD_OR_REMOVE.value,
         "event": certificate.event.to_json(),
     }
-    show(options, document)
-    if found.problems:
-        raise AccountingError(f"The certificate is refused. {found.problems[0]}")
-    if not same:
-        raise AccountingError("This is not the file of that certificate page: its digest is another one.")
 
 
 def _result(used: TokenMechanism, plan: SamplingPlan, event: Composed, claimed: Claim) -> dict[str, Any]:

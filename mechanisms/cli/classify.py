@@ -25,8 +25,8 @@ from mechanisms.studio.data.files import read_table
 from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.record_files import KIND, of_kind
 from mechanisms.studio.evaluation.answers import LocalReader
-from mechanisms.studio.evaluation.classify import Classifier
 from mechanisms.studio.evaluation.evaluate import arms_of
+from mechanisms.studio.evaluation.labelled import labelled
 from mechanisms.studio.evaluation.reader import as_read_by, readers_in_words, same_reader
 from mechanisms.studio.synthesis.demo_set import DemoSet, loads
 from mechanisms.studio.synthesis.public_demonstrations import public_demonstrations
@@ -72,8 +72,7 @@ def _query(options: argparse.Namespace) -> None:
     if demo_set.template.output is not None:
         show(options, {"answer": answer_of(demo_set, model, options.text)} | _models(written, model))
         return
-    classifier = Classifier(model, demo_set.template, demo_set.labels, demo_set.demonstrations, demo_set.prior)
-    [prediction] = classifier.predict([options.text])
+    [prediction] = labelled(written, model, [options.text])
     readings = {"": prediction.answer, "_calibrated": prediction.calibrated, "_raw": prediction.raw}
     labels = {f"label{way}": demo_set.labels[int(each.argmax())] for way, each in readings.items()}
     probabilities = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from mechanisms.cli.reader_options import READER_MODEL, READER_URL, REFUSED
 from mechanisms.errors import UsageError
 
 _FLAG = "--config"
+_SCHEMA = "--schema"
+"""The one option whose mapping is a document."""
 _NOT_IN_A_FILE = {_FLAG, "--help"}
 
 
@@ -57,8 +60,12 @@ def _from_file(args: Sequence[str], flags: Mapping[str, argparse.Action]) -> Ite
 
 
 def _read(path: str) -> dict[Any, Any]:
+    text = read(path)
     try:
-        document = yaml.safe_load(read(path))
+        # What refers to other places lets a short file say exponentially much, or contain itself.
+        if any(isinstance(each, yaml.AliasEvent) for each in yaml.parse(text, Loader=yaml.SafeLoader)):
+            raise UsageError(f"'{path}' refers to other places of itself (*): write out what stands there.")
+        document = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UsageError(f"'{path}' is not YAML: write one 'option: value' a line.") from error
     if not isinstance(document, dict):
@@ -80,8 +87,10 @@ def _as_argument(flag: str, value: Any, flags: Mapping[str, argparse.Action]) ->
 def _text(flag: str, value: Any) -> str:
     """A value as it stands on a command line: lists by commas, mappings as name=value.
 
-    Neither holds another one: aliases let a short file say exponentially much, or contain itself.
+    Neither holds another one; a schema may, and is JSON.
     """
+    if isinstance(value, dict) and flag == _SCHEMA:
+        return _as_json(value)
     if isinstance(value, dict):
         return ",".join(f"{_single(flag, name)}={_single(flag, each)}" for name, each in value.items())
     if isinstance(value, list):
@@ -101,3 +110,10 @@ def _printed(value: object) -> str:
         return str(value)
     except ValueError as error:  # of a number that YAML read from base 16, Python prints 4300 digits at most
         raise UsageError("The file has a whole number that is too long: write a smaller one.") from error
+
+
+def _as_json(document: dict[Any, Any]) -> str:
+    try:
+        return json.dumps(document, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:  # a date, say, or a number that is too long
+        raise UsageError(f"The option '{_SCHEMA[2:]}' is no JSON: put dates in quotes.") from error

@@ -23,9 +23,10 @@ def add_record_options(parser: argparse.ArgumentParser) -> None:
     """The option that turns rows into records."""
     parser.add_argument(
         "--schema",
-        metavar="FILE",
-        help="JSON schema: the file is JSON Lines, or has columns named as properties; --labels is one name for "
-        f"its records; --out FILE{_LINES} writes them as lines, with the schema and the certificate beside them",
+        metavar="FILE|JSON",
+        help="JSON schema, in a file or as it is: the data are JSON Lines, or have columns named as properties; "
+        f"--labels is one name for its records; --out FILE{_LINES} writes them as lines, with the schema and the "
+        "certificate beside them",
     )
 
 
@@ -45,7 +46,8 @@ def schema_of(options: argparse.Namespace) -> RecordSchema | None:
         raise UsageError("A record ends where its schema says: leave out --min-tokens.")
     for path in _beside(options.out).values() if options.out else ():
         check_writable(str(path))
-    return RecordSchema.read(read(options.schema))
+    given = str(options.schema)
+    return RecordSchema.read(given if given.startswith("{") else read(given))
 
 
 def read_table_of(options: argparse.Namespace, schema: RecordSchema) -> tuple[Table, Columns]:
@@ -57,7 +59,8 @@ def read_table_of(options: argparse.Namespace, schema: RecordSchema) -> tuple[Ta
 def template_of(options: argparse.Namespace) -> PromptTemplate:
     """How records are put to a model."""
     text, label = options.text_field or RECORD_TEMPLATE.text, options.label_field or RECORD_TEMPLATE.label
-    return PromptTemplate(options.instruction or RECORD_TEMPLATE.instruction, text, label)
+    instruction = RECORD_TEMPLATE.instruction if options.instruction is None else options.instruction
+    return PromptTemplate(instruction, text, label)
 
 
 def write_records(path: str, demo_set: DemoSet, document: Mapping[str, Any]) -> bool:

@@ -208,7 +208,10 @@ def _template(
         return template_of(options)
     text, label = options.text_field or options.text_column, options.label_field or label_column(options)
     usual = open_template_of(options) if outputs else default_template(labels, text, label)
-    return replace(usual, instruction=options.instruction or usual.instruction)
+    given = {"instruction": options.instruction, "text": options.text_field, "label": options.label_field}
+    if outputs:
+        given["output"] = options.output_field
+    return replace(usual, **{name: value for name, value in given.items() if value is not None})
 
 
 def _declared_sizes(text: str) -> dict[str, int]:

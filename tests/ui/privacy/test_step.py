@@ -20,6 +20,7 @@ from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import PrivacyLedger
+from mechanisms.errors import UsageError
 from mechanisms.studio.recipes.advice import proposed
 from mechanisms.studio.recipes.recipe import Division, Kind, Stage
 from mechanisms.studio.recipes.request import RecipeRequest
@@ -28,7 +29,7 @@ from mechanisms.studio.synthesis.request import SynthesisRequest
 from tests.ui.generate.test_answered import confirm_answered
 from tests.ui.generate.test_records import SCHEMA, confirm_records
 from tests.ui.privacy.test_form import DATASET, TOKENS, VALUES
-from tests.ui.tabs import confirm
+from tests.ui.tabs import confirm, downloaded
 
 TAB: Any = SimpleNamespace(username=None, session_hash="tab")
 VOTE = [*VALUES[: -len(TOKENS)], "vote", False, *TOKENS[2:]]
@@ -162,3 +163,17 @@ def test_texts_with_labels_have_their_choices_again_after_texts_with_answers(ste
     assert (shown[step.recipe.kind].value, shown[step.recipe.kind].interactive) == ("vote", True)
     assert not shown[step.answers.body].visible
     assert shown[step.label_name].label == "Name of the label field"
+
+
+def test_the_settings_of_a_planned_run_are_a_file_without_the_place_of_its_model(step: PrivacyStep):
+    session, own = step._sessions.of(TAB), step.settings
+    confirm(session, DATASET)
+    with pytest.raises(UsageError, match="No run with these settings"):
+        own.saved(TAB)
+    recalculated(step, VOTE)
+    shown = own.saved(TAB)
+    assert "recipe: vote" in downloaded(shown[own.sink])
+    assert "\nmodel:" not in downloaded(shown[own.sink])  # "none" is no listed model: it may be a path
+    assert "charged as one of its own" in text_of(shown[own.notice])
+    step._loader.name = "embedded"
+    assert "\nmodel: embedded\n" in downloaded(own.saved(TAB)[own.sink])

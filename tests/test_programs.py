@@ -1,0 +1,68 @@
+"""The Python face: what it writes is what the command line would, and what it refuses costs nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mechanisms import programs
+from mechanisms.accounting import Cap, PrivacyLedger
+from mechanisms.errors import BudgetRefused, UsageError
+from mechanisms.records import Dataset
+from mechanisms.studio.certificates.signature import Signature, check_signature
+from mechanisms.studio.certificates.verification import verify
+from mechanisms.studio.synthesis.request import DECLARED_COUNTS, DECLARED_SIZES
+from tests.toy_model import ToyModel
+
+CHEAP = {"epsilon": 2.0, "delta": 1e-5, "tokens": 3, "subsets": 4, "model": ToyModel()}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Dataset:
+    path = tmp_path / "notes.csv"
+    path.write_text("text,label\n" + "".join(f"text {i},{'ab'[i % 2]}\n" for i in range(60)), encoding="utf-8")
+    return programs.read_csv(path, ["a", "b"])
+
+
+def spent() -> float:
+    return PrivacyLedger().snapshot("notes", "record").epsilon
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sizes", "stated"), [("counted", DECLARED_COUNTS), ({"a": 40, "b": 50}, DECLARED_SIZES)])
+def test_what_is_written_is_charged_signed_and_checks(data, tmp_path, sizes, stated):
+    out = tmp_path / "demos.json"
+    demos = programs.write(data, out, sizes=sizes, **CHEAP)
+    assert spent() == pytest.approx(demos.certificate.claim.epsilon)
+    assert stated in demos.certificate.public_inputs
+    assert check_signature(out.read_text(encoding="utf-8")) is Signature.VALID
+    assert verify(programs.load(out)).problems == ()
+    assert set(programs.classify(programs.load(out), ["one", "two"], CHEAP["model"])) <= {"a", "b"}
+
+
+def test_what_is_refused_is_not_charged_and_leaves_no_file(data, tmp_path):
+    out = tmp_path / "demos.json"
+    for sizes, place in (("all", out), ({"a": 3}, out), ("counted", tmp_path)):
+        with pytest.raises(UsageError):
+            programs.write(data, place, sizes=sizes, **CHEAP)
+    PrivacyLedger().set_cap("notes", "record", Cap(1.0, 1e-4))
+    with pytest.raises(BudgetRefused):
+        programs.write(data, out, sizes="counted", **CHEAP)
+    assert spent() == 0
+    assert not out.exists()
+
+
+def test_one_text_in_place_of_a_list_is_refused(data, tmp_path):
+    with pytest.raises(UsageError, match="labels as a list"):
+        programs.read_csv(tmp_path / "notes.csv", "ab")
+    demos = programs.write(data, tmp_path / "demos.json", sizes="counted", **CHEAP)
+    with pytest.raises(UsageError, match="texts as a list"):
+        programs.classify(demos, "one", CHEAP["model"])
+
+
+def test_a_file_that_was_used_under_another_name_is_warned_of(data, tmp_path):
+    programs.write(data, tmp_path / "demos.json", sizes="counted", **CHEAP)
+    again = programs.read_csv(tmp_path / "notes.csv", ["a", "b"], name="other")
+    with pytest.warns(UserWarning, match="notes"):
+        programs.write(again, tmp_path / "demos.json", sizes="counted", **CHEAP)
