@@ -68,9 +68,7 @@ def read_json_lines(path: Path) -> Lines:
             raise DataError(UNPACKED)
     names = _offered(rows)
     if not names:
-        raise DataError(
-            "The file has no line that is a JSON object with a name in it: write it as JSON Lines, in UTF-8."
-        )
+        raise DataError("The file has no line that is a JSON object with a name in it: save JSON Lines, in UTF-8.")
     table = table_of(names, ([cell_text(row.get(name)) for name in names] for row in rows))
     return Lines(table.frame, tuple(_remarks(rows, left_out, windows_1252)), tuple(rows))
 

@@ -45,7 +45,7 @@ class Table:
 
     def column(self, name: str) -> pd.Series | None:
         """The cells under a name; None where the file has no such column."""
-        return self.frame[name] if name in self.frame else None
+        return self.frame.get(name)
 
     def beside(self, columns: Mapping[str, Sequence[str]]) -> Table:
         """The table with these columns as well, or in the place of its own of these names."""
