@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from mechanisms.accounting import PrivacyLedger
+from mechanisms.accounting import PrivacyLedger, rounded_up
 from mechanisms.studio.certificates.digest import digest
 from mechanisms.studio.runs.run_file import from_lines
 from tests.ui.visit import HOSTILE, SLOW, Journey, step, visiting
@@ -279,7 +279,7 @@ def test_the_export_is_a_private_demo_set(journey: Journey):
     assert made.certificate.parameters["tokens"] == 6
     assert "label counts declared public" in made.certificate.public_inputs
     assert json.loads(journey.export)["format"] == "dpicl-demos/2"
-    assert f"{made.certificate.claim.epsilon:.4g}" in journey.shown["certificate"]
+    assert rounded_up(made.certificate.claim.epsilon, 4) in journey.shown["certificate"]
 
 
 def test_the_certificate_on_paper_names_the_file(journey: Journey):
