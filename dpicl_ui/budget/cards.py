@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpicl_ui.frame import figures
 from dpicl_ui.frame.tree import Tree, el, notice
-from mechanisms.accounting import Account, BudgetSnapshot, Claim, Usage
+from mechanisms.accounting import Account, BudgetSnapshot, Claim, Usage, rounded_down, rounded_up
 from mechanisms.accounting.event_words import in_words
 from mechanisms.accounting.statement import Line, lines, state
 from mechanisms.records import unit_in_words
@@ -56,8 +55,8 @@ def runs(account: Account) -> list[Tree]:
 
 def _row(line: Line, cap: float) -> Tree:
     run, after = line.run, line.after
-    alone = figures.spent(run.epsilon) if run.counted is not None else "0"
-    delta = f"delta {figures.spent(run.delta)}" if run.counted is not None else ""
+    alone = rounded_up(run.epsilon, 3) if run.counted is not None else "0"
+    delta = f"delta {rounded_up(run.delta, 3)}" if run.counted is not None else ""
     become = state(run)
     return el(
         "tr",
@@ -69,26 +68,26 @@ def _row(line: Line, cap: float) -> Tree:
             None if become == "finished" else el("p.remark", become),
         ),
         el("td", alone, el("p.remark", delta)),
-        el("td", figures.spent(after.epsilon), el("p.remark", _bound(after))),
-        el("td", figures.left(max(0.0, cap - after.epsilon))),
+        el("td", rounded_up(after.epsilon, 3), el("p.remark", _bound(after))),
+        el("td", rounded_down(max(0.0, cap - after.epsilon), 3)),
     )
 
 
 def _bound(after: Usage) -> str:
-    return after.bound if after.allowed else f"{after.bound}, delta {figures.spent(after.delta)}: over the cap of today"
+    return after.bound if after.allowed else f"{after.bound}, delta {rounded_up(after.delta, 3)}: over the cap of today"
 
 
 def what_if(name: str, claimed: Claim, before: BudgetSnapshot, after: Usage) -> list[Tree]:
     """What a planned run would add, and whether the cap allows it."""
     cap = before.cap
     words = (
-        f"The run that is planned in step 2 on '{name}' costs epsilon {figures.spent(claimed.epsilon)} alone, at "
-        f"delta {figures.spent(claimed.delta)}"
+        f"The run that is planned in step 2 on '{name}' costs epsilon {rounded_up(claimed.epsilon, 3)} alone, at "
+        f"delta {rounded_up(claimed.delta, 3)}"
     )
     if after.allowed:
         left = max(0.0, cap.epsilon - after.epsilon)
-        counted = f"{figures.spent(after.epsilon)} instead of {figures.spent(before.epsilon)}, by {after.bound}"
-        remaining = f"{figures.left(left)} of {cap.epsilon:g} would be left"
+        counted = f"{rounded_up(after.epsilon, 3)} instead of {rounded_up(before.epsilon, 3)}, by {after.bound}"
+        remaining = f"{rounded_down(left, 3)} of {cap.epsilon:g} would be left"
         return [el("p", f"{words}. With it the ledger would count {counted}: {remaining}."), _UNCHARGED]
     return [
         el("p", f"{words}."),
@@ -130,7 +129,7 @@ def others(snapshots: Sequence[BudgetSnapshot]) -> list[Tree]:
 
 
 def _other(snapshot: BudgetSnapshot) -> Tree:
-    spent = f"{figures.spent(snapshot.epsilon)} of {snapshot.cap.epsilon:g}"
+    spent = f"{rounded_up(snapshot.epsilon, 3)} of {snapshot.cap.epsilon:g}"
     cells = (snapshot.name, unit_in_words(snapshot.unit), str(snapshot.runs))
     known = el("p.remark", f"known besides: {'; '.join(snapshot.marks)}") if snapshot.marks else None
     return el("tr", *(el("td", cell) for cell in cells), el("td", spent, known))
@@ -145,9 +144,9 @@ def composed(found: Sequence[Claim], counted: BudgetSnapshot, problem: str = "")
     return [
         el(
             "p.muted",
-            f"Had all runs been fixed before the first, they would cost epsilon {figures.spent(at_cap.epsilon)} at "
-            f"delta {figures.spent(at_cap.delta)} by {at_cap.accountant} ({at_cap.check_accountant}: "
-            f"{figures.spent(at_cap.check)}). The ledger counts {figures.spent(counted.epsilon)}, and claims no less: "
+            f"Had all runs been fixed before the first, they would cost epsilon {rounded_up(at_cap.epsilon, 3)} at "
+            f"delta {rounded_up(at_cap.delta, 3)} by {at_cap.accountant} ({at_cap.check_accountant}: "
+            f"{rounded_up(at_cap.check, 3)}). The ledger counts {rounded_up(counted.epsilon, 3)}, and claims no less: "
             "runs may be chosen in view of what others showed.",
         ),
         *told,

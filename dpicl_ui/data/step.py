@@ -30,7 +30,6 @@ from mechanisms.studio.data.examples import AnsweredExample, Example, RecordExam
 from mechanisms.studio.data.field_names import field_name
 from mechanisms.studio.data.files import read_table
 from mechanisms.studio.data.mapping import Mapping, guess_columns, to_dataset
-from mechanisms.studio.data.record_files import names_of
 from mechanisms.studio.data.record_schema import RecordSchema
 from mechanisms.studio.data.table import Table
 from mechanisms.studio.synthesis.structured import check_schema
@@ -199,7 +198,7 @@ class DataStep:
     def _opened(
         self, session: Session, table: Table, mapping: Mapping, name: str, rows: Rows, kind: str = USUAL_KIND
     ) -> dict[Any, Any]:
-        form = blank(names_of(table))
+        form = blank(table.columns)
         return {
             self.source.notice: [],
             self.body: gr.Column(visible=True),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpicl_ui.frame import figures
 from dpicl_ui.frame.tree import Tree, el, notice
-from mechanisms.accounting import BudgetSnapshot
+from mechanisms.accounting import BudgetSnapshot, rounded_down, rounded_up
 from mechanisms.records import unit_in_words
 
 _KNOWN = "More is known of this data set than what is counted here: {marks}. Every later certificate says so."
@@ -56,13 +55,13 @@ def budget(snapshot: BudgetSnapshot, planned: float | None = None, warnings: tup
                 el("span.budget-spent", numbers={"share": spent}),
                 el("span.budget-planned", numbers={"share": more}),
                 role="img",
-                aria_label=f"{figures.spent(snapshot.epsilon)} of {cap:g} spent",
+                aria_label=f"{rounded_up(snapshot.epsilon, 3)} of {cap:g} spent",
             ),
             el(
                 "div.budget-words",
-                el("span", el("strong", figures.spent(snapshot.epsilon)), " spent"),
-                el("span", el("strong", figures.spent(planned)), " this run") if planned else None,
-                el("span", el("strong", figures.left(snapshot.remaining)), f" of {cap:g} left"),
+                el("span", el("strong", rounded_up(snapshot.epsilon, 3)), " spent"),
+                el("span", el("strong", rounded_up(planned, 3)), " this run") if planned else None,
+                el("span", el("strong", rounded_down(snapshot.remaining, 3)), f" of {cap:g} left"),
             ),
             el("p.muted", f"Epsilon, {runs}, counted for {unit_in_words(snapshot.unit)} by {snapshot.bound}."),
             *notice(_TOO_MUCH if planned and planned > snapshot.remaining else "", "warn"),

@@ -9,6 +9,7 @@ from dpicl_ui.frame.tree import Tree, el, notice
 from dpicl_ui.generate.cards import demonstrations
 from dpicl_ui.test.baseline import PROTOTYPES, verdict
 from dpicl_ui.test.state import ANSWERED, RECORDS
+from mechanisms.accounting import rounded_up
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats
 from mechanisms.studio.evaluation.classify import Prediction
@@ -52,7 +53,7 @@ def subject(demo_set: DemoSet | None, loaded: bool) -> list[Tree]:
         el(
             "div.card-head",
             el("h3", "Loaded from a file" if loaded else "Written in this session"),
-            el("span.tag.public", f"epsilon {claim.epsilon:.3g}"),
+            el("span.tag.public", f"epsilon {rounded_up(claim.epsilon, 4)}"),
         ),
         *(_none_chosen(demo_set) if demo_set.choice and not demo_set.demonstrations else _listed(demo_set)),
     ]

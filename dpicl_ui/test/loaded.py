@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mechanisms.accounting import rounded_up
 from mechanisms.errors import UsageError
 from mechanisms.studio.certificates.signature import Signature, check_signature
 from mechanisms.studio.certificates.verification import verify
@@ -26,7 +27,8 @@ def verified(demo_set: DemoSet) -> tuple[str, str]:
     if not certificate.private:
         return f"Loaded. This set is not private: {certificate.reason or 'it says so itself'}.", "warn"
     claim = certificate.claim
-    holds = f"Loaded. Its claim was accounted anew and holds: epsilon {claim.epsilon:.3g} at delta {claim.delta:g}."
+    cost = f"epsilon {rounded_up(claim.epsilon, 4)} at delta {claim.delta:g}"
+    holds = f"Loaded. Its claim was accounted anew and holds: {cost}."
     return f"{holds} {found.remark or ''}".strip(), "good"
 
 

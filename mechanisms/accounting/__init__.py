@@ -7,6 +7,7 @@ from mechanisms.accounting.fingerprint import Digests, Fingerprint, fingerprint,
 from mechanisms.accounting.individual_filter import IndividualFilter, Reservation, check_reservation, reserve
 from mechanisms.accounting.ledger import Account, BudgetSnapshot, LedgerRun, PrivacyLedger
 from mechanisms.accounting.normal_form import amplified
+from mechanisms.accounting.rounding import cost_in_words, rounded_down, rounded_up
 
 __all__ = [
     "Account",
@@ -25,8 +26,11 @@ __all__ = [
     "calibrate_noise",
     "check_reservation",
     "claim",
+    "cost_in_words",
     "fingerprint",
     "reserve",
+    "rounded_down",
+    "rounded_up",
     "share_any",
     "text_digests",
 ]

@@ -12,7 +12,7 @@ from mechanisms.cli.answer_options import add_answer_options, answer_request
 from mechanisms.cli.label_names import label_names
 from mechanisms.cli.output import add_json, progress, show
 from mechanisms.cli.scoring import about_to_score, not_private
-from mechanisms.errors import DataError, UsageError
+from mechanisms.errors import UsageError
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
@@ -24,7 +24,7 @@ from mechanisms.studio.answering.request import AnswerRequest
 from mechanisms.studio.answering.session import AnswerSession, open_session
 from mechanisms.studio.answering.words import answer_in_words, reservation_in_words
 from mechanisms.studio.data.files import read_table
-from mechanisms.studio.data.mapping import Mapping, no_column, to_dataset
+from mechanisms.studio.data.mapping import Mapping, asked_column, to_dataset
 from mechanisms.studio.data.marks import SCORED
 from mechanisms.studio.data.table import Table
 
@@ -71,9 +71,7 @@ def _read(options: argparse.Namespace, path: str, unit: str | None) -> tuple[Tab
     for remark in table.remarks:
         progress(remark)
     names = [name.strip() for name in options.text_column.split(",")]
-    if missing := [name for name in names if name not in table.columns]:
-        raise DataError(no_column(missing[0], table))
-    first, *others = (table.frame[name] for name in names)
+    first, *others = (asked_column(table, name) for name in names)
     joined = first.str.cat(others, sep=" ") if others else first
     frame = table.frame.assign(**{options.text_column: joined})
     return replace(table, frame=frame), Mapping(

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
-from mechanisms.accounting import PrivacyLedger
+from mechanisms.accounting import PrivacyLedger, rounded_up
 from mechanisms.cli.output import progress
 from mechanisms.cli.recipe_options import recipe_of
 from mechanisms.errors import printable
@@ -88,7 +88,9 @@ def run_in_stages(
     """
     ready = preview_recipe(request)
     request, claimed = ready.request, ready.claim
-    progress(f"epsilon {claimed.epsilon:.4g} (check {claimed.check:.4g}) at delta {claimed.delta:g}")
+    progress(
+        f"epsilon {rounded_up(claimed.epsilon, 4)} (check {rounded_up(claimed.check, 4)}) at delta {claimed.delta:g}"
+    )
     progress(_in_words(request.recipe))
     for warning in ready.warnings:
         progress(warning)

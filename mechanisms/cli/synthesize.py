@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting import Fingerprint, PrivacyLedger, PrivacyTarget, fingerprint
+from mechanisms.accounting import Fingerprint, PrivacyLedger, PrivacyTarget, fingerprint, rounded_up
 from mechanisms.cli.config_file import add_config
 from mechanisms.cli.label_names import add_labels, label_names, labels_of
 from mechanisms.cli.output import add_json, check_writable, progress, show, write
@@ -230,7 +230,9 @@ def _run(
     model: LanguageModel,
 ) -> DemoSet:
     claimed = request.claim()
-    progress(f"epsilon {claimed.epsilon:.4g} (check {claimed.check:.4g}) at delta {claimed.delta:g}")
+    progress(
+        f"epsilon {rounded_up(claimed.epsilon, 4)} (check {rounded_up(claimed.check, 4)}) at delta {claimed.delta:g}"
+    )
     demo_set: DemoSet | None = None
     done = 0
     for event in synthesize(dataset, request, model, ledger, randomness):

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from dpicl_ui.frame import figures
-from mechanisms.accounting import PrivacyLedger
+from mechanisms.accounting import PrivacyLedger, rounded_up
 from mechanisms.studio.certificates.digest import digest
 from mechanisms.studio.runs.run_file import from_lines
 from tests.ui.visit import HOSTILE, SLOW, Journey, step, visiting
@@ -280,7 +279,7 @@ def test_the_export_is_a_private_demo_set(journey: Journey):
     assert made.certificate.parameters["tokens"] == 6
     assert "label counts declared public" in made.certificate.public_inputs
     assert json.loads(journey.export)["format"] == "dpicl-demos/2"
-    assert f"{made.certificate.claim.epsilon:.4g}" in journey.shown["certificate"]
+    assert rounded_up(made.certificate.claim.epsilon, 4) in journey.shown["certificate"]
 
 
 def test_the_certificate_on_paper_names_the_file(journey: Journey):
@@ -296,7 +295,7 @@ def test_a_stopped_run_stays_spent(journey: Journey):
 
 
 def test_the_ledgers_page_and_its_file_hold_both_runs(journey: Journey):
-    assert f"{figures.spent(journey.spent[1])} spent" in journey.shown["budget"]
+    assert f"{rounded_up(journey.spent[1], 3)} spent" in journey.shown["budget"]
     rows = list(csv.DictReader(journey.shown["ledger"].splitlines()))
     assert [float(row["joint_epsilon"]) for row in rows] == pytest.approx(journey.spent)
     assert journey.canary not in journey.shown["ledger"]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from mechanisms.accounting import rounded_up
 from mechanisms.records import person
 from mechanisms.studio.answering.events import AnswerReleased, AnswersOpened
 
 
 def reservation_in_words(opened: AnswersOpened) -> str:
     """What is reserved, and whether that was charged just now."""
-    price = f"epsilon {opened.epsilon:.3g} at delta {opened.delta:g}"
+    price = f"epsilon {rounded_up(opened.epsilon, 4)} at delta {opened.delta:g}"
     charged = (
         f"continues the reservation of {price}: nothing new is charged to the ledger of '{opened.name}'"
         if opened.continued

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from mechanisms.accounting import cost_in_words, rounded_up
 from mechanisms.records import unit_in_words
 from mechanisms.steps import mechanism_class, mechanism_names
 from mechanisms.studio.synthesis.demo_set import DemoSet
@@ -21,16 +22,15 @@ class Fact(NamedTuple):
 
 
 def stated_facts(demo_set: DemoSet) -> list[Fact]:
-    """What is claimed, and on what it rests; figures are rounded, the file has all digits."""
+    """What is claimed, and on what it rests; figures are rounded up, the file has all digits."""
     held = demo_set.certificate
     claim = held.claim
-    before_epsilon, before_delta = held.spent_before
-    spent = f"epsilon {before_epsilon:.3g}, delta {before_delta:.2g}" if before_epsilon else "nothing"
+    spent = cost_in_words(*held.spent_before) if held.spent_before[0] else "nothing"
     shown = f"yes ({'; '.join(held.shown)}): later choices may depend on the data" if held.shown else "no"
     return [
-        Fact("Epsilon", f"{claim.epsilon:.4g}", f"claimed by {claim.accountant}"),
-        Fact("Checked", f"{claim.check:.4g}", f"second accountant, {claim.check_accountant}"),
-        Fact("Delta", f"{claim.delta:.2g}"),
+        Fact("Epsilon", rounded_up(claim.epsilon, 4), f"claimed by {claim.accountant}"),
+        Fact("Checked", rounded_up(claim.check, 4), f"second accountant, {claim.check_accountant}"),
+        Fact("Delta", rounded_up(claim.delta, 2)),
         Fact("Protected unit", unit_in_words(held.unit), "neighbouring data sets differ by adding or removing it"),
         Fact("Mechanism", _mechanism(held.mechanism)),
         _division(demo_set),

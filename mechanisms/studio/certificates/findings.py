@@ -10,7 +10,9 @@ from mechanisms.studio.recipes.corrections import Correction
 from mechanisms.studio.recipes.recipe import Division, Recipe, Stage
 from mechanisms.studio.recipes.sets import NONE, candidate_sets
 from mechanisms.studio.synthesis.demo_set import DemoSet
-from mechanisms.studio.synthesis.findings import Choice, Score
+from mechanisms.studio.synthesis.findings import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, Choice, Score
+
+_ARMS = (ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS, PROTOTYPES)
 
 
 def problems_of_findings(demo_set: DemoSet, recipe: Recipe | None) -> Iterator[str]:
@@ -64,6 +66,8 @@ def _of_score(score: Score, recipe: Recipe, public_inputs: Sequence[str]) -> Ite
         yield "score/rows: where every unit takes part in every stage, these rows took part in the choice."
     elif score.untouched and WHETHER_MET not in public_inputs:
         yield f"score/rows: '{WHETHER_MET}' must stand among privacy/public_inputs."
+    if not set(score.arms) <= set(_ARMS):
+        yield f"score/arms: there are no others than {', '.join(_ARMS)}."
     for arm in score.arms.values():
         low, high = arm.interval
         if not low <= arm.accuracy <= high:

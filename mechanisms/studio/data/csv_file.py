@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from mechanisms.errors import DataError
 from mechanisms.studio.data.csv_rows import Rows
-from mechanisms.studio.data.table import Table, column_names, table_of
+from mechanisms.studio.data.table import WINDOWS_1252, Table, column_names, table_of
 
 _TABS = (".tsv", ".tab")
 
@@ -41,6 +41,6 @@ def _remarks(rows: Rows) -> Iterator[str]:
     if rows.utf16:
         yield "Read as UTF-16."
     if rows.windows_1252:
-        yield "Not UTF-8: read as Windows-1252. Check accented letters below."
+        yield WINDOWS_1252
     if rows.as_they_stand:
         yield f"Rows whose quotes do not pair up, each read as it stands, as one line: {rows.as_they_stand}."

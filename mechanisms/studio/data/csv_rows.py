@@ -82,11 +82,17 @@ class Rows:
         return cells
 
     def _decoded(self, cells: list[bytes]) -> list[str]:
-        try:
-            return [cell.decode() for cell in cells]
-        except UnicodeDecodeError:
-            self.windows_1252 += 1
-            return [cell.decode("cp1252", "replace") for cell in cells]
+        texts, windows_1252 = decoded(cells)
+        self.windows_1252 += windows_1252
+        return texts
+
+
+def decoded(cells: list[bytes]) -> tuple[list[str], bool]:
+    """The cells of an 8-bit record as text, and whether they were read as Windows-1252; no other record counts."""
+    try:
+        return [cell.decode() for cell in cells], False
+    except UnicodeDecodeError:
+        return [cell.decode("cp1252", "replace") for cell in cells], True
 
 
 class _Lines:

@@ -62,27 +62,32 @@ class Inspection:
     duplicates: int
 
 
-def no_column(name: str, table: Table) -> str:
-    """The line for a column that is not there; it quotes none: without a header the first line is somebody's row."""
-    return f"There is no column '{name}' among the file's {len(table.columns)}: its first line must name it just so."
+def asked_column(table: Table, name: str) -> pd.Series:
+    """The cells of a column that somebody asks for.
+
+    Raises:
+        DataError: there is none; the line quotes no other: without a header the first line is somebody's row.
+    """
+    if (cells := table.column(name)) is None:
+        known = len(table.columns)
+        raise DataError(f"There is no column '{name}' among the file's {known}: its first line must name it just so.")
+    return cells
 
 
 def _mapped(table: Table, mapping: Mapping) -> pd.DataFrame:
     names = mapping.columns
-    missing = [name for name in names if name not in table.columns]
-    if missing:
-        raise DataError(no_column(missing[0], table))
-    if len(set(names)) != len(names):
+    cells = {name: asked_column(table, name) for name in names}
+    if len(cells) != len(names):
         raise DataError("Choose different columns for text, label, output and user id.")
-    frame = pd.DataFrame({"text": table.frame[mapping.text], "label": table.frame[mapping.label].str.strip()})
+    frame = pd.DataFrame({"text": cells[mapping.text], "label": cells[mapping.label].str.strip()})
     if mapping.label_names:
         called = dict(mapping.label_names)
         frame["label"] = pd.Series([called.get(cell, cell) for cell in frame["label"]], frame.index, dtype=TEXT)
     # With a user column a row repeats another only if it is the same user's: otherwise removing one user would bring
     # back rows of others.
-    frame["unit"] = table.frame[mapping.unit].str.strip() if mapping.unit else None
+    frame["unit"] = cells[mapping.unit].str.strip() if mapping.unit else None
     if mapping.output:
-        frame["output"] = table.frame[mapping.output]
+        frame["output"] = cells[mapping.output]
     return frame
 
 

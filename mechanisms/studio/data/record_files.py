@@ -9,18 +9,13 @@ from typing import Any
 
 from mechanisms.errors import DataError
 from mechanisms.studio.data.files import read_table
-from mechanisms.studio.data.json_lines import Lines, columns_of
+from mechanisms.studio.data.json_lines import Lines
 from mechanisms.studio.data.record_schema import RecordSchema, dumps
 from mechanisms.studio.data.table import Table
 
 RECORD, KIND = " record", " kind"
 """Columns that are put beside the file's; no name of a file's begins with a space."""
 _WORDS = {"true": True, "yes": True, "false": False, "no": False}
-
-
-def names_of(table: Table) -> list[str]:
-    """What a schema may call the columns of a file."""
-    return list(table.names) if isinstance(table, Lines) else table.columns
 
 
 def as_records(table: Table, schema: RecordSchema, kind: str) -> Table:
@@ -37,8 +32,8 @@ def as_records(table: Table, schema: RecordSchema, kind: str) -> Table:
         raise DataError("No row has any of the schema's properties: name columns, or keys, as the schema does.")
     beside = {RECORD: records}
     if isinstance(table, Lines):
-        rare = (name for name in schema.document["properties"] if name not in table.names)
-        beside = columns_of(table.objects, rare) | beside
+        rare = (name for name in schema.document["properties"] if name not in table.columns)
+        beside = {name: table.cells(name) for name in rare} | beside
     return of_kind(table.beside(beside), kind)
 
 

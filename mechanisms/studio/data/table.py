@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ TEXT = pd.StringDtype("python", na_value=np.nan)
 """The same whether or not pandas finds Arrow, whose white space is not Python's."""
 TOO_LARGE = f"The file is larger than {MAX_BYTES // 2**20} MB: split it."
 UNPACKED = f"The file holds more than {MAX_BYTES // 2**20} MB or {MAX_CELLS:,} cells when it is unpacked: split it."
+WINDOWS_1252 = "Not UTF-8: read as Windows-1252. Check accented letters below."
 NO_ROWS = "The file has a header line but no rows."
 _EXACT = 2.0**53
 
@@ -42,10 +43,14 @@ class Table:
         """Column names, in order."""
         return list(self.frame.columns)
 
+    def column(self, name: str) -> pd.Series | None:
+        """The cells under a name; None where the file has no such column."""
+        return self.frame.get(name)
+
     def beside(self, columns: Mapping[str, Sequence[str]]) -> Table:
         """The table with these columns as well, or in the place of its own of these names."""
         more = {name: pd.Series(cells, index=self.frame.index, dtype=TEXT) for name, cells in columns.items()}
-        return Table(self.frame.assign(**more), self.remarks)
+        return replace(self, frame=self.frame.assign(**more))
 
 
 def checked_size(path: Path) -> int:

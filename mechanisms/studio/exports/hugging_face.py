@@ -40,9 +40,7 @@ def _card(released: Released) -> str:
     made = released.demo_set
     facts = [*stated_facts(made), *scored_facts(made.score), ("Digest", released.digest, "")]
     # Indented, so that nothing of it is markup: names and models come out of a file.
-    lines = [
-        f"    {name}: {printable(value)}{f' ({printable(remark)})' if remark else ''}" for name, value, remark in facts
-    ]
+    lines = ["    " + printable(f"{name}: {value}{f' ({remark})' if remark else ''}") for name, value, remark in facts]
     return _CARD.format(
         header=yaml.safe_dump(_header(made), sort_keys=False),
         promise=_promise(made),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from mechanisms.accounting import cost_in_words
+from mechanisms.errors import printable
 from mechanisms.records import unit_in_words
 from mechanisms.studio.exports.export_format import Released
 from mechanisms.studio.synthesis.demo_set import finite
@@ -30,10 +32,10 @@ def provenance(released: Released) -> dict[str, Any]:
 def in_a_line(released: Released) -> str:
     """The same in one line."""
     held = released.demo_set.certificate
-    claim = f"epsilon {held.claim.epsilon:.4g}, delta {held.claim.delta:.2g} for {unit_in_words(held.unit)}"
+    claim = f"{cost_in_words(held.claim.epsilon, held.claim.delta)} for {unit_in_words(held.unit)}"
     said = [
         f"synthetic; {claim}" if held.private else f"synthetic; not private: {held.reason or 'nothing is promised'}",
         *([f"known to the curator: {', '.join(held.shown)}"] if held.shown else []),
         f"demo set {released.digest}",
     ]
-    return "; ".join(said)
+    return printable("; ".join(said))

@@ -25,10 +25,8 @@ from mechanisms.studio.recipes.recipe import Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.recipes.sets import NONE, PUBLIC
 from mechanisms.studio.synthesis.demo_set import DemoSet
-from mechanisms.studio.synthesis.findings import ArmScore, Choice, Score
+from mechanisms.studio.synthesis.findings import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT, ArmScore, Choice, Score
 from mechanisms.tallies import Prior
-
-ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS = "zero-shot", "public-only", "demonstrations"
 
 Arm = tuple[CandidateSet, Correction]
 

@@ -27,17 +27,15 @@ from mechanisms.studio.data.units import Unit, units_of
 from mechanisms.studio.evaluation.prototypes import nearest_prototype, one_record_each
 from mechanisms.studio.recipes.any_set import AnySet
 from mechanisms.studio.recipes.events import CandidateSet
-from mechanisms.studio.recipes.judging import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT
 from mechanisms.studio.recipes.reading import Reader, of_units, right
 from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
 from mechanisms.studio.recipes.roles import divide
 from mechanisms.studio.recipes.untouched import earlier_runs
-from mechanisms.studio.synthesis.findings import ArmScore, Score
+from mechanisms.studio.synthesis.findings import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, ArmScore, Score
 from mechanisms.studio.synthesis.public_demonstrations import written_publicly
 from mechanisms.tallies import Estimate, Prototypes
 from mechanisms.tallies import Score as ScoreTally
 
-PROTOTYPES = "prototypes"
 _SCORE = Stage.SCORE.value
 _ALL_BUT_ONE = 1e-9
 

@@ -11,6 +11,9 @@ from mechanisms.tallies import Estimate
 
 Json = dict[str, Any]
 
+ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS, PROTOTYPES = "zero-shot", "public-only", "demonstrations", "prototypes"
+"""What a score compares; a file's score has no other arms."""
+
 _UNTOUCHED, _TOUCHED = "private", "private, and they may have taken part in what was chosen"
 
 
@@ -54,7 +57,7 @@ class Score:
     """Private accuracies on rows of the data set.
 
     Attributes:
-        arms: by name: "zero-shot", "public-only", "demonstrations", and others that stood beside them.
+        arms: by name.
         untouched: the rows took part in nothing that was chosen.
     """
 

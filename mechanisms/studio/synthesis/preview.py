@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from mechanisms.accounting import Claim, PrivacyTarget
+from mechanisms.accounting import Claim, PrivacyTarget, rounded_up
 from mechanisms.studio.synthesis.forecast import ModelSpeed, predicted_seconds
 from mechanisms.studio.synthesis.request import SynthesisRequest
 
@@ -62,11 +62,11 @@ def guarantee(claim: Claim, by_user: bool) -> str:
     if claim.epsilon == 0:
         return "The private file is not looked at: nothing about it can show."
     factor = math.exp(claim.epsilon)
-    times = f"{factor:,.0f}" if 100 <= factor < 1e6 else f"{factor:.3g}"
+    times = f"{math.ceil(factor):,}" if 100 <= factor < 1e6 else rounded_up(factor, 3)
     return (
         f"Whatever an attacker knows, adding or removing {whose} changes the probability of any released result by at "
-        f"most a factor of {times} (epsilon {claim.epsilon:.3g}), apart from a failure "
-        f"probability of {claim.delta:.2g} (delta)."
+        f"most a factor of {times} (epsilon {rounded_up(claim.epsilon, 4)}), apart from a failure "
+        f"probability of {rounded_up(claim.delta, 2)} (delta)."
     )
 
 

@@ -206,6 +206,7 @@ FINDINGS: list[tuple[Any, tuple[Any, ...], Callable[[Any], Any], str]] = [
     (ROLES, ("demonstrations",), lambda _: [{"text": "x", "label": "a"}], "demonstrations: the choice"),
     (ROLES, ("score", "arms", "zero-shot", "accuracy"), lambda _: 0.5, "score/arms"),
     (ROLES, ("score", "arms", "zero-shot", "interval"), lambda ends: ends[::-1], "score/arms"),
+    (ROLES, ("score", "arms"), lambda arms: arms | {"# Epsilon 0.001": arms["zero-shot"]}, "score/arms"),
     (SHARED, ("score", "rows"), lambda _: "private", "score/rows"),
 ]  # fmt: skip
 

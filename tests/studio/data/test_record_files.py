@@ -10,7 +10,7 @@ from mechanisms.accounting import fingerprint
 from mechanisms.errors import DataError
 from mechanisms.studio.data.files import read_table
 from mechanisms.studio.data.mapping import Mapping, to_dataset
-from mechanisms.studio.data.record_files import KIND, RECORD, as_lines, as_records, names_of, read_records
+from mechanisms.studio.data.record_files import KIND, RECORD, as_lines, as_records, read_records
 from mechanisms.studio.data.record_schema import RecordSchema
 
 SCHEMA = RecordSchema(
@@ -82,8 +82,7 @@ def test_words_for_yes_and_no_are_booleans_where_the_schema_wants_them_and_nowhe
 def test_lines_are_read_once_and_become_records_of_any_schema(tmp_path):
     rows = [{"title": "A", "x  y": 1}, {"year": 1999, "cast": ["B"]}]
     table = read_table(lines(tmp_path, *map(json.dumps, rows)))
-    assert names_of(table) == ["title", "x  y", "year", "cast"]
-    assert table.columns == ["title", "x y", "year", "cast"]
+    assert table.columns == ["title", "year", "cast"]
     assert table.frame["cast"].tolist() == ["", '["B"]']
     assert as_records(table, SCHEMA, "Movie").frame[RECORD].tolist() == [
         '{"title": "A"}',
@@ -135,8 +134,8 @@ def test_a_file_that_cannot_be_read_is_refused_in_one_line(tmp_path):
     path = tmp_path / "films.jsonl"
     with pytest.raises(DataError, match="cannot be opened"):
         read_records(path, SCHEMA, "Movie")
-    path.write_bytes(b'{"title": "\xff"}')
-    with pytest.raises(DataError, match="cannot be read"):
+    path.write_text('{"title": "A"}\n', encoding="utf-16")
+    with pytest.raises(DataError, match="in UTF-8"):
         read_records(path, SCHEMA, "Movie")
 
 

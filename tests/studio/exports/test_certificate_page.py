@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from mechanisms.accounting import rounded_up
 from mechanisms.studio.exports.registry import format_named
 from tests.studio.exports.sets import (
     HOSTILE,
@@ -45,7 +46,12 @@ def page(made) -> Page:
 def test_it_says_what_a_certificate_has_to():
     made = KINDS["labelled"]
     shown, held = page(made).text, made.demo_set.certificate
-    for each in (f"{held.claim.epsilon:.4g}", f"{held.claim.delta:.2g}", held.claim.accountant, made.digest):
+    for each in (
+        rounded_up(held.claim.epsilon, 4),
+        rounded_up(held.claim.delta, 2),
+        held.claim.accountant,
+        made.digest,
+    ):
         assert each in shown
     for each in (held.claim.check_accountant, "one row", "add or remove", "Gaussian", *held.public_inputs, "toy"):
         assert each in shown

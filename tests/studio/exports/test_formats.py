@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import zipfile
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -15,6 +16,7 @@ from mechanisms.inference.prompts import one_line
 from mechanisms.studio.exports.csv_rows import safe
 from mechanisms.studio.exports.export_format import packed
 from mechanisms.studio.exports.registry import format_named, format_names
+from mechanisms.studio.synthesis.findings import ArmScore, Score
 from tests.studio.exports.sets import HOSTILE, KINDS, SEEN, labelled, marked, not_private, pairs_of, records, released
 
 REFUSED = {
@@ -114,6 +116,30 @@ def test_no_cell_begins_a_formula_and_none_is_lost():
     for row in rows[1:]:
         assert row[0][0] not in "=+-@\t\r\n＝"
     assert safe("a=1") == "a=1"
+
+
+def test_an_arm_of_a_score_begins_no_line_of_a_card():
+    arm = ArmScore(0.5, (0.4, 0.6))
+    score = Score({"x\n\n<img src=y>\n\n# Epsilon 0.001": arm, "zero-shot": arm}, untouched=True)
+    card = format_named("hugging-face").write(released(replace(labelled("x"), score=score)))["README.md"]
+    stated = card.split("What the certificate states:\n\n")[1].splitlines()
+    assert all(line.startswith("    ") for line in stated)
+    assert sum("Private score, " in line for line in stated) == 2
+
+
+@pytest.mark.parametrize(("epsilon", "stated"), [(1.00049, "1.001"), (2.718249, "2.719"), (0.1, "0.1"), (3.0, "3")])
+def test_no_export_states_an_epsilon_below_the_certificate_s(epsilon, stated):
+    made = labelled("x")
+    claim = replace(made.certificate.claim, epsilon=epsilon, delta=1.049e-5)
+    made = replace(made, certificate=replace(made.certificate, claim=claim, spent_before=(epsilon, 1.049e-5)))
+    written = {name: format_named(name).write(released(made)) for name in ("csv", "hugging-face", "certificate")}
+    assert f"epsilon {stated}, delta 1.1e-05 for" in written["csv"]["demonstrations.csv"]
+    card, page = written["hugging-face"]["README.md"], written["certificate"]["certificate.html"]
+    assert f"Epsilon: {stated} (" in card
+    assert "Delta: 1.1e-05" in card
+    assert f"on the same data set: epsilon {stated}, delta 1.1e-05" in card
+    assert f"(epsilon {stated})" in page
+    assert "1.1e-05 (delta)" in page
 
 
 def test_a_card_is_valid_and_holds_hostile_names_as_code():

@@ -17,7 +17,6 @@ import pytest
 
 from dpicl_ui.budget import cards
 from dpicl_ui.budget.step import BudgetStep, gate
-from dpicl_ui.frame import figures
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import text_of
@@ -25,7 +24,7 @@ from dpicl_ui.page import PLACES
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.recipe_form import RecipeForm
 from dpicl_ui.privacy.state import PrivacyState
-from mechanisms.accounting import Cap, Fingerprint, PrivacyLedger, claim
+from mechanisms.accounting import Cap, Fingerprint, PrivacyLedger, claim, rounded_down, rounded_up
 from mechanisms.errors import BudgetRefused, UsageError
 from mechanisms.privacy_events import Composed, Gaussian
 from tests.ui.privacy.test_form import DATASET, VALUES
@@ -105,7 +104,7 @@ def test_each_of_two_data_sets_has_its_own_runs(place: Place):
     for name in ("clinic", "school"):
         assert name in place.words(clinic, place.step.others)
     spent = place.ledger.snapshot("clinic", "record").epsilon
-    assert f"{figures.spent(spent)} spent" in place.words(clinic, place.step.standing)
+    assert f"{rounded_up(spent, 3)} spent" in place.words(clinic, place.step.standing)
     at_cap = dict(zip(*(traces(clinic, place)["what the ledger counts"][axis] for axis in "yx"), strict=True))
     assert at_cap[min(at_cap, key=lambda delta: abs(delta - 1e-4))] == pytest.approx(spent)
 
@@ -134,8 +133,8 @@ def test_a_planned_run_is_added_as_the_ledger_will_and_charges_nothing(place: Pl
     run.finish()
     after = place.ledger.snapshot("d", "record")
     words = place.words(shown, place.step.planned)
-    assert f"would count {figures.spent(after.epsilon)} instead of {figures.spent(spent.epsilon)}" in words
-    assert f"{figures.left(after.remaining)} of 10 would be left" in words
+    assert f"would count {rounded_up(after.epsilon, 3)} instead of {rounded_up(spent.epsilon, 3)}" in words
+    assert f"{rounded_down(after.remaining, 3)} of 10 would be left" in words
     assert list(traces(place.look(), place)["what the ledger counts"].x) == pytest.approx(
         list(traces(shown, place)["with the planned run"].x)
     )
@@ -164,9 +163,9 @@ def test_both_accountants_are_beside_the_ledger_and_below_it(place: Place):
     *_, drawn, _ = place.step._compose(None, place.request)
     words, spent = place.words(last, place.step.compared), place.ledger.snapshot("d", "record").epsilon
     found = claim(Composed("dataset", (("all", (Gaussian(4.0),) * 3),)), 1e-4)
-    assert f"cost epsilon {figures.spent(found.epsilon)}" in words
-    assert f"pld: {figures.spent(found.check)}" in words
-    assert f"counts {figures.spent(spent)}" in words
+    assert f"cost epsilon {rounded_up(found.epsilon, 3)}" in words
+    assert f"pld: {rounded_up(found.check, 3)}" in words
+    assert f"counts {rounded_up(spent, 3)}" in words
     assert found.epsilon < spent
     assert len(traces(drawn, place)["all fixed beforehand (prv)"].x) == 5
 
