@@ -5,6 +5,7 @@ A run that writes token by token and nothing else is one without stages: all the
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -204,10 +205,8 @@ def _found(view: RecipeView, event: SetsMade | SetKept | PriorsReleased | Choice
 
 def replay_recipe(events: Iterable[ScreenEvent]) -> RecipeView:
     """The screen after recorded events."""
-    view = RecipeView()
-    for event in events:
-        view = reduce_recipe(view, event)
-    return view
+    last = deque(_one_after_the_other(events), maxlen=1)
+    return last[0][1] if last else RecipeView()
 
 
 _MOMENTS = (
@@ -227,10 +226,14 @@ _MOMENTS = (
 
 def looked_back(events: Iterable[ScreenEvent]) -> Iterator[tuple[ScreenEvent, RecipeView]]:
     """Each place of a recording that can be looked back at, and the view there: every token, every release, the end."""
+    yield from ((event, view) for event, view in _one_after_the_other(events) if isinstance(event, _MOMENTS))
+
+
+def _one_after_the_other(events: Iterable[ScreenEvent]) -> Iterator[tuple[ScreenEvent, RecipeView]]:
+    """Every event and the view after it, with one draft at a time: a file may begin any number and finish none."""
     view = RecipeView()
     for event in one_by_one(events):
         if isinstance(event, DemoStarted):  # the one before may have been cut off
             view = replace(view, run=replace(view.run, drafts=()))
         view = reduce_recipe(view, event)
-        if isinstance(event, _MOMENTS):
-            yield event, view
+        yield event, view

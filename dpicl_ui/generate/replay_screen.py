@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any
@@ -22,7 +23,7 @@ from mechanisms.studio.recipes.events import (
 )
 from mechanisms.studio.synthesis.events import TokenReleased
 
-MOST_PLACES = 2000
+MOST_PLACES, MOST_CHARACTERS = 2000, 16 * 2**20
 """What a browser gets at once; a longer recording is shown up to there, and its file has all of it."""
 _SILENT = "■"
 """What can be clicked of a token that adds nothing to the text, such as its end."""
@@ -50,8 +51,7 @@ def replay_screen(recording: Sequence[ScreenEvent]) -> dict[str, Any] | None:
             where it was forced), what the token is called, and whether it was free.
         cut: whether the recording has more places.
     """
-    places = list(islice(looked_back(recording), MOST_PLACES + 1))
-    cut, places = len(places) > MOST_PLACES, places[:MOST_PLACES]
+    places, cut = _fitting(recording)
     if not places:
         return None
     texts, text_of = _texts(places)
@@ -69,6 +69,19 @@ def replay_screen(recording: Sequence[ScreenEvent]) -> dict[str, Any] | None:
             at[screen] = len(shown) - 1
         frames.append({"name": _name(event, view), "at": at})
     return {"parts": parts, "frames": frames, "texts": texts, "cut": cut}
+
+
+def _fitting(recording: Sequence[ScreenEvent]) -> tuple[list[tuple[ScreenEvent, RecipeView]], bool]:
+    """The places that a browser gets, and whether there are more; what a screen shows anew is what counts."""
+    places, left, before = list[tuple[ScreenEvent, RecipeView]](), MOST_CHARACTERS, dict[str, Any]()
+    for event, view in islice(looked_back(recording), MOST_PLACES + 1):
+        values = screens(view)
+        left -= sum(len(json.dumps(value)) for screen, value in values.items() if value != before.get(screen))
+        if len(places) == MOST_PLACES or left < 0:
+            return places, True
+        places.append((event, view))
+        before = values
+    return places, False
 
 
 def _name(event: ScreenEvent, view: RecipeView) -> str:

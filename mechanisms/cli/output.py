@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from mechanisms.errors import UsageError
+from mechanisms.errors import UsageError, printable
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -18,14 +18,20 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def show(options: argparse.Namespace, document: Mapping[str, Any]) -> None:
-    """Print a result."""
+    """Print a result; what a terminal would obey in its texts is escaped as JSON, and `?` for people."""
     if options.json:
-        print(json.dumps(document, ensure_ascii=False, allow_nan=False))
+        print(_escaped(json.dumps(document, ensure_ascii=False, allow_nan=False)))
         return
     width = max(len(key) for key in document)
     for key, value in document.items():
         shown = json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
-        print(f"{key.replace('_', ' '):{width}}  {f'{shown:.6g}' if isinstance(shown, float) else shown}")
+        words = f"{shown:.6g}" if isinstance(shown, float) else printable(str(shown))
+        print(f"{key.replace('_', ' '):{width}}  {words}")
+
+
+def _escaped(document: str) -> str:
+    """The same JSON: characters that are not printable stand in its strings alone."""
+    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in document)
 
 
 def progress(message: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mechanisms.studio.runs.run_file import to_lines
 from mechanisms.studio.synthesis.events import TokenReleased
 from tests.cli.command import check_refusal, run
 from tests.studio.runs.runs import KINDS, file_of, recorded
@@ -39,6 +40,21 @@ def test_as_json_it_is_one_object(kind: str, saved: Path, capsys: pytest.Capture
     assert told["ended"] == "completed"
     assert told["demonstrations"] == len(recorded(kind)[-1].demo_set.demonstrations)
     assert told["marks"] == list(recorded(kind)[-1].demo_set.certificate.shown)
+
+
+HOSTILE = "\x9b31m\x1b[2J\u202e\x85mark"
+
+
+@pytest.mark.parametrize("options", ["", " --json"])
+def test_a_mark_reaches_no_terminal_as_it_stands(options: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "run.jsonl"
+    path.write_text(to_lines(recorded("tokens"), (HOSTILE,)), encoding="utf-8")
+    code, said, complaint = run(capsys, f"replay {path}{options}")
+    assert code == 0
+    assert "mark" in said
+    assert all(each.isprintable() for each in (said + complaint).replace("\n", ""))
+    if options:
+        assert HOSTILE in json.loads(said)["marks"]
 
 
 def test_another_file_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

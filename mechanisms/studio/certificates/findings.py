@@ -41,7 +41,7 @@ def _of_labels(field: str, correction: Mapping[str, float] | None, labels: tuple
 
 
 def _of_choice(choice: Choice, demo_set: DemoSet, recipe: Recipe) -> Iterator[str]:
-    with_own_words, with_plain = (_sets(recipe, words) for words in (1, 2))
+    with_own_words, with_plain = (names_of_sets(recipe, words) for words in (1, 2))
     most = len(with_plain) * len(Correction)
     if choice.among > most:
         yield f"choice/among: this recipe has at most {most} arms."
@@ -52,8 +52,13 @@ def _of_choice(choice: Choice, demo_set: DemoSet, recipe: Recipe) -> Iterator[st
     yield from _of_labels("choice/zero_shot_prior", choice.zero_shot, demo_set.labels)
 
 
-def _sets(recipe: Recipe, words: int) -> list[str]:
-    """Names of the sets that stand in the choice; they do not depend on the texts."""
+def names_of_sets(recipe: Recipe, words: int) -> list[str]:
+    """Names of the sets that stand in the choice, in their order; they do not depend on the texts.
+
+    Args:
+        recipe: public.
+        words: wordings of the task, 1 or 2.
+    """
     texts = {"": [""]}
     voted = texts if Stage.VOTE in recipe.shares else {}
     written = [Demonstration("", "")] if Stage.WRITE in recipe.shares else []

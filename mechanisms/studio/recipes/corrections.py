@@ -35,6 +35,11 @@ class Correction(StrEnum):
 FITTED = (Correction.PRIOR, Correction.SHARES)
 
 
+def fitted(sizes: Sequence[int]) -> Correction:
+    """The fit that is made where none was chosen, for labels of these public sizes."""
+    return Correction.SHARES if len(set(sizes)) > 1 else Correction.PRIOR
+
+
 def probabilities(scores: Floats, correction: Floats) -> Floats:
     """Label probabilities of rows, shape (rows, labels), under a correction; rows that are not finite stay so."""
     with np.errstate(invalid="ignore"):

@@ -11,7 +11,7 @@ from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.records import Dataset
 from mechanisms.studio.data.units import Unit, units_of
-from mechanisms.studio.recipes.corrections import FITTED, Correction, step, targets
+from mechanisms.studio.recipes.corrections import FITTED, Correction, fitted, step, targets
 from mechanisms.studio.recipes.events import (
     CandidateSet,
     ChoiceReleased,
@@ -199,7 +199,7 @@ class Judges:
     @property
     def _fitted(self) -> Correction:
         """The fit that is made where none was chosen."""
-        return Correction.SHARES if self._unequal else Correction.PRIOR
+        return fitted(self._sizes)
 
     @property
     def _unequal(self) -> bool:

@@ -29,8 +29,11 @@ RunEvent = SynthesisEvent | RecipeEvent
 
 _LONGEST, _MOST = 50_000, 50_000
 """Characters of a text, and items of a list."""
+LONGEST_NAME = 500
+"""Characters of a label, or of a set's name: a screen shows them at every place."""
 
 _Text = Annotated[str, Field(max_length=_LONGEST)]
+_Name = Annotated[str, Field(max_length=LONGEST_NAME)]
 _Number = Annotated[float, Field(ge=-1e9, le=1e9)]
 _Share = Annotated[float, Field(ge=0, le=1)]
 _Count = Annotated[int, Field(ge=0, le=1_000_000)]
@@ -45,7 +48,7 @@ class _Shape(BaseModel):
 
 class _Demonstration(_Shape):
     text: _Text
-    label: _Text
+    label: _Name
     output: _Text | None
 
 
@@ -63,7 +66,7 @@ class _Template(_Shape):
 
 
 class _Set(_Shape):
-    name: _Text
+    name: _Name
     demonstrations: Annotated[tuple[_Demonstration, ...], Field(max_length=_MOST)]
     template: _Template
 
@@ -74,7 +77,7 @@ class _Arm(_Shape):
 
 
 class _Score(_Shape):
-    arms: Annotated[dict[_Text, _Arm], Field(min_length=1, max_length=100)]
+    arms: Annotated[dict[_Name, _Arm], Field(min_length=1, max_length=100)]
     untouched: bool
 
 
@@ -97,13 +100,13 @@ class OfStages(_Shape):
 
 class _Begun(_Shape):
     event: Literal["demonstration begun"] = "demonstration begun"
-    label: _Text
+    label: _Name
     number: _Whole
 
 
 class _Token(_Shape):
     event: Literal["token"] = "token"
-    label: _Text
+    label: _Name
     number: _Whole
     step: _Whole
     text: _Text
@@ -129,14 +132,14 @@ class _Stage(_Shape):
 
 class _Drafts(_Shape):
     event: Literal["drafts"] = "drafts"
-    label: _Text
+    label: _Name
     round: _Whole
     drafts: _Texts
 
 
 class _Votes(_Shape):
     event: Literal["votes"] = "votes"
-    label: _Text
+    label: _Name
     round: _Whole
     votes: _Numbers
     winners: Annotated[tuple[_Count, ...], Field(max_length=_MOST)]
@@ -151,14 +154,14 @@ class _Sets(_Shape):
 class _Priors(_Shape):
     event: Literal["priors"] = "priors"
     priors: Annotated[
-        tuple[tuple[_Text, Annotated[tuple[_Share, ...], Field(max_length=_MOST)]], ...], Field(max_length=1000)
+        tuple[tuple[_Name, Annotated[tuple[_Share, ...], Field(max_length=_MOST)]], ...], Field(max_length=1000)
     ]
 
 
 class _Choice(_Shape):
     event: Literal["choice"] = "choice"
-    among: Annotated[tuple[tuple[_Text, _Text], ...], Field(min_length=1, max_length=10_000)]
-    chosen: tuple[_Text, _Text]
+    among: Annotated[tuple[tuple[_Name, _Name], ...], Field(min_length=1, max_length=10_000)]
+    chosen: tuple[_Name, _Name]
 
 
 class _Scored(_Shape):

@@ -9,18 +9,28 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
 
 from mechanisms import __version__
-from mechanisms.errors import UsageError
+from mechanisms.errors import StudioError, UsageError
+from mechanisms.studio.certificates.rebuild import rebuilt
 from mechanisms.studio.certificates.verification import verify
 from mechanisms.studio.recipes.events import RecipeCompleted, RecipeStarted, RecipeStopped
-from mechanisms.studio.runs.lines import OfStages, OfTokens, RunEvent, end_line, event_of, in_words, line_of
+from mechanisms.studio.runs.lines import (
+    LONGEST_NAME,
+    OfStages,
+    OfTokens,
+    RunEvent,
+    end_line,
+    event_of,
+    in_words,
+    line_of,
+)
+from mechanisms.studio.runs.paid import Paid
 from mechanisms.studio.runs.story import Story
-from mechanisms.studio.synthesis.demo_set import DemoSet, loads, read_json, to_text
+from mechanisms.studio.synthesis.demo_set import VERSION, DemoSet, loads, read_json, to_text
 from mechanisms.studio.synthesis.events import RunCompleted, RunStarted, RunStopped
 
 FORMAT = "dpicl-run/1"
@@ -39,13 +49,14 @@ def to_lines(recording: Sequence[RunEvent], marks: tuple[str, ...] = ()) -> str:
         marks: why clean values of the data count as known by now; they are added to the certificate's.
 
     Raises:
-        UsageError: the run has not ended, or is not private: what it showed is for its curator alone.
+        UsageError: the run has not ended, or is not private: what it showed is for its curator alone. Or it is too
+            long to be read again.
     """
     begun, ended = (recording[0], recording[-1]) if recording else (None, None)
     if not isinstance(begun, RunStarted | RecipeStarted) or not isinstance(ended, _ENDS):
         raise UsageError("There is no run to save: only one that was completed or stopped can be.")
     made = ended.demo_set.with_marks(marks)
-    _check_private(made)
+    _check_made(made)
     shape = OfStages if isinstance(begun, RecipeStarted) else OfTokens
     head = {
         "format": FORMAT,
@@ -55,7 +66,11 @@ def to_lines(recording: Sequence[RunEvent], marks: tuple[str, ...] = ()) -> str:
     }
     told = (line for event in recording if (line := line_of(event)) is not None)
     end = end_line(isinstance(ended, RunStopped | RecipeStopped))
-    return "\n".join([json.dumps(head, ensure_ascii=False, allow_nan=False), *told, end]) + "\n"
+    lines = [json.dumps(head, ensure_ascii=False, allow_nan=False), *told, end]
+    text = "\n".join(lines) + "\n"
+    if len(text) > LARGEST or len(lines) > MOST_LINES:
+        raise UsageError("This run is too long for a run file. Its demonstrations can be exported all the same.")
+    return text
 
 
 def from_lines(text: str) -> list[RunEvent]:
@@ -71,14 +86,14 @@ def from_lines(text: str) -> list[RunEvent]:
     if not 2 <= len(lines) <= MOST_LINES:
         raise _refused("it has too few lines, or too many")
     with _line(1):
-        begun, made = _head(lines[0])
-    story, events = Story(begun, made), list[RunEvent]([begun])
+        story = _head(lines[0])
+    events = list[RunEvent]([story.begun])
     for number, line in enumerate(lines[1:-1], 2):
         with _line(number):
             events.append(_told(story, line))
     with _line(len(lines)):
         events.append(_end(story, lines[-1]))
-    if problems := verify(made).problems:
+    if problems := verify(story.made).problems:
         raise _refused(f"its certificate is wrong: {problems[0]}")
     return events
 
@@ -103,29 +118,41 @@ def _json(line: str) -> Any:
         raise UsageError("it is not JSON, repeats a field, or is nested too deeply") from None
 
 
-def _head(line: str) -> tuple[RunStarted | RecipeStarted, DemoSet]:
+def _head(line: str) -> Story:
     document = _json(line)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise UsageError("its format is another one")
     if set(document) != _HEAD:
         raise UsageError(f"it has other fields than {', '.join(sorted(_HEAD))}")
     made = loads(to_text(document["demo_set"]))
-    _check_private(made)
-    nothing = replace(made, demonstrations=(), prior=None, score=None, choice=None)
-    run = json.dumps(document["run"])
+    _check_made(made)
+    paid = _paid(made)
+    begun = paid.begun(made)
+    shape = OfStages if isinstance(begun, RecipeStarted) else OfTokens
     try:
-        if "recipe" in made.certificate.parameters:
-            of_stages = OfStages.model_validate_json(run)
-            return RecipeStarted(nothing, of_stages.stages, of_stages.shots, of_stages.tokens, None), made
-        planned = OfTokens.model_validate_json(run)
+        stated = shape.model_validate_json(json.dumps(document["run"]))
     except ValidationError as error:
         raise UsageError(f"run: {in_words(error)}") from None
-    return RunStarted(nothing, planned.shots, planned.tokens, planned.expected_rows, None, planned.kept), made
+    for name, value in shape.model_validate(begun):
+        if getattr(stated, name) != value:
+            raise UsageError(f"run/{name}: is not what the certificate has paid for")
+    return Story(begun, made, paid)
 
 
-def _check_private(made: DemoSet) -> None:
+def _paid(made: DemoSet) -> Paid:
+    if made.version != VERSION:
+        raise UsageError("its set is of an older version")
+    try:
+        return Paid(rebuilt(made))
+    except StudioError as error:
+        raise UsageError(f"its certificate is wrong: {error}") from None
+
+
+def _check_made(made: DemoSet) -> None:
     if not made.certificate.private:
         raise UsageError("This run is not private: what it showed is for its curator alone, and has no run file.")
+    if any(len(label) > LONGEST_NAME for label in made.labels):
+        raise UsageError(f"A run file has room for labels of at most {LONGEST_NAME} characters.")
 
 
 def _told(story: Story, line: str) -> RunEvent:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mechanisms.errors import UsageError
 from mechanisms.records import Demonstration
+from mechanisms.studio.recipes.corrections import Correction
 from mechanisms.studio.recipes.events import (
     CandidateSet,
     ChoiceReleased,
@@ -17,8 +19,11 @@ from mechanisms.studio.recipes.events import (
     StageStarted,
     VotesReleased,
 )
+from mechanisms.studio.recipes.judging import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT
 from mechanisms.studio.recipes.recipe import Stage
+from mechanisms.studio.recipes.sets import NONE
 from mechanisms.studio.runs.lines import RunEvent
+from mechanisms.studio.runs.paid import Paid, holds
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.events import DemoCompleted, DemoStarted, RunStarted, TokenReleased
 from mechanisms.studio.synthesis.findings import Score
@@ -32,11 +37,11 @@ _WHEN = {
     ScoreReleased: (Stage.SCORE,),
 }
 """The stages that a release may come in."""
-
-
-def _holds(true: bool, otherwise: str) -> None:
-    if not true:
-        raise UsageError(otherwise)
+MOST_DEMONSTRATIONS = 2000
+"""In a file: what a page can show, and more than a file of the largest size has of the usual candidates."""
+_ARMS = {ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS}
+_FIRST_JUDGED = 2
+"""Place of the first set that private rows have made: after none, and public only."""
 
 
 @dataclass
@@ -46,18 +51,23 @@ class Story:
     Attributes:
         begun: the run's first event.
         made: the set that it ended with.
+        paid: what the certificate lets it tell.
+        known: demonstrations of which something was released.
     """
 
     begun: RunStarted | RecipeStarted
     made: DemoSet
+    paid: Paid
     steps: dict[_Whose, int] = field(default_factory=dict)
     whole: dict[_Whose, Demonstration] = field(default_factory=dict)
     stage: Stage | None = None
-    ballots: dict[_Whose, int] = field(default_factory=dict)
+    ballots: dict[_Whose, tuple[str, ...]] = field(default_factory=dict)
     voted: set[_Whose] = field(default_factory=set)
     sets: dict[str, CandidateSet] = field(default_factory=dict)
+    measured: set[Stage] = field(default_factory=set)
     choice: ChoiceReleased | None = None
     score: Score | None = None
+    known: set[Demonstration] = field(default_factory=set)
 
     def add(self, event: RunEvent) -> None:
         """One more event.
@@ -67,15 +77,15 @@ class Story:
         """
         match event:
             case DemoStarted() | TokenReleased() | DemoCompleted():
-                _holds(self.stage in (None, Stage.WRITE), "a demonstration outside the stage that writes")
+                holds(self.stage in (None, Stage.WRITE), "a demonstration outside the stage that writes")
                 self._write(event)
             case StageStarted():
                 self._enter(event.stage)
             case DraftsWritten() | VotesReleased():
-                _holds(self.stage is Stage.VOTE, "a ballot outside the stage that votes")
+                holds(self.stage is Stage.VOTE, "a ballot outside the stage that votes")
                 self._vote(event)
             case SetsMade() | PriorsReleased() | ChoiceReleased() | ScoreReleased():
-                _holds(self.stage in _WHEN[type(event)], "a release outside its stage")
+                holds(self.stage in _WHEN[type(event)], "a release outside its stage")
                 self._judge(event)
             case _:
                 raise UsageError("an event that stands in no file")
@@ -86,79 +96,111 @@ class Story:
         Raises:
             UsageError: it was not stopped, and yet something is missing; or the set that it made is not what was told.
         """
-        _holds(stopped or self._complete, "the run ends before it is complete")
-        if isinstance(self.begun, RunStarted):
-            told = set(self.whole.values())
-            _holds(set(self.made.demonstrations) <= told, "the set has a demonstration that was not written")
-        if self.choice is not None:
-            chosen = self.sets[self.choice.chosen[0]]
-            _holds(self.made.demonstrations == chosen.demonstrations, "the set is not the one that was chosen")
-        _holds(self.made.score == self.score, "the set's score is not the one that was released")
+        holds(stopped or self._complete, "the run ends before it is complete")
+        self._end_of_choice()
+        told = self.known | set(self.whole.values())
+        holds(set(self.made.demonstrations) <= told, "the set has a demonstration that was not written")
+        holds(self.made.score == self.score, "the set's score is not the one that was released")
+
+    def _end_of_choice(self) -> None:
+        made = self.made.choice
+        holds((made is None) == (self.choice is None), "the set's choice is not the one that was released")
+        if made is None or self.choice is None:
+            return
+        chosen, refined = self.sets[self.choice.chosen[0]], Stage.CHOOSE in self.measured
+        same = (self.made.demonstrations, self.made.template) == (chosen.demonstrations, chosen.template)
+        holds(same, "the set is not the one that was chosen")
+        name = chosen.name if chosen.demonstrations else NONE
+        told = (len(self.choice.among), name, self.paid.correction(self.choice, refined))
+        same = (made.among, made.chosen, made.correction) == told
+        holds(same, "the set's choice is not the one that was released")
 
     @property
     def _complete(self) -> bool:
-        stages = self.begun.stages if isinstance(self.begun, RecipeStarted) else ()
-        wanted = self._tokens[0] * len(self.made.labels) if not stages or Stage.WRITE in stages else 0
-        asked = len(self.voted) == len(self.ballots) and (not stages or self.stage is stages[-1])
-        return len(self.whole) == wanted and asked
-
-    @property
-    def _tokens(self) -> tuple[int, int]:
-        """Demonstrations a label that are written token by token, and tokens of each."""
-        written = self.made.certificate.parameters.get("written", {}) if isinstance(self.begun, RecipeStarted) else {}
-        return written.get("shots_per_label", self.begun.shots), written.get("tokens", self.begun.tokens)
+        stages, labels = self.paid.stages, len(self.made.labels)
+        judged = {Stage.CALIBRATE: self.measured, Stage.CHOOSE: self.choice, Stage.SCORE: self.score}
+        asked = not stages or (self.stage is stages[-1] and bool(self.sets))
+        told = all(judged[stage] for stage in stages if stage in judged)
+        return (
+            asked
+            and told
+            and (len(self.whole), len(self.voted))
+            == (
+                labels * self.paid.shots,
+                labels * self.paid.ballots,
+            )
+        )
 
     def _write(self, event: DemoStarted | TokenReleased | DemoCompleted) -> None:
         label = event.demonstration.label if isinstance(event, DemoCompleted) else event.label
-        whose, (shots, tokens) = (label, event.number), self._tokens
+        whose = (label, event.number)
         if isinstance(event, DemoStarted):
-            _holds(label in self.made.labels and event.number <= shots, "a demonstration that was not planned")
-            _holds(whose not in self.steps, "a demonstration begins twice")
+            planned = label in self.made.labels and event.number <= self.paid.shots
+            holds(planned, "a demonstration that was not planned")
+            holds(len(self.steps) < MOST_DEMONSTRATIONS, "more demonstrations than a run file has")
+            holds(whose not in self.steps, "a demonstration begins twice")
             self.steps[whose] = 0
             return
-        _holds(whose in self.steps and whose not in self.whole, "a demonstration goes on that is not being written")
+        holds(whose in self.steps and whose not in self.whole, "a demonstration goes on that is not being written")
         if isinstance(event, DemoCompleted):
-            _holds((event.demonstration.output is None) == (self.made.template.output is None), "outputs do not fit")
+            holds((event.demonstration.output is None) == (self.made.template.output is None), "outputs do not fit")
             self.whole[whose] = event.demonstration
             return
-        _holds(event.step == self.steps[whose] + 1 <= tokens, "a token out of its turn")
-        count = len(event.candidates)
-        _holds(event.chosen < count == len(event.public), "a token that is no candidate")
-        _holds(event.scores is None or len(event.scores) == count, "values that are not those of the candidates")
+        holds(event.step == self.steps[whose] + 1, "a token out of its turn")
+        self.paid.check_token(event)
         self.steps[whose] = event.step
 
     def _enter(self, stage: Stage) -> None:
-        stages = self.begun.stages if isinstance(self.begun, RecipeStarted) else ()
-        _holds(stage in stages, "a stage that was not planned")
+        stages = self.paid.stages
+        holds(stage in stages, "a stage that was not planned")
         done = stages.index(self.stage) if self.stage is not None else -1
-        _holds(stages.index(stage) == done + 1, "a stage out of its turn")
+        holds(stages.index(stage) == done + 1, "a stage out of its turn")
         self.stage = stage
 
     def _vote(self, event: DraftsWritten | VotesReleased) -> None:
         ballot = (event.label, event.round)
         if isinstance(event, DraftsWritten):
-            _holds(event.label in self.made.labels and ballot not in self.ballots, "a ballot that was not planned")
-            self.ballots[ballot] = len(event.drafts)
+            holds(event.label in self.made.labels and ballot not in self.ballots, "a ballot that was not planned")
+            self.paid.check_ballot(event, len(self.whole))
+            self.ballots[ballot] = event.drafts
             return
-        _holds(ballot in self.ballots and ballot not in self.voted, "votes without a ballot")
-        count = self.ballots[ballot]
-        distinct = len(set(event.winners)) == len(event.winners) and all(each < count for each in event.winners)
-        _holds(len(event.votes) == count and distinct, "votes that are not those of the ballot")
+        holds(ballot in self.ballots and ballot not in self.voted, "votes without a ballot")
+        drafts, winners = self.ballots[ballot], event.winners
+        distinct = len(set(winners)) == len(winners) and all(each < len(drafts) for each in winners)
+        holds(len(event.votes) == len(drafts) and distinct, "votes that are not those of the ballot")
+        self.paid.check_noise(event)
         self.voted.add(ballot)
+        self.known |= {Demonstration(drafts[each], event.label) for each in winners}
 
     def _judge(self, event: SetsMade | PriorsReleased | ChoiceReleased | ScoreReleased) -> None:
         match event:
             case SetsMade(sets):
-                _holds(not self.sets and len({each.name for each in sets}) == len(sets), "sets that are there already")
+                holds(not self.sets, "sets that are there already")
+                self.paid.check_sets(tuple(each.name for each in sets))
                 self.sets = {each.name: each for each in sets}
+                self.known |= {demonstration for each in sets for demonstration in each.demonstrations}
             case PriorsReleased(priors):
-                fits = all(name in self.sets and len(values) == len(self.made.labels) for name, values in priors)
-                _holds(fits, "priors of no set, or of other labels")
+                self._prior(priors)
             case ChoiceReleased(among, chosen):
-                known = chosen in among and all(name in self.sets for name, _ in among)
-                _holds(self.choice is None and known, "a choice of what did not compete")
+                known = all(name in self.sets and how in set(Correction) for name, how in among)
+                once = chosen in among and len(set(among)) == len(among)
+                holds(self.choice is None and known and once, "a choice of what did not compete")
                 self.choice = event
             case ScoreReleased(score):
                 ordered = all(arm.interval[0] <= arm.interval[1] for arm in score.arms.values())
-                _holds(self.score is None and ordered, "a second score, or an interval from high to low")
+                holds(self.score is None and ordered, "a second score, or an interval from high to low")
+                holds(set(score.arms) <= _ARMS, "a score of what was not compared")
                 self.score = score
+
+    def _prior(self, priors: Sequence[tuple[str, tuple[float, ...]]]) -> None:
+        """All sets are measured before the choice, and the one that is exported once more: each measurement is paid."""
+        wanted = tuple(self.sets)
+        if self.stage is Stage.CHOOSE:
+            wanted = (self.choice.chosen[0],) if self.choice else ()
+        elif Stage.CHOOSE not in self.paid.stages:
+            wanted = wanted[_FIRST_JUDGED : _FIRST_JUDGED + 1]
+        fits = all(len(values) == len(self.made.labels) for _, values in priors)
+        holds(fits and wanted == tuple(name for name, _ in priors) != (), "priors of other sets, or of other labels")
+        holds(self.stage is not None and self.stage not in self.measured, "priors that are there already")
+        assert self.stage is not None
+        self.measured.add(self.stage)

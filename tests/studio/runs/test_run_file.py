@@ -11,20 +11,27 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import UsageError
+from mechanisms.noise import SecureRandomness
+from mechanisms.steps import mechanism_class
 from mechanisms.studio.recipes.events import (
+    ChoiceReleased,
     Drafting,
     DraftsWritten,
+    PriorsReleased,
     RecipeCompleted,
     RecipeStarted,
     RecipeStopped,
+    ScoreReleased,
     SetKept,
     SetsMade,
     StageProgress,
     StageStarted,
     VotesReleased,
 )
-from mechanisms.studio.runs import run_file
+from mechanisms.studio.recipes.recipe import Division, Kind, Stage
+from mechanisms.studio.runs import run_file, story
 from mechanisms.studio.runs.run_file import from_lines, to_lines
 from mechanisms.studio.synthesis.events import (
     DemoCompleted,
@@ -36,7 +43,10 @@ from mechanisms.studio.synthesis.events import (
     RunStopped,
     TokenReleased,
 )
-from tests.studio.runs.runs import KINDS, SECRET, file_of, recorded, told
+from mechanisms.studio.synthesis.synthesize import synthesize
+from tests.studio.runs.runs import KINDS, SECRET, file_of, recipe_told, recorded, told
+from tests.studio.synthesis.test_synthesize import dataset, request
+from tests.toy_model import ToyModel
 
 LEDGER = (RunStarted, DemoStarted, RunCompleted, RecipeStarted, StageStarted, RecipeCompleted)
 
@@ -118,6 +128,8 @@ def place_of(kind: str, wanted: type) -> int:
 
 
 TOKEN, VOTES = place_of("tokens", TokenReleased), place_of("vote", VotesReleased)
+DRAFTS, SETS = place_of("vote", DraftsWritten), place_of("vote", SetsMade)
+PRIORS, CHOICE = place_of("vote", PriorsReleased), place_of("vote", ChoiceReleased)
 
 
 @pytest.mark.parametrize(
@@ -145,6 +157,14 @@ TOKEN, VOTES = place_of("tokens", TokenReleased), place_of("vote", VotesReleased
         ("vote", VOTES, {"votes": []}, "votes"),
         ("vote", VOTES, {"noise": -1.0}, "noise"),
         ("vote", VOTES, {"round": 7}, "without a ballot"),
+        ("vote", VOTES, {"noise": 0.0}, "noise that is not the certificate's"),
+        ("vote", DRAFTS, {"round": 3}, "ballot that was not planned"),
+        ("vote", DRAFTS, {"drafts": ["x"] * 4}, "more drafts"),
+        ("vote", PRIORS, {"priors": [["none", [0.5, 0.5]]] * 6}, "priors of other sets"),
+        ("vote", CHOICE + 1, {"priors": [["none", [0.5, 0.5]], ["none", [0.5, 0.5]]]}, "priors of other sets"),
+        ("vote", CHOICE, {"among": [["none", "x"]], "chosen": ["none", "x"]}, "did not compete"),
+        ("tokens", TOKEN, {"candidates": ["x"] * 9, "public": [1.0] * 9, "scores": [1.0] * 9}, "more candidates"),
+        ("tokens", TOKEN, {"label": "x" * 501}, "label"),
     ],
 )
 def test_what_cannot_have_been_told_is_refused_with_its_line(kind, line, change, message):
@@ -158,8 +178,6 @@ def test_a_file_that_is_cut_short_or_has_a_line_twice_is_refused():
         for place in range(1, len(lines)):
             twice = [*lines[:place], *lines[place - 1 :]]
             for broken in (lines[:place], twice):
-                if broken is twice and '"priors"' in lines[place - 1]:
-                    continue  # a set's prior may be measured again
                 with pytest.raises(UsageError, match="This is not a dpicl-run/1 file"):
                     from_lines("\n".join(broken))
 
@@ -184,21 +202,117 @@ def test_a_set_that_is_not_what_was_told_is_refused():
         from_lines(edited("vote", score, lambda line: line["score"]["arms"]["zero-shot"].update(accuracy=0.123)))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_first_line_says_nothing_that_the_certificate_does_not(kind):
+    """What a page shows of a run's extent is what was paid for."""
+    for name, value in json.loads(file_of(kind).splitlines()[0])["run"].items():
+        other = value[:-1] if isinstance(value, list) else (value or 1) + 1
+        with pytest.raises(UsageError, match=f"line 1: run/{name}"):
+            from_lines(edited(kind, 0, lambda head: head["run"].update({name: other})))  # noqa: B023
+
+
+def test_more_than_is_paid_for_is_refused_whatever_the_first_line_says():
+    begun = json.dumps({"event": "demonstration begun", "label": "a", "number": 3})
+    lines = file_of("tokens").splitlines()
+    with pytest.raises(UsageError, match="line 2: a demonstration that was not planned"):
+        from_lines("\n".join([lines[0], begun, *lines[1:]]))
+    last = next(i for i, line in enumerate(lines) if '"step":5' in line)
+    more = lines[last].replace('"step":5', '"step":6')
+    with pytest.raises(UsageError, match="out of its turn"):
+        from_lines("\n".join([*lines[: last + 1], more, lines[-1]]))
+
+
+def test_a_file_has_so_many_demonstrations_and_no_more(monkeypatch):
+    monkeypatch.setattr(story, "MOST_DEMONSTRATIONS", 3)
+    with pytest.raises(UsageError, match="more demonstrations than a run file has"):
+        from_lines(file_of("tokens"))
+
+
+def test_values_stand_only_beside_tokens_whose_mechanism_releases_them():
+    noisy_max = request(mechanism=mechanism_class("noisy-max")()).calibrated()
+    told = list(synthesize(dataset(), noisy_max, ToyModel(), PrivacyLedger(), SecureRandomness()))
+    place = next(i for i, event in enumerate(told) if isinstance(event, TokenReleased))
+    assert from_lines(to_lines(told))[place].scores is None
+    told[place] = replace(told[place], scores=told[place].public)
+    with pytest.raises(UsageError, match="releases alone"):
+        from_lines(to_lines(told))
+
+
+@pytest.mark.parametrize(
+    ("kind", "division", "without"),
+    [
+        (Kind.TOKENS, Division.ROLES, ()),
+        (Kind.TOKENS, Division.ROLES, (Stage.CALIBRATE, Stage.CHOOSE, Stage.SCORE)),
+        (Kind.VOTE, Division.EPSILON, (Stage.CHOOSE,)),
+        (Kind.VOTE, Division.ROLES, (Stage.CALIBRATE, Stage.CHOOSE)),
+    ],
+)
+def test_a_recipe_of_any_kind_comes_back(kind, division, without):
+    events = recipe_told(kind, division, *without)
+    assert from_lines(to_lines(events))[1:] == without_ledger(events)[1:]
+
+
+def test_a_choice_or_a_prior_is_told_once():
+    lines = file_of("vote").splitlines()
+    for place in (PRIORS, CHOICE, CHOICE + 1):
+        with pytest.raises(UsageError, match=f"line {place + 2}: "):
+            from_lines("\n".join([*lines[: place + 1], *lines[place:]]))
+
+
+@pytest.mark.parametrize("field", ["among", "chosen", "correction", None])
+def test_a_choice_that_is_not_the_one_that_was_told_is_refused(field):
+    def other(head: Any) -> None:
+        choice = head["demo_set"]["choice"]
+        others = {
+            "among": choice["among"] + 1,
+            "chosen": "voted 1" if choice["chosen"] != "voted 1" else "voted 2",
+            "correction": "contextual",  # never of the set that is exported: it is fitted
+        }
+        if field is None:
+            del head["demo_set"]["choice"]
+        else:
+            choice[field] = others[field]
+
+    with pytest.raises(UsageError, match="the set's choice is not the one that was released"):
+        from_lines(edited("vote", 0, other))
+
+
+def test_sets_are_those_of_the_recipe():
+    for change in ("x" * 500, "voted 2"):
+        with pytest.raises(UsageError, match="sets that are not those of the recipe"):
+            from_lines(edited("vote", SETS, lambda line: line["sets"][0].update(name=change)))  # noqa: B023
+
+
+def test_a_score_has_no_arms_but_those_that_are_compared():
+    place = place_of("vote", ScoreReleased)
+    arm = {"accuracy": 0.5, "interval": [0.0, 1.0]}
+    with pytest.raises(UsageError, match="not compared"):
+        from_lines(edited("vote", place, lambda line: line["score"]["arms"].update(x=arm)))
+
+
+def test_a_run_that_no_file_could_be_read_of_is_not_saved(monkeypatch):
+    monkeypatch.setattr(run_file, "MOST_LINES", 3)
+    with pytest.raises(UsageError, match="too long for a run file"):
+        to_lines(recorded("tokens"))
+
+
 def test_a_certificate_that_does_not_hold_is_refused():
     def cheaper(head: Any) -> None:
         head["demo_set"]["privacy"]["parameters"]["subsets"] = 5
+        head["run"]["expected_rows"] = 5
 
     with pytest.raises(UsageError, match="its certificate is wrong: privacy"):
         from_lines(edited("tokens", 0, cheaper))
 
 
 def test_sizes_have_limits(monkeypatch):
+    text = file_of("tokens")
     monkeypatch.setattr(run_file, "MOST_LINES", 3)
     with pytest.raises(UsageError, match="too many"):
-        from_lines(file_of("tokens"))
+        from_lines(text)
     monkeypatch.setattr(run_file, "LARGEST", 100)
     with pytest.raises(UsageError, match="too large"):
-        from_lines(file_of("tokens"))
+        from_lines(text)
 
 
 HOSTILE = (

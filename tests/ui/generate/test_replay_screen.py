@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpicl_ui.generate import replay_screen as replays
-from dpicl_ui.generate.recipe_view import looked_back
+from dpicl_ui.generate.recipe_view import looked_back, replay_recipe
 from dpicl_ui.generate.replay_screen import replay_screen, screens
 from mechanisms.studio.runs.run_file import from_lines
-from mechanisms.studio.synthesis.events import TokenReleased
+from mechanisms.studio.synthesis.events import DemoStarted, TokenReleased
 from tests.studio.runs.runs import KINDS, file_of, recorded
 from tests.ui.generate.recipe_recording import STORIES
 from tests.ui.generate.recording import recording, token
@@ -86,6 +86,25 @@ def test_a_long_recording_is_cut_and_says_so(monkeypatch):
     monkeypatch.setattr(replays, "MOST_PLACES", 3)
     made = replay_screen(recording())
     assert (len(made["frames"]), made["cut"]) == (3, True)
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_a_large_screen_is_cut_and_says_so(story, monkeypatch):
+    """What is shown of it is its beginning."""
+    whole = replay_screen(STORIES[story])
+    size = len(json.dumps(whole["parts"]))
+    monkeypatch.setattr(replays, "MOST_CHARACTERS", size // 2)
+    made = replay_screen(STORIES[story])
+    assert made["cut"]
+    assert 0 < len(made["frames"]) < len(whole["frames"])
+    assert made["frames"] == whole["frames"][: len(made["frames"])]
+    assert len(json.dumps(made["parts"])) < size
+
+
+def test_drafts_that_are_never_finished_are_looked_at_one_at_a_time():
+    """Every draft in progress is gone through for each token, and a file may begin thousands."""
+    begun = [recording()[0], *(DemoStarted("News", number, None) for number in range(1, 50))]
+    assert len(replay_recipe(begun).run.drafts) == 1
 
 
 def test_without_a_recording_there_is_no_replay():
