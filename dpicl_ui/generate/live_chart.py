@@ -10,7 +10,6 @@ from mechanisms.studio.synthesis.events import TokenReleased
 
 MOST_BARS = 20
 DRAFTING = "The model writes drafts from public text alone. No row is read yet, and nothing is spent."
-QUEUED = "It begins by itself. Until then it reads no row and spends nothing, and Stop gives it up."
 IDLE = "Press Generate: what is written appears here as it is released."
 
 
@@ -51,7 +50,7 @@ def _count(view: RunView, token: TokenReleased) -> str:
 
 
 def _where(view: RunView) -> str:
-    if view.phase in ("queued", "waiting") and view.message:
+    if view.phase == "waiting" and view.message:
         return view.message
     if view.phase == "waiting":
         return "Waiting for the model …"
@@ -62,8 +61,6 @@ def _where(view: RunView) -> str:
 
 
 def _hint(view: RunView) -> str:
-    if view.phase == "queued":
-        return QUEUED
     if view.phase == "waiting" and view.message:
         return DRAFTING
     if view.phase in ("running", "waiting"):

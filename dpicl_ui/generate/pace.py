@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from dpicl_ui.generate.recipe_view import CuratorScreenEvent, RecipeView
-from dpicl_ui.privacy.duration import duration
 from mechanisms.studio.recipes.events import Drafting, RecipeStarted, StageStarted
 from mechanisms.studio.recipes.recipe import Stage
 from mechanisms.studio.synthesis.events import DemoStarted, RunStarted, TokenReleased
@@ -23,8 +22,6 @@ _ENOUGH = 3
 """Tokens of each demonstration of a group before their pace says more than the forecast."""
 _MEASURED = 2.0
 """Seconds that finished parts took before they say how fast this machine is."""
-_MOMENTS = 3.0
-"""Seconds under which no number is worth reading."""
 
 
 @dataclass(frozen=True)
@@ -140,13 +137,6 @@ def left(pace: Pace, view: RecipeView, now: float) -> Left | None:
     if here is None or later is None:
         return Left(later, "at least ") if later else None
     return Left(here + later)
-
-
-def in_words(remaining: Left) -> str:
-    """What is left, rounded, for a sentence."""
-    if remaining.seconds < _MOMENTS:
-        return "a few seconds left"
-    return f"{remaining.bound}{duration(remaining.seconds)} left"
 
 
 def _scale(pace: Pace) -> float:

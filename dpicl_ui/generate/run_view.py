@@ -26,7 +26,7 @@ from mechanisms.studio.synthesis.events import (
 )
 
 Recorded = TypeVar("Recorded")
-Phase = Literal["idle", "queued", "waiting", "running", "completed", "stopped", "failed"]
+Phase = Literal["idle", "waiting", "running", "completed", "stopped", "failed"]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class RunView:
         completed: what was told of whole demonstrations, in order.
         released: tokens released so far in the whole run.
         budget: the ledger's state, None for a run that charges nothing.
-        message: why a run failed, or what it waits for; "queued" is behind others, "waiting" is for the model to load.
+        message: why a run failed, or what it waits for.
     """
 
     phase: Phase = "idle"

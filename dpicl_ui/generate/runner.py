@@ -38,8 +38,6 @@ class Runner:
         Raises:
             StudioError: the run cannot begin or go on; its message says what to do.
         """
-        if pressed.stop.is_set():
-            raise UsageError("Stopped before it began. No row was read, and nothing is spent.")
         planned = session.of(PrivacyState).calibrate(form, self._loader.speed)
         run = self._start(planned, ledger, curator)
         if planned.confirmed is not session.of(DataState).confirmed:

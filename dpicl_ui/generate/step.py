@@ -20,9 +20,8 @@ from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import drawn, el, notice, panel
 from dpicl_ui.generate.cards import finished, outcome_of_loading, outcome_of_run
-from dpicl_ui.generate.line import Line
 from dpicl_ui.generate.live_chart import live
-from dpicl_ui.generate.pace import Pace, left, paced
+from dpicl_ui.generate.pace import Pace, paced
 from dpicl_ui.generate.recipe_view import RecipeView, reduce_recipe, replay_recipe
 from dpicl_ui.generate.replay import Replay, loaded
 from dpicl_ui.generate.replay_screen import screens
@@ -42,9 +41,6 @@ _INTERVAL = 0.08
 """Least seconds between two updates of the screen: 12 a second."""
 _TO_BE_SEEN = 0.8
 """Seconds that a vote stays on the screen before the next label's ballot."""
-
-_LOOK_AGAIN = 2.0
-"""Seconds between two looks at the line, for a run that waits in it."""
 
 _CURATOR = "Show clean averages: for your eyes only, and the export will be marked"
 _CURATOR_INFO = (
@@ -66,7 +62,7 @@ class GenerateStep:
         privacy: PrivacyStep,
     ) -> None:
         self._sessions, self._ledgers, self._loader, self._bar = sessions, ledgers, loader, bar
-        self._runner, self._line = Runner(loader, embedder), Line()
+        self._runner = Runner(loader, embedder)
         with bar.panel(3), gr.Row(elem_classes="split"):
             with gr.Column(scale=7, min_width=300):
                 self._build_run()
@@ -91,7 +87,6 @@ class GenerateStep:
             self.votes = drawn("votes.js", None, elem_id="votes")
             self.choice = panel(elem_id="choice")
             self.replay = Replay()
-            self.clock = gr.Timer(_LOOK_AGAIN, active=False)
         with gr.Column(elem_classes="card public"):
             self.score = panel(elem_id="own-score")
         with gr.Column(elem_classes="card private switch"):
@@ -102,18 +97,14 @@ class GenerateStep:
         outputs = [
             *screens, self.time, self.finished, self.budget, self.notice, self.start, self.stop, self.test,
             self.export, self.curator, self.replay.bar, self.replay.save, self.replay.load, self._bar.html,
-            self.clock,
         ]  # fmt: skip
-        pressed = self.start.click(guarded(self.notice)(self._press), None, outputs, queue=False, **PRIVATE)
-        self.ended = pressed.then(
+        self.ended = self.start.click(
             guarded(self.notice, self._buttons)(self._run),
             [self.curator, *privacy.form],
             outputs,
             **MODEL,
             **PRIVATE,
         )
-        self.ended.failure(self._refused, None, outputs, queue=False, **PRIVATE)  # too many wait already
-        self.clock.tick(self._wait, None, [self.screen, self.clock], queue=False, **PRIVATE)
         self.stop.click(self._stop, None, self.stop, queue=False, **PRIVATE)
         self.replay.save.click(guarded(self.notice)(self._save), None, [self.replay.sink, self.notice], **PRIVATE)
         self._loaded = outputs
@@ -168,64 +159,41 @@ class GenerateStep:
             }
         )
 
-    def _press(self, request: gr.Request) -> dict[Any, Any]:
-        session = self._sessions.of(request)
+    def _run(self, request: gr.Request, curator: bool, *form: Any) -> Iterator[dict[Any, Any]]:
+        session, ledger = self._sessions.of(request), self._ledgers.of(request)
         if session.of(DataState).confirmed is None:  # step 3 is open for a saved run, which stays on the screen
             raise UsageError(NO_DATA)
         run = session.of(GenerateState).begin()
-        self._line.join(run)
-        words = self._line.words(run, time.monotonic()) or ""
-        return self._begun(RunView(phase="queued", message=words)) | {self.clock: gr.Timer(active=True)}
-
-    def _wait(self, request: gr.Request) -> dict[Any, Any]:
-        run = self._sessions.of(request).of(GenerateState).run
-        words = self._line.words(run, time.monotonic()) if run else None
-        if words is None:
-            return {self.clock: gr.Timer(active=False)}
-        return {self.screen: live(RunView(phase="queued", message=words))}
-
-    def _refused(self, request: gr.Request) -> dict[Any, Any]:
-        run = self._sessions.of(request).of(GenerateState).run
-        if run is not None:
-            run.ended.set()
-            self._line.leave(run)
-        return self._screens(RecipeView()) | self._buttons()
-
-    def _run(self, request: gr.Request, curator: bool, *form: Any) -> Iterator[dict[Any, Any]]:
-        session, ledger = self._sessions.of(request), self._ledgers.of(request)
-        run = session.of(GenerateState).run
-        if run is None or run.ended.is_set():  # `_press` has said why
-            return
         view, pace, shown = RecipeView(), None, 0.0
-        with self._line.turn(run):
-            yield self._begun(RunView(phase="waiting" if not self._loader.ready else "running"))
-            try:
-                with closing(self._runner.events(session, ledger, run, PrivacyForm.read(*form), curator)) as events:
-                    for event in events:
-                        if not isinstance(event, PrivateDiagnostics | StageProgress | Drafting):
-                            run.recording.append(event)
-                        view, now = reduce_recipe(view, event), time.monotonic()
-                        pace = paced(pace or _foreseen(session), event, now)
-                        if isinstance(event, TokenReleased) and curator:
-                            continue  # its clean values follow at once
-                        frequent = isinstance(event, TokenReleased | PrivateDiagnostics | StageProgress)
-                        if frequent and now - shown < _INTERVAL:
-                            continue
-                        shown = now
-                        self._line.tell(left(pace, view, now), now)
-                        yield self._shown(view, whole=not frequent) | {self.time: time_card(pace, view, now)}
-                        if isinstance(event, VotesReleased):
-                            run.stop.wait(_TO_BE_SEEN)
-            except StudioError as error:
-                view = reduce_recipe(view, RunFailed(str(error)))
+        try:
+            yield self._begun()
+            with closing(self._runner.events(session, ledger, run, PrivacyForm.read(*form), curator)) as events:
+                for event in events:
+                    if not isinstance(event, PrivateDiagnostics | StageProgress | Drafting):
+                        run.recording.append(event)
+                    view, now = reduce_recipe(view, event), time.monotonic()
+                    pace = paced(pace or _foreseen(session), event, now)
+                    if isinstance(event, TokenReleased) and curator:
+                        continue  # its clean values follow at once
+                    frequent = isinstance(event, TokenReleased | PrivateDiagnostics | StageProgress)
+                    if frequent and now - shown < _INTERVAL:
+                        continue
+                    shown = now
+                    yield self._shown(view, whole=not frequent) | {self.time: time_card(pace, view, now)}
+                    if isinstance(event, VotesReleased):
+                        run.stop.wait(_TO_BE_SEEN)
+        except StudioError as error:
+            view = reduce_recipe(view, RunFailed(str(error)))
+        finally:
+            run.ended.set()
         yield (
             self._ended(session, ledger, view)
             | self.replay.ended(run.recording, _savable(view))
             | {self.time: time_card(pace or Pace(), view, time.monotonic())}
         )
 
-    def _begun(self, view: RunView) -> dict[Any, Any]:
-        return self._screens(RecipeView(view)) | {
+    def _begun(self) -> dict[Any, Any]:
+        return self._screens(RecipeView(RunView(phase="waiting" if not self._loader.ready else "running"))) | {
             self.notice: [],
             self.time: [],
             self.start: gr.Button(interactive=False),

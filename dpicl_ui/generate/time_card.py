@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dpicl_ui.frame.tree import Tree, el
 from dpicl_ui.generate.live_chart import reading
-from dpicl_ui.generate.pace import Pace, in_words, left
+from dpicl_ui.generate.pace import Pace, left
 from dpicl_ui.generate.recipe_view import RecipeView
 from dpicl_ui.generate.run_view import RunView
 from dpicl_ui.privacy.duration import duration, exactly
+
+_MOMENTS = 3.0
+"""Seconds under which no number is worth reading."""
 
 
 def time_card(pace: Pace, view: RecipeView, now: float) -> list[Tree]:
@@ -40,7 +43,9 @@ def _left(pace: Pace, view: RecipeView, now: float) -> str:
         foreseen = pace.foreseen
         late = foreseen is not None and pace.elapsed(now) > foreseen
         return f"longer than the forecast, {duration(foreseen)}" if foreseen is not None and late else ""
-    return in_words(remaining)
+    if remaining.seconds < _MOMENTS:
+        return "a few seconds left"
+    return f"{remaining.bound}{duration(remaining.seconds)} left"
 
 
 def _took(pace: Pace, run: RunView, now: float) -> str:

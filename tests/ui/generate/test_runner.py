@@ -189,7 +189,6 @@ def test_what_only_the_curator_sees_is_never_recorded(
     monkeypatch.setattr(step, "_TO_BE_SEEN", 0.0)
     monkeypatch.setattr(step, "_INTERVAL", 0.0)
     request: Any = SimpleNamespace(session_hash="tab", username=None)
-    session.of(GenerateState).begin()
     updates = list(generate._run(request, True))
     assert session.of(GenerateState).run.recording == STORIES["both"]
     assert "0.123" in str([update.get(generate.stages) for update in updates])
