@@ -88,7 +88,7 @@ def _head(ledgers: Ledgers, loader: ModelLoader) -> gr.HTML:
         panel(
             el(
                 "div.brand",
-                el("strong", TITLE),
+                el("h1", TITLE),
                 el("span", "Examples for a language model, without the people in them"),
             ),
         )
@@ -102,10 +102,8 @@ def _foot(ledgers: Ledgers) -> None:
     panel(
         el(
             "div.footing",
-            el("span.tag.private", "Only on your screen"),
-            el("span", "is private and goes nowhere else."),
-            el("span.tag.public", "Releasable"),
-            el("span", "may be shown to anyone."),
+            el("span.meaning", el("span.tag.private", "Only on your screen"), " is private and goes nowhere else."),
+            el("span.meaning", el("span.tag.public", "Releasable"), " may be shown to anyone."),
             el("span.whose", ledgers.footing),
         ),
         elem_id="footing",

@@ -81,7 +81,7 @@ function chartOf(chart) {
   else entry("key-outline", "what the model expects without the data; this mechanism releases the token alone");
   if (chart.clip) entry("", `a row's logits are clipped at ${Number(chart.clip.toPrecision(3))}`);
   if (chart.clean) entry("key-clean", "clean average: for your eyes only");
-  axis.textContent = `in rows, out of about ${chart.rows}; ${chart.hidden} more candidates are not shown`;
+  axis.textContent = `in rows, out of about ${chart.rows}${chart.hidden ? `; ${chart.hidden} more candidates are not shown` : ""}`;
 }
 function beside(drafts) {
   others.replaceChildren();

@@ -1,6 +1,6 @@
 // Draws `props.value`, a list of elements as data (see tree.py), with createElement and text nodes only.
 // Gradio's own templates are not used for data: they evaluate what was filled in, `${...}` included, as JavaScript.
-const TAGS = new Set(["div", "span", "p", "h2", "h3", "h4", "ul", "li", "dl", "dt", "dd", "strong", "em", "small", "code",
+const TAGS = new Set(["div", "span", "p", "h1", "h2", "h3", "h4", "ul", "ol", "li", "dl", "dt", "dd", "strong", "em", "small", "code",
   "table", "thead", "tbody", "tr", "th", "td", "details", "summary", "pre"]);
 const ATTRIBUTES = new Set(["title", "role", "aria-label", "aria-live", "colspan", "scope"]);
 function build(node) {

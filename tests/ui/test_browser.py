@@ -17,6 +17,7 @@ from playwright.sync_api import Page
 from mechanisms.accounting import PrivacyLedger, rounded_up
 from mechanisms.studio.certificates.digest import digest
 from mechanisms.studio.runs.run_file import from_lines
+from tests.ui.accessible import beyond_their_boxes, by_keys, findings
 from tests.ui.visit import HOSTILE, SLOW, Journey, step, visiting
 
 pytestmark = pytest.mark.slow
@@ -57,7 +58,7 @@ def travel(page: Page, seen: Journey) -> None:
     measure(page, seen)
     attack(page, seen)
     budget(page, seen)
-    narrow(page, seen)
+    walk_once_more(page, seen)
     seen.storage = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
 
 
@@ -231,13 +232,19 @@ def bring_test(page: Page, path: Path) -> None:
     page.wait_for_selector("#test-notice .notice.good")
 
 
-def narrow(page: Page, seen: Journey) -> None:
-    page.set_viewport_size({"width": 390, "height": 844})
+def walk_once_more(page: Page, seen: Journey) -> None:
+    """By keys alone, on a small phone."""
     for number in (1, 2, 3, 4, 5, 7):
-        step(page, number)
-        page.wait_for_timeout(200)
+        page.set_viewport_size({"width": 390, "height": 844})
+        page.focus(f"#steps .stepper:nth-child({number})")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(f"#step-{number}.current")
+        page.wait_for_selector(f"#steps .stepper:nth-child({number}):focus")
         root = "document.documentElement"
         seen.overflow[number] = page.evaluate(f"{root}.scrollWidth - {root}.clientWidth")
+        seen.inaccessible += [f"step {number}: {each}" for each in [*findings(page), *by_keys(page)]]
+        page.set_viewport_size({"width": 360, "height": 740})
+        seen.inaccessible += [f"step {number}: '{each}' leaves its box" for each in beyond_their_boxes(page)]
 
 
 def test_a_closed_step_says_why(journey: Journey):
@@ -346,6 +353,10 @@ def test_nothing_is_asked_of_other_hosts_and_the_console_is_clean(journey: Journ
     assert journey.foreign == []
     assert journey.console == []
     assert "Traceback" not in (journey.folder / "log").read_text()
+
+
+def test_every_step_is_there_for_those_who_do_not_see_it_and_for_keys(journey: Journey):
+    assert journey.inaccessible == []
 
 
 def test_no_step_is_wider_than_a_small_phone(journey: Journey):

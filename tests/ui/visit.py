@@ -52,6 +52,7 @@ class Journey:
     spent: list[float] = field(default_factory=list)
     storage: str = ""
     overflow: dict[int, int] = field(default_factory=dict)
+    inaccessible: list[str] = field(default_factory=list)
     hacked: object = None
 
     def files(self, *names: str) -> Iterator[Path]:

@@ -10,6 +10,7 @@ from playwright.sync_api import Page
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.studio.data.examples import EXAMPLES
 from mechanisms.studio.data.files import read_table
+from tests.ui.accessible import by_keys, findings
 from tests.ui.visit import HOSTILE, SLOW, Journey, step, visiting
 
 pytestmark = pytest.mark.slow
@@ -67,6 +68,7 @@ def look(page: Page, seen: Journey) -> None:
     page.wait_for_timeout(200)
     root = "document.documentElement"
     seen.overflow[6] = page.evaluate(f"{root}.scrollWidth - {root}.clientWidth")
+    seen.inaccessible = [*findings(page), *by_keys(page)]
 
 
 def runs(folder: Path) -> int:
@@ -116,3 +118,4 @@ def test_no_other_host_is_asked_and_nothing_fails(visit: Journey):
 
 def test_it_fits_a_small_phone(visit: Journey):
     assert visit.overflow == {6: 0}
+    assert visit.inaccessible == []
