@@ -19,14 +19,13 @@ from mechanisms.studio.recipes.events import (
     StageStarted,
     VotesReleased,
 )
-from mechanisms.studio.recipes.judging import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT
 from mechanisms.studio.recipes.recipe import Stage
 from mechanisms.studio.recipes.sets import NONE
 from mechanisms.studio.runs.lines import RunEvent
 from mechanisms.studio.runs.paid import Paid, holds
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.events import DemoCompleted, DemoStarted, RunStarted, TokenReleased
-from mechanisms.studio.synthesis.findings import Score
+from mechanisms.studio.synthesis.findings import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT, Score
 
 _Whose = tuple[str, int]
 
