@@ -33,7 +33,7 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 HOSTILE = "<img src=x onerror='window.hacked=1'> ${window.hacked=2} {{window.hacked}} `+(window.hacked=3)+`"
-SLOW = 240_000
+SLOW = 900_000
 """Milliseconds for what the model does, on a machine that others use too."""
 
 
