@@ -13,6 +13,11 @@ from mechanisms.records import unit_in_words
 SHOWN = 50
 """Runs on the page, the newest; a download has them all."""
 EMPTY: list[Tree] = [el("p.muted", "Nothing has been spent yet: runs appear here before their first release.")]
+NO_DATA: list[Tree] = [
+    el("h3", "Privacy budget"),
+    el("p.muted", "This ledger knows no data set yet: bring one in step 1."),
+]
+NO_CAP: list[Tree] = [el("p.muted", "A cap is fixed with a data set's first run, or before it in step 2.")]
 UNPLANNED: list[Tree] = [
     el("p.muted", "Choose data in step 1 and settings in step 2: what that run would add appears here, uncharged.")
 ]

@@ -10,7 +10,7 @@ from typing import Any
 import gradio as gr
 import numpy as np
 
-from dpicl_ui.budget.cards import EMPTY, UNPLANNED, caps, composed, others, runs, what_if
+from dpicl_ui.budget.cards import EMPTY, NO_CAP, NO_DATA, UNPLANNED, caps, composed, others, runs, what_if
 from dpicl_ui.budget.figure import budget_figure
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.cards import budget
@@ -111,7 +111,12 @@ class BudgetStep:
         session, ledger = self._sessions.of(request), self._ledgers.of(request)
         known = _known(session, ledger)
         if not known:
-            return {self.runs: EMPTY, self._drawn: gr.Column(visible=False)}
+            return {
+                self.standing: NO_DATA,
+                self.runs: EMPTY,
+                self.caps: NO_CAP,
+                self._drawn: gr.Column(visible=False),
+            }
         name, unit = _chosen(known, wanted)
         account, planned = ledger.account(name, unit), _planned(session, name, unit)
         return {
