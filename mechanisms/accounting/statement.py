@@ -12,10 +12,9 @@ from mechanisms.accounting.event_words import in_words
 from mechanisms.accounting.filter import Usage, usages
 from mechanisms.accounting.ledger import Account, RecordedRun
 from mechanisms.records import unit_in_words
+from mechanisms.spreadsheet import safe
 
 FORMAT = "dpicl-ledger/1"
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""What a spreadsheet may take for the start of a formula; the last four are the wide forms of the first four."""
 COLUMNS = (
     "started", "data_set", "unit", "run", "releases", "state", "epsilon", "delta", "joint_epsilon", "joint_delta",
     "joint_bound", "cap_epsilon", "cap_delta", "epsilon_left", "known_besides",
@@ -66,11 +65,7 @@ def _cells(account: Account) -> Iterator[list[str]]:
         cost = (run.epsilon, run.delta) if run.counted is not None else (0.0, 0.0)
         numbers = (*cost, after.epsilon, after.delta, snapshot.cap.epsilon, snapshot.cap.delta, left)
         shown = [repr(float(each)) for each in numbers]
-        yield [*map(_safe, words), *shown[:4], after.bound, *shown[4:], _safe("; ".join(snapshot.marks))]
-
-
-def _safe(cell: str) -> str:
-    return f"'{cell}" if cell.startswith(_FORMULA) else cell
+        yield [*map(safe, words), *shown[:4], after.bound, *shown[4:], safe("; ".join(snapshot.marks))]
 
 
 def as_document(account: Account) -> dict[str, Any]:

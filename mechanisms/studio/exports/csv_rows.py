@@ -5,17 +5,11 @@ from __future__ import annotations
 import csv
 import io
 
+from mechanisms.spreadsheet import safe
 from mechanisms.studio.exports.export_format import ExportFormat, Files, Released
 from mechanisms.studio.exports.provenance import in_a_line
 
 FILE_NAME = "demonstrations.csv"
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-"""What a cell may not begin with (OWASP, "CSV injection"); spreadsheets read the wide forms alike."""
-
-
-def safe(cell: str) -> str:
-    """A cell with a quote before what a spreadsheet would compute."""
-    return f"'{cell}" if cell.startswith(_FORMULA) else cell
 
 
 def _files(released: Released) -> Files:

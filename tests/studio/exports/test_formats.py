@@ -13,7 +13,7 @@ import yaml
 
 from mechanisms.errors import UsageError
 from mechanisms.inference.prompts import one_line
-from mechanisms.studio.exports.csv_rows import safe
+from mechanisms.spreadsheet import safe
 from mechanisms.studio.exports.export_format import packed
 from mechanisms.studio.exports.registry import format_named, format_names
 from mechanisms.studio.synthesis.findings import ArmScore, Score
