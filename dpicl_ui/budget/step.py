@@ -18,6 +18,7 @@ from dpicl_ui.frame.choices import PrivateDropdown
 from dpicl_ui.frame.downloads import File, download, sink
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
+from dpicl_ui.frame.plot_style import chart
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import Gate, StepBar
 from dpicl_ui.frame.tree import Tree, el, notice, panel
@@ -68,7 +69,7 @@ class BudgetStep:
 
     def _build_curve(self) -> None:
         panel(el("h3", "All runs together"), el("p.muted", _CURVE))
-        self.plot = gr.Plot(show_label=False, elem_id="budget-curve")
+        self.plot = chart("budget-curve")
         self.compare = gr.Button("Compose them with both accountants", size="sm", elem_id="budget-compose")
         self.compared = panel(elem_id="budget-composed")
 
@@ -115,7 +116,7 @@ class BudgetStep:
                 self.standing: NO_DATA,
                 self.runs: EMPTY,
                 self.caps: NO_CAP,
-                self._drawn: gr.Column(visible=False),
+                self._drawn: gr.Column(visible="hidden"),
             }
         name, unit = _chosen(known, wanted)
         account, planned = ledger.account(name, unit), _planned(session, name, unit)
@@ -131,7 +132,7 @@ class BudgetStep:
             self.compared: [],
             self.caps: caps(account),
             self.notice: [],
-            self._drawn: gr.Column(visible=bool(account.spends or planned)),
+            self._drawn: gr.Column(visible=True if account.spends or planned else "hidden"),
         }
 
     def _account(self, wanted: str | None, request: gr.Request) -> Account:

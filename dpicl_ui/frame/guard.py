@@ -42,12 +42,15 @@ def guarded(where: gr.HTML, after: Updates | None = None) -> Callable[[Callable[
 
             @functools.wraps(handler)
             def generate(*arguments: Any) -> Iterator[Any]:
+                idle = after or dict
                 try:
                     yield from handler(*arguments)
                 except Exception as error:
-                    yield {where: notice(in_one_line(error))}
-                if after is not None:
-                    yield after()
+                    # In one update: a click between two would be dropped, since the handler has not ended.
+                    yield {where: notice(in_one_line(error)), **idle()}
+                else:
+                    if after is not None:
+                        yield after()
 
             return generate
 

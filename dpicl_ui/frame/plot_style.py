@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import gradio as gr
+
 GREY = "#7c8592"
 """`studio.css` repaints the text in the colours of the light and of the dark page."""
 LAYOUT: dict[str, Any] = {
@@ -13,3 +15,12 @@ LAYOUT: dict[str, Any] = {
     "font": {"family": "system-ui, sans-serif", "color": GREY, "size": 13},
 }
 AXIS: dict[str, Any] = {"fixedrange": True, "zeroline": False, "ticks": "", "showline": False}
+
+
+def chart(elem_id: str) -> gr.Plot:
+    """A place for a figure, which takes no room while it has none.
+
+    Neither it nor a column around it is ever `visible=False` (but "hidden"): Gradio loses a figure that arrives while
+    its place is being made.
+    """
+    return gr.Plot(show_label=False, elem_id=elem_id, elem_classes="chart")

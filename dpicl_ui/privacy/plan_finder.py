@@ -12,6 +12,7 @@ import gradio as gr
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.model_loader import ModelLoader
+from dpicl_ui.frame.plot_style import chart
 from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.privacy.duration import duration
@@ -131,7 +132,7 @@ class PlanFinder:
         )
         self.find = gr.Button("Find the best plan", elem_id="find-plan")
         self.notice = panel(elem_id="plan-notice")
-        self.plot = gr.Plot(show_label=False, visible=False, elem_id="plan-curve")
+        self.plot = chart("plan-curve")
         self.choice = gr.Radio([], label="The most signal for its cost, best first", visible=False, elem_id="plans")
         self.use = gr.Button("Use this plan", variant="primary", visible=False, elem_id="use-plan")
 
@@ -150,8 +151,8 @@ class PlanFinder:
 
     def forgotten(self) -> dict[Any, Any]:
         """The components without anything found."""
-        hidden = {each: type(each)(visible=False) for each in (self.plot, self.choice, self.use)}
-        return {self.notice: [], **hidden}
+        hidden = {each: type(each)(visible=False) for each in (self.choice, self.use)}
+        return {self.notice: [], self.plot: None, **hidden}
 
     def _ready(self) -> dict[Any, Any]:
         return {self.find: gr.Button(interactive=True)}
@@ -172,10 +173,7 @@ class PlanFinder:
             found.append(option)
             if time.monotonic() - shown > _INTERVAL:
                 shown = time.monotonic()
-                yield {
-                    self.notice: _trying(len(found)),
-                    self.plot: gr.Plot(plan_figure(ranked(found), now), visible=True),
-                }
+                yield {self.notice: _trying(len(found)), self.plot: plan_figure(ranked(found), now)}
         if not found:
             raise UsageError("No plan fits: allow more time, a larger epsilon or fewer tokens.")
         plans = tuple(each for each in ranked(found) if each.efficient)[:_MOST]
@@ -184,11 +182,9 @@ class PlanFinder:
         times = (duration(looked.seconds(each, dataset, speed)) for each in plans)
         lines = [option_in_words(each, time) for each, time in zip(plans, times, strict=True)]
         choices = [(line, number) for number, line in enumerate(lines)]
-        # The page may drop an update that follows another at once, as where every plan was calibrated before.
-        time.sleep(max(0.0, shown + _INTERVAL - time.monotonic()))
         yield {
             self.notice: notice(_found(looked), "info"),
-            self.plot: gr.Plot(plan_figure(ranked(found), now), visible=True),
+            self.plot: plan_figure(ranked(found), now),
             self.choice: gr.Radio(choices=choices, value=0, visible=True),
             self.use: gr.Button(visible=True),
         }

@@ -17,6 +17,7 @@ from dpicl_ui.frame.cards import progress
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.model_loader import ModelLoader
+from dpicl_ui.frame.plot_style import chart
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.tree import el, panel
 from dpicl_ui.generate.state import GenerateState
@@ -88,20 +89,19 @@ class AttackOffer:
             self.stop = gr.Button("Stop", variant="stop", interactive=False, elem_id="attack-stop")
         self.progress = panel(elem_id="attack-progress")
         self.result = panel(elem_id="attack-result")
-        with gr.Column(visible=False) as self.place:
-            self.plot = gr.Plot(show_label=False, elem_id="attack-roc")
+        self.plot = chart("attack-roc")
         self.stop.click(self._stop, None, self.stop, queue=False, **PRIVATE)
         self.ended = self.start.click(
             guarded(self.notice, self._idle)(self._attack),
             [measurement.text, measurement.label, self.agreed],
-            [self.notice, self.progress, self.result, self.place, self.plot, self.start, self.stop],
+            [self.notice, self.progress, self.result, self.plot, self.start, self.stop],
             **MODEL,
             **PRIVATE,
         )
 
     def emptied(self) -> dict[Any, Any]:
         """No figures: another set is under test."""
-        return {self.result: [], self.place: gr.Column(visible=False)}
+        return {self.result: [], self.plot: None}
 
     def _attack(self, text: str, label: str, agreed: bool, request: gr.Request) -> Iterator[dict[Any, Any]]:
         """Mark the rows in the ledger, then let the attack read them; a tab that is closed stops it."""
@@ -143,9 +143,10 @@ class AttackOffer:
                         found[each.shown] = each
         own, planted = found[RELEASED].attacks, found[ROWS].attacks
         said = findings(own, planted, target.claimed, target.demo_set.certificate.unit)
-        yield {self.result: [*(on_trust() if target.loaded else []), *said], self.place: gr.Column(visible=True)}
-        # A plot that comes with its column is at times drawn before there is a place for it.
-        yield {self.plot: roc_figure(own[DRAWN], planted[DRAWN], target.claimed)}
+        yield {
+            self.result: [*(on_trust() if target.loaded else []), *said],
+            self.plot: roc_figure(own[DRAWN], planted[DRAWN], target.claimed),
+        }
 
     def _idle(self) -> dict[Any, Any]:
         return {

@@ -15,6 +15,7 @@ from dpicl_ui.frame.embedder_loader import EmbedderLoader
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.model_loader import ModelLoader
+from dpicl_ui.frame.plot_style import chart
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import el, notice, panel
@@ -95,7 +96,7 @@ class FileMeasurement:
         with gr.Column(visible=False) as self.matrix:
             self.matrix_head = panel(*confused(()))
             self.arm = gr.Radio([(title, name) for name, (title, _) in ARMS.items()], show_label=False, elem_id="arm")
-            self.plot = gr.Plot(show_label=False, elem_id="confusion")
+        self.plot = chart("confusion")
         self._wire()
 
     def _wire(self) -> None:
@@ -115,7 +116,6 @@ class FileMeasurement:
                 *self.about_the_set,
                 self.matrix_head,
                 self.arm,
-                self.plot,
                 self.measure,
                 self.cancel,
                 self._bar.html,
@@ -227,9 +227,8 @@ class FileMeasurement:
             self.matrix: gr.Column(visible=True),
             self.matrix_head: confused(scored.owners),
             self.arm: gr.Radio(value=own.name, visible=len(scored.cards) > 1),
+            self.plot: confusion_figure(own, scored.of.labels),
         }
-        # A plot that comes with its column is at times drawn before there is a place for it.
-        yield {self.plot: confusion_figure(own, scored.of.labels)}
 
     def add_prototypes(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
         """Show class prototypes that were released beside the figures that are there, on the same rows.
@@ -251,7 +250,7 @@ class FileMeasurement:
     @property
     def about_the_set(self) -> list[Any]:
         """The components of `emptied`."""
-        return [self.scores, self.readers, self.matrix, self.label]
+        return [self.scores, self.readers, self.matrix, self.plot, self.label]
 
     def emptied(self, tested: DemoSet | None = None) -> dict[Any, Any]:
         """No figures: another set is under test."""
@@ -259,6 +258,7 @@ class FileMeasurement:
             self.scores: [],
             self.readers: [],
             self.matrix: gr.Column(visible=False),
+            self.plot: None,
             self.label: gr.Dropdown(label="Answer" if tested and tested.template.output else "Label"),
         }
 

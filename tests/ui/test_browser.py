@@ -18,7 +18,7 @@ from mechanisms.accounting import PrivacyLedger, rounded_up
 from mechanisms.studio.certificates.digest import digest
 from mechanisms.studio.runs.run_file import from_lines
 from tests.ui.accessible import beyond_their_boxes, by_keys, findings
-from tests.ui.visit import HOSTILE, SLOW, Journey, step, visiting
+from tests.ui.visit import HOSTILE, SLOW, Journey, press, step, visiting
 
 pytestmark = pytest.mark.slow
 LABELS = ("Billing", "Delivery")
@@ -85,8 +85,7 @@ def choose_data(page: Page, seen: Journey) -> None:
     seen.shown["unconfirmed"] = page.inner_text("#data-problem .notice")
     page.check("#labels-public input")
     page.check("#counts-public input")
-    page.click("#confirm-data")
-    page.wait_for_selector("#step-2.current")
+    press(page, "#confirm-data", "#step-2.current")
 
 
 def choose_privacy(page: Page, tokens: int) -> None:
@@ -199,7 +198,7 @@ def measure(page: Page, seen: Journey) -> None:
     page.wait_for_selector("#test-notice .notice.bad")
     seen.shown["shared"] = page.inner_text("#test-notice")
     bring_test(page, write_csv(seen.folder / "test.csv", messages(8, first=100)))
-    page.click("#measure")
+    press(page, "#measure", "#cancel-test:enabled, #scores .score:nth-child(3)")
     page.wait_for_selector("#scores .score:nth-child(3)", timeout=SLOW)
     page.wait_for_selector("#confusion .js-plotly-plot", timeout=SLOW)
     seen.shown["scores"] = page.inner_text("#scores")
@@ -210,7 +209,7 @@ def attack(page: Page, seen: Journey) -> None:
     page.wait_for_selector("#attack-notice .notice.bad")
     seen.shown["unasked"] = page.inner_text("#attack-notice")
     page.check("#attack-agreed input")
-    page.click("#attack-start")
+    press(page, "#attack-start", "#attack-stop:enabled, #attack-roc .js-plotly-plot")
     page.wait_for_selector("#attack-roc .js-plotly-plot", timeout=SLOW)
     seen.shown["attack"] = page.inner_text("#attack-result")
     step(page, 5)

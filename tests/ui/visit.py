@@ -147,6 +147,16 @@ def watch(page: Page, seen: Journey, port: int) -> None:
     page.on("request", lambda request: None if request.url.startswith(home) else seen.foreign.append(request.url))
 
 
+def press(page: Page, button: str, shown: str) -> None:
+    """Click until something is shown: Gradio drops a click while the handler of the one before is still ending."""
+    until = time.monotonic() + SLOW / 1000
+    while page.locator(shown).filter(visible=True).count() == 0:
+        assert time.monotonic() < until, f"{button} was clicked, and {shown} never came"
+        if page.locator(f"{button}:enabled").is_visible():
+            page.click(button)
+        page.wait_for_timeout(1000)
+
+
 def step(page: Page, number: int) -> None:
     page.click(f"#steps .stepper:nth-child({number})")
     page.wait_for_selector(f"#step-{number}.current")

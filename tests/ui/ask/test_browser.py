@@ -11,7 +11,7 @@ from mechanisms.accounting import PrivacyLedger
 from mechanisms.studio.data.examples import EXAMPLES
 from mechanisms.studio.data.files import read_table
 from tests.ui.accessible import by_keys, findings
-from tests.ui.visit import HOSTILE, SLOW, Journey, step, visiting
+from tests.ui.visit import HOSTILE, SLOW, Journey, press, step, visiting
 
 pytestmark = pytest.mark.slow
 EXAMPLE = EXAMPLES[0]
@@ -44,7 +44,7 @@ def reserve(page: Page, seen: Journey) -> None:
     page.check("#ask-labels-public input")
     seen.shown["promise"] = page.inner_text("#ask-outcome")
     seen.shown["runs before"] = str(runs(seen.folder))
-    page.click("#ask-reserve")
+    press(page, "#ask-reserve", "#ask-stop, #ask-question textarea")
     page.wait_for_selector("#ask-question textarea", timeout=SLOW)
 
 
