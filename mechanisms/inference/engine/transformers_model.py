@@ -21,6 +21,7 @@ from mechanisms.inference.engine.cache import GrowingCache
 from mechanisms.inference.engine.chunk import Chunk
 from mechanisms.inference.engine.device_room import DeviceRoom
 from mechanisms.inference.engine.forward import ForwardPass
+from mechanisms.inference.engine.full_memory import told_when_full
 from mechanisms.inference.engine.slots import Slots
 from mechanisms.inference.engine.threads import Threads
 from mechanisms.inference.language_model import Tokens
@@ -128,6 +129,7 @@ class TransformersModel:
         """See `LanguageModel.decode`."""
         return str(self.tokenizer.decode(list(tokens), skip_special_tokens=True))
 
+    @told_when_full()
     def open(self, prefix: Tokens, rows: Sequence[Tokens], length: int, room: int) -> TransformersSession:
         """See `LanguageModel.open`."""
         return TransformersSession(self, self.started(prefix), rows, length, room)
@@ -222,6 +224,7 @@ class TransformersSession:
         chunk.cache.fill(chunk.mask.shape[1])
         return torch.cat(parts)
 
+    @told_when_full()
     def logits(self, columns: Integers | None = None, rows: slice = slice(None)) -> Floats:
         """See `Session.logits`."""
         self._settle()
@@ -241,6 +244,7 @@ class TransformersSession:
         parts = [self._head.logits(self._features[i : i + size]) for i in range(first, stop, size)]
         return torch.cat(parts)[start - first : stop - first]
 
+    @told_when_full()
     def advance(self, tokens: Tokens) -> None:
         """See `Session.advance`."""
         self._settle()
@@ -257,6 +261,7 @@ class TransformersSession:
             return self._slots.layout(self._room, rows, self._limit, length)
         return math.ceil(rows / per_chunk), per_chunk
 
+    @told_when_full()
     def keep(self, rows: Sequence[int], per_chunk: int | None = None) -> None:
         """See `Session.keep`; `per_chunk` as when it was opened."""
         with torch.inference_mode():
@@ -267,6 +272,7 @@ class TransformersSession:
             parts = [padded[i : i + per_chunk] for i in range(0, len(padded), per_chunk)]
             self._chunks, self._count = [Chunk.gathered(self._chunks, part) for part in parts], len(rows)
 
+    @told_when_full()
     def score(self, continuation: Tokens) -> Floats:
         """See `Session.score`."""
         self._settle()
