@@ -18,6 +18,10 @@ NO_DATA: list[Tree] = [
     el("p.muted", "This ledger knows no data set yet: bring one in step 1."),
 ]
 NO_CAP: list[Tree] = [el("p.muted", "A cap is fixed with a data set's first run, or before it in step 2.")]
+CURVE: list[Tree] = [
+    el("p.muted", "Every point of the line is a cap that would have allowed all runs, had it been fixed before them.")
+]
+UNSPENT: list[Tree] = [el("p.muted", "Nothing is spent and nothing planned: the curve comes with the first run.")]
 UNPLANNED: list[Tree] = [
     el("p.muted", "Choose data in step 1 and settings in step 2: what that run would add appears here, uncharged.")
 ]

@@ -10,7 +10,19 @@ from typing import Any
 import gradio as gr
 import numpy as np
 
-from dpicl_ui.budget.cards import EMPTY, NO_CAP, NO_DATA, UNPLANNED, caps, composed, others, runs, what_if
+from dpicl_ui.budget.cards import (
+    CURVE,
+    EMPTY,
+    NO_CAP,
+    NO_DATA,
+    UNPLANNED,
+    UNSPENT,
+    caps,
+    composed,
+    others,
+    runs,
+    what_if,
+)
 from dpicl_ui.budget.figure import budget_figure
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.cards import budget
@@ -35,7 +47,6 @@ _DECADES = 4
 """The curves reach so many powers of ten below the cap's delta, and one above it."""
 _POINTS = 201
 _NO_RUN = "There is no run yet: nothing to download or to compose."
-_CURVE = "Every point of the line is a cap that would have allowed all runs, had it been fixed before them."
 
 
 def gate(session: Session) -> Gate:
@@ -61,16 +72,19 @@ class BudgetStep:
                 self.runs = panel(elem_id="budget-runs")
                 self.others = panel(elem_id="budget-others")
             with gr.Row(elem_classes="split"):
-                with gr.Column(scale=6, min_width=300, elem_classes="card") as self._drawn:
+                with gr.Column(scale=6, min_width=300, elem_classes="card"):
                     self._build_curve()
                 with gr.Column(scale=5, min_width=300, elem_classes="card"):
                     self._build_files()
         self._wire(bar)
 
     def _build_curve(self) -> None:
-        panel(el("h3", "All runs together"), el("p.muted", _CURVE))
+        panel(el("h3", "All runs together"))
+        self.curve = panel(*UNSPENT, elem_id="budget-curve-words")
         self.plot = chart("budget-curve")
-        self.compare = gr.Button("Compose them with both accountants", size="sm", elem_id="budget-compose")
+        self.compare = gr.Button(
+            "Compose them with both accountants", size="sm", visible=False, elem_id="budget-compose"
+        )
         self.compared = panel(elem_id="budget-composed")
 
     def _build_files(self) -> None:
@@ -94,7 +108,7 @@ class BudgetStep:
         )
         shown = [
             self.chosen, self.standing, self.planned, self.runs, self.others, self.plot, self.compared, self.caps,
-            self.notice, self._drawn,
+            self.notice, self.curve, self.compare,
         ]  # fmt: skip
         looked: dict[str, Any] = {"inputs": self.chosen, "outputs": shown, "cancels": [composing], **PRIVATE}
         bar.html.select(guarded(self.notice)(self._open), **looked)
@@ -116,10 +130,14 @@ class BudgetStep:
                 self.standing: NO_DATA,
                 self.runs: EMPTY,
                 self.caps: NO_CAP,
-                self._drawn: gr.Column(visible="hidden"),
+                self.curve: UNSPENT,
+                self.plot: None,
+                self.compare: gr.Button(visible=False),
             }
         name, unit = _chosen(known, wanted)
         account, planned = ledger.account(name, unit), _planned(session, name, unit)
+        counted, more = _counted(account), _more(ledger, account, planned)
+        drawn = bool(account.spends or planned)
         return {
             self.chosen: PrivateDropdown(
                 choices=[(_title(each), _key(each)) for each in known], value=_key((name, unit)), visible=len(known) > 1
@@ -128,11 +146,12 @@ class BudgetStep:
             self.planned: _added(session, ledger, account, planned),
             self.runs: runs(account),
             self.others: others([ledger.snapshot(*each) for each in known]),
-            self.plot: budget_figure(account.snapshot.cap, _counted(account), _more(ledger, account, planned)),
+            self.curve: CURVE if drawn else UNSPENT,
+            self.plot: budget_figure(account.snapshot.cap, counted, more) if drawn else None,
+            self.compare: gr.Button(visible=drawn),
             self.compared: [],
             self.caps: caps(account),
             self.notice: [],
-            self._drawn: gr.Column(visible=True if account.spends or planned else "hidden"),
         }
 
     def _account(self, wanted: str | None, request: gr.Request) -> Account:

@@ -20,7 +20,7 @@ AXIS: dict[str, Any] = {"fixedrange": True, "zeroline": False, "ticks": "", "sho
 def chart(elem_id: str) -> gr.Plot:
     """A place for a figure, which takes no room while it has none.
 
-    Neither it nor a column around it is ever `visible=False` (but "hidden"): Gradio loses a figure that arrives while
-    its place is being made.
+    Neither it nor a column around it is ever made with `visible=False`: Gradio loses a figure that arrives while its
+    place is being made.
     """
     return gr.Plot(show_label=False, elem_id=elem_id, elem_classes="chart")
