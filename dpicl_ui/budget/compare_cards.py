@@ -20,6 +20,8 @@ SHOWN = 50
 """Demonstrations of a column; a replay in step 3 has them all."""
 _TIME = 16
 """Characters of a time, to the minute."""
+_CHARGED, _CHARGED_AT_MOST = "What was charged", "What was charged at most"
+"""A stopped run's certificate claims all of it; the ledger may have counted less."""
 _MARKED = "Marked: more is known of its rows than is counted here ({marks})."
 
 
@@ -49,7 +51,11 @@ def column(letter: str, named: Named) -> list[Tree]:
             fact("Private score", *_score(run)),
             fact("Spent before it", cost_in_words(*held.spent_before) if held.spent_before[0] else "nothing"),
         ),
-        el("details", el("summary", "What was charged"), el("p.remark", in_words(held.event))),
+        el(
+            "details",
+            el("summary", _CHARGED_AT_MOST if run.stopped else _CHARGED),
+            el("p.remark", in_words(held.event)),
+        ),
         *notice(TOUCHED if score is not None and not score.untouched else "", "warn"),
         *_demonstrations(run.made),
     ]

@@ -12,6 +12,7 @@ from mechanisms.studio.synthesis.findings import ArmScore
 
 _COLOURS = ("#1a8f85", "#d9822b", "#4f83cc", "#a05fb4")
 _GRID = {"gridcolor": "rgba(124,133,146,0.22)", "automargin": True}
+_SCORES = "private score, 95% interval"
 _HOVER = "%{text}: epsilon %{x:.3g}, %{y:.0%}<extra></extra>"
 
 
@@ -35,7 +36,7 @@ def score_figure(runs: Mapping[str, Summary]) -> go.Figure | None:
         height=320,
         showlegend=False,
         xaxis=AXIS | _GRID | {"rangemode": "tozero", "title": {"text": "epsilon", "standoff": 8}},
-        yaxis=AXIS | _GRID | {"range": [-0.02, 1.02], "tickformat": ".0%", "title": {"text": "private score"}},
+        yaxis=AXIS | _GRID | {"range": [-0.02, 1.02], "tickformat": ".0%", "title": {"text": _SCORES}},
     )
     return figure
 
