@@ -23,6 +23,7 @@ from dpicl_ui.budget.cards import (
     runs,
     what_if,
 )
+from dpicl_ui.budget.compare import Comparison
 from dpicl_ui.budget.figure import budget_figure
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.cards import budget
@@ -76,6 +77,7 @@ class BudgetStep:
                     self._build_curve()
                 with gr.Column(scale=5, min_width=300, elem_classes="card"):
                     self._build_files()
+            self.comparison = Comparison(sessions, ledgers)
         self._wire(bar)
 
     def _build_curve(self) -> None:

@@ -17,7 +17,7 @@ from dpicl_ui.generate.replay_screen import replay_screen
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import UsageError
-from mechanisms.studio.runs.run_file import FORMAT, LARGEST, from_lines, to_lines
+from mechanisms.studio.runs.run_file import ENDS, FORMAT, LARGEST, from_lines, to_lines
 
 FILE_NAME = "run.dpicl.jsonl"
 
@@ -49,11 +49,22 @@ class Replay:
         Raises:
             UsageError: there is none, it has not ended, or it is not private.
         """
-        state = session.of(GenerateState)
-        if state.run is None or state.made is None:
-            raise UsageError("There is no run to save: write demonstrations first.")
-        text = to_lines(state.run.recording, ledger.rows.marks(state.made.of))
-        return {self.sink: download(session, File(FILE_NAME, "application/jsonl", text.encode()))}
+        return {self.sink: download(session, File(FILE_NAME, "application/jsonl", own_run(session, ledger).encode()))}
+
+
+def own_run(session: Session, ledger: PrivacyLedger) -> str:
+    """The tab's last run as the text of a run file, with the marks that are known by now.
+
+    Raises:
+        UsageError: there is none, it has not ended, has left nothing, or is not private.
+    """
+    state = session.of(GenerateState)
+    recording = state.written.recording if state.written else []
+    ended, made = recording[-1] if recording else None, state.made
+    # A run that was stopped at once leaves the set of the one before, whose rows may be others.
+    if not isinstance(ended, ENDS) or made is None or ended.demo_set != made.demo_set:
+        raise UsageError("No run of this tab has ended with demonstrations: write some in step 3 first.")
+    return to_lines(recording, ledger.rows.marks(made.of))
 
 
 def loaded(upload: str) -> list[ScreenEvent]:
@@ -63,10 +74,15 @@ def loaded(upload: str) -> list[ScreenEvent]:
         UsageError: it is none; the message says where.
     """
     with taken(upload) as path:
-        return list(from_lines(_text_in(path)))
+        return list(from_lines(text_in(path)))
 
 
-def _text_in(path: Path) -> str:
+def text_in(path: Path) -> str:
+    """The text of a file that may hold a run.
+
+    Raises:
+        UsageError: it is too large, or no text.
+    """
     if path.stat().st_size > LARGEST:
         raise UsageError(f"This is not a {FORMAT} file: it is too large.")
     try:

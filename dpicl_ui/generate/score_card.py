@@ -60,20 +60,12 @@ def _name(view: RecipeView, arm: str) -> str:
 def _sentence(view: RecipeView) -> str:
     assert view.score is not None
     arms = view.score.arms
-    found, plain = arms.get(_exported(view)), arms.get("zero-shot")
+    found, plain = arms.get(view.score.exported(view.without)), arms.get("zero-shot")
     if found is None or found.wide:
         return "Too few rows took part to say how often labels are found."
     words = f"The exported set finds the label of {of_hundred(found)} of 100 of your own rows"
     beside = plain is not None and plain is not found and not plain.wide
     return f"{words}; zero-shot, {of_hundred(plain)}." if plain is not None and beside else f"{words}."
-
-
-def _exported(view: RecipeView) -> str:
-    """The arm that is exported: without demonstrations of its own it is one of those that it is compared with."""
-    assert view.score is not None
-    if OWN in view.score.arms:
-        return OWN
-    return "zero-shot" if view.without else "public-only"
 
 
 def _range(name: str, arm: ArmScore, own: bool) -> Tree:

@@ -14,7 +14,6 @@ from mechanisms.studio.recipes.events import (
     ChoiceReleased,
     DraftsWritten,
     PriorsReleased,
-    RecipeCompleted,
     RecipeStopped,
     ScoreReleased,
     SetsMade,
@@ -22,13 +21,12 @@ from mechanisms.studio.recipes.events import (
     VotesReleased,
 )
 from mechanisms.studio.runs.lines import RunEvent
-from mechanisms.studio.runs.run_file import from_lines
+from mechanisms.studio.runs.run_file import ENDS, from_lines
 from mechanisms.studio.synthesis.demo_set import finite
-from mechanisms.studio.synthesis.events import DemoCompleted, DemoStarted, RunCompleted, RunStopped, TokenReleased
+from mechanisms.studio.synthesis.events import DemoCompleted, DemoStarted, RunStopped, TokenReleased
 
 _BESIDE = 3
 """Candidates that are named beside the one that was released."""
-_ENDS = RunCompleted | RunStopped | RecipeCompleted | RecipeStopped
 
 
 def add_commands(commands: Any) -> None:
@@ -50,7 +48,7 @@ def _replay(options: argparse.Namespace) -> None:
                 print(printable(line), flush=True)
             time.sleep(options.pause)
     ended = events[-1]
-    assert isinstance(ended, _ENDS)
+    assert isinstance(ended, ENDS)
     made = ended.demo_set
     document = {
         "ended": "stopped" if isinstance(ended, RunStopped | RecipeStopped) else "completed",

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from mechanisms.accounting import cost_in_words, rounded_up
 from mechanisms.records import unit_in_words
 from mechanisms.steps import mechanism_class, mechanism_names
-from mechanisms.studio.synthesis.demo_set import DemoSet
+from mechanisms.studio.synthesis.demo_set import Certificate, DemoSet
 from mechanisms.studio.synthesis.findings import Score
 
 _SHARED = {"roles": "units, each has one role for good", "epsilon": "epsilon, every unit takes part in each"}
@@ -32,7 +32,7 @@ def stated_facts(demo_set: DemoSet) -> list[Fact]:
         Fact("Checked", rounded_up(claim.check, 4), f"second accountant, {claim.check_accountant}"),
         Fact("Delta", rounded_up(claim.delta, 2)),
         Fact("Protected unit", unit_in_words(held.unit), "neighbouring data sets differ by adding or removing it"),
-        Fact("Mechanism", _mechanism(held.mechanism)),
+        Fact("Mechanism", mechanism_in_words(held)),
         _division(demo_set),
         Fact("Taken as public", ", ".join(held.public_inputs), "besides the parameters and the prompt"),
         Fact("Clean values known to the curator", shown),
@@ -49,8 +49,9 @@ def _division(demo_set: DemoSet) -> Fact:
     return Fact("Stages", stages, f"what they share: {_SHARED.get(held.scheme, held.scheme)}")
 
 
-def _mechanism(name: str) -> str:
-    return mechanism_class(name).title if name in mechanism_names() else name
+def mechanism_in_words(held: Certificate) -> str:
+    """The title of a certificate's mechanism, or the recipe that it names."""
+    return mechanism_class(held.mechanism).title if held.mechanism in mechanism_names() else held.mechanism
 
 
 def scored_facts(score: Score | None) -> list[Fact]:

@@ -38,7 +38,8 @@ LARGEST = 32 * 2**20
 """Characters of a file."""
 MOST_LINES = 200_000
 _HEAD = {"format", "demo_set", "run", "software"}
-_ENDS = RunCompleted | RunStopped | RecipeCompleted | RecipeStopped
+ENDS = RunCompleted | RunStopped | RecipeCompleted | RecipeStopped
+"""How a run ends that can be saved."""
 
 
 def to_lines(recording: Sequence[RunEvent], marks: tuple[str, ...] = ()) -> str:
@@ -53,7 +54,7 @@ def to_lines(recording: Sequence[RunEvent], marks: tuple[str, ...] = ()) -> str:
             long to be read again.
     """
     begun, ended = (recording[0], recording[-1]) if recording else (None, None)
-    if not isinstance(begun, RunStarted | RecipeStarted) or not isinstance(ended, _ENDS):
+    if not isinstance(begun, RunStarted | RecipeStarted) or not isinstance(ended, ENDS):
         raise UsageError("There is no run to save: only one that was completed or stopped can be.")
     made = ended.demo_set.with_marks(marks)
     _check_made(made)

@@ -69,6 +69,12 @@ class Score:
         """What the file says about the rows."""
         return _UNTOUCHED if self.untouched else _TOUCHED
 
+    def exported(self, without: bool) -> str:
+        """Name of the arm of what is exported; `without` demonstrations it is one of those that it is compared with."""
+        if DEMONSTRATIONS in self.arms:
+            return DEMONSTRATIONS
+        return ZERO_SHOT if without else PUBLIC_ONLY
+
     def to_json(self) -> Json:
         """The format's `score`."""
         arms = {name: {"accuracy": each.accuracy, "interval": list(each.interval)} for name, each in self.arms.items()}
