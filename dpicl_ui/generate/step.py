@@ -199,6 +199,8 @@ class GenerateStep:
             self.start: gr.Button(interactive=False),
             self.stop: gr.Button("Stop", interactive=True),
             self.curator: gr.Checkbox(interactive=False),
+            self.test: gr.Button(visible=False),
+            self.export: gr.Button(visible=False),
             **self.replay.under_way(),
         }
 
@@ -210,7 +212,8 @@ class GenerateStep:
         update = self._screens(view)
         if whole:
             update[self.finished] = finished(view)
-            update[self.budget] = budget(view.run.budget) if view.run.budget else []
+            if view.run.budget is not None:  # until it is charged, what step 2 left there is right
+                update[self.budget] = budget(view.run.budget)
         return update
 
     def _ended(self, session: Session, ledger: PrivacyLedger, view: RecipeView) -> dict[Any, Any]:

@@ -60,7 +60,7 @@ def stage_facts(preview: RecipePreview) -> list[Tree]:
     facts = []
     if Stage.VOTE in shares:
         votes = [votes_a_draft(request, label) for label in request.labels]
-        between = f"{roughly(min(votes))} to {roughly(max(votes))}" if max(votes) > min(votes) else roughly(votes[0])
+        between = " to ".join(dict.fromkeys((roughly(min(votes)), roughly(max(votes)))))
         remark = f"a draft gets about {between} votes on average"
         facts.append(fact("Noise on a draft's votes", f"± {request.votes.deviation:.2g}", remark))
     if (written := request.written) is not None:

@@ -88,22 +88,22 @@ def score_margin(request: RecipeRequest) -> float:
 
 
 def _warnings(request: RecipeRequest) -> Iterator[str]:
-    shares = request.recipe.shares
+    shares, who = request.recipe.shares, "users" if request.by_user else "rows"
     if Stage.VOTE in shares:
         label = min(request.sizes, key=lambda each: request.sizes[each])
         votes, noise = votes_a_draft(request, label), request.votes.deviation
         if EXCESS * votes < CLEARANCE * noise:
             yield (
                 f"A draft of '{label}' gets about {votes:.2g} votes, and the noise on them is {noise:.2g}: its winners "
-                "may be chance. Fewer drafts, more rows or a larger epsilon help."
+                f"may be chance. Fewer drafts, more {who} or a larger epsilon help."
             )
     if Stage.CALIBRATE in shares:
         rows = units(request, Stage.CALIBRATE) / len(request.labels)
         noise = request.refinements[0].deviation
         if rows < CLEARANCE * noise:
             yield (
-                f"About {rows:.2g} rows a label calibrate, and the noise on them is {noise:.2g}: its "
-                "correction may be chance, and worse than none. More rows or a larger epsilon for this stage help."
+                f"About {rows:.2g} {who} a label calibrate, and the noise on them is {noise:.2g}: its "
+                f"correction may be chance, and worse than none. More {who} or a larger epsilon for this stage help."
             )
     if Stage.SCORE in shares and score_margin(request) > _WIDE:
-        yield "So few rows score that the private accuracy will say little: its interval is wider than 20 points."
+        yield f"So few {who} score that the private accuracy will say little: its interval is wider than 20 points."

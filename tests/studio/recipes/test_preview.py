@@ -77,6 +77,12 @@ def test_few_rows_are_warned_of_and_many_are_not():
     assert preview_recipe(request(size=3000)).warnings == ()
 
 
+def test_users_are_warned_of_as_users():
+    warnings = preview_recipe(replace(request(size=30), by_user=True)).warnings
+    assert len(warnings) == len(preview_recipe(request(size=30)).warnings)
+    assert all("users" in each and "rows" not in each for each in warnings if "guarantee" not in each)
+
+
 def test_the_margin_is_about_what_the_score_gives():
     made = request(size=3000)
     rows = round(units(made, Stage.SCORE))

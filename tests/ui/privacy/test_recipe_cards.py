@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from dataclasses import replace
 
 import gradio as gr
 import pytest
@@ -72,6 +74,16 @@ def test_the_outcome_tells_the_promise_the_noise_and_the_score():
     assert f"± {preview.request.votes.deviation:.2g}" in words
     assert "Private score" in words
     assert "known when the model is loaded" in words
+
+
+@pytest.mark.parametrize("sizes", [(100, 104), (100, 900)])
+def test_a_span_of_votes_has_two_ends(sizes):
+    made = replace(request(), sizes=dict(zip(LABELS, sizes, strict=True)))
+    [least, *most] = re.search(
+        r"about ([\d,]+)(?: to ([\d,]+))? votes", text_of(outcome(preview_recipe(made)))
+    ).groups()
+    assert most != [least]
+    assert (most == [None]) == (sizes == (100, 104))
 
 
 def test_hostile_labels_stay_text():

@@ -1,0 +1,51 @@
+"""What stands beside a run that has just begun."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import gradio as gr
+import pytest
+
+from dpicl_ui.frame.embedder_loader import EmbedderLoader
+from dpicl_ui.frame.ledgers import CuratorLedger
+from dpicl_ui.frame.model_loader import ModelLoader
+from dpicl_ui.frame.sessions import Sessions
+from dpicl_ui.frame.step_bar import StepBar
+from dpicl_ui.generate.recipe_view import RecipeView
+from dpicl_ui.generate.run_view import RunView
+from dpicl_ui.generate.step import GenerateStep
+from dpicl_ui.page import PLACES
+from dpicl_ui.privacy.step import PrivacyStep
+from mechanisms.accounting import PrivacyLedger
+
+
+@pytest.fixture
+def step(tmp_path: Path) -> GenerateStep:
+    async def built() -> GenerateStep:
+        with gr.Blocks():
+            sessions, ledgers, loader, bar = (
+                Sessions(),
+                CuratorLedger(PrivacyLedger(tmp_path)),
+                ModelLoader("none"),
+                StepBar(PLACES),
+            )
+            privacy = PrivacyStep(sessions, ledgers, loader, bar)
+            return GenerateStep(sessions, ledgers, loader, EmbedderLoader(loader), bar, privacy)
+
+    return asyncio.run(built())
+
+
+def test_no_button_leads_to_an_older_set_while_one_is_written(step: GenerateStep):
+    begun = step._begun()
+    assert not begun[step.test].visible
+    assert not begun[step.export].visible
+
+
+def test_the_budget_stays_on_the_page_until_a_run_is_charged(step: GenerateStep, tmp_path: Path):
+    drafting = RecipeView(RunView(phase="waiting"))
+    assert step.budget not in step._begun()
+    assert step.budget not in step._shown(drafting, whole=True)
+    snapshot = PrivacyLedger(tmp_path).snapshot("a", "record")
+    assert step._shown(RecipeView(RunView(phase="running", budget=snapshot)), whole=True)[step.budget]

@@ -1,0 +1,163 @@
+"""The pictures of the README and of the tutorial: `make pictures` walks through the app as the tutorial does.
+
+The data are the bundled, fictional messages of a clinic. Noise is drawn anew each time: the tutorial quotes what its
+pictures show.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from io import BytesIO
+from pathlib import Path
+from typing import Literal
+
+from PIL import Image
+from playwright.sync_api import FloatRect, Locator, Page
+
+from tests.ui.visit import ROOT, SLOW, Journey, press, step, visiting
+
+PICTURES = ROOT / "docs/pictures"
+TEST_FILE = ROOT / "assets/examples/clinic_test.csv"
+QUESTION = "My knee hurts when I climb stairs."
+EPSILON = 4
+"""Of the run that is watched token by token; the other one keeps what the app proposes."""
+PACE, FRAMES, HEIGHT = 6, 40, 640
+"""Of the animation: frames a second, one a token, and pixels."""
+MARGIN = 12
+_EDGES: tuple[tuple[Literal["x", "y"], Literal["width", "height"]], ...] = (("x", "width"), ("y", "height"))
+
+
+def main() -> None:
+    PICTURES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, visiting(Journey(Path(folder), "")) as page:
+        page.emulate_media(reduced_motion="reduce")
+        choose_data(page)
+        choose_privacy(page)
+        vote(page)
+        look_back(page)
+        test(page)
+        step(page, 5)
+        whole(page, "export")
+        watch_tokens(page)
+        step(page, 7)
+        page.wait_for_selector("#budget-runs tbody tr:nth-child(2)")
+        page.wait_for_selector("#budget-curve .js-plotly-plot")
+        whole(page, "budget")
+
+
+def choose_data(page: Page) -> None:
+    page.wait_for_selector("#model-status .good", timeout=SLOW)
+    page.click("button:has-text('Clinic messages by department')")
+    page.wait_for_selector("#data-preview table")
+    page.check("#labels-public input")
+    page.check("#counts-public input")
+    shot(page, "data", page.locator(".masthead"), card(page, "#data-preview"))
+    shot(page, "public", card(page, "#text-column"), card(page, "#labels-public"))
+    press(page, "#confirm-data", "#step-2.current")
+
+
+def choose_privacy(page: Page) -> None:
+    page.wait_for_selector("#outcome .guarantee", timeout=SLOW)
+    shot(page, "privacy", page.locator("#steps"), card(page, "#recipe"))
+    page.click("#accept-privacy")
+    page.wait_for_selector("#step-3.current")
+
+
+def vote(page: Page) -> None:
+    """The run in stages, as it is proposed."""
+    page.click("#generate")
+    page.wait_for_selector("#run-notice .notice", timeout=SLOW)
+    page.wait_for_selector("#go-export")
+
+
+def look_back(page: Page) -> None:
+    """The first vote again, and the end of the run."""
+    page.focus("#replay .replay-range")
+    page.keyboard.press("Home")
+    while not page.inner_text("#replay .replay-where").startswith("Votes on"):
+        page.get_by_role("button", name="One step forward").click()
+    shot(page, "votes", page.locator("#run-stages"), page.locator("#votes"))
+    page.focus("#replay .replay-range")
+    page.keyboard.press("End")
+    dark(page, True)
+    whole(page, "run-dark")
+    dark(page, False)
+
+
+def test(page: Page) -> None:
+    step(page, 4)
+    page.fill("#query textarea", QUESTION)
+    press(page, "#ask", "#answer .arm:nth-child(3)")
+    page.set_input_files("#upload-test input[type=file]", TEST_FILE)
+    page.wait_for_selector("#test-notice .notice.good")
+    press(page, "#measure", "#cancel-test:enabled, #scores .score:nth-child(3)")
+    page.wait_for_selector("#confusion .js-plotly-plot", timeout=SLOW)
+    shot(page, "test", page.locator("#query"), page.locator("#scores"))
+
+
+def watch_tokens(page: Page) -> None:
+    """A second run, token by token, and the beginning of its replay as an animation."""
+    step(page, 2)
+    page.click("#recipe label:has-text('Token by token')")
+    page.fill("#epsilon-number", str(EPSILON))
+    page.press("#epsilon-number", "Tab")
+    page.wait_for_selector("#outcome:has-text('Signal-to-noise of a token'):has-text('factor of 54')", timeout=SLOW)
+    step(page, 3)
+    page.click("#generate")
+    page.wait_for_selector("#live .bar-row", timeout=SLOW)
+    page.wait_for_selector("#run-notice .notice", timeout=SLOW)
+    page.wait_for_selector("#go-export")
+    page.set_viewport_size({"width": 1280, "height": 1400})
+    page.focus("#replay .replay-range")
+    page.keyboard.press("Home")
+    clip = around(page, page.locator("#live"), page.locator("#live"))
+    clip["height"] = HEIGHT
+    frames = []
+    for _ in range(FRAMES):
+        frames.append(Image.open(BytesIO(page.screenshot(clip=clip))).convert("RGB"))
+        page.keyboard.press("ArrowRight")
+    animation(frames)
+
+
+def animation(frames: list[Image.Image]) -> None:
+    """A frame for each token; the last one stands a while before it begins anew."""
+    stood = [1000 // PACE] * (len(frames) - 1) + [2500]
+    target = PICTURES / "tokens.webp"
+    frames[0].save(target, save_all=True, append_images=frames[1:], duration=stood, loop=0, quality=60, method=4)
+
+
+def dark(page: Page, on: bool) -> None:
+    page.evaluate("(on) => document.body.classList.toggle('dark', on)", on)
+
+
+def whole(page: Page, name: str) -> None:
+    """The page as it is, without its foot."""
+    shot(page, name, page.locator(".masthead"), page.locator(".step.current"))
+
+
+def shot(page: Page, name: str, first: Locator, last: Locator | None = None) -> None:
+    page.mouse.move(0, 0)
+    page.evaluate("document.activeElement.blur()")
+    page.wait_for_timeout(500)
+    picture = page.screenshot(full_page=True, clip=around(page, first, last or first))
+    Image.open(BytesIO(picture)).convert("RGB").save(PICTURES / f"{name}.webp", lossless=True, method=6)
+
+
+def card(page: Page, inside: str) -> Locator:
+    """The card around something."""
+    return page.locator(".card", has=page.locator(inside)).last
+
+
+def around(page: Page, first: Locator, last: Locator) -> FloatRect:
+    """What two things span on the page, with a margin."""
+    page.evaluate("scrollTo(0, 0)")
+    one, other = first.bounding_box(), last.bounding_box()
+    assert one is not None
+    assert other is not None
+    left, top = (max(0.0, min(one[side], other[side]) - MARGIN) for side in ("x", "y"))
+    right, bottom = (max(each[side] + each[size] for each in (one, other)) + MARGIN for side, size in _EDGES)
+    return {"x": left, "y": top, "width": right - left, "height": bottom - top}
+
+
+if __name__ == "__main__":
+    main()
