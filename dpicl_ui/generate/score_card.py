@@ -14,6 +14,9 @@ _NAMES = {"zero-shot": "Zero-shot", "public-only": "Public only", OWN: "Demonstr
 _TOO_FEW = "too few rows"
 _INTERVALS = "95% intervals, of the noise and of which rows happened to be asked."
 _UNTOUCHED = "These rows took no part in what was written or chosen."
+_LESS_FITTED = (
+    "What it is compared with is corrected less finely, out of fewer rows: read with as much care it may do better."
+)
 _USERS = "Every user counts the same."
 TOUCHED = "These rows may have taken part in the choice: the chosen set's figure may be a little optimistic."
 _DUST = 1e-9
@@ -41,6 +44,8 @@ def score_card(view: RecipeView) -> list[Tree]:
 
 def _remarks(view: RecipeView, score: Score) -> Iterator[str]:
     yield _INTERVALS
+    if OWN in score.arms:
+        yield _LESS_FITTED
     if score.untouched:
         yield _UNTOUCHED
     if view.unit != "row":

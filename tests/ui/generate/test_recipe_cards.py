@@ -10,7 +10,7 @@ import pytest
 from dpicl_ui.frame.tree import text_of
 from dpicl_ui.generate.choice_card import choice_card
 from dpicl_ui.generate.recipe_view import RecipeView, replay_recipe
-from dpicl_ui.generate.score_card import of_hundred, score_card
+from dpicl_ui.generate.score_card import OWN, of_hundred, score_card
 from dpicl_ui.generate.vote_card import MOST_DRAFTS, vote_card
 from mechanisms.studio.recipes.events import ScoreReleased
 from mechanisms.studio.synthesis.findings import ArmScore
@@ -159,6 +159,13 @@ def test_rows_that_took_part_in_the_choice_are_not_called_untouched():
     words = text_of(score_card(RecipeView(score=replace(SCORE, untouched=False))))
     assert "took no part" not in words
     assert "optimistic" in words
+
+
+def test_the_score_says_that_its_baselines_are_worse_off_where_a_set_of_its_own_is_exported():
+    baselines = {name: arm for name, arm in SCORE.arms.items() if name != OWN}
+    assert OWN in SCORE.arms
+    assert "corrected less finely" in text_of(score_card(RecipeView(score=SCORE)))
+    assert "corrected less finely" not in text_of(score_card(RecipeView(score=replace(SCORE, arms=baselines))))
 
 
 def test_without_a_score_nothing_is_shown():
