@@ -15,6 +15,7 @@ import pytest
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.embedder_loader import EmbedderLoader
 from dpicl_ui.frame.ledgers import CuratorLedger
+from dpicl_ui.frame.line import Line
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
@@ -161,10 +162,10 @@ def test_a_stop_before_anything_is_released_keeps_the_set_before(session: Sessio
 def generate(tmp_path: Path) -> GenerateStep:
     async def built() -> GenerateStep:
         # Blocks made outside an event loop open one of their own and never close it.
-        with gr.Blocks():
+        with gr.Blocks() as page:
             sessions, ledgers, bar = Sessions(), CuratorLedger(PrivacyLedger(tmp_path)), StepBar(PLACES)
             privacy = PrivacyStep(sessions, ledgers, LOADER, bar)
-            return GenerateStep(sessions, ledgers, LOADER, EmbedderLoader(LOADER), bar, privacy)
+            return GenerateStep(sessions, ledgers, LOADER, EmbedderLoader(LOADER), bar, privacy, Line(page))
 
     return asyncio.run(built())
 
