@@ -22,6 +22,7 @@ from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import text_of
 from dpicl_ui.generate import step
 from dpicl_ui.generate.cards import finished
+from dpicl_ui.generate.pace import Left
 from dpicl_ui.generate.recipe_view import replay_recipe
 from dpicl_ui.generate.runner import Runner
 from dpicl_ui.generate.state import GenerateState, Made, gate
@@ -198,3 +199,19 @@ def test_what_only_the_curator_sees_is_never_recorded(
     charts = [each["chart"] for each in looked["parts"]["live"] if each]
     assert charts
     assert all(bar["clean"] is None for chart in charts for bar in chart["bars"])
+
+
+def test_what_is_told_to_those_who_wait_ends_with_the_run_also_when_its_tab_is_closed(
+    generate: GenerateStep, session: Session, monkeypatch: pytest.MonkeyPatch
+):
+    generate._runner = Told(STORIES["both"])
+    monkeypatch.setattr(generate._sessions, "of", lambda _: session)
+    monkeypatch.setattr(PrivacyForm, "read", lambda *_: None)
+    monkeypatch.setattr(step, "left", lambda *_: Left(40))
+    request: Any = SimpleNamespace(session_hash="tab", username=None)
+    running = generate._run(request, False)
+    next(running)
+    next(running)
+    assert generate.waiting._told is not None
+    running.close()
+    assert generate.waiting._told is None
