@@ -22,10 +22,14 @@ _LEFT = "You left the line. No row was read, and nothing is spent."
 
 
 class LineState(State):
-    """`left` is whether a press was taken out of the line, and the page does not say so yet."""
+    """`left` is whether a press was taken out of the line, and the page does not say so yet.
+
+    `shown` is what the page says of the line.
+    """
 
     def __init__(self, session: Session) -> None:
         self.left = False
+        self.shown: list[Tree] = []
 
 
 class Waiting:
@@ -59,12 +63,14 @@ class Waiting:
         self._told = (remaining, now) if remaining else None
 
     async def _look(self, request: gr.Request) -> dict[Any, Any]:
-        place = await self._line.place(request, self._press)
-        if place is not None:
-            return {self.words: waiting(place, self._left(time.monotonic())), self.leave: gr.Button(visible=True)}
-        state = self._sessions.of(request).of(LineState)
-        said, state.left = notice(_LEFT, "info") if state.left else [], False
-        return {self.words: said, self.leave: gr.Button(visible=False), self._clock: gr.Timer(active=False)}
+        state, place = self._sessions.of(request).of(LineState), await self._line.place(request, self._press)
+        if place is None:
+            said, state.left, state.shown = notice(_LEFT, "info") if state.left else [], False, []
+            return {self.words: said, self.leave: gr.Button(visible=False), self._clock: gr.Timer(active=False)}
+        words, before = waiting(place, self._left(time.monotonic())), state.shown
+        state.shown = words
+        # The same words once more would be read out once more.
+        return {self.leave: gr.Button(visible=True)} | ({self.words: words} if words != before else {})
 
     async def _leave(self, request: gr.Request) -> None:
         if await self._line.leave(request, self._press):

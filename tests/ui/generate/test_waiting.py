@@ -58,7 +58,7 @@ class Watched:
     """The handlers beside a button, at a time that stands still."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now, self.line = 100.0, Standing()
+        self.now, self.line, self.words = 100.0, Standing(), list[Any]()
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
 
         async def built() -> Waiting:
@@ -74,7 +74,8 @@ class Watched:
         return asyncio.run(self.waiting._look(TAB))
 
     def said(self) -> str:
-        return text_of(self.look()[self.waiting.words])
+        self.words = self.look().get(self.waiting.words, self.words)
+        return text_of(self.words)
 
     def leave(self) -> None:
         asyncio.run(self.waiting._leave(TAB))
@@ -96,6 +97,16 @@ def test_what_is_left_runs_down_and_is_not_said_once_it_is_over(watched: Watched
     watched.waiting.tell(Left(600), 701.0)
     watched.waiting.tell(None, 702.0)
     assert watched.said().endswith("place 2")
+
+
+def test_the_same_words_are_not_said_twice_but_after_another_press(watched: Watched):
+    place = watched.line.now
+    assert watched.waiting.words in watched.look()
+    assert watched.waiting.words not in watched.look()
+    watched.line.now = None
+    watched.look()
+    watched.line.now = place
+    assert watched.waiting.words in watched.look()
 
 
 def test_nobody_who_does_not_wait_reads_anything_and_the_clock_stops(watched: Watched):
