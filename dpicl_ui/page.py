@@ -19,6 +19,7 @@ from dpicl_ui.frame.embedder_loader import EmbedderLoader
 from dpicl_ui.frame.endpoints import add_endpoints
 from dpicl_ui.frame.guard import PRIVATE
 from dpicl_ui.frame.ledgers import Ledgers
+from dpicl_ui.frame.line import Line
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.frame.step_bar import Place, StepBar
@@ -62,7 +63,7 @@ def build(ledgers: Ledgers, loader: ModelLoader, elsewhere: RemoteReader | None 
         bar = StepBar(PLACES)
         data = DataStep(sessions, ledgers, loader, bar)
         privacy = PrivacyStep(sessions, ledgers, loader, bar)
-        generate = GenerateStep(sessions, ledgers, loader, embedder, bar, privacy)
+        generate = GenerateStep(sessions, ledgers, loader, embedder, bar, privacy, Line(page))
         test = EvaluationStep(sessions, ledgers, loader, embedder, bar, elsewhere)
         export = ExportStep(sessions, ledgers, bar)
         AskStep(sessions, ledgers, loader, embedder, bar, data)

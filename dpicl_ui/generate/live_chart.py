@@ -10,7 +10,7 @@ from mechanisms.studio.synthesis.events import TokenReleased
 
 MOST_BARS = 20
 DRAFTING = "The model writes drafts from public text alone. No row is read yet, and nothing is spent."
-IDLE = "Press Generate: what is written appears here as it is released."
+IDLE = "What is written appears here as it is released."
 
 
 def live(view: RunView) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def _where(view: RunView) -> str:
     if view.phase == "waiting":
         return "Waiting for the model …"
     if view.phase in ("idle", "failed") or not view.shown:
-        return "Nothing is running" if view.phase != "running" else "Starting …"
+        return "Nothing of yours is running" if view.phase != "running" else "Starting …"
     verb = "Writing" if view.drafts and view.phase == "running" else "Last written"
     return f"{verb}: {_title(view, view.shown)}"
 

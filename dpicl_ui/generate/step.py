@@ -15,13 +15,14 @@ from dpicl_ui.frame.cards import budget
 from dpicl_ui.frame.embedder_loader import EmbedderLoader
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
+from dpicl_ui.frame.line import Line
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import drawn, el, notice, panel
 from dpicl_ui.generate.cards import finished, outcome_of_loading, outcome_of_run
 from dpicl_ui.generate.live_chart import live
-from dpicl_ui.generate.pace import Pace, paced
+from dpicl_ui.generate.pace import Pace, left, paced
 from dpicl_ui.generate.recipe_view import RecipeView, reduce_recipe, replay_recipe
 from dpicl_ui.generate.replay import Replay, loaded
 from dpicl_ui.generate.replay_screen import screens
@@ -29,6 +30,7 @@ from dpicl_ui.generate.run_view import RunView
 from dpicl_ui.generate.runner import Runner
 from dpicl_ui.generate.state import NO_DATA, GenerateState
 from dpicl_ui.generate.time_card import time_card
+from dpicl_ui.generate.waiting import Waiting
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep, budget_of
@@ -60,12 +62,13 @@ class GenerateStep:
         embedder: EmbedderLoader,
         bar: StepBar,
         privacy: PrivacyStep,
+        line: Line,
     ) -> None:
         self._sessions, self._ledgers, self._loader, self._bar = sessions, ledgers, loader, bar
         self._runner = Runner(loader, embedder)
         with bar.panel(3), gr.Row(elem_classes="split"):
             with gr.Column(scale=7, min_width=300):
-                self._build_run()
+                self._build_run(line)
             with gr.Column(scale=4, min_width=300, elem_classes="aside"):
                 with gr.Column(elem_classes="card public"):
                     self.finished = panel(*finished(RecipeView()), elem_id="finished")
@@ -75,11 +78,12 @@ class GenerateStep:
                     self.budget = panel(elem_id="run-budget")
         self._wire(privacy)
 
-    def _build_run(self) -> None:
+    def _build_run(self, line: Line) -> None:
         with gr.Column(elem_classes="card"):
             with gr.Row(elem_classes="actions"):
                 self.start = gr.Button("Generate", variant="primary", elem_id="generate")
                 self.stop = gr.Button("Stop", variant="stop", elem_id="stop", interactive=False)
+            self.waiting = Waiting(self._sessions, line, self.start)
             self.notice = panel(elem_id="run-notice")
             self.time = panel(elem_id="run-time")
             self.stages = panel(elem_id="run-stages")
@@ -105,6 +109,7 @@ class GenerateStep:
             **MODEL,
             **PRIVATE,
         )
+        self.waiting.watch(self.ended)
         self.stop.click(self._stop, None, self.stop, queue=False, **PRIVATE)
         self.replay.save.click(guarded(self.notice)(self._save), None, [self.replay.sink, self.notice], **PRIVATE)
         self._loaded = outputs
@@ -173,6 +178,7 @@ class GenerateStep:
                         run.recording.append(event)
                     view, now = reduce_recipe(view, event), time.monotonic()
                     pace = paced(pace or _foreseen(session), event, now)
+                    self.waiting.tell(left(pace, view, now), now)
                     if isinstance(event, TokenReleased) and curator:
                         continue  # its clean values follow at once
                     frequent = isinstance(event, TokenReleased | PrivateDiagnostics | StageProgress)
@@ -186,6 +192,7 @@ class GenerateStep:
             view = reduce_recipe(view, RunFailed(str(error)))
         finally:
             run.ended.set()
+            self.waiting.tell(None, 0.0)
         yield (
             self._ended(session, ledger, view)
             | self.replay.ended(run.recording, _savable(view))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpicl_ui.frame.tree import Tree, el
 from dpicl_ui.generate.live_chart import reading
-from dpicl_ui.generate.pace import Pace, left
+from dpicl_ui.generate.pace import Left, Pace, left
 from dpicl_ui.generate.recipe_view import RecipeView
 from dpicl_ui.generate.run_view import RunView
 from dpicl_ui.privacy.duration import duration, exactly
@@ -26,6 +26,13 @@ def time_card(pace: Pace, view: RecipeView, now: float) -> list[Tree]:
     return [el("p.muted", f"{words[0].upper()}{words[1:]}.")] if words else []
 
 
+def in_words(remaining: Left) -> str:
+    """What is left of a run, rounded, for a sentence."""
+    if remaining.seconds < _MOMENTS:
+        return "a few seconds"
+    return f"{remaining.bound}{duration(remaining.seconds)}"
+
+
 def _which(view: RecipeView) -> str:
     run = view.run
     if not view.writing or not run.drafts:
@@ -43,9 +50,7 @@ def _left(pace: Pace, view: RecipeView, now: float) -> str:
         foreseen = pace.foreseen
         late = foreseen is not None and pace.elapsed(now) > foreseen
         return f"longer than the forecast, {duration(foreseen)}" if foreseen is not None and late else ""
-    if remaining.seconds < _MOMENTS:
-        return "a few seconds left"
-    return f"{remaining.bound}{duration(remaining.seconds)} left"
+    return f"{in_words(remaining)} left"
 
 
 def _took(pace: Pace, run: RunView, now: float) -> str:

@@ -15,12 +15,14 @@ import pytest
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.embedder_loader import EmbedderLoader
 from dpicl_ui.frame.ledgers import CuratorLedger
+from dpicl_ui.frame.line import Line
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import text_of
 from dpicl_ui.generate import step
 from dpicl_ui.generate.cards import finished
+from dpicl_ui.generate.pace import Left
 from dpicl_ui.generate.recipe_view import replay_recipe
 from dpicl_ui.generate.runner import Runner
 from dpicl_ui.generate.state import GenerateState, Made, gate
@@ -161,10 +163,10 @@ def test_a_stop_before_anything_is_released_keeps_the_set_before(session: Sessio
 def generate(tmp_path: Path) -> GenerateStep:
     async def built() -> GenerateStep:
         # Blocks made outside an event loop open one of their own and never close it.
-        with gr.Blocks():
+        with gr.Blocks() as page:
             sessions, ledgers, bar = Sessions(), CuratorLedger(PrivacyLedger(tmp_path)), StepBar(PLACES)
             privacy = PrivacyStep(sessions, ledgers, LOADER, bar)
-            return GenerateStep(sessions, ledgers, LOADER, EmbedderLoader(LOADER), bar, privacy)
+            return GenerateStep(sessions, ledgers, LOADER, EmbedderLoader(LOADER), bar, privacy, Line(page))
 
     return asyncio.run(built())
 
@@ -197,3 +199,19 @@ def test_what_only_the_curator_sees_is_never_recorded(
     charts = [each["chart"] for each in looked["parts"]["live"] if each]
     assert charts
     assert all(bar["clean"] is None for chart in charts for bar in chart["bars"])
+
+
+def test_what_is_told_to_those_who_wait_ends_with_the_run_also_when_its_tab_is_closed(
+    generate: GenerateStep, session: Session, monkeypatch: pytest.MonkeyPatch
+):
+    generate._runner = Told(STORIES["both"])
+    monkeypatch.setattr(generate._sessions, "of", lambda _: session)
+    monkeypatch.setattr(PrivacyForm, "read", lambda *_: None)
+    monkeypatch.setattr(step, "left", lambda *_: Left(40))
+    request: Any = SimpleNamespace(session_hash="tab", username=None)
+    running = generate._run(request, False)
+    next(running)
+    next(running)
+    assert generate.waiting._told is not None
+    running.close()
+    assert generate.waiting._told is None

@@ -1,0 +1,196 @@
+"""Two tabs and one model: the second run waits and says where; a tab that is closed leaves nothing behind.
+
+The server runs in this process, with a toy for a model, so that what it remembers can be looked at.
+"""
+
+from __future__ import annotations
+
+import gc
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from dpicl_ui import page as page_module
+from dpicl_ui.data.state import DataState
+from dpicl_ui.frame.ledgers import CuratorLedger
+from dpicl_ui.frame.model_loader import Loaded, ModelLoader
+from dpicl_ui.frame.sessions import Sessions
+from dpicl_ui.frame.theme import look
+from dpicl_ui.page import build
+from mechanisms.accounting import PrivacyLedger
+from mechanisms.studio.synthesis.forecast import ModelSpeed
+from tests.toy_model import ToyModel
+from tests.ui.test_browser import fill, messages, write_csv
+from tests.ui.visit import ARGUMENTS, CHROMIUM, SLOW, Journey, free_port, press, step, watch
+
+pytestmark = pytest.mark.slow
+CANARY = "canary 5f0c8e1b7d2a4c66"
+
+
+class Paused(ToyModel):
+    """Goes on when it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.free = threading.Event()
+
+    def open(self, *arguments: Any) -> Any:
+        assert self.free.wait(SLOW / 1000)
+        return super().open(*arguments)
+
+
+@dataclass
+class Visit:
+    """What was seen, and what the server held when a tab was open, and when it was closed."""
+
+    folder: Path
+    journey: Journey
+    said: dict[str, str] = field(default_factory=dict)
+    overflow: int = 0
+    open_tabs: list[int] = field(default_factory=list)
+    held: list[bool] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def visit(tmp_path_factory: pytest.TempPathFactory) -> Visit:
+    folder = tmp_path_factory.mktemp("tabs")
+    visited = Visit(folder, Journey(folder, CANARY))
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        for name, place in (("DPICL_HOME", "home"), ("TMPDIR", "temp"), ("GRADIO_TEMP_DIR", "temp/gradio")):
+            patch.setenv(name, str(folder / place))
+        (folder / "temp").mkdir()
+        patch.setattr(tempfile, "tempdir", None)
+        sessions, model = Sessions(), Paused()
+        patch.setattr(page_module, "Sessions", lambda: sessions)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM if CHROMIUM.exists() else None, args=ARGUMENTS)
+        with served(folder, model) as port:
+            go(browser, port, visited, sessions, model)
+        browser.close()
+    return visited
+
+
+@contextmanager
+def served(folder: Path, model: ToyModel) -> Iterator[int]:
+    loader = ModelLoader("none")
+    loader._loaded = Loaded(model, ModelSpeed(1.0, 1.0, 1.0), 0)
+    loader._done.set()
+    page = build(CuratorLedger(PrivacyLedger(folder / "home")), loader)
+    port = free_port()
+    page.launch(server_port=port, prevent_thread_lock=True, quiet=True, ssr_mode=False, run_history=False, **look())
+    try:
+        yield port
+    finally:
+        page.close()
+
+
+@contextmanager
+def tab(browser: Browser, port: int, visited: Visit, name: str) -> Iterator[Page]:
+    """A tab in a browser of its own, ready to generate a short run."""
+    context = browser.new_context(viewport={"width": 390, "height": 844})
+    page = context.new_page()
+    watch(page, visited.journey, port)
+    page.goto(f"http://127.0.0.1:{port}/")
+    rows = [(f"My invoice is lost. {CANARY}", "Billing"), *messages(30)]
+    page.set_input_files("#upload-data input[type=file]", write_csv(visited.folder / f"{name}.csv", rows))
+    page.wait_for_selector("#data-preview table", timeout=SLOW)
+    page.fill("#data-name input, #data-name textarea", name)
+    page.check("#labels-public input")
+    page.check("#counts-public input")
+    press(page, "#confirm-data", "#step-2.current")
+    page.wait_for_selector("#outcome .guarantee", timeout=SLOW)
+    page.click("#recipe label:has-text('Token by token')")
+    fill(page, "subsets", 8)
+    fill(page, "tokens", 4)
+    step(page, 3)
+    yield page
+    context.close()
+
+
+def go(browser: Browser, port: int, visited: Visit, sessions: Sessions, model: Paused) -> None:
+    with tab(browser, port, visited, "first") as one:
+        with tab(browser, port, visited, "second") as two:
+            press(one, "#generate", "#stop:enabled")
+            wait_and_leave(two, visited)
+            two.click("#generate")
+            two.wait_for_selector("#run-line .spinner", timeout=SLOW)
+            visited.said["second again"] = two.inner_text("#run-line .spinner")
+            model.free.set()
+            for name, page in (("first", one), ("second", two)):
+                page.wait_for_selector("#run-notice .notice", timeout=SLOW)
+                visited.said[f"{name} run"] = page.inner_text("#run-notice")
+            two.wait_for_selector("#leave-line", state="hidden", timeout=SLOW)
+            two.wait_for_selector("#run-line .spinner", state="detached", timeout=SLOW)
+            tables = [weakref.ref(each.of(DataState).confirmed.dataset) for each in sessions._sessions.values()]
+            visited.open_tabs.append(len(sessions._sessions))
+        gone(sessions, 1)
+        visited.open_tabs.append(len(sessions._sessions))
+    gone(sessions, 0)
+    visited.open_tabs.append(len(sessions._sessions))
+    gc.collect()
+    visited.held = [each() is not None for each in tables]
+
+
+def wait_and_leave(page: Page, visited: Visit) -> None:
+    page.click("#generate")
+    page.wait_for_selector("#run-line .spinner", timeout=SLOW)
+    visited.said["second"] = page.inner_text("#run-line .spinner")
+    visited.overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    press(page, "#leave-line", "#run-line .notice")
+    visited.said["left"] = page.inner_text("#run-line .notice")
+
+
+def gone(sessions: Sessions, left: int) -> None:
+    until = time.monotonic() + SLOW / 1000
+    while len(sessions._sessions) > left:
+        assert time.monotonic() < until, "a tab was closed, and its session is still there"
+        time.sleep(0.2)
+
+
+def test_the_second_reads_its_place_and_its_run_ends(visit: Visit):
+    assert visit.said["second"].startswith("Somebody else's run is before yours: place 2")
+    assert visit.said["second again"].startswith("Somebody else's run is before yours: place 2")
+    assert visit.said["first run"].startswith("Done.")
+    assert visit.said["second run"].startswith("Done.")
+    assert visit.overflow == 0
+
+
+def test_who_leaves_the_line_pays_nothing(visit: Visit, monkeypatch: pytest.MonkeyPatch):
+    assert "nothing is spent" in visit.said["left"]
+    monkeypatch.setenv("DPICL_HOME", str(visit.folder / "home"))
+    spent = [PrivacyLedger(visit.folder / "home").snapshot(name, "record").epsilon for name in ("first", "second")]
+    assert spent[0] == pytest.approx(spent[1])
+    assert spent[0] > 0
+
+
+def test_nobody_who_waits_reads_anything_of_the_others_data(visit: Visit):
+    assert "first" not in visit.said["second"] + visit.said["second again"]
+    assert CANARY not in "".join(visit.said.values())
+
+
+def test_a_closed_tab_is_forgotten(visit: Visit):
+    assert visit.open_tabs == [2, 1, 0]
+    assert visit.held == [False, False]
+
+
+def test_no_file_of_the_server_holds_a_row(visit: Visit):
+    assert CANARY in (visit.folder / "first.csv").read_text(encoding="utf-8")
+    secret = CANARY.removeprefix("canary ")
+    needles = secret.encode(), secret.encode("utf-16-le")
+    files = [*visit.journey.files("home", "temp")]
+    assert files
+    assert (visit.folder / "temp" / "gradio").is_dir()  # uploads came by here
+    assert [str(path) for path in files if any(needle in path.read_bytes() for needle in needles)] == []
+
+
+def test_nothing_fails_and_no_other_host_is_asked(visit: Visit):
+    assert visit.journey.console == []
+    assert visit.journey.foreign == []
