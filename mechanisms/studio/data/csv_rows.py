@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import codecs
 import io
-import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from mechanisms.errors import DataError
+from mechanisms.studio.data.table import MAX_COLUMNS, TOO_MANY_COLUMNS
 
 MAX_FURTHER_BYTES = 2**20
 """A quoted cell goes on for at most so many bytes behind its first line; a quote that is open for longer is stray."""
@@ -55,7 +55,9 @@ class Rows:
         if first is None:
             raise DataError("The file is empty: it needs a header line and one row for each record.")
         self._delimiter = delimiter or max(_DELIMITERS, key=first.count)
-        cells = _record(first, self._lines, self._delimiter, sys.maxsize)
+        cells = _record(first, self._lines, self._delimiter, MAX_COLUMNS + 1)
+        if cells is None and first.count(self._delimiter) > MAX_COLUMNS:
+            raise DataError(TOO_MANY_COLUMNS)
         if cells is None:
             raise DataError("The quotes of the header line do not pair up: mend it and try again.")
         self._width = len(cells)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,19 +10,14 @@ from typing import Any
 import openpyxl
 
 from mechanisms.errors import DataError
+from mechanisms.studio.data.excel_parts import BROKEN, check_parts
 from mechanisms.studio.data.table import MAX_COLUMNS, Table, cell_text, column_names, table_of
 
-MAX_UNPACKED = 128 * 2**20
-"""Bytes of all parts of a workbook: less than of other files, since XML takes many times its size while it is read."""
 _MAX_ROWS = 2**20
 """Of a sheet, by Excel; a file may number its rows as it likes."""
 _HEADER_ROWS = 1000
 """Where the header is looked for."""
 _EMPTY = (None, "")
-_WORKBOOK = "xl/workbook"
-_BROKEN = (
-    "The Excel file is damaged or protected: open it in Excel, save it again as .xlsx or CSV (UTF-8), and try again."
-)
 
 
 def read_excel(path: Path) -> Table:
@@ -35,7 +29,7 @@ def read_excel(path: Path) -> Table:
     Raises:
         DataError: no workbook, damaged, empty, without rows, or too large when it is unpacked.
     """
-    _check_parts(path)
+    check_parts(path)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"openpyxl\.")  # some quote cells, and would end up in a log
         try:
@@ -43,20 +37,7 @@ def read_excel(path: Path) -> Table:
         except DataError:
             raise
         except Exception as error:  # what a broken part raises in there is written nowhere, and may quote a cell
-            raise DataError(_BROKEN) from error
-
-
-def _check_parts(path: Path) -> None:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            parts = archive.infolist()
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
-        raise DataError(_BROKEN) from error
-    if not any(part.filename.startswith(_WORKBOOK) for part in parts):
-        raise DataError("This is an archive: unpack it, and give the table in it.")
-    if sum(part.file_size for part in parts) > MAX_UNPACKED:
-        most = f"{MAX_UNPACKED // 2**20} MB"
-        raise DataError(f"The Excel file holds more than {most} when it is unpacked: save the sheet as CSV (UTF-8).")
+            raise DataError(BROKEN) from error
 
 
 def _first_sheet(path: Path) -> Table:
@@ -86,6 +67,6 @@ def _header(sheet: Any) -> tuple[int, Sequence[Any]]:
 def _filled_rows(rows: Iterator[Sequence[Any]]) -> Iterator[Sequence[Any]]:
     for number, row in enumerate(rows):
         if number >= _MAX_ROWS:
-            raise DataError(_BROKEN)
+            raise DataError(BROKEN)
         if any(cell not in _EMPTY for cell in row):
             yield row

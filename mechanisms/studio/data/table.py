@@ -26,6 +26,7 @@ TEXT = pd.StringDtype("python", na_value=np.nan)
 """The same whether or not pandas finds Arrow, whose white space is not Python's."""
 TOO_LARGE = f"The file is larger than {MAX_BYTES // 2**20} MB: split it."
 UNPACKED = f"The file holds more than {MAX_BYTES // 2**20} MB or {MAX_CELLS:,} cells when it is unpacked: split it."
+TOO_MANY_COLUMNS = f"The file has more than {MAX_COLUMNS:,} columns: leave out those that are not needed."
 WINDOWS_1252 = "Not UTF-8: read as Windows-1252. Check accented letters below."
 NO_ROWS = "The file has a header line but no rows."
 _EXACT = 2.0**53
@@ -78,7 +79,7 @@ def column_names(header: Iterable[str]) -> list[str]:
     if not names or not all(names) or len(set(names)) != len(names):
         raise DataError("The first line must name every column, each name once.")
     if len(names) > MAX_COLUMNS:
-        raise DataError(f"The file has more than {MAX_COLUMNS:,} columns: leave out those that are not needed.")
+        raise DataError(TOO_MANY_COLUMNS)
     return names
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,42 @@ def test_pickles_are_not_read(folder, tmp_path, monkeypatch):
         catalogue.load_model(str(pickled))
     with pytest.raises(ModelUnavailable, match="not available"):  # the loader by itself
         catalogue._read("pickled", str(pickled))
+
+
+class Marker:
+    """Unpickled, it makes a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __reduce__(self):
+        return Path.touch, (self._path,)
+
+
+def test_no_pickle_is_unpickled_whatever_it_is_called(folder, tmp_path, monkeypatch):
+    """Beside a folder's safetensors, in their place, under their name, and as a model's file."""
+    monkeypatch.setattr(catalogue.AutoTokenizer, "from_pretrained", lambda *_, **__: None)
+    ran = tmp_path / "it ran"
+    content = pickle.dumps({"x": Marker(ran)})
+    pickle.loads(content)
+    ran.unlink()  # it would have made itself known
+    config = (folder / "config.json").read_text()
+    for name in ("pytorch_model.bin", "model.pt", "model.pkl", "model.safetensors", "training_args.bin", "adapter.bin"):
+        bad = tmp_path / f"folder of {name}"
+        bad.mkdir()
+        (bad / "config.json").write_text(config)
+        (bad / name).write_bytes(content)
+        with pytest.raises(ModelUnavailable):
+            catalogue.load_model(str(bad))
+        with pytest.raises(ModelUnavailable):  # the loader by itself
+            catalogue._read(name, str(bad))
+        (folder / name).write_bytes((folder / name).read_bytes() if (folder / name).exists() else content)
+    for name in ("model.pt", "model.bin", "model.pkl", "model.gguf"):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ModelUnavailable):
+            catalogue.load_model(str(tmp_path / name))
+    catalogue._read("small", str(folder))  # its own weights are sound, and nothing beside them is opened
+    assert not ran.exists()
 
 
 def test_code_that_comes_with_a_model_is_not_run(folder, tmp_path, monkeypatch):

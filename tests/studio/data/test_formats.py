@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from mechanisms.errors import DataError
 from mechanisms.studio.data import parquet_file
-from mechanisms.studio.data.excel_file import MAX_UNPACKED
+from mechanisms.studio.data.excel_parts import MAX_UNPACKED
 from mechanisms.studio.data.files import read_table
 from mechanisms.studio.data.table import MAX_CELLS
 

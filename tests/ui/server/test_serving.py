@@ -214,10 +214,12 @@ def client(**headers: str) -> TestClient:
         ({"origin": "null"}, 403),
     ],
 )
-def test_no_page_of_another_site_changes_anything(headers, status):
+def test_no_page_of_another_site_changes_or_reads_anything(headers, status):
     assert client(**headers).post("/gradio_api/queue/join").status_code == status
-    assert client(**headers).get("/logout").status_code == status
-    assert client(**headers).get("/").status_code == 200
+    for path in ("/logout", "/", "/gradio_api/queue/join"):  # Gradio would let any site read, cookies and all
+        assert client(**headers).get(path).status_code == status
+    link = {name: value for name, value in headers.items() if name != "origin"} | {"sec_fetch_mode": "navigate"}
+    assert client(**link).get("/").status_code == 200
 
 
 @pytest.mark.parametrize(("host", "status"), [("localhost:7860", 200), ("evil.example:7860", 400)])

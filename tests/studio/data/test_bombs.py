@@ -1,0 +1,120 @@
+"""Files made to be more than they look: each is refused in one line, or read, soon and within bounds of memory."""
+
+from __future__ import annotations
+
+import io
+import resource
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.mutating import at_most
+from tests.studio.data.test_formats import HEADER, as_parquet, as_workbook, read, refusal, sheet, zipped
+
+pytestmark = pytest.mark.slow
+SECONDS = 20
+"""Of this process's own time: a file as large as these takes one to three."""
+ROOM = 2**30
+"""Bytes of address space for reading one of them."""
+MANY = 2**20
+
+
+def parts_of(workbook: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(workbook)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def rows(content: str) -> bytes:
+    return sheet(f"<sheetData>{HEADER}{content}</sheetData>")
+
+
+def understated() -> bytes:
+    """A sheet that unpacks to 256 MiB, in an archive that says that it has a thousand bytes."""
+    raw = rows(f'<row r="2"><c r="A2" t="inlineStr"><is><t>{"x" * 2**28}</t></is></c></row>')
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        part = archive.getinfo("xl/worksheets/sheet1.xml")
+    packed, size = (each.to_bytes(4, "little") for each in (part.compress_size, part.file_size))
+    return raw.replace(packed + size, packed + (1000).to_bytes(4, "little"))
+
+
+def strings() -> bytes:
+    namespace = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    many = f'<sst xmlns="{namespace}">{"<si><t>a</t></si>" * (5 * MANY)}</sst>'
+    return zipped({**parts_of(as_workbook([("a", "b", "c")])), "xl/sharedStrings.xml": many.encode()})
+
+
+def with_metadata(size: int) -> bytes:
+    file = io.BytesIO()
+    pq.write_table(pa.table({"x": ["a"]}).replace_schema_metadata({"key": "x" * size}), file)
+    return file.getvalue()
+
+
+def footer_of(length: int) -> bytes:
+    return as_parquet({"x": ["a"]})[:-8] + length.to_bytes(4, "little") + b"PAR1"
+
+
+WIDE = ",".join(f"c{i}" for i in range(1000)).encode() + b"\n"
+REFUSED: dict[str, tuple[str, Callable[[], bytes]]] = {
+    "a sheet that says it is small": ("xlsx", understated),
+    "a row of eight million cells": ("xlsx", lambda: sheet("<sheetData><row>" + "<c><v>1</v></c>" * (8 * MANY))),
+    "nine million rows": ("xlsx", lambda: rows("<row/>" * (9 * MANY))),
+    "a million elements in each other": ("xlsx", lambda: rows("<row>" + "<c>" * MANY)),
+    "five million strings": ("xlsx", strings),
+    "twenty thousand parts": ("xlsx", lambda: zipped({"xl/workbook.xml": b"", **{f"{i}": b"" for i in range(20_000)}})),
+    "a million columns": ("csv", lambda: ",".join(f"c{i}" for i in range(MANY)).encode() + b"\n1\n"),
+    "a header of commas": ("csv", lambda: b"," * (32 * MANY) + b"\n1\n"),
+    "a header of quoted cells": ("csv", lambda: b'"a",' * (8 * MANY) + b"\n1\n"),
+    "a header and nothing else": ("csv", lambda: b"a" * (64 * MANY)),
+    "lists in lists": ("jsonl", lambda: b"[" * (8 * MANY)),
+    "objects in objects": ("jsonl", lambda: b'{"a":' * MANY + b"1" + b"}" * MANY),
+    "a number of millions of digits": ("jsonl", lambda: b'{"a":' + b"9" * (8 * MANY) + b"}"),
+    "twenty thousand columns": ("parquet", lambda: as_parquet({f"c{i}": pa.nulls(1) for i in range(20_000)})),
+    "a footer of two gigabytes": ("parquet", lambda: footer_of(2**31 - 1)),
+    "a footer of minus one": ("parquet", lambda: footer_of(2**32 - 1)),
+    "nothing but a footer": ("parquet", lambda: b"PAR1\x15\x04\x19\xfc" + b"\xff" * 96 + b"\x64\0\0\0PAR1"),
+}  # fmt: skip
+READ: dict[str, tuple[str, Callable[[], bytes]]] = {
+    "one cell": ("csv", lambda: b"a,b\n" + b"x" * (64 * MANY) + b",1\n"),
+    "quotes alone": ("csv", lambda: b"a,b\n" + b'"' * (8 * MANY + 1) + b"\n"),
+    "a quote that opens in every line": ("csv", lambda: WIDE + b'"x\n' * 2**12),
+    "a quote that opens and closes in every cell": ("csv", lambda: WIDE + b'","\n' * 2**12),
+    "a fraction of millions of digits": ("jsonl", lambda: b'{"a":1.' + b"9" * (8 * MANY) + b"}"),
+    "a hundred thousand names": ("jsonl", lambda: b"{" + b",".join(b'"k%d":1' % i for i in range(99_999)) + b"}"),
+    "megabytes of metadata": ("parquet", lambda: with_metadata(2 * MANY)),
+}
+
+
+@contextmanager
+def within(room: int) -> Iterator[None]:
+    """Lets this process have so many bytes more than it has."""
+    usual = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (psutil.Process().memory_info().vms + room, usual[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, usual)
+
+
+@pytest.mark.parametrize("bomb", REFUSED)
+def test_a_bomb_is_refused_in_one_line_soon_and_within_bounds(bomb: str):
+    suffix, made = REFUSED[bomb]
+    raw = made()
+    with within(ROOM), at_most(SECONDS):
+        line = refusal(raw, suffix)
+    assert line is not None
+    assert "\n" not in line
+    assert len(line) < 200
+
+
+@pytest.mark.parametrize("bomb", READ)
+def test_what_is_only_large_is_read_soon_and_within_bounds(bomb: str):
+    suffix, made = READ[bomb]
+    raw = made()
+    with within(ROOM), at_most(SECONDS):
+        table = read(raw, suffix)
+    assert len(table.frame) > 0
