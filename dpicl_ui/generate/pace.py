@@ -22,6 +22,8 @@ _ENOUGH = 3
 """Tokens of each demonstration of a group before their pace says more than the forecast."""
 _MEASURED = 2.0
 """Seconds that finished parts took before they say how fast this machine is."""
+_FORESEEN = 1e-3
+"""Seconds of a part that was foreseen, at least, before another can be told by how much longer it took."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,7 @@ def left(pace: Pace, view: RecipeView, now: float) -> Left | None:
 
 def _scale(pace: Pace) -> float:
     """How much longer than forecast the parts took that are over."""
-    known = [part for part in pace.past if pace.forecast.get(part)]
+    known = [part for part in pace.past if pace.forecast.get(part, 0.0) >= _FORESEEN]
     took = sum(pace.past[part] for part in known)
     return took / sum(pace.forecast[part] for part in known) if took >= _MEASURED else 1.0
 

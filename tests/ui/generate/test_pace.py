@@ -7,7 +7,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dpicl_ui.frame.tree import text_of
@@ -127,6 +127,7 @@ def test_a_measured_duration_in_words(seconds, words):
     st.dictionaries(st.sampled_from([None, *Stage]), st.floats(0, 1e5), max_size=5),
     st.floats(0, 1e5),
 )
+@example("vote", [1e4] * 40, {each: 1e-308 for each in (None, *Stage)} | {Stage.SCORE: 1e5}, 1.0)
 def test_no_story_at_any_pace_says_nonsense(story, gaps, forecast, later):
     clock = itertools.accumulate(itertools.chain(gaps, itertools.repeat(1.0)))
     pace, view = Pace(forecast), RecipeView()
