@@ -20,6 +20,7 @@ from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import el, notice, panel
 from dpicl_ui.frame.uploads import taken
+from dpicl_ui.test.bundled_file import bundled_rows_for
 from dpicl_ui.test.cards import ARMS, accuracies, confused, readers
 from dpicl_ui.test.confusion import confusion_figure
 from dpicl_ui.test.elsewhere import Elsewhere, reads, refuse_private_rows
@@ -56,6 +57,7 @@ _MEASURE_AGAIN = (
     "prototypes beside the other figures."
 )
 _OWN_ROWS = "Show me the figures of private rows. They are for me alone, and every later certificate says so"
+_BUNDLED = "Take the test rows of the bundled example"
 
 
 class FileMeasurement:
@@ -77,7 +79,9 @@ class FileMeasurement:
             el("p.muted", _TEST_FILE + (_UNLESS_TICKED if elsewhere.card.visible else ".")),
         )
         with gr.Row():
-            self.test_file = gr.File(show_label=False, height=140, elem_id="upload-test", elem_classes="drop")
+            with gr.Column():
+                self.test_file = gr.File(show_label=False, height=140, elem_id="upload-test", elem_classes="drop")
+                self.bundled = gr.Button(_BUNDLED, size="sm", visible=False, elem_id="bundled-test")
             with gr.Column():
                 with gr.Row():
                     self.text = PrivateDropdown(label="Text", elem_id="test-text")
@@ -100,12 +104,9 @@ class FileMeasurement:
         self._wire()
 
     def _wire(self) -> None:
-        self.test_file.upload(
-            guarded(self.test_notice)(self._open_test),
-            self.test_file,
-            [self.test_file, self.test_notice, self.text, self.label],
-            **PRIVATE,
-        )
+        opened = [self.test_file, self.test_notice, self.text, self.label]
+        self.test_file.upload(guarded(self.test_notice)(self._open_test), self.test_file, opened, **PRIVATE)
+        self.bundled.click(guarded(self.test_notice)(self._take_bundled), None, opened, **PRIVATE)
         self.measure.click(
             guarded(self.test_notice, self._measured_buttons)(self._measure),
             [self.text, self.label, self.limit, self.own_rows, self._elsewhere.tick],
@@ -134,6 +135,14 @@ class FileMeasurement:
                 table = read_table(path)
         except DataError as error:
             return {self.test_file: None, self.test_notice: notice(str(error))}
+        return self._opened(table, request)
+
+    def _take_bundled(self, request: gr.Request) -> dict[Any, Any]:
+        tested = self._sessions.of(request).of(TestState).tested
+        path = bundled_rows_for(tested.labels) if tested else None
+        return self._opened(read_table(path), request) if path else {self.test_notice: []}
+
+    def _opened(self, table: Table, request: gr.Request) -> dict[Any, Any]:
         self._sessions.of(request).of(TestState).table = table
         text, label = guess_columns(table)
         columns = table.columns
@@ -250,7 +259,7 @@ class FileMeasurement:
     @property
     def about_the_set(self) -> list[Any]:
         """The components of `emptied`."""
-        return [self.scores, self.readers, self.matrix, self.plot, self.label]
+        return [self.scores, self.readers, self.matrix, self.plot, self.label, self.bundled]
 
     def emptied(self, tested: DemoSet | None = None) -> dict[Any, Any]:
         """No figures: another set is under test."""
@@ -259,6 +268,7 @@ class FileMeasurement:
             self.readers: [],
             self.matrix: gr.Column(visible=False),
             self.plot: None,
+            self.bundled: gr.Button(visible=bool(tested and bundled_rows_for(tested.labels))),
             self.label: gr.Dropdown(label="Answer" if tested and tested.template.output else "Label"),
         }
 

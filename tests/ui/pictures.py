@@ -17,7 +17,6 @@ from playwright.sync_api import FloatRect, Locator, Page
 from tests.ui.visit import ROOT, SLOW, Journey, press, step, visiting
 
 PICTURES = ROOT / "docs/pictures"
-TEST_FILE = ROOT / "assets/examples/clinic_test.csv"
 QUESTION = "My knee hurts when I climb stairs."
 EPSILON = 4
 """Of the run that is watched token by token; the other one keeps what the app proposes."""
@@ -88,7 +87,7 @@ def test(page: Page) -> None:
     step(page, 4)
     page.fill("#query textarea", QUESTION)
     press(page, "#ask", "#answer .arm:nth-child(3)")
-    page.set_input_files("#upload-test input[type=file]", TEST_FILE)
+    page.click("#bundled-test")
     page.wait_for_selector("#test-notice .notice.good")
     press(page, "#measure", "#cancel-test:enabled, #scores .score:nth-child(3)")
     page.wait_for_selector("#confusion .js-plotly-plot", timeout=SLOW)

@@ -1,6 +1,6 @@
 """The bundled example data sets: fictional, so that anybody can try the app without data of their own."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mechanisms.bundled import bundled
@@ -16,6 +16,8 @@ class Example:
     mapping: Mapping
     fields: tuple[str, str]
     """How prompts call the text and the label."""
+    test: Path | None = None
+    """Other rows of the same kind, which wrote nothing."""
 
 
 EXAMPLES = (
@@ -24,12 +26,14 @@ EXAMPLES = (
         bundled("examples/clinic_messages.csv"),
         Mapping("message", "department"),
         ("Message", "Department"),
+        bundled("examples/clinic_test.csv"),
     ),
     Example(
         "Bank support messages by topic (fictional)",
         bundled("examples/bank_support.csv"),
         Mapping("text", "topic"),
         ("Message", "Topic"),
+        bundled("examples/bank_test.csv"),
     ),
 )
 
@@ -38,7 +42,7 @@ EXAMPLES = (
 class AnsweredExample(Example):
     """A bundled file of texts with answers, which stand in the mapping where labels do, and what a row is called."""
 
-    kind: str
+    kind: str = field(kw_only=True)
 
 
 ANSWERED_EXAMPLES = (
@@ -47,7 +51,7 @@ ANSWERED_EXAMPLES = (
         bundled("examples/shop_requests.csv"),
         Mapping("message", "item"),
         ("Message", "Item"),
-        "Shop message",
+        kind="Shop message",
     ),
 )
 
