@@ -10,6 +10,7 @@ import pytest
 
 from dpicl_ui.frame.embedder_loader import EmbedderLoader
 from dpicl_ui.frame.ledgers import CuratorLedger
+from dpicl_ui.frame.line import Line
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.frame.step_bar import StepBar
@@ -24,7 +25,7 @@ from mechanisms.accounting import PrivacyLedger
 @pytest.fixture
 def step(tmp_path: Path) -> GenerateStep:
     async def built() -> GenerateStep:
-        with gr.Blocks():
+        with gr.Blocks() as page:
             sessions, ledgers, loader, bar = (
                 Sessions(),
                 CuratorLedger(PrivacyLedger(tmp_path)),
@@ -32,7 +33,7 @@ def step(tmp_path: Path) -> GenerateStep:
                 StepBar(PLACES),
             )
             privacy = PrivacyStep(sessions, ledgers, loader, bar)
-            return GenerateStep(sessions, ledgers, loader, EmbedderLoader(loader), bar, privacy)
+            return GenerateStep(sessions, ledgers, loader, EmbedderLoader(loader), bar, privacy, Line(page))
 
     return asyncio.run(built())
 
