@@ -91,6 +91,7 @@ def _visit_often(crowd: Crowd, place: Path, number: int) -> None:
         while time.monotonic() < crowd.until:
             page = context.new_page()
             watch(page, Journey(own, crowd.words[number]), crowd.port)
+            page.set_default_timeout(SLOW)  # eight browsers and a model share the cores
             began = time.monotonic()
             try:
                 answer = _visit(page, crowd, table)
@@ -117,7 +118,7 @@ def _visit(page: Page, crowd: Crowd, table: Path) -> str:
     step(page, 3)
     press(page, "#generate", "#stop:enabled, #run-notice .notice")
     page.wait_for_selector("#run-notice .notice:has-text('Done.'), #run-notice .notice.bad", timeout=SLOW)
-    return page.inner_text("#run-notice").split(".")[0]
+    return page.inner_text("#run-notice .notice").split(".")[0]
 
 
 def _note(crowd: Crowd, page: Page, number: int, answer: str, seconds: float) -> None:
