@@ -26,7 +26,7 @@ from statistics import median
 import psutil
 from playwright.sync_api import Error, Page, sync_playwright
 
-from tests.ui.visit import SLOW, Journey, browser, free_port, press, serve, step, watch
+from tests.ui.visit import SLOW, Journey, browser, free_port, plan_by_token, press, serve, watch
 
 LABELS = ("Billing", "Delivery")
 ROWS, TOKENS, SUBSETS = 30, 6, 8
@@ -107,15 +107,7 @@ def _visit(page: Page, crowd: Crowd, table: Path) -> str:
     page.set_input_files("#upload-data input[type=file]", table, timeout=SLOW)
     page.wait_for_selector("#data-preview table", timeout=SLOW)
     page.fill("#data-name input, #data-name textarea", f"rows {uuid.uuid4().hex}")
-    page.check("#labels-public input")
-    page.check("#counts-public input")
-    press(page, "#confirm-data", "#step-2.current")
-    page.wait_for_selector("#outcome .guarantee", timeout=SLOW)
-    page.click("#recipe label:has-text('Token by token')")
-    for name, value in (("subsets", SUBSETS), ("tokens", TOKENS)):
-        page.fill(f"#{name} input[type=number]", str(value))
-        page.press(f"#{name} input[type=number]", "Tab")
-    step(page, 3)
+    plan_by_token(page, SUBSETS, TOKENS)
     press(page, "#generate", "#stop:enabled, #run-notice .notice")
     page.wait_for_selector("#run-notice .notice:has-text('Done.'), #run-notice .notice.bad", timeout=SLOW)
     return page.inner_text("#run-notice .notice").split(".")[0]

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from mechanisms.studio.data.examples import EXAMPLES
-from tests.ui.visit import SLOW, Journey, press, step, visiting
+from tests.ui.visit import SLOW, Journey, plan_by_token, press, visiting
 
 ASKED = 150.0
 """Milliseconds, of 95 in 100 updates."""
@@ -63,15 +63,7 @@ def _run(folder: Path, tokens: int, subsets: int) -> list[tuple[float, float]]:
         page.reload()
         page.click(f".examples button:has-text('{EXAMPLES[0].title}')")
         page.wait_for_selector("#data-preview table")
-        page.check("#labels-public input")
-        page.check("#counts-public input")
-        press(page, "#confirm-data", "#step-2.current")
-        page.wait_for_selector("#outcome .guarantee", timeout=SLOW)
-        page.click("#recipe label:has-text('Token by token')")
-        for name, value in (("subsets", subsets), ("tokens", tokens)):
-            page.fill(f"#{name} input[type=number]", str(value))
-            page.press(f"#{name} input[type=number]", "Tab")
-        step(page, 3)
+        plan_by_token(page, subsets, tokens)
         page.evaluate(_WATCH)
         press(page, "#generate", "#stop:enabled, #run-notice .notice")
         page.wait_for_selector("#run-notice .notice", timeout=SLOW)

@@ -157,6 +157,19 @@ def press(page: Page, button: str, shown: str) -> None:
         page.wait_for_timeout(1000)
 
 
+def plan_by_token(page: Page, subsets: int, tokens: int) -> None:
+    """From the columns of step 1 to step 3, with a short run token by token."""
+    page.check("#labels-public input")
+    page.check("#counts-public input")
+    press(page, "#confirm-data", "#step-2.current")
+    page.wait_for_selector("#outcome .guarantee", timeout=SLOW)
+    page.click("#recipe label:has-text('Token by token')")
+    for name, value in (("subsets", subsets), ("tokens", tokens)):
+        page.fill(f"#{name} input[type=number]", str(value))
+        page.press(f"#{name} input[type=number]", "Tab")
+    step(page, 3)
+
+
 def step(page: Page, number: int) -> None:
     page.click(f"#steps .stepper:nth-child({number})")
     page.wait_for_selector(f"#step-{number}.current")
