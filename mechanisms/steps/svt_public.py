@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -10,12 +11,14 @@ import numpy as np
 from mechanisms.accounting import PrivacyTarget, calibrate_noise
 from mechanisms.noise import Integers, Randomness
 from mechanisms.parameters import parameter, validate
-from mechanisms.privacy_events import Poisson, PrivacyEvent, Pure, Sequence
+from mechanisms.privacy_events import Poisson, PrivacyEvent, Pure
+from mechanisms.privacy_events import Sequence as InSequence
 from mechanisms.sampling import Compose, SamplingPlan, Scheme
 from mechanisms.steps.decoding import choose
 from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, lattice_sum, to_lattice
 from mechanisms.steps.mechanism import Sensitivity, TokenMechanism
 from mechanisms.steps.noisy_max import NoisyMax
+from mechanisms.steps.picture import Line, Picture, Told
 
 _LARGEST_EPSILON = 50.0
 _ROW = 2 * GRID
@@ -91,7 +94,7 @@ class SvtPublic(TokenMechanism):
     def event(self, steps: int, rate: float) -> PrivacyEvent:
         """See `TokenMechanism.event`: searches and choices on one sample, no more than tokens; then the mixture."""
         most = min(self.private_tokens, steps)
-        demonstration = Sequence((Pure(self.half, most), Pure(self.half, most)))
+        demonstration = InSequence((Pure(self.half, most), Pure(self.half, most)))
         return demonstration if rate == 1.0 else Poisson(rate, demonstration)
 
     def calibrate(self, compose: Compose, target: PrivacyTarget) -> SvtPublic:
@@ -124,6 +127,19 @@ class SvtPublic(TokenMechanism):
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
         """See `TokenMechanism.step`: a private token."""
         return self._choice.step(distributions, randomness)
+
+    def picture(self, told: Sequence[Told]) -> Picture:
+        """See `TokenMechanism.picture`: which tokens were paid for, and which were free."""
+        paid, free = (
+            tuple((float(i), i + 1.0) for i, each in enumerate(told) if each.free is wanted) for wanted in (False, True)
+        )
+        lines = (
+            Line("Paid", spans=paid, note=f"{len(paid)} of {self.private_tokens}"),
+            Line("Free", spans=free, note=f"{len(free)}", pale=True),
+        )
+        return Picture(
+            "Who decided", lines, "tokens of this demonstration, in their order; free ones came from public text"
+        )
 
 
 def distance(distributions: TokenDistributions) -> int:
