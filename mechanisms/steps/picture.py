@@ -10,6 +10,7 @@ from typing import Protocol
 Span = tuple[float, float]
 """From where to where."""
 
+_NOTHING = 1e-30
 MOST_LINES = 8
 """A picture is to be read beside text that is being written."""
 
@@ -61,6 +62,7 @@ class Picture:
     Attributes:
         axis: what the lines' numbers are.
         span, mark: what a bar and a stroke mean; empty where none is drawn, or where the lines say so.
+        upto: the axis goes at least so far.
     """
 
     title: str
@@ -68,6 +70,7 @@ class Picture:
     axis: str
     span: str = ""
     mark: str = ""
+    upto: float = 0.0
 
 
 def likeliest(public: Sequence[float]) -> list[int]:
@@ -77,5 +80,5 @@ def likeliest(public: Sequence[float]) -> list[int]:
 
 def below_largest(public: Sequence[float]) -> list[float]:
     """The public logits of the candidates, less the largest of them; a probability of nothing is as good as 1e-30."""
-    largest = max(public)
-    return [math.log(max(each / largest, 1e-30)) for each in public]
+    largest = max(*public, _NOTHING)
+    return [math.log(max(each / largest, _NOTHING)) for each in public]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
@@ -18,9 +19,11 @@ from mechanisms.steps.decoding import choose
 from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, lattice_sum, to_lattice
 from mechanisms.steps.mechanism import Sensitivity, TokenMechanism
 from mechanisms.steps.noisy_max import NoisyMax
-from mechanisms.steps.picture import Line, Picture, Told
+from mechanisms.steps.picture import Line, Picture, Span, Told
 
 _LARGEST_EPSILON = 50.0
+_WIDTH = 16
+"""Tokens by which the axis of the picture grows."""
 _ROW = 2 * GRID
 """Lattice points that one row can move the distance by: two distributions are at most 2 apart in L1."""
 _THRESHOLD_SHARE = 1 / (1 + 2 ** (2 / 3))
@@ -130,16 +133,20 @@ class SvtPublic(TokenMechanism):
 
     def picture(self, told: Sequence[Told]) -> Picture:
         """See `TokenMechanism.picture`: which tokens were paid for, and which were free."""
-        paid, free = (
-            tuple((float(i), i + 1.0) for i, each in enumerate(told) if each.free is wanted) for wanted in (False, True)
-        )
+        paid, free = (_runs([each.free is wanted for each in told]) for wanted in (False, True))
+        counts = [sum(each.free is wanted for each in told) for wanted in (False, True)]
         lines = (
-            Line("Paid", spans=paid, note=f"{len(paid)} of {self.private_tokens}"),
-            Line("Free", spans=free, note=f"{len(free)}", pale=True),
+            Line("Paid", spans=paid, note=f"{counts[0]} of {self.private_tokens}"),
+            Line("Free", spans=free, note=f"{counts[1]}", pale=True),
         )
-        return Picture(
-            "Who decided", lines, "tokens of this demonstration, in their order; free ones came from public text"
-        )
+        axis = "tokens of this demonstration, in order; free ones came from public text"
+        return Picture("Who decided", lines, axis, upto=_WIDTH * math.ceil(len(told) / _WIDTH))
+
+
+def _runs(held: list[bool]) -> tuple[Span, ...]:
+    """From where to where a list is true."""
+    edges = np.flatnonzero(np.diff([0, *held, 0])).tolist()
+    return tuple((float(start), float(end)) for start, end in zip(edges[::2], edges[1::2], strict=True))
 
 
 def distance(distributions: TokenDistributions) -> int:

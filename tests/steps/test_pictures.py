@@ -117,7 +117,7 @@ def test_free_and_paid_tokens_stand_where_they_were_released():
     tokens = [Token((1.0,), free) for free in (True, True, False, True)]
     paid, free = mechanism.picture(tokens).lines
     assert paid.spans == ((2.0, 3.0),)
-    assert free.spans == ((0.0, 1.0), (1.0, 2.0), (3.0, 4.0))
+    assert free.spans == ((0.0, 2.0), (3.0, 4.0))
     assert (paid.note, free.note) == ("1 of 3", "3")
 
 
