@@ -94,25 +94,23 @@ def _runs(folder: Path, tokens: int, subsets: int) -> tuple[Updates, Updates, tu
         page.wait_for_selector("#data-preview table")
         plan_by_token(page, subsets, tokens)
         page.evaluate(_WATCH)
-        begun = _start(page)
+        begun = time.monotonic()
+        press(page, "#generate", f"#stop:enabled, {_ENDED}")
         page.wait_for_selector(_ENDED, timeout=SLOW)
         alone, own = time.monotonic() - begun, page.evaluate("window.painted")
         with page.expect_download() as download:
             page.click("#save-run")
         download.value.save_as(folder / "run.jsonl")
         other = _replaying(page, folder / "run.jsonl")
-        begun = _start(page)
-        while not page.locator(_ENDED).filter(has_text="demonstration").count():
+        begun = time.monotonic()
+        page.click("#generate")
+        page.wait_for_selector("#generate:disabled")
+        while page.locator("#generate:disabled").count():
             play = other.get_by_role("button", name="Play")
             if play.count():
                 play.click()
             other.wait_for_timeout(500)
         return own, other.evaluate("window.painted"), (alone, time.monotonic() - begun)
-
-
-def _start(page: Page) -> float:
-    press(page, "#generate", "#stop:enabled")
-    return time.monotonic()
 
 
 def _replaying(page: Page, run: Path) -> Page:
@@ -121,7 +119,9 @@ def _replaying(page: Page, run: Path) -> Page:
     other.add_init_script(_DUE)
     other.goto(page.url)
     step(other, 3)
-    other.set_input_files("#load-run input[type=file]", run)
+    with other.expect_file_chooser() as chooser:
+        other.click("#load-run")
+    chooser.value.set_files(run)
     other.wait_for_selector("#replay .replay-range")
     other.evaluate(_WATCH)
     other.select_option("#replay .replay-speed", SPEED)

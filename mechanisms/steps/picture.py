@@ -29,7 +29,7 @@ class Told(Protocol):
         ...
 
     @property
-    def trail(self) -> Sequence[tuple[float, ...]]:
+    def trail(self) -> Sequence[tuple[float, float]]:
         """See `TokenRelease.trail`."""
         ...
 

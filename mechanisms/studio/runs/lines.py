@@ -116,7 +116,7 @@ class _Token(_Shape):
     public: _Numbers
     stop: bool
     free: bool
-    trail: Annotated[tuple[tuple[_Number, ...], ...], Field(max_length=100)] = ()
+    trail: Annotated[tuple[tuple[_Number, _Number], ...], Field(max_length=100)] = ()
 
 
 class _Completed(_Shape):

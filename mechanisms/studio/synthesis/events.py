@@ -63,7 +63,7 @@ class TokenReleased:
     public: tuple[float, ...]
     stop: bool
     free: bool = False
-    trail: tuple[tuple[float, ...], ...] = ()
+    trail: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True)

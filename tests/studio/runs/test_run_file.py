@@ -248,12 +248,12 @@ def test_a_trail_is_that_of_its_mechanism_and_files_of_before_have_none():
     lines = [line for line in to_lines(told).splitlines() if '"event":"token"' in line]
     older = to_lines(told).replace(lines[0], re.sub(r',"trail":[^}]*', "", lines[0]))
     assert from_lines(older)[place].trail == ()
-    for trail in (((0.1, 1.0),) * 3, ((0.1,),)):
-        told[place] = replace(told[place], trail=trail)
-        with pytest.raises(UsageError, match="trail"):
-            from_lines(to_lines(told))
+    told[place] = replace(told[place], trail=((0.1, 1.0),) * 3)
     with pytest.raises(UsageError, match="trail"):
-        from_lines(edited("tokens", TOKEN, lambda document: document.update(trail=[[0.1, 1.0]])))
+        from_lines(to_lines(told))
+    for trail in ([[0.1, 1.0]], [[0.1]], [[0.1, float("inf")]]):
+        with pytest.raises(UsageError, match="trail|JSON|json"):
+            from_lines(edited("tokens", TOKEN, lambda document, trail=trail: document.update(trail=trail)))
 
 
 @pytest.mark.parametrize(
