@@ -21,7 +21,7 @@ import numpy as np
 from playwright.sync_api import Page
 
 from mechanisms.studio.data.examples import EXAMPLES
-from tests.ui.visit import SLOW, Journey, plan_by_token, press, step, visiting
+from tests.ui.visit import SLOW, Journey, plan_by_token, press, visiting
 
 ASKED = 150.0
 """Milliseconds, of 95 in 100 updates."""
@@ -118,9 +118,8 @@ def _replaying(page: Page, run: Path) -> Page:
     other = page.context.new_page()
     other.add_init_script(_DUE)
     other.goto(page.url)
-    step(other, 3)
     with other.expect_file_chooser() as chooser:
-        other.click("#load-run")
+        other.click("#look-again")
     chooser.value.set_files(run)
     other.wait_for_selector("#replay .replay-range")
     other.evaluate(_WATCH)
