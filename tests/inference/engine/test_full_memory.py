@@ -125,7 +125,7 @@ def test_a_chunk_that_was_computed_before_memory_ran_out_is_computed_again(embed
 def tokens_of(model, randomness) -> tuple[list[str], int]:
     ledger = PrivacyLedger()
     released = [
-        event
+        event.text
         for event in synthesize(dataset(), request(), model, ledger, randomness)
         if isinstance(event, TokenReleased)
     ]
@@ -147,7 +147,7 @@ class Counted(SeededRandomness):
 
 
 def test_a_run_whose_memory_runs_out_on_the_way_releases_the_same_and_draws_once(embedded_model, monkeypatch, tmp_path):
-    model, seen = with_edges(embedded_model, "first pass"), []
+    model, seen = model_with(lambda rows: slice(0, 0), embedded_model.tokenizer), []
     for folder, every in (("usual", 0), ("full", 5)):
         monkeypatch.setenv("DPICL_HOME", str(tmp_path / folder))
         randomness, forward, calls = Counted(), model.forward, [0]

@@ -122,7 +122,9 @@ class Killer:
             self._timer.start()
 
     def _kill(self) -> None:
-        victim = workers()[0]
+        while not (there := workers()):  # the last kill came so late that nobody has loaded the model since
+            time.sleep(0.05)
+        victim = there[0]
         victim.kill()
         self.victims.append(victim.pid)
 
