@@ -62,9 +62,7 @@ def planned(mechanism: str, task: Task, target: PrivacyTarget, max_prompt_tokens
         UsageError: no plan fits, or the mechanism has no noise.
     """
     if mechanism not in _private_mechanisms():
-        raise UsageError(
-            f"Nothing to plan for '{mechanism}': choose one of {', '.join(_private_mechanisms())}."
-        )
+        raise UsageError(f"Nothing to plan for '{mechanism}': choose one of {', '.join(_private_mechanisms())}.")
     found = list(options(mechanism_class(mechanism)(), task, target, max_prompt_tokens))
     return [_document(option) for option in _in_order(found)]
 
