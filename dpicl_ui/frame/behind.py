@@ -12,7 +12,7 @@ from typing import TypeVar
 
 _NICER = 5
 """Steps of priority, each worth about a quarter: beside a page that draws, this work gets a quarter of a core, and all
-of it where nothing else wants it (benchmarks/paint.py)."""
+of it where nothing else wants it."""
 
 Made = TypeVar("Made")
 
