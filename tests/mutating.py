@@ -13,6 +13,7 @@ import signal
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,10 +29,12 @@ from mechanisms.studio.data.mapping import Mapping, guess_columns, inspect, to_d
 from mechanisms.studio.data.record_schema import RecordSchema
 from mechanisms.studio.recipes.any_set import read_set
 from mechanisms.studio.recipes.recipe import Division, Kind
+from mechanisms.studio.runs.run_file import from_lines
 from mechanisms.studio.synthesis.demo_set import loads, to_text
 from mechanisms.studio.synthesis.synthesize import synthesize
 from tests.conftest import ROOT
 from tests.studio.recipes import running
+from tests.studio.runs.runs import KINDS, file_of
 from tests.studio.synthesis.test_synthesize import dataset, request
 from tests.toy_model import ToyModel
 
@@ -111,6 +114,10 @@ def read_settings(path: Path) -> None:
             raise UsageError("refused as a command line is") from ended
 
 
+def read_run(path: Path) -> None:
+    from_lines(path.read_bytes().decode(errors="replace"))
+
+
 def read_schema(path: Path) -> None:
     RecordSchema.read(path.read_bytes().decode(errors="replace"))
 
@@ -133,6 +140,7 @@ TARGETS = {
     "csv": Target(read_table, ".csv", _tables),
     "json lines": Target(read_table, ".jsonl", lambda: [(EXAMPLES / "appointment_requests.jsonl").read_bytes()[:HEAD]]),
     "demo set": Target(read_demo_set, ".json", lambda: list(demo_sets())),
+    "run": Target(read_run, ".jsonl", lambda: [file_of(kind).encode() for kind in KINDS]),
     "settings": Target(read_settings, ".yaml", lambda: [each.encode() for each in SETTINGS]),
     "schema": Target(read_schema, ".json", lambda: [(EXAMPLES / "appointment_request.schema.json").read_bytes()]),
 }
@@ -141,10 +149,13 @@ TARGETS = {
 def mutated(draw: random.Random, seeds: Sequence[bytes]) -> bytes:
     """A seed with one to four random changes, of its bytes or of its structure."""
     content = draw.choice(seeds)
-    if draw.random() < 0.5 and (document := _document(content)) is not None:
-        for _ in range(draw.randint(1, 3)):
-            _change(draw, document)
-        return json.dumps(document, ensure_ascii=draw.random() < 0.8).encode(errors="surrogatepass")
+    if draw.random() < 0.5:
+        before, part, after = _part(draw, content)
+        if (document := _document(part)) is not None:
+            for _ in range(draw.randint(1, 3)):
+                _change(draw, document)
+            changed = json.dumps(document, ensure_ascii=draw.random() < 0.8).encode(errors="surrogatepass")
+            return before + changed + after
     for _ in range(draw.randint(1, 4)):
         start, other = draw.randint(0, len(content)), draw.choice(seeds)
         if draw.random() < 0.3:  # a whole line
@@ -156,6 +167,15 @@ def mutated(draw: random.Random, seeds: Sequence[bytes]) -> bytes:
         )
         content = content[:start] + inserted + content[end:]
     return content
+
+
+def _part(draw: random.Random, content: bytes) -> tuple[bytes, bytes, bytes]:
+    """What is one JSON document, with what stands before and behind it: the file, or a line of it."""
+    if _document(content) is not None:
+        return b"", content, b""
+    lines = content.splitlines(keepends=True)
+    place = draw.randrange(len(lines))
+    return b"".join(lines[:place]), lines[place].rstrip(), b"\n" + b"".join(lines[place + 1 :])
 
 
 def _document(content: bytes) -> Any:
@@ -181,11 +201,11 @@ def _change(draw: random.Random, document: Any) -> None:
         case "remove":
             del at[key]
         case "add" if isinstance(at, dict):
-            at[draw.choice(("", "x", "epsilon", "count", "\ud800"))] = draw.choice(VALUES)
+            at[draw.choice(("", "x", "epsilon", "count", "\ud800"))] = deepcopy(draw.choice(VALUES))
         case "scale" if isinstance(at[key], int | float):
             at[key] = at[key] * draw.choice((-1, 0, 10, 1e6, 1e-6, 1e300))
         case _:
-            at[key] = draw.choice(VALUES)
+            at[key] = deepcopy(draw.choice(VALUES))
 
 
 @contextlib.contextmanager
