@@ -17,6 +17,7 @@ from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import text_of
 from dpicl_ui.page import PLACES
 from dpicl_ui.privacy.form import PrivacyForm
+from dpicl_ui.privacy.link_card import OpenedLink
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import PrivacyLedger
@@ -40,7 +41,7 @@ def step(tmp_path: Path) -> PrivacyStep:
     async def built() -> PrivacyStep:
         with gr.Blocks():
             ledgers = CuratorLedger(PrivacyLedger(tmp_path))
-            return PrivacyStep(Sessions(), ledgers, ModelLoader("none"), StepBar(PLACES))
+            return PrivacyStep(Sessions(), ledgers, ModelLoader("none"), StepBar(PLACES), OpenedLink())
 
     return asyncio.run(built())
 
