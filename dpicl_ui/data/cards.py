@@ -17,6 +17,8 @@ _CELL = 240
 _COLUMNS = 12
 _FEW = 30
 _LONG = 2000
+_FEW_ROWS = "few {units}: much noise for each"
+_MANY_FEW = f"{{few}} of the {{of}} labels have fewer than {_FEW} {{units}}: much noise for each. Leave some out below."
 _FIRST = "What the model reads of the first one"
 
 
@@ -46,11 +48,11 @@ def label_counts(inspection: Inspection, labels: list[str], by_user: bool = Fals
     """Units of each chosen label as bars, and the file's problems."""
     units = "users" if by_user else "rows"
     title = f"Labels and how many {units} have them"
-    largest = max(inspection.counts.values(), default=1)
+    largest, many = max(inspection.counts.values(), default=1), len(labels) > MANY_LABELS
     lines = []
     for label in labels:
         count = inspection.counts.get(label, 0)
-        remark = el("span.few", f"few {units}: much noise for each") if count < _FEW else None
+        remark = el("span.few", _FEW_ROWS.format(units=units)) if count < _FEW and not many else None
         lines.append(
             el(
                 "div.count-row",
@@ -61,7 +63,8 @@ def label_counts(inspection: Inspection, labels: list[str], by_user: bool = Fals
             )
         )
     sizes = [inspection.counts.get(label, 0) for label in labels]
-    span = f"{len(labels)} labels, with {min(sizes):,} to {max(sizes):,} {units}" if len(labels) > MANY_LABELS else ""
+    span = f"{len(labels)} labels, with {min(sizes):,} to {max(sizes):,} {units}" if many else ""
+    few = sum(size < _FEW for size in sizes) if many else 0
     return [
         el(
             "div.card-head",
@@ -69,6 +72,7 @@ def label_counts(inspection: Inspection, labels: list[str], by_user: bool = Fals
             private_tag("Private until you confirm below"),
         ),
         el("p.muted", span) if span else "",
+        el("p.few", _MANY_FEW.format(few=few, of=len(labels), units=units)) if few else "",
         el("div.counts", *lines),
         *_problems(inspection),
     ]

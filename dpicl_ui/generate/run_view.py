@@ -65,6 +65,7 @@ class RunView:
         released: tokens released so far in the whole run.
         budget: the ledger's state, None for a run that charges nothing.
         message: why a run failed, or what it waits for.
+        waited: the share of that which is there, 0 to 1.
     """
 
     phase: Phase = "idle"
@@ -79,6 +80,7 @@ class RunView:
     released: int = 0
     budget: BudgetSnapshot | None = None
     message: str = ""
+    waited: float = 0.0
 
     @property
     def finished(self) -> tuple[Demonstration, ...]:
@@ -103,9 +105,10 @@ class RunView:
 
     @property
     def progress(self) -> float:
-        """Share of the run that is done, 0 to 1: finished demonstrations and tokens of the one in progress."""
-        if self.phase == "completed":
-            return 1.0
+        """Share of the run that is done, 0 to 1: finished demonstrations and tokens of the one in progress; before
+        it, share of what it waits for."""
+        if self.phase in ("completed", "waiting"):
+            return 1.0 if self.phase == "completed" else self.waited
         steps = sum(draft.token.step for draft in self.drafts if draft.token) / self.tokens
         return min(1.0, (len(self.finished) + steps) / self.planned) if self.planned else 0.0
 

@@ -18,6 +18,7 @@ from dpicl_ui.frame.numbers import number
 from dpicl_ui.privacy.form import PrivacyForm, described
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.errors import UsageError
+from mechanisms.parameters import Parameter
 from mechanisms.studio.recipes.recipe import Stage
 
 LONGEST = 4000
@@ -36,8 +37,7 @@ _UNREADABLE = "This link cannot be read, and nothing was taken from it: ask for 
 
 def names() -> list[str]:
     """What a link calls each component of `PrivacyStep.form`, in its order."""
-    own = (f"{owner.name}.{each.flag}" for owner, each in described())
-    return [*_WRITING, *own, "recipe", "no-score", "by-hand", *_STAGES]
+    return [*_WRITING, *_own(), "recipe", "no-score", "by-hand", *_STAGES]
 
 
 def written(values: Sequence[Any]) -> str:
@@ -49,8 +49,8 @@ def written(values: Sequence[Any]) -> str:
     form = PrivacyForm.read(*values)
     given = dict(zip(names(), values, strict=True))
     unused = {*_PROMPT, *(() if form.recipe.stages else _STAGES)}
-    owners = {form.mechanism, form.transform}
-    unused |= {f"{of.name}.{each.flag}" for of, each in described() if of.name not in owners}
+    used = {form.mechanism, form.transform}
+    unused |= {name for name, (owner, _) in _own().items() if owner not in used}
     return urlencode([_VERSION, *((name, _text(value)) for name, value in given.items() if name not in unused)])
 
 
@@ -77,6 +77,11 @@ def read(plan: object, form: Sequence[Any]) -> dict[str, Any]:
     values = {name: _value(name, components[name], text) for name, text in given.items()}
     _check([values.get(name, each.value) for name, each in zip(names(), form, strict=True)])
     return values
+
+
+def _own() -> dict[str, tuple[str, Parameter]]:
+    """Parameters of mechanisms and transforms by their names here, each with its owner's."""
+    return {f"{owner.name}.{each.flag}": (owner.name, each) for owner, each in described()}
 
 
 def _text(value: Any) -> str:
@@ -108,6 +113,8 @@ def _bounds(name: str, component: Any) -> tuple[float, float]:
         return 1, MOST_SUBSETS
     if isinstance(component, gr.Slider):
         return component.minimum, component.maximum
+    if name in (own := _own()):
+        return own[name][1].low, own[name][1].high
     return -1e9, 1e9
 
 
