@@ -97,7 +97,10 @@ class PlanLink:
         if confirmed.columns.rows in BY_TOKEN:
             values = {name: value for name, value in values.items() if name not in ("recipe", "no-score", "by-hand")}
         components = dict(zip(names(), self._form, strict=True))
-        return shown | self._shown(values) | {components[name]: _update(name, value) for name, value in values.items()}
+        shown |= self._shown(values)
+        return shown | {
+            each: _update(name, values[name], shown.get(each)) for name, each in components.items() if name in values
+        }
 
     def _shown(self, values: dict[str, Any]) -> dict[Any, Any]:
         """What such settings show and hide."""
@@ -111,5 +114,7 @@ class PlanLink:
         return ", ".join([*promised, f"{len(values)} settings in all"])
 
 
-def _update(name: str, value: Any) -> Any:
-    return gr.Slider(minimum=min(4, value), maximum=max(400, value), value=value) if name == "subsets" else value
+def _update(name: str, value: Any, shown: Any) -> Any:
+    if name == "subsets":
+        return gr.Slider(minimum=min(4, value), maximum=max(400, value), value=value)
+    return value if shown is None else type(shown)(value=value, visible=shown.visible)

@@ -127,6 +127,14 @@ def test_a_link_waits_for_a_data_set_and_is_used_once(step: PrivacyStep, link: P
     assert link._fill(TAB).keys() == {link.notice}
 
 
+def test_what_a_link_fills_in_is_seen_as_well(step: PrivacyStep, link: PlanLink):
+    link._take("plan=1&recipe=tokens&best-of=3&by-hand=true&share.write=100", TAB)
+    confirm(step._sessions.of(TAB), DATASET)
+    filled = link._fill(TAB)
+    assert (filled[step.best_of].value, filled[step.best_of].visible) == (3, True)
+    assert (filled[step.recipe.shares[0]].value, filled[step.recipe.shares[0]].visible) == (100, True)
+
+
 def test_records_keep_the_one_way_that_they_have(step: PrivacyStep, link: PlanLink):
     link._take("plan=1&epsilon=2&recipe=vote&no-score=true", TAB)
     confirm_records(step._sessions.of(TAB))
