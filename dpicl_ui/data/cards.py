@@ -19,6 +19,12 @@ _FEW = 30
 _LONG = 2000
 _FEW_ROWS = "few {units}: much noise for each"
 _MANY_FEW = f"{{few}} of the {{of}} labels have fewer than {_FEW} {{units}}: much noise for each. Leave some out below."
+_LONG_TEXT = 600
+"""Characters, well beyond the tokens of a row that step 2 proposes to read."""
+_CUT = (
+    "Most of these texts are long. Of each the model reads about the first 50 words, unless you let it read more under "
+    "'Delta, and how much of a row is read' in step 2; that takes longer."
+)
 _FIRST = "What the model reads of the first one"
 
 
@@ -41,7 +47,11 @@ def preview_table(table: Table) -> list[Tree]:
 
 def counted(columns: Columns, labels: list[str]) -> list[Tree]:
     """How many rows there are, of each chosen label where they have any, and the file's problems."""
-    return _of_kind(columns) if columns.kind else label_counts(columns.inspection, labels, columns.by_user)
+    if columns.kind:
+        return _of_kind(columns)
+    long = columns.table.frame[columns.mapping.text].str.len().median() > _LONG_TEXT
+    counts = label_counts(columns.inspection, labels, columns.by_user)
+    return [*counts, el("p.notice.info", _CUT)] if long else counts
 
 
 def label_counts(inspection: Inspection, labels: list[str], by_user: bool = False) -> list[Tree]:
