@@ -117,4 +117,5 @@ class PlanLink:
 def _update(name: str, value: Any, shown: Any) -> Any:
     if name == "subsets":
         return gr.Slider(minimum=min(4, value), maximum=max(400, value), value=value)
-    return value if shown is None else type(shown)(value=value, visible=shown.visible)
+    # While an event is handled, components are nothing but the arguments that they were made with.
+    return value if shown is None else type(shown)(**shown.constructor_args, value=value)
