@@ -17,6 +17,14 @@ _CELL = 240
 _COLUMNS = 12
 _FEW = 30
 _LONG = 2000
+_FEW_ROWS = "few {units}: much noise for each"
+_MANY_FEW = f"{{few}} of the {{of}} labels have fewer than {_FEW} {{units}}: much noise for each. Leave some out below."
+_LONG_TEXT = 600
+"""Characters, well beyond the tokens of a row that step 2 proposes to read."""
+_CUT = (
+    "Most of these texts are long. Of each the model reads about the first 50 words, unless you let it read more under "
+    "'Delta, and how much of a row is read' in step 2; that takes longer."
+)
 _FIRST = "What the model reads of the first one"
 
 
@@ -39,18 +47,22 @@ def preview_table(table: Table) -> list[Tree]:
 
 def counted(columns: Columns, labels: list[str]) -> list[Tree]:
     """How many rows there are, of each chosen label where they have any, and the file's problems."""
-    return _of_kind(columns) if columns.kind else label_counts(columns.inspection, labels, columns.by_user)
+    if columns.kind:
+        return _of_kind(columns)
+    long = columns.table.frame[columns.mapping.text].str.len().median() > _LONG_TEXT
+    counts = label_counts(columns.inspection, labels, columns.by_user)
+    return [*counts, el("p.notice.info", _CUT)] if long else counts
 
 
 def label_counts(inspection: Inspection, labels: list[str], by_user: bool = False) -> list[Tree]:
     """Units of each chosen label as bars, and the file's problems."""
     units = "users" if by_user else "rows"
     title = f"Labels and how many {units} have them"
-    largest = max(inspection.counts.values(), default=1)
+    largest, many = max(inspection.counts.values(), default=1), len(labels) > MANY_LABELS
     lines = []
     for label in labels:
         count = inspection.counts.get(label, 0)
-        remark = el("span.few", f"few {units}: much noise for each") if count < _FEW else None
+        remark = el("span.few", _FEW_ROWS.format(units=units)) if count < _FEW and not many else None
         lines.append(
             el(
                 "div.count-row",
@@ -61,7 +73,8 @@ def label_counts(inspection: Inspection, labels: list[str], by_user: bool = Fals
             )
         )
     sizes = [inspection.counts.get(label, 0) for label in labels]
-    span = f"{len(labels)} labels, with {min(sizes):,} to {max(sizes):,} {units}" if len(labels) > MANY_LABELS else ""
+    span = f"{len(labels)} labels, with {min(sizes):,} to {max(sizes):,} {units}" if many else ""
+    few = sum(size < _FEW for size in sizes) if many else 0
     return [
         el(
             "div.card-head",
@@ -69,6 +82,7 @@ def label_counts(inspection: Inspection, labels: list[str], by_user: bool = Fals
             private_tag("Private until you confirm below"),
         ),
         el("p.muted", span) if span else "",
+        el("p.few", _MANY_FEW.format(few=few, of=len(labels), units=units)) if few else "",
         el("div.counts", *lines),
         *_problems(inspection),
     ]

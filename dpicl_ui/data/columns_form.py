@@ -11,6 +11,8 @@ from dpicl_ui.frame.choices import PrivateDropdown
 from mechanisms.studio.data.mapping import Mapping
 
 _NO_USER = "(every row stands for itself)"
+_USER = "If one person can have several rows: protects all rows of a person together."
+_PROPOSED = "Proposed: people have several rows here. All rows of a person are protected together, not each alone."
 _SAID = {
     Rows.TEXTS: ("Label", ""),
     Rows.ANSWERED: ("Answer", "Private text, like the text itself: never a public label."),
@@ -28,7 +30,7 @@ class ColumnsForm:
             self.unit = PrivateDropdown(
                 label="User (optional)",
                 elem_id="unit-column",
-                info="If one person can have several rows: protects all rows of a person together.",
+                info=_USER,
             )
 
     @property
@@ -52,7 +54,11 @@ class ColumnsForm:
             self.label: gr.Dropdown(
                 choices=columns, value=mapping.label, label=label, info=info, visible=rows in _SAID
             ),
-            self.unit: gr.Dropdown(choices=[_NO_USER, *columns], value=mapping.unit or _NO_USER),
+            self.unit: gr.Dropdown(
+                choices=[_NO_USER, *columns],
+                value=mapping.unit or _NO_USER,
+                info=_PROPOSED if mapping.unit else _USER,
+            ),
         }
 
     def mapping(self, text: str, label: str, unit: str, drop_duplicates: bool) -> Mapping:

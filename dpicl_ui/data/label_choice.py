@@ -37,7 +37,11 @@ class LabelChoice:
         with gr.Accordion("Choose which labels take part", open=False) as self._box:
             with gr.Row(visible=False, elem_classes="label-search") as self._tools:
                 self._search = gr.Textbox(
-                    placeholder="Search labels", show_label=False, elem_id="search-labels", scale=3
+                    label="Search labels",
+                    placeholder="Search labels",
+                    show_label=False,
+                    elem_id="search-labels",
+                    scale=3,
                 )
                 self.every = gr.Button("All", size="sm", elem_id="all-labels")
                 self.none = gr.Button("None", size="sm", elem_id="no-labels")

@@ -14,7 +14,7 @@ from dpicl_ui.data.opening import LONGEST_NAME, proposed_name, rows_of
 from dpicl_ui.data.public_card import DECLARE, MEASURE, PublicCard, button, check_declared
 from dpicl_ui.data.records import USUAL_KIND, RecordsForm, schema_in
 from dpicl_ui.data.rows import TITLES, Rows
-from dpicl_ui.data.schema_form import blank
+from dpicl_ui.data.schema_form import blank, with_owner
 from dpicl_ui.data.source_card import SourceCard
 from dpicl_ui.data.state import Confirmed, DataState
 from dpicl_ui.frame.guard import PRIVATE, guarded
@@ -29,7 +29,8 @@ from mechanisms.errors import DataError, StudioError
 from mechanisms.studio.data.examples import AnsweredExample, Example, RecordExample
 from mechanisms.studio.data.field_names import field_name
 from mechanisms.studio.data.files import read_table
-from mechanisms.studio.data.mapping import Mapping, guess_columns, to_dataset
+from mechanisms.studio.data.mapping import Mapping, to_dataset
+from mechanisms.studio.data.person_column import guess_mapping
 from mechanisms.studio.data.record_schema import RecordSchema
 from mechanisms.studio.data.table import Table
 from mechanisms.studio.synthesis.structured import check_schema
@@ -170,7 +171,7 @@ class DataStep:
         except DataError as error:
             return {self.source.upload: None, self.source.notice: notice(str(error))}
         session = self._sessions.of(request)
-        mapping = Mapping(*guess_columns(table))
+        mapping = guess_mapping(table)
         session.of(DataState).open(table, first_names(mapping))
         return {self.source.upload: None} | self._opened(session, table, mapping, proposed_name(upload), rows_of(table))
 
@@ -188,7 +189,7 @@ class DataStep:
     def _record_example(self, example: RecordExample) -> Any:
         def take(request: gr.Request) -> dict[Any, Any]:
             session, table = self._sessions.of(request), read_table(example.path)
-            mapping, state = Mapping(*guess_columns(table)), session.of(DataState)
+            mapping, state = guess_mapping(table), session.of(DataState)
             state.open(table, first_names(mapping))
             state.give(RecordSchema.read(example.schema.read_text(encoding="utf-8")))
             return self._opened(session, table, mapping, example.path.stem, Rows.RECORDS, example.kind)
@@ -198,7 +199,7 @@ class DataStep:
     def _opened(
         self, session: Session, table: Table, mapping: Mapping, name: str, rows: Rows, kind: str = USUAL_KIND
     ) -> dict[Any, Any]:
-        form = blank(table.columns)
+        form = with_owner(blank(table.columns), mapping.unit)
         return {
             self.source.notice: [],
             self.body: gr.Column(visible=True),

@@ -77,7 +77,7 @@ class ExportStep:
         shown = [
             *task(made.template, made.labels),
             el("h3", "Demonstrations"),
-            *(demonstrations(made) if made.demonstrations else [el("p.muted", _NO_EXAMPLES)]),
+            el("div.demos", *demonstrations(made)) if made.demonstrations else el("p.muted", _NO_EXAMPLES),
         ]
         return certificate(made), shown, [], gr.Dropdown(shapes(made), value=DEMO_SET), explained(DEMO_SET, made)
 

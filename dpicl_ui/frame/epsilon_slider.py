@@ -6,6 +6,8 @@ import gradio as gr
 
 from dpicl_ui.assets import asset
 
+LOWEST, HIGHEST = 0.1, 10.0
+"""What the slider settles on, in `assets/epsilon.js`."""
 _TEMPLATE = """
 <div class="epsilon">
   <div class="epsilon-value"><label for="NAME-number">epsilon</label>

@@ -148,7 +148,8 @@ def reduce_recipe(view: RecipeView, event: CuratorScreenEvent) -> RecipeView:
     """The view after one more event."""
     match event:
         case Drafting(label, number, of):
-            return RecipeView(RunView(phase="waiting", message=f"Public drafts: {label}, label {number} of {of}"))
+            message = f"Public drafts: {label}, label {number} of {of}"
+            return RecipeView(RunView(phase="waiting", message=message, waited=(number - 1) / of))
         case RecipeStarted():
             return RecipeView(run=_begun(event), stages=event.stages, shots=event.shots)
         case StageStarted():

@@ -82,6 +82,7 @@ class RunView:
         budget: the ledger's state, None for a run that charges nothing.
         mechanism: that writes, as the certificate describes it; None where nothing is written token by token.
         message: why a run failed, or what it waits for.
+        waited: the share of that which is there, 0 to 1.
     """
 
     phase: Phase = "idle"
@@ -97,6 +98,7 @@ class RunView:
     budget: BudgetSnapshot | None = None
     mechanism: TokenMechanism | None = None
     message: str = ""
+    waited: float = 0.0
 
     @property
     def finished(self) -> tuple[Demonstration, ...]:
@@ -121,9 +123,10 @@ class RunView:
 
     @property
     def progress(self) -> float:
-        """Share of the run that is done, 0 to 1: finished demonstrations and tokens of the one in progress."""
-        if self.phase == "completed":
-            return 1.0
+        """Share of the run that is done, 0 to 1: finished demonstrations and tokens of the one in progress; before
+        it, share of what it waits for."""
+        if self.phase in ("completed", "waiting"):
+            return 1.0 if self.phase == "completed" else self.waited
         steps = sum(draft.token.step for draft in self.drafts if draft.token) / self.tokens
         return min(1.0, (len(self.finished) + steps) / self.planned) if self.planned else 0.0
 

@@ -109,22 +109,29 @@ class ExpertSettings:
             *(each.submit for each in typed),
         ]
 
+    @property
+    def shown_by(self) -> list[gr.Column]:
+        """The components of `showing`."""
+        return [self._transform, *self._mechanisms, *self._transforms]
+
+    def showing(self, mechanism: str, transform: str) -> dict[Any, Any]:
+        """What such a choice shows and hides."""
+        names = [each.name for each in private_mechanisms()], [each.name for each in transforms()]
+        return {
+            self._transform: gr.Column(visible=mechanism_class(mechanism).takes_transform),
+            **{
+                group: gr.Column(visible=name == mechanism)
+                for name, group in zip(names[0], self._mechanisms, strict=True)
+            },
+            **{
+                group: gr.Column(visible=name == transform != "none")
+                for name, group in zip(names[1], self._transforms, strict=True)
+            },
+        }
+
     def _wire(self) -> None:
-        self.mechanism.input(
-            lambda chosen: [
-                gr.Column(visible=mechanism_class(chosen).takes_transform),
-                *(gr.Column(visible=each.name == chosen) for each in private_mechanisms()),
-            ],
-            self.mechanism,
-            [self._transform, *self._mechanisms],
-            **PRIVATE,
-        )
-        self.transform.input(
-            lambda chosen: [gr.Column(visible=each.name == chosen != "none") for each in transforms()],
-            self.transform,
-            self._transforms,
-            **PRIVATE,
-        )
+        for each in (self.mechanism, self.transform):
+            each.input(self.showing, [self.mechanism, self.transform], self.shown_by, **PRIVATE)
         # `change`, since a plan that was found sets them too.
         self.scheme.change(
             lambda chosen: gr.HTML(visible=chosen == Scheme.DISJOINT.value), self.scheme, self._disjoint, **PRIVATE

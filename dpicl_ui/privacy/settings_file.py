@@ -17,6 +17,8 @@ from mechanisms.errors import UsageError
 from mechanisms.inference.models.listing import available_models
 
 FILE_NAME = "settings.yaml"
+NO_RUN = "No run with these settings yet: change them, or wait until they are calibrated."
+"""Why nothing of the plan can be written down."""
 _SAVED = (
     f"Saved by your browser. synthesize FILE --config {FILE_NAME} asks for the same run, which is charged as one of "
     "its own. The file names your columns and labels, and holds no row."
@@ -24,14 +26,17 @@ _SAVED = (
 
 
 class SettingsFile:
-    """A button, and what it says."""
+    """A button, and what it says below it."""
 
     def __init__(self, sessions: Sessions, loader: ModelLoader) -> None:
         self._sessions, self._loader = sessions, loader
-        save = gr.Button("Settings for the command line", size="sm", elem_id="save-settings")
+        self._save = gr.Button("Settings for the command line", size="sm", elem_id="save-settings")
+
+    def build_notice(self) -> None:
+        """Where it says so."""
         self.notice = panel(elem_id="settings-notice")
         self.sink = sink()
-        save.click(guarded(self.notice)(self.saved), None, [self.sink, self.notice], **PRIVATE)
+        self._save.click(guarded(self.notice)(self.saved), None, [self.sink, self.notice], **PRIVATE)
 
     def saved(self, request: gr.Request) -> dict[Any, Any]:
         """The file of the run that is planned now.
@@ -42,7 +47,7 @@ class SettingsFile:
         session = self._sessions.of(request)
         planned = session.of(PrivacyState).planned
         if planned is None:
-            raise UsageError("No run with these settings yet: change them, or wait until they are calibrated.")
+            raise UsageError(NO_RUN)
         confirmed, name = planned.confirmed, self._loader.name
         named = name if name in [each.name for each in available_models()] else None
         text = settings(planned.request, confirmed.columns.mapping, confirmed.dataset.name, named)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, replace
+from typing import Any
 
 from dpicl_ui.data.rows import Rows
 from dpicl_ui.data.state import Confirmed, DataState
@@ -90,6 +91,8 @@ class PrivacyState(State):
         self._found: Found | None = None
         self.suggested = Rows.TEXTS
         """What the settings that were suggested last are for."""
+        self.linked: dict[str, Any] = {}
+        """Settings out of a link, checked, that wait for a data set; see `plan_link.names`."""
 
     @property
     def planned(self) -> Planned | None:

@@ -23,12 +23,13 @@ from dpicl_ui.privacy.answer_settings import AnswerSettings
 from dpicl_ui.privacy.cards import CALIBRATING, outcome, refused
 from dpicl_ui.privacy.expert_settings import ExpertSettings
 from dpicl_ui.privacy.form import PrivacyForm
+from dpicl_ui.privacy.link_card import OpenedLink, PlanLink
 from dpicl_ui.privacy.model_choice import ModelChoice
 from dpicl_ui.privacy.odds import Odds
 from dpicl_ui.privacy.plan_finder import PlanFinder
 from dpicl_ui.privacy.recipe_form import BY_TOKEN
 from dpicl_ui.privacy.recipe_settings import RecipeSettings
-from dpicl_ui.privacy.settings_file import SettingsFile
+from dpicl_ui.privacy.settings_file import NO_RUN
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.errors import StudioError, UsageError
@@ -67,7 +68,9 @@ _DELTA = "Probability that the guarantee fails; well under 1 / number of rows."
 class PrivacyStep:
     """Components and handlers of step 2. `form` are the inputs that `PrivacyForm.read` reads, in its order."""
 
-    def __init__(self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, bar: StepBar) -> None:
+    def __init__(
+        self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, bar: StepBar, opened: OpenedLink
+    ) -> None:
         self._sessions, self._ledgers, self._loader, self._bar = sessions, ledgers, loader, bar
         with bar.panel(2), gr.Row(elem_classes="split"):
             with gr.Column(scale=6, min_width=300):
@@ -76,7 +79,7 @@ class PrivacyStep:
                 with gr.Column(elem_classes="card public"):
                     self.outcome = panel(*CALIBRATING, elem_id="outcome")
                     self.start = gr.Button("Go on to generate", variant="primary", elem_id="accept-privacy")
-                    self.settings = SettingsFile(sessions, loader)
+                    self.link = PlanLink(sessions, loader, opened)
                 with gr.Column(elem_classes="card"):
                     self.budget = panel(elem_id="budget")
                     self._build_cap()
@@ -190,6 +193,7 @@ class PrivacyStep:
         if self._loader.choosable is not Choosable.NONE:
             self.models.loaded.then(self.timed, None, self.outcome, **PRIVATE)
         self.finder.wire(self.form)
+        self.link.wire(self.form, self.recipe, self.expert, self._calibration)
         self.finder.chosen.then(**self._calibration)
         self.set_cap.click(
             guarded(self.cap_notice)(self._set_cap),
@@ -197,7 +201,8 @@ class PrivacyStep:
             [self.cap_notice, self.budget],
             **PRIVATE,
         )
-        self.start.click(guarded(self.outcome)(self._accept), None, [self.outcome, self._bar.html], **PRIVATE)
+        self._accepted = [self.outcome, self._bar.html, self.link.notice]
+        self.start.click(guarded(self.outcome)(self._accept), None, self._accepted, **PRIVATE)
 
     def _wire_recipe(self) -> None:
         recipe = self.recipe
@@ -217,7 +222,7 @@ class PrivacyStep:
             self.cap_epsilon, self.cap_delta, self.cap_notice, *self.finder.forgotten(), *self.recipe.forgotten(),
             self.shots, self.tokens, self.length, self.answers.body, *self.recipe.fixed,
         ]  # fmt: skip
-        filled = confirmed.then(self._suggest, None, suggested, **PRIVATE)
+        filled = self.link.fill_after(confirmed.then(self._suggest, None, suggested, **PRIVATE))
         filled.then(**self._calibration)
         self.odds.follow(filled)
 
@@ -308,8 +313,8 @@ class PrivacyStep:
     def _accept(self, request: gr.Request) -> dict[Any, Any]:
         session = self._sessions.of(request)
         if session.of(PrivacyState).planned is None:
-            raise UsageError("No run with these settings yet: change them, or wait until they are calibrated.")
-        return {self._bar.html: self._bar.value(session, 3)}
+            raise UsageError(NO_RUN)
+        return {self._bar.html: self._bar.value(session, 3), self.link.notice: []}
 
     def timed(self, request: gr.Request) -> Any:
         """The card of a run that was calibrated with another model, or before any was there, now with its duration."""

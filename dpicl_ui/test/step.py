@@ -73,7 +73,12 @@ class EvaluationStep:
         )
         with gr.Row(elem_classes="ask"):
             self.query = gr.Textbox(
-                show_label=False, placeholder="Type a text to classify", lines=2, scale=5, elem_id="query"
+                label="The text",
+                show_label=False,
+                placeholder="Type a text to classify",
+                lines=2,
+                scale=5,
+                elem_id="query",
             )
             self.ask = gr.Button("Classify", variant="primary", scale=1, min_width=120, elem_id="ask")
         self.answer = panel(elem_id="answer")

@@ -48,6 +48,8 @@ def choose_data(page: Page) -> None:
     page.wait_for_selector("#model-status .good", timeout=SLOW)
     page.click("button:has-text('Clinic messages by department')")
     page.wait_for_selector("#data-preview table")
+    page.click("#unit-column input")  # the tutorial says why: its figures are of single rows
+    page.get_by_role("option", name="every row stands for itself").click()
     page.check("#labels-public input")
     page.check("#counts-public input")
     shot(page, "data", page.locator(".masthead"), card(page, "#data-preview"))

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpicl_ui.data.cards import label_counts, preview_table
+from dpicl_ui.data.cards import counted, label_counts, preview_table
 from dpicl_ui.export.certificate_card import certificate
 from dpicl_ui.frame.cards import budget
+from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import el, notice, text_of
 from dpicl_ui.generate.cards import finished, outcome_of_run
 from dpicl_ui.generate.recipe_view import RecipeView, replay_recipe
@@ -18,7 +19,7 @@ from dpicl_ui.generate.run_view import RunView
 from dpicl_ui.privacy.duration import duration
 from dpicl_ui.test.cards import accuracies
 from dpicl_ui.test.confusion import confusion_figure
-from mechanisms.records import Demonstration
+from mechanisms.records import Dataset, Demonstration, Record
 from mechanisms.studio.data.mapping import Inspection
 from mechanisms.studio.data.table import Table
 from mechanisms.studio.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard
@@ -27,6 +28,7 @@ from mechanisms.studio.synthesis.demo_set import loads
 from mechanisms.studio.synthesis.events import DemoCompleted
 from tests.studio.certificates.recipes import text_of as recipe_text
 from tests.ui.generate.recording import HOSTILE, demo_set, recording, snapshot
+from tests.ui.tabs import confirm
 
 
 def tags(tree) -> set[str]:
@@ -64,6 +66,20 @@ def test_labels_with_few_rows_are_pointed_out():
     shown = text_of(label_counts(inspection, ["a", "b"]))
     assert shown.count("few rows") == 1
     assert "A problem." in shown
+
+
+def test_many_small_labels_are_counted_and_not_said_one_by_one():
+    counts = {f"label {i}": 10 if i < 20 else 50 for i in range(40)}
+    shown = text_of(label_counts(Inspection(counts, (), False, 0), list(counts)))
+    assert "20 of the 40 labels have fewer than 30 rows" in shown
+    assert shown.count("much noise") == 1
+
+
+@pytest.mark.parametrize(("words", "said"), [(20, False), (500, True)])
+def test_who_brings_long_texts_reads_that_they_are_cut(words: int, said: bool):
+    session = Session()
+    confirmed = confirm(session, Dataset("d", ("a", "b"), tuple(Record("word " * words, each) for each in "ab")))
+    assert ("first 50 words" in text_of(counted(confirmed.columns, ["a", "b"]))) is said
 
 
 def test_the_certificate_says_what_is_claimed_and_on_what_it_rests():

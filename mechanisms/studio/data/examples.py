@@ -24,7 +24,7 @@ EXAMPLES = (
     Example(
         "Clinic messages by department (fictional)",
         bundled("examples/clinic_messages.csv"),
-        Mapping("message", "department"),
+        Mapping("message", "department", "patient"),
         ("Message", "Department"),
         bundled("examples/clinic_test.csv"),
     ),

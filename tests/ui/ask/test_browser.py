@@ -72,7 +72,7 @@ def look(page: Page, seen: Journey) -> None:
 
 
 def runs(folder: Path) -> int:
-    return PrivacyLedger(folder / "home").snapshot(EXAMPLE.path.stem, "record").runs
+    return PrivacyLedger(folder / "home").snapshot(EXAMPLE.path.stem, "user:patient").runs
 
 
 def test_it_opens_with_a_file_and_before_anything_is_generated(visit: Journey):

@@ -18,6 +18,7 @@ from dpicl_ui.generate.recipe_view import RecipeView
 from dpicl_ui.generate.run_view import RunView
 from dpicl_ui.generate.step import GenerateStep
 from dpicl_ui.page import PLACES
+from dpicl_ui.privacy.link_card import OpenedLink
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import PrivacyLedger
 
@@ -32,7 +33,7 @@ def step(tmp_path: Path) -> GenerateStep:
                 ModelLoader("none"),
                 StepBar(PLACES),
             )
-            privacy = PrivacyStep(sessions, ledgers, loader, bar)
+            privacy = PrivacyStep(sessions, ledgers, loader, bar, OpenedLink())
             return GenerateStep(sessions, ledgers, loader, EmbedderLoader(loader), bar, privacy, Line(page))
 
     return asyncio.run(built())

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import gradio as gr
 import pytest
 
-from dpicl_ui.frame.ledgers import CuratorLedger
-from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.sessions import Sessions
-from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import text_of
-from dpicl_ui.page import PLACES
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep
-from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import UsageError
 from mechanisms.studio.recipes.advice import proposed
 from mechanisms.studio.recipes.recipe import Division, Kind, Stage
@@ -33,16 +24,6 @@ from tests.ui.tabs import confirm, downloaded
 
 TAB: Any = SimpleNamespace(username=None, session_hash="tab")
 VOTE = [*VALUES[: -len(TOKENS)], "vote", False, *TOKENS[2:]]
-
-
-@pytest.fixture
-def step(tmp_path: Path) -> PrivacyStep:
-    async def built() -> PrivacyStep:
-        with gr.Blocks():
-            ledgers = CuratorLedger(PrivacyLedger(tmp_path))
-            return PrivacyStep(Sessions(), ledgers, ModelLoader("none"), StepBar(PLACES))
-
-    return asyncio.run(built())
 
 
 def recalculated(step: PrivacyStep, values: list[Any]) -> dict[Any, Any]:
@@ -166,7 +147,7 @@ def test_texts_with_labels_have_their_choices_again_after_texts_with_answers(ste
 
 
 def test_the_settings_of_a_planned_run_are_a_file_without_the_place_of_its_model(step: PrivacyStep):
-    session, own = step._sessions.of(TAB), step.settings
+    session, own = step._sessions.of(TAB), step.link.settings
     confirm(session, DATASET)
     with pytest.raises(UsageError, match="No run with these settings"):
         own.saved(TAB)

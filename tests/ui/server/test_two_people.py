@@ -177,7 +177,7 @@ def test_a_file_is_recognised_for_the_one_who_used_it_alone(visit: Visit):
 
 
 def test_each_has_a_ledger_and_the_installation_has_none(visit: Visit, monkeypatch):
-    ada, ben = (ledger(visit, name, monkeypatch).snapshot(NAME, "record") for name in PASSWORDS)
+    ada, ben = (ledger(visit, name, monkeypatch).snapshot(NAME, "user:patient") for name in PASSWORDS)
     assert (ada.epsilon, ada.cap.epsilon) == (pytest.approx(SPENT), CAP)
     assert (ben.epsilon, ben.cap.epsilon) == (0, DEFAULT_CAP.epsilon)
     assert not (visit.folder / "home" / "ledger.sqlite").exists()
