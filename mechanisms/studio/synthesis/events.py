@@ -50,6 +50,7 @@ class TokenReleased:
         public: the public distribution over the candidates, in expected rows.
         stop: the token ends the demonstration.
         free: public text alone decided, so that it costs nothing of what the demonstration paid.
+        token: its number in the model's vocabulary, with which a run that was cut off is gone on with.
     """
 
     label: str
@@ -62,6 +63,7 @@ class TokenReleased:
     public: tuple[float, ...]
     stop: bool
     free: bool = False
+    token: int | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,19 @@ class DemoCompleted:
 
 
 @dataclass(frozen=True)
+class DemoCutOff:
+    """A demonstration that can get no more private tokens: its sample was gone when the run went on.
+
+    Attributes:
+        finished: public text alone brings it to its end; else it is left out, since nothing of it is there.
+    """
+
+    label: str
+    number: int
+    finished: bool
+
+
+@dataclass(frozen=True)
 class RunCompleted:
     """All demonstrations are done."""
 
@@ -124,10 +139,12 @@ class RunFailed:
     message: str
 
 
-WritingEvent = DemoStarted | TokenReleased | DemoCompleted | PrivateDiagnostics
+WritingEvent = DemoStarted | TokenReleased | DemoCompleted | DemoCutOff | PrivateDiagnostics
 """What is told of demonstrations being written, whoever pays for them."""
 
-SynthesisEvent = RunStarted | DemoStarted | TokenReleased | DemoCompleted | RunCompleted | RunStopped | RunFailed
+SynthesisEvent = (
+    RunStarted | DemoStarted | TokenReleased | DemoCompleted | DemoCutOff | RunCompleted | RunStopped | RunFailed
+)
 """What may be recorded and replayed."""
 
 CuratorEvent = SynthesisEvent | PrivateDiagnostics

@@ -136,9 +136,9 @@ class CountingLedger(PrivacyLedger):
         super().__init__(folder)
         self.charges: list[object] = []
 
-    def charge(self, run, list_name, events) -> None:
+    def charge(self, run, list_name, events, part="") -> None:
         self.charges.append((list_name, events))
-        super().charge(run, list_name, events)
+        super().charge(run, list_name, events, part)
 
 
 def written(model, scheme, folder, disturb=lambda: None):

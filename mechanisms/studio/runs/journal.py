@@ -1,0 +1,168 @@
+"""A run file while it grows: what a run released so far, so that the run can be gone on with after a crash.
+
+It is a run file whose first line has the set before its first demonstration, and the key by which the ledger knows the
+run; it has no last line yet. A line that a crash has torn is left out. When the run ends, the run file stands in its
+place.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mechanisms.accounting import new_key
+from mechanisms.errors import UsageError
+from mechanisms.studio.certificates.rebuild import rebuilt
+from mechanisms.studio.recipes.events import RecipeStarted
+from mechanisms.studio.recipes.request import RecipeRequest
+from mechanisms.studio.runs.lines import RunEvent, line_of
+from mechanisms.studio.runs.run_file import ENDS, head_of, to_lines, unfinished
+from mechanisms.studio.synthesis.events import RunStarted, TokenReleased
+from mechanisms.studio.synthesis.request import SynthesisRequest
+
+Started = RunStarted | RecipeStarted
+
+_OF_ITS_TIME = {"epsilon", "accountants", "shown", "curator_diagnostics_shown", "spent_before", "software", "created"}
+
+
+class RunJournal:
+    """The file of one run; see `mechanisms.studio.synthesis.going_on.Journal`.
+
+    Attributes:
+        key: what the ledger knows the run by.
+        told: what it had told when it was cut off, without its first event; None where it only begins.
+    """
+
+    def __init__(self, path: Path, key: str, told: Sequence[RunEvent] | None, begun: Started | None, kept: int) -> None:
+        self.key, self.told = key, told
+        self._path, self._begun, self._kept = path, begun, kept
+        self._file: int | None = None
+        self._events: list[RunEvent] = []
+
+    @classmethod
+    def new(cls, path: Path) -> RunJournal:
+        """The journal of a run that begins; the file is made with its first event.
+
+        Raises:
+            UsageError: there is a file.
+        """
+        if path.exists():
+            raise UsageError(f"'{path}' is there already: go on with its run, or choose another place.")
+        return cls(path, new_key(), None, None, 0)
+
+    @classmethod
+    def read(cls, path: Path) -> RunJournal:
+        """The journal of a run that was cut off.
+
+        Raises:
+            UsageError: it cannot be read, is none, or its run has ended.
+        """
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise UsageError(f"Cannot read '{path}': give the file that the run wrote.") from error
+        whole = content[: content.rfind(b"\n") + 1]  # what stands behind the last line break was torn
+        try:
+            key, events = unfinished(whole.decode())
+        except UnicodeDecodeError as error:
+            raise UsageError(f"Cannot read '{path}': it is not text.") from error
+        begun = events[0]
+        assert isinstance(begun, Started)
+        return cls(path, key, events[1:], begun, len(whole))
+
+    def request(self, content: str) -> SynthesisRequest | RecipeRequest:
+        """The request of a run that was cut off, for the data set of that content.
+
+        Raises:
+            UsageError: the file's certificate states no run.
+        """
+        assert self._begun is not None
+        request = rebuilt(self._begun.demo_set).request
+        measured = replace(request.measured, content=content) if request.measured else None
+        if isinstance(request, SynthesisRequest):
+            return replace(request, content=content, measured=measured)
+        written = request.written and replace(request.written, content=content, measured=measured)
+        return replace(request, content=content, measured=measured, written=written)
+
+    def begin(self, started: Started) -> None:
+        """See `Journal.begin`."""
+        self._events = [started, *(self.told or ())]
+        if self._begun is not None:
+            if not _same(self._begun, started):
+                raise UsageError("The file is of another run: its settings, or its model, are others.")
+            self._open(os.O_WRONLY | os.O_APPEND)
+            return
+        self._open(os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL)
+        self._append(head_of(started, started.demo_set, self.key) + "\n", durable=True)
+
+    def write(self, *events: RunEvent) -> None:
+        """See `Journal.write`; durable, but for single tokens: those that a loss of power takes are not drawn again."""
+        told = [(event, line) for event in events if (line := line_of(event)) is not None]
+        if told:
+            self._events += [event for event, _ in told]
+            durable = not all(isinstance(event, TokenReleased) for event, _ in told)
+            self._append("".join(f"{line}\n" for _, line in told), durable)
+
+    def end(self, ended: ENDS, marks: tuple[str, ...] = ()) -> None:
+        """The run has ended: its run file takes the journal's place; see `to_lines`.
+
+        Raises:
+            UsageError: it cannot be written, or is too long for a run file.
+        """
+        text = to_lines([*self._events, ended], marks)
+        self.close()
+        partial = self._path.with_name(f".{self._path.name}.{self.key[:8]}")
+        try:
+            with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(partial, self._path)
+        except OSError as error:
+            raise _unwritable(self._path) from error
+
+    def close(self) -> None:
+        """Write no more; the file stays as it is."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _open(self, flags: int) -> None:
+        try:
+            self._file = os.open(self._path, flags, 0o600)
+            os.ftruncate(self._file, self._kept)
+        except OSError as error:
+            raise _unwritable(self._path) from error
+
+    def _append(self, text: str, durable: bool) -> None:
+        assert self._file is not None
+        content = text.encode()
+        try:
+            while content:
+                content = content[os.write(self._file, content) :]
+            if durable:
+                os.fsync(self._file)
+        except OSError as error:
+            raise _unwritable(self._path) from error
+
+
+def _unwritable(path: Path) -> UsageError:
+    return UsageError(f"Cannot write the run's file '{path}': check its folder, and the room on the disk.")
+
+
+def _same(begun: Started, started: Started) -> bool:
+    """Whether two first events are of one run: of one plan, and one model."""
+    return bool(_plan(begun) == _plan(started))
+
+
+def _plan(started: Started) -> Any:
+    """What a first line states, without what may differ: when it was, what the ledger held, the accountants' digits."""
+    document = json.loads(head_of(started, started.demo_set))
+    made = document["demo_set"]
+    made["privacy"] = {name: value for name, value in made["privacy"].items() if name not in _OF_ITS_TIME}
+    made["model"] = made["model"]["sha256"]
+    return document["run"], {name: value for name, value in made.items() if name not in _OF_ITS_TIME}
