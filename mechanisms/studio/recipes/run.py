@@ -112,6 +112,7 @@ def _told(
         if journal:
             journal.write(*together)
         for event in together:
+            stages.apply(event)
             if isinstance(event, _RELEASES):
                 demo_set = stages.kept(demo_set)
                 yield SetKept(demo_set)

@@ -134,6 +134,8 @@ class Stages:
     def events(self, run: LedgerRun, told: Sequence[RecipeEvent] = ()) -> Iterator[Sequence[CuratorRecipeEvent]]:
         """What is left of all stages, each charged before its first release; what is let out together comes together.
 
+        Whoever gets events applies them before asking for the next ones.
+
         Args:
             run: where stages are charged, and marked before they are told.
             told: what had been told when the run was cut off.
@@ -147,22 +149,17 @@ class Stages:
             for name, events in self._request.charges(stage):
                 run.charge(name, events, stage)
             if stage not in entered:
-                yield self._now(StageStarted(stage, run.snapshot()))
+                yield [StageStarted(stage, run.snapshot())]
             self._stage = stage
             if stage is Stage.WRITE and self._writing is not None:
                 for event in self._writing.events(lambda *whose: run.snapshot(), run, told):
-                    yield self._now(event)
+                    yield [event]
             elif stage is Stage.VOTE:
                 yield from self._vote(run)
             else:
                 yield from self._judge(stage, run)
         if not self._sets:
             yield self._compete()
-
-    def _now(self, *events: CuratorRecipeEvent) -> Sequence[CuratorRecipeEvent]:
-        for event in events:
-            self.apply(event)
-        return events
 
     @property
     def _written(self) -> tuple[Demonstration, ...]:
@@ -175,7 +172,7 @@ class Stages:
             for label in self._request.labels:
                 if (label, number) not in self._balloted:
                     drafts = self._first_ballot(label) if number == 1 else self._next_ballot(label)
-                    yield self._now(DraftsWritten(label, number, drafts))
+                    yield [DraftsWritten(label, number, drafts)]
             if any((label, number) not in self._voted for label in self._request.labels):
                 yield from self._poll(number, voters, run)
 
@@ -194,7 +191,7 @@ class Stages:
             for label in ballots
         ]
         run.mark(_part(Stage.VOTE, released[0]))
-        yield self._now(*released)
+        yield released
 
     @property
     def _wanted(self) -> int:
@@ -222,7 +219,7 @@ class Stages:
             self._winners,
             self._written,
         )
-        return self._now(SetsMade(sets))
+        return [SetsMade(sets)]
 
     @property
     def _judges(self) -> Judges:
@@ -241,7 +238,7 @@ class Stages:
                 yield [event]
             else:
                 run.mark(_part(stage, event))
-                yield self._now(event)
+                yield [event]
 
     def kept(self, demo_set: DemoSet) -> DemoSet:
         """The set with everything that has been released for it: the best winners, else what was written."""

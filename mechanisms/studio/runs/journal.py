@@ -17,15 +17,18 @@ from typing import Any
 from mechanisms.accounting import new_key
 from mechanisms.errors import UsageError
 from mechanisms.studio.certificates.rebuild import rebuilt
+from mechanisms.studio.data.marks import WHETHER_MET, WHETHER_SHOWN
 from mechanisms.studio.recipes.events import RecipeStarted
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.runs.lines import RunEvent, line_of
 from mechanisms.studio.runs.run_file import ENDS, head_of, to_lines, unfinished
 from mechanisms.studio.synthesis.events import RunStarted, TokenReleased
-from mechanisms.studio.synthesis.request import SynthesisRequest
+from mechanisms.studio.synthesis.request import RECORD_SCHEMA, SynthesisRequest
 
 Started = RunStarted | RecipeStarted
 
+_ADDED = {RECORD_SCHEMA, WHETHER_SHOWN, WHETHER_MET}
+"""Public inputs that a run adds to its request's."""
 _OF_ITS_TIME = {"epsilon", "accountants", "shown", "curator_diagnostics_shown", "spent_before", "software", "created"}
 
 
@@ -82,11 +85,12 @@ class RunJournal:
         """
         assert self._begun is not None
         request = rebuilt(self._begun.demo_set).request
+        inputs = tuple(each for each in request.public_inputs if each not in _ADDED)
         measured = replace(request.measured, content=content) if request.measured else None
         if isinstance(request, SynthesisRequest):
-            return replace(request, content=content, measured=measured)
+            return replace(request, content=content, measured=measured, public_inputs=inputs)
         written = request.written and replace(request.written, content=content, measured=measured)
-        return replace(request, content=content, measured=measured, written=written)
+        return replace(request, content=content, measured=measured, written=written, public_inputs=inputs)
 
     def begin(self, started: Started) -> None:
         """See `Journal.begin`."""
