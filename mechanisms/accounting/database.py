@@ -35,7 +35,7 @@ _VERSIONS: tuple[tuple[str, ...], ...] = (
     ("CREATE TABLE writes (count INTEGER)", "INSERT INTO writes VALUES (0)"),
     (
         "CREATE TABLE resumable (run INTEGER PRIMARY KEY, key TEXT UNIQUE, content TEXT, holder TEXT)",
-        "CREATE TABLE released (run INTEGER, part TEXT, PRIMARY KEY (run, part)) WITHOUT ROWID",
+        "CREATE TABLE released (run INTEGER, part TEXT, told TEXT, PRIMARY KEY (run, part)) WITHOUT ROWID",
         "ALTER TABLE charges ADD COLUMN part TEXT NOT NULL DEFAULT ''",
         "CREATE UNIQUE INDEX charged_once ON charges (run, list, part) WHERE part <> ''",
     ),

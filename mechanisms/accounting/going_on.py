@@ -2,7 +2,8 @@
 
 A part is what is drawn together: a demonstration's tokens, or what a stage of a recipe releases at once. It is charged
 once, whoever asks, and marked here after its draw and before anybody sees it. So a part without a mark was seen by
-nobody and may be drawn anew, and one with a mark never is, whatever became of the file that the run writes.
+nobody and may be drawn anew, and one with a mark never is, whatever became of the file that the run writes. The newest
+mark holds what is told of its part as well, so that nothing is lost between the ledger and that file.
 """
 
 from __future__ import annotations
@@ -63,18 +64,26 @@ def take_over(
     return run, own, frozenset(part for (part,) in parts)
 
 
-def mark(database: sqlite3.Connection, run: int, part: str, holder: str) -> None:
-    """Mark a part that has been drawn; nothing of it may be told before the transaction is durable.
+def mark(database: sqlite3.Connection, run: int, part: str, holder: str, told: str) -> None:
+    """Mark a part that has been drawn, and is `told` so; nobody may be told before the transaction is durable.
 
     Raises:
         StudioError: it is marked already, or another process has taken the run over.
     """
-    query = "INSERT OR IGNORE INTO released SELECT run, ? FROM resumable WHERE run = ? AND holder = ?"
-    if database.execute(query, (part, run, holder)).rowcount != 1:
+    database.execute("UPDATE released SET told = '' WHERE run = ?", (run,))
+    query = "INSERT OR IGNORE INTO released SELECT run, ?, ? FROM resumable WHERE run = ? AND holder = ?"
+    if database.execute(query, (part, told, run, holder)).rowcount != 1:
         raise StudioError(
             "What comes next was let out before, by this run or another process that goes on with it, and nothing is "
             "drawn twice: the run ends here, with what its file holds."
         )
+
+
+def newest(database: sqlite3.Connection, key: str) -> str:
+    """What is told of the part of a run that was marked last; "" where none was."""
+    query = "SELECT told FROM released NATURAL JOIN resumable WHERE key = ? AND told <> ''"
+    found = database.execute(query, (key,)).fetchone()
+    return str(found[0]) if found else ""
 
 
 def _new_holder() -> str:

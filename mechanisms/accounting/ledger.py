@@ -16,7 +16,7 @@ from mechanisms.accounting.claims import Claim, PrivacyTarget
 from mechanisms.accounting.database import Database, now
 from mechanisms.accounting.filter import Cap, Spend, Usage, usage
 from mechanisms.accounting.fingerprint import Fingerprint
-from mechanisms.accounting.going_on import mark, register, take_over
+from mechanisms.accounting.going_on import mark, newest, register, take_over
 from mechanisms.accounting.known_rows import KnownRows
 from mechanisms.errors import BudgetRefused, UsageError
 from mechanisms.home import data_folder
@@ -259,14 +259,19 @@ class PrivacyLedger:
         with self.transaction() as database:
             database.execute("INSERT OR IGNORE INTO charges (run, list, event, part) VALUES (?, ?, ?, ?)", values)
 
-    def mark(self, run: int, part: str, holder: str) -> None:
-        """Note that a part of a run has been drawn, before anybody sees it; returns only when that is durable.
+    def mark(self, run: int, part: str, holder: str, told: str) -> None:
+        """Note that a part of a run was drawn, and what is told of it, before anybody is; returns when it is durable.
 
         Raises:
             StudioError: it is noted already, or another process goes on with the run.
         """
         with self.transaction() as database:
-            mark(database, run, part, holder)
+            mark(database, run, part, holder, told)
+
+    def newest(self, key: str) -> str:
+        """What is told of the part that a run has marked last; "" where there is none, or no such run."""
+        with self.transaction() as database:
+            return newest(database, key)
 
     def finish(self, run: int, holder: str = "") -> None:
         """Close a run, unless another process goes on with it: from here on it costs what was charged."""
@@ -328,10 +333,9 @@ class LedgerRun:
         """See `PrivacyLedger.charge`."""
         self.ledger.charge(self.number, list_name, events, part)
 
-    def mark(self, part: str) -> None:
+    def mark(self, part: str, told: str) -> None:
         """See `PrivacyLedger.mark`."""
-        if self.holder:
-            self.ledger.mark(self.number, part, self.holder)
+        self.ledger.mark(self.number, part, self.holder, told)
 
     def finish(self) -> None:
         """See `PrivacyLedger.finish`."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from mechanisms.accounting import PrivacyLedger
 from mechanisms.cli.output import check_writable
 from mechanisms.errors import UsageError
 from mechanisms.studio.recipes.preview import apportioned
@@ -25,7 +26,7 @@ def add_journal_options(parser: argparse.ArgumentParser) -> None:
     files.add_argument("--resume", metavar="RUN", help="go on with a run that was cut off, given the same options")
 
 
-def journal_of(options: argparse.Namespace) -> RunJournal | None:
+def journal_of(options: argparse.Namespace, ledger: PrivacyLedger) -> RunJournal | None:
     """The journal that the options ask for.
 
     Raises:
@@ -37,7 +38,7 @@ def journal_of(options: argparse.Namespace) -> RunJournal | None:
     if options.test_seed is not None:
         raise UsageError("A run with a test seed is not private: leave out --journal and --resume.")
     check_writable(path)
-    return RunJournal.read(Path(path)) if options.resume else RunJournal.new(Path(path))
+    return RunJournal.read(Path(path), ledger) if options.resume else RunJournal.new(Path(path))
 
 
 def measured_before(journal: RunJournal, request: SynthesisRequest) -> SynthesisRequest:

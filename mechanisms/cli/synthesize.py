@@ -103,9 +103,9 @@ def _synthesize(options: argparse.Namespace) -> None:
     if (schema or outputs) and staged:
         what = "Records" if schema else "Outputs"
         raise UsageError(f"{what} are written token by token: leave out --recipe, --split and --shares.")
-    journal = journal_of(options)
-    dataset, remarks = _dataset(options, schema, outputs)
     ledger = PrivacyLedger()
+    journal = journal_of(options, ledger)
+    dataset, remarks = _dataset(options, schema, outputs)
     data = fingerprint(dataset)
     for warning in (*remarks, *ledger.rows.recognise(data)):
         progress(warning)

@@ -62,7 +62,11 @@ def data(kind: str) -> Dataset:
 def journal_in(folder: Path) -> RunJournal:
     """That of the run that a child works on, or worked on."""
     path = folder / "run.dpicl.jsonl"
-    return RunJournal.read(path) if path.exists() and b"\n" in path.read_bytes() else RunJournal.new(path)
+    return (
+        RunJournal.read(path, PrivacyLedger(folder))
+        if path.exists() and b"\n" in path.read_bytes()
+        else RunJournal.new(path)
+    )
 
 
 def runs(ledger: PrivacyLedger, journal: RunJournal | None = None):

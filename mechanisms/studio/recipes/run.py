@@ -108,7 +108,7 @@ def _told(
     if told:
         demo_set = stages.kept(demo_set)
         yield SetKept(demo_set)
-    for together in stages.events(run, told):
+    for together in stages.events(run, told, journal):
         if journal:
             journal.write(*together)
         for event in together:

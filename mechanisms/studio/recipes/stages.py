@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from mechanisms.accounting import LedgerRun
+from mechanisms.errors import UsageError
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Randomness
 from mechanisms.records import Dataset, Demonstration
@@ -35,7 +36,7 @@ from mechanisms.studio.recipes.sets import by_label, by_turns, candidate_sets, w
 from mechanisms.studio.recipes.voting import Polls, winners
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.events import DemoCompleted
-from mechanisms.studio.synthesis.going_on import check_told
+from mechanisms.studio.synthesis.going_on import Journal, check_told, let_out
 from mechanisms.studio.synthesis.writing import Writing
 
 _KEPT = 4
@@ -131,7 +132,9 @@ class Stages:
             self._embedder,
         )
 
-    def events(self, run: LedgerRun, told: Sequence[RecipeEvent] = ()) -> Iterator[Sequence[CuratorRecipeEvent]]:
+    def events(
+        self, run: LedgerRun, told: Sequence[RecipeEvent] = (), journal: Journal | None = None
+    ) -> Iterator[Sequence[CuratorRecipeEvent]]:
         """What is left of all stages, each charged before its first release; what is let out together comes together.
 
         Whoever gets events applies them before asking for the next ones.
@@ -139,9 +142,10 @@ class Stages:
         Args:
             run: where stages are charged, and marked before they are told.
             told: what had been told when the run was cut off.
+            journal: what the ledger notes of a part that is marked; nothing is marked without one.
 
         Raises:
-            UsageError: that does not fit the ledger.
+            UsageError: that does not fit the ledger, or nothing is left to go on with.
         """
         check_told(_marks(told), run)
         entered = [event.stage for event in told if isinstance(event, StageStarted)]
@@ -152,12 +156,12 @@ class Stages:
                 yield [StageStarted(stage, run.snapshot())]
             self._stage = stage
             if stage is Stage.WRITE and self._writing is not None:
-                for event in self._writing.events(lambda *whose: run.snapshot(), run, told):
+                for event in self._writing.events(lambda *whose: run.snapshot(), run, told, journal):
                     yield [event]
             elif stage is Stage.VOTE:
-                yield from self._vote(run)
+                yield from self._vote(run, journal)
             else:
-                yield from self._judge(stage, run)
+                yield from self._judge(stage, run, journal)
         if not self._sets:
             yield self._compete()
 
@@ -166,7 +170,7 @@ class Stages:
         """Whole demonstrations in their order: those written side by side are not completed in it."""
         return tuple(each.demonstration for each in sorted(self._completed, key=lambda each: each.number))
 
-    def _vote(self, run: LedgerRun) -> Iterator[Sequence[CuratorRecipeEvent]]:
+    def _vote(self, run: LedgerRun, journal: Journal | None) -> Iterator[Sequence[CuratorRecipeEvent]]:
         voters = units_of(self._parts[Stage.VOTE], self._request.max_unit_records)
         for number in range(1, self._request.recipe.rounds + 1):
             for label in self._request.labels:
@@ -174,9 +178,11 @@ class Stages:
                     drafts = self._first_ballot(label) if number == 1 else self._next_ballot(label)
                     yield [DraftsWritten(label, number, drafts)]
             if any((label, number) not in self._voted for label in self._request.labels):
-                yield from self._poll(number, voters, run)
+                yield from self._poll(number, voters, run, journal)
 
-    def _poll(self, number: int, voters: Sequence[Unit], run: LedgerRun) -> Iterator[Sequence[CuratorRecipeEvent]]:
+    def _poll(
+        self, number: int, voters: Sequence[Unit], run: LedgerRun, journal: Journal | None
+    ) -> Iterator[Sequence[CuratorRecipeEvent]]:
         ballots, tally = self._ballots, self._request.votes
         polls, contributions = Polls(self._embedder, ballots), []
         for done, contribution in enumerate(polls.contributions(voters)):
@@ -190,7 +196,7 @@ class Stages:
             VotesReleased(label, number, tuple(votes[label].tolist()), best[label], tally.deviation)
             for label in ballots
         ]
-        run.mark(_part(Stage.VOTE, released[0]))
+        let_out(run, journal, _part(Stage.VOTE, released[0]), *released)
         yield released
 
     @property
@@ -210,6 +216,8 @@ class Stages:
 
     def _compete(self) -> Sequence[CuratorRecipeEvent]:
         request = self._request
+        if not (self._winners or self._written):
+            raise UsageError("Nothing of this run is left to keep: begin a new one.")
         sets = candidate_sets(
             wordings(request.template, request.labels),
             request.labels,
@@ -230,14 +238,14 @@ class Stages:
             )
         return self._known_judges
 
-    def _judge(self, stage: Stage, run: LedgerRun) -> Iterator[Sequence[CuratorRecipeEvent]]:
+    def _judge(self, stage: Stage, run: LedgerRun, journal: Journal | None) -> Iterator[Sequence[CuratorRecipeEvent]]:
         if not self._sets:
             yield self._compete()
         for event in self._judges.events(stage):
             if isinstance(event, StageProgress):
                 yield [event]
             else:
-                run.mark(_part(stage, event))
+                let_out(run, journal, _part(stage, event), event)
                 yield [event]
 
     def kept(self, demo_set: DemoSet) -> DemoSet:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting import new_key
+from mechanisms.accounting import PrivacyLedger, new_key
 from mechanisms.errors import UsageError
 from mechanisms.studio.certificates.rebuild import rebuilt
 from mechanisms.studio.data.marks import WHETHER_MET, WHETHER_SHOWN
@@ -40,9 +40,17 @@ class RunJournal:
         told: what it had told when it was cut off, without its first event; None where it only begins.
     """
 
-    def __init__(self, path: Path, key: str, told: Sequence[RunEvent] | None, begun: Started | None, kept: int) -> None:
+    def __init__(
+        self,
+        path: Path,
+        key: str,
+        begun: Started | None = None,
+        told: Sequence[RunEvent] | None = None,
+        whole: int = 0,
+        missing: str = "",
+    ) -> None:
         self.key, self.told = key, told
-        self._path, self._begun, self._kept = path, begun, kept
+        self._path, self._begun, self._whole, self._missing = path, begun, whole, missing
         self._file: int | None = None
         self._events: list[RunEvent] = []
 
@@ -55,11 +63,11 @@ class RunJournal:
         """
         if path.exists():
             raise UsageError(f"'{path}' is there already: go on with its run, or choose another place.")
-        return cls(path, new_key(), None, None, 0)
+        return cls(path, new_key())
 
     @classmethod
-    def read(cls, path: Path) -> RunJournal:
-        """The journal of a run that was cut off.
+    def read(cls, path: Path, ledger: PrivacyLedger) -> RunJournal:
+        """The journal of a run that was cut off, with what the ledger noted last, should it not have got there.
 
         Raises:
             UsageError: it cannot be read, is none, or its run has ended.
@@ -68,14 +76,21 @@ class RunJournal:
             content = path.read_bytes()
         except OSError as error:
             raise UsageError(f"Cannot read '{path}': give the file that the run wrote.") from error
-        whole = content[: content.rfind(b"\n") + 1]  # what stands behind the last line break was torn
         try:
-            key, events = unfinished(whole.decode())
+            # What stands behind the last line break was torn.
+            whole = content[: content.rfind(b"\n") + 1].decode()
         except UnicodeDecodeError as error:
             raise UsageError(f"Cannot read '{path}': it is not text.") from error
+        key, events = unfinished(whole)
+        there = set(whole.splitlines())
+        missing = "".join(f"{line}\n" for line in ledger.newest(key).splitlines() if line not in there)
+        try:
+            _, events = unfinished(whole + missing)
+        except UsageError:  # it does not follow what an older copy holds
+            missing = ""
         begun = events[0]
         assert isinstance(begun, Started)
-        return cls(path, key, events[1:], begun, len(whole))
+        return cls(path, key, begun, events[1:], len(whole.encode()), missing)
 
     def request(self, content: str) -> SynthesisRequest | RecipeRequest:
         """The request of a run that was cut off, for the data set of that content.
@@ -99,17 +114,20 @@ class RunJournal:
             if not _same(self._begun, started):
                 raise UsageError("The file is of another run: its settings, or its model, are others.")
             self._open(os.O_WRONLY | os.O_APPEND)
+            self._append(self._missing, durable=True)
             return
         self._open(os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL)
         self._append(head_of(started, started.demo_set, self.key) + "\n", durable=True)
 
+    def lines(self, *events: RunEvent) -> str:
+        """See `Journal.lines`."""
+        return "".join(f"{line}\n" for event in events if (line := line_of(event)) is not None)
+
     def write(self, *events: RunEvent) -> None:
         """See `Journal.write`; durable, but for single tokens: those that a loss of power takes are not drawn again."""
-        told = [(event, line) for event in events if (line := line_of(event)) is not None]
-        if told:
-            self._events += [event for event, _ in told]
-            durable = not all(isinstance(event, TokenReleased) for event, _ in told)
-            self._append("".join(f"{line}\n" for _, line in told), durable)
+        if lines := self.lines(*events):
+            self._events += events
+            self._append(lines, durable=not all(isinstance(event, TokenReleased) for event in events))
 
     def end(self, ended: ENDS, marks: tuple[str, ...] = ()) -> None:
         """The run has ended: its run file takes the journal's place; see `to_lines`.
@@ -138,7 +156,7 @@ class RunJournal:
     def _open(self, flags: int) -> None:
         try:
             self._file = os.open(self._path, flags, 0o600)
-            os.ftruncate(self._file, self._kept)
+            os.ftruncate(self._file, self._whole)
         except OSError as error:
             raise _unwritable(self._path) from error
 

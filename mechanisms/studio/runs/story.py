@@ -180,7 +180,7 @@ class Story:
         match event:
             case SetsMade(sets):
                 holds(not self.sets, "sets that are there already")
-                self.paid.check_sets(tuple(each.name for each in sets))
+                self.paid.check_sets(tuple(each.name for each in sets), bool(self.whole))
                 self.sets = {each.name: each for each in sets}
                 self.known |= {demonstration for each in sets for demonstration in each.demonstrations}
             case PriorsReleased(priors):

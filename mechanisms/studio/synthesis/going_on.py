@@ -42,6 +42,9 @@ class Journal(Protocol):
             UsageError: the file cannot be written, or is of another run.
         """
 
+    def lines(self, *events: Any) -> str:
+        """What `write` writes down."""
+
     def write(self, *events: Any) -> None:
         """Write down what is told together; returns when it is in the file.
 
@@ -80,6 +83,12 @@ def written_down(events: Iterable[WritingEvent], journal: Journal | None) -> Ite
         if journal is not None:
             journal.write(event)
         yield event
+
+
+def let_out(run: LedgerRun | None, journal: Journal | None, part: str, *events: Any) -> None:
+    """Mark a part that has been drawn, before anybody is told."""
+    if run is not None and journal is not None:
+        run.mark(part, journal.lines(*events))
 
 
 def check_journal(journal: Journal | None, randomness: Randomness, private: bool) -> None:

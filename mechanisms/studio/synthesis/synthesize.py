@@ -74,7 +74,8 @@ def synthesize(
         told = begin(journal, started)
         yield started
         yield from told
-        yield from written_down(writing.events(lambda *whose: _charge(run, request, whose), run, told), journal)
+        written = writing.events(lambda *whose: _charge(run, request, whose), run, told, journal)
+        yield from written_down(written, journal)
         made = writing.demonstrations
         if told and not made:
             raise UsageError("Nothing of this run is left to keep: begin a new one.")

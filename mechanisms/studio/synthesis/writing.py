@@ -11,7 +11,7 @@ from mechanisms.noise import Randomness
 from mechanisms.records import Dataset, Demonstration
 from mechanisms.sampling import Scheme
 from mechanisms.studio.synthesis.events import DemoCompleted, DemoCutOff, DemoStarted, TokenReleased, WritingEvent
-from mechanisms.studio.synthesis.going_on import Whose, check_told, part_of, whose
+from mechanisms.studio.synthesis.going_on import Journal, Whose, check_told, let_out, part_of, whose
 from mechanisms.studio.synthesis.lockstep import finish_publicly, groups, write_together
 from mechanisms.studio.synthesis.outputs import with_something_said
 from mechanisms.studio.synthesis.request import SynthesisRequest
@@ -62,6 +62,7 @@ class Writing:
         charge: Charge,
         run: LedgerRun | None = None,
         told: Sequence[Any] = (),
+        journal: Journal | None = None,
     ) -> Iterator[WritingEvent]:
         """Write what is not written yet.
 
@@ -69,6 +70,7 @@ class Writing:
             charge: is called for each demonstration before its first token; once more where it was cut off before.
             run: where a demonstration is marked before its first token is told.
             told: what had been told when the run was cut off.
+            journal: what the ledger notes of a demonstration that is marked; nothing is marked without one.
 
         Raises:
             UsageError: that does not fit the ledger.
@@ -80,7 +82,7 @@ class Writing:
         for event in self._written(charge, seen):
             if run and isinstance(event, TokenReleased | DemoCompleted) and part_of(whose(event)) not in seen:
                 seen |= {part_of(whose(event))}
-                run.mark(part_of(whose(event)))
+                let_out(run, journal, part_of(whose(event)), event)
             self._keep(event)
             yield event
 
