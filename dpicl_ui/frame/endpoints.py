@@ -16,16 +16,14 @@ from dpicl_ui.frame.guard import MODEL, in_one_line
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.numbers import number, whole
 from mechanisms.accounting import PrivacyTarget
-from mechanisms.cli.account import calibration, certificate_check
+from mechanisms.cli.account import certificate_check
+from mechanisms.cli.for_programs import calibrated, checked_texts, classified
 from mechanisms.errors import UsageError
 from mechanisms.sampling import SamplingPlan
-from mechanisms.steps import mechanism_class
-from mechanisms.studio.evaluation.labelled import labelled
 from mechanisms.studio.synthesis.demo_set import loads
 
-MOST_TEXTS, LONGEST_TEXT, LARGEST_SET = 64, 10_000, 2**20
-"""Texts of one request, characters of each, and characters of a set."""
-_LARGEST_SIZE = 10**9
+LARGEST_SET = 2**20
+"""Characters of a set."""
 _ACCOUNTING: dict[str, Any] = {"concurrency_limit": 2, "concurrency_id": "calibrate"}
 
 
@@ -34,10 +32,7 @@ def add_endpoints(loader: ModelLoader) -> None:
 
     def classify(demos: str, texts: list[str]) -> list[dict[str, Any]]:
         """Labels of texts behind a demo set, each with its probabilities."""
-        written, asked = loads(_set(demos)), _texts(texts)
-        found = labelled(written, loader.model(), asked)
-        probabilities = [dict(zip(written.labels, each.answer.tolist(), strict=True)) for each in found]
-        return [{"label": max(each, key=lambda label: each[label]), "probabilities": each} for each in probabilities]
+        return classified(loads(_set(demos)), loader.model(), checked_texts(texts))
 
     api(_answering(classify), api_name="classify", **MODEL)
     api(_answering(check_certificate), api_name="check_certificate", **_ACCOUNTING)
@@ -59,18 +54,9 @@ def calibrate(
     shots: int = 1,
 ) -> dict[str, Any]:
     """The least noise for a privacy target, for labels of a public size, with a row for each sampled record."""
-    chosen = mechanism_class(str(mechanism))
-    if chosen.not_private or not chosen.uses_private_rows:
-        raise UsageError(f"There is nothing to calibrate: '{chosen.name}' has no noise.")
-    if not 1 <= (units := whole("The size", size)) <= _LARGEST_SIZE:
-        raise UsageError(f"The size must lie between 1 and {_LARGEST_SIZE}.")
     plan = SamplingPlan(subsets=whole("subsets", subsets), tokens=whole("tokens", tokens), shots=whole("shots", shots))
     target = PrivacyTarget(number("epsilon", epsilon), number("delta", delta))
-
-    def compose(event: Any) -> Any:
-        return plan.compose(event, {"each label": units}, target.delta)
-
-    return calibration(chosen().for_plan(plan), plan, compose, target)
+    return calibrated(target, whole("The size", size), str(mechanism), plan)
 
 
 def _answering(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -89,11 +75,3 @@ def _set(demos: object) -> str:
     if not isinstance(demos, str) or len(demos) > LARGEST_SET:
         raise UsageError(f"Give the demo set as the text of its file, at most {LARGEST_SET} characters.")
     return demos
-
-
-def _texts(texts: object) -> list[str]:
-    if isinstance(texts, list) and 1 <= len(texts) <= MOST_TEXTS:
-        given = [each for each in texts if isinstance(each, str) and len(each) <= LONGEST_TEXT]
-        if len(given) == len(texts):
-            return given
-    raise UsageError(f"Give a list of 1 to {MOST_TEXTS} texts of at most {LONGEST_TEXT} characters each.")

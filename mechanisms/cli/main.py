@@ -16,6 +16,7 @@ from mechanisms.cli import (
     classify,
     export,
     ledger,
+    mcp,
     measure,
     models,
     plan,
@@ -36,7 +37,7 @@ def parser(prog: str = "dpicl") -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=ConfigurableParser)
     modules = (
         account, plan, synthesize, replay, export, classify, measure, score, answer, audit, bench, reproduce, ledger,
-        models, users,
+        models, users, mcp,
     )  # fmt: skip
     for module in modules:
         module.add_commands(commands)

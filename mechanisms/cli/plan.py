@@ -47,14 +47,30 @@ def _plan(arguments: argparse.Namespace) -> None:
     for option in options(mechanism_class(arguments.mechanism)(), task, target, arguments.max_prompt_tokens):
         found.append(option)
         progress(_line(option))
-    if not found:
-        raise UsageError("No plan fits: raise --max-prompt-tokens, or epsilon.")
-    result = ranked(found)
+    result = _in_order(found)
     if arguments.json:
         show(arguments, {"options": [_document(option) for option in result]})
         return
     for option in result:
         print(_line(option))
+
+
+def planned(mechanism: str, task: Task, target: PrivacyTarget, max_prompt_tokens: float) -> list[dict[str, Any]]:
+    """The plans for a target within a budget of compute, as JSON, the most signal-to-noise first.
+
+    Raises:
+        UsageError: no plan fits, or the mechanism has no noise.
+    """
+    if mechanism not in _private_mechanisms():
+        raise UsageError(f"Nothing to plan for '{mechanism}': choose one of {', '.join(_private_mechanisms())}.")
+    found = list(options(mechanism_class(mechanism)(), task, target, max_prompt_tokens))
+    return [_document(option) for option in _in_order(found)]
+
+
+def _in_order(found: list[Option]) -> list[Option]:
+    if not found:
+        raise UsageError("No plan fits: raise --max-prompt-tokens, or epsilon.")
+    return ranked(found)
 
 
 def _document(option: Option) -> dict[str, Any]:

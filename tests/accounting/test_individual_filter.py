@@ -31,7 +31,7 @@ STREAM = st.lists(st.sets(st.sampled_from("abcdefgh"), max_size=8), max_size=25)
 
 
 @given(stream=STREAM, queries=st.integers(1, 6), restarts=st.sets(st.integers(0, 24)))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_stream_of_questions_spends_a_unit_past_its_cap(stream, queries, restarts):
     with TemporaryDirectory() as folder:
         paid = reserve(PrivacyLedger(Path(folder)), wanted(queries))
@@ -51,7 +51,7 @@ def test_no_stream_of_questions_spends_a_unit_past_its_cap(stream, queries, rest
 
 
 @given(stream=STREAM, others=STREAM, unit=st.sampled_from("abcdefgh"))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_what_a_unit_pays_does_not_depend_on_other_units(stream, others, unit):
     histories = []
     for crowd in (others, []):

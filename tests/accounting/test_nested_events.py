@@ -158,7 +158,7 @@ def test_a_sequence_that_is_not_sampled_is_its_parts():
 
 
 @given(st.lists(st.tuples(st.floats(0.5, 20), st.integers(1, 9)), min_size=1, max_size=4), st.floats(0.01, 1))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_gaussians_on_one_sample_are_one_gaussian(releases, rate):
     form = normal_form([Poisson(rate, Sequence(tuple(Repeat(n, Gaussian(m)) for m, n in releases)))])
     [(primitive, count)] = form.primitives
@@ -167,7 +167,7 @@ def test_gaussians_on_one_sample_are_one_gaussian(releases, rate):
 
 
 @given(st.lists(st.tuples(st.floats(0.05, 1), st.integers(1, 3)), min_size=1, max_size=3), st.floats(0.01, 0.9))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_pure_events_on_one_sample_cost_no_less_than_their_own_dominating_pair(releases, rate):
     form = normal_form([Poisson(rate, Sequence(tuple(Pure(e, n) for e, n in releases)))])
     rounds = [epsilon for epsilon, count in releases for _ in range(count)]
@@ -224,7 +224,7 @@ def test_nested_events_survive_json():
 
 
 @given(st.floats(0.05, 20), st.floats(0.01, 1), st.floats(1, 1.5), st.floats(0.5, 1))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_what_dominates_costs_no_less(scale, rate, more_noise, smaller):
     greater, less = SampledLaplace(scale, rate), SampledLaplace(scale * more_noise, rate * smaller)
     assert greater.dominates(less)

@@ -126,7 +126,7 @@ def forms(draw: st.DrawFn) -> PrivacyForm:
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, suppress_health_check=list(HealthCheck))
 @given(forms(), st.booleans(), st.booleans(), st.booleans())
 def test_labelled_texts(file, form, by_user, drop, measure):
     mapping = Mapping("the text", "null", "who" if by_user else None, drop)
@@ -148,7 +148,7 @@ def test_labelled_texts(file, form, by_user, drop, measure):
 
 
 @pytest.mark.slow
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, suppress_health_check=list(HealthCheck))
 @given(forms())
 def test_texts_with_answers_and_records(file, form):
     form = replace(form, recipe=RecipeForm("tokens", True), best_of=1, tokens=40)

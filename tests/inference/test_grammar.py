@@ -62,7 +62,7 @@ def walk(schema: RecordSchema, rng: np.random.Generator) -> tuple[str, int]:
     return grammar.text(tokens), forced
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(SCHEMAS, st.integers(0, 2**32 - 1))
 def test_every_record_parses_and_validates(schema, seed):
     text, forced = walk(schema, np.random.default_rng(seed))
@@ -71,7 +71,7 @@ def test_every_record_parses_and_validates(schema, seed):
     assert forced <= schema.fixed_bytes
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(SCHEMAS)
 def test_a_record_that_ends_without_a_model_validates_too(schema):
     grammar = Grammar(schema.text, ToyModel())

@@ -17,7 +17,7 @@ from mechanisms.queries.keywords import Keywords
 from mechanisms.queries.mechanism import GRID
 
 ANSWER = st.sets(st.integers(0, 11), max_size=6)
-MANY = settings(max_examples=300, deadline=None)
+MANY = settings(max_examples=300)
 
 
 def neighbours(answers, place, other):

@@ -27,7 +27,7 @@ def test_similarities_are_the_integers_ones(rows):
     assert np.array_equal(similarities(points[1:], points[0]), in_integers(points[1:], points[0]))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 40), st.integers(1, 200), st.floats(0, 12))
 def test_no_bit_depends_on_the_other_rows(seed, place, others, spread):
     """Also for coordinates of very different sizes, where the order of a float sum shows."""

@@ -17,7 +17,7 @@ from mechanisms.steps.adadpsyn import AdaDPSyn
 from tests.steps.inputs import CANDIDATES, Noiseless, a_step
 
 GRID = ball.GRID
-BOUNDED = settings(max_examples=150, deadline=None)
+BOUNDED = settings(max_examples=150)
 corner = st.integers(0, CANDIDATES - 1).map(lambda i: np.eye(CANDIDATES)[i])
 spread = st.lists(st.floats(-8, 8), min_size=CANDIDATES, max_size=CANDIDATES).map(lambda v: softmax(np.array(v)))
 point = (corner | spread).map(ball.on_grid)

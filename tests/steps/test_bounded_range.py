@@ -61,7 +61,7 @@ logits = st.lists(st.floats(-40, 40), min_size=4, max_size=4).map(np.array)
 
 @pytest.mark.parametrize("mechanism", [BlendedLogits(0.8, 5.0, batch=3), DifferenceClipping(2.0, 0.8, batch=3)])
 @given(rows=st.lists(logits, min_size=1, max_size=4), public=logits)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_a_unit_costs_no_more_than_the_event_at_any_order(mechanism, rows, public):
     with_unit = a_step(np.stack(rows), public, expected=3)
     without = a_step(np.stack(rows)[:-1].reshape(-1, 4), public, expected=3)
@@ -77,7 +77,7 @@ def test_a_unit_costs_no_more_than_the_event_at_any_order(mechanism, rows, publi
     rate=st.floats(0.01, 0.99),
     eta=st.floats(0.1, 4),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_one_step_on_a_sample_keeps_the_amplified_rho_whoever_else_joins(samples, change, rate, eta):
     """Also where the others' sample, which stays secret, decides between quite different distributions."""
     rho = bounded_range_event(eta, 1, rate).rho
@@ -104,7 +104,7 @@ def test_the_rho_of_a_step_is_no_larger_than_it_has_to_be(rate):
     row=logits,
     public=logits,
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_rounding_never_widens_a_units_range(kind, clip, row, public):
     mechanism = kind(clip=clip)
     aggregates = [mechanism.aggregate(a_step(rows, public, expected=3)) for rows in (row[None], np.empty((0, 4)))]

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.accounting import PrivacyTarget, claim, rdp
@@ -24,7 +24,7 @@ PRIVATE = [n for n in NAMES if mechanism_class(n).uses_private_rows and not mech
 TRANSFORMED = [(n, t) for n in NAMES for t in transform_names() if t == "none" or mechanism_class(n).takes_transform]
 PLANS = [SamplingPlan(scheme, subsets=20, tokens=10, unit_rows=u) for scheme in Scheme for u in (True, False)]
 DELTA = 1e-5
-BOUNDED = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+BOUNDED = settings(max_examples=60)
 
 
 def composition(plan: SamplingPlan, size: int = 2000):

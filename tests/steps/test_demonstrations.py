@@ -113,7 +113,7 @@ def test_a_demonstration_costs_what_its_event_pays_for_and_not_much_less(name, p
 
 @pytest.mark.parametrize(("name", "plan"), OPEN)
 @given(data=st.data())
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_no_neighbours_cost_more_than_the_event(name, plan, data):
     mechanism = mechanism_class(name)().for_plan(plan)
     pairs = data.draw(st.lists(neighbours(plan.unit_rows), min_size=1, max_size=8))

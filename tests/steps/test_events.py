@@ -121,7 +121,7 @@ def test_what_no_accountant_bounds_is_refused():
 
 
 @given(st.floats(0.01, 3), st.integers(1, 30), st.floats(0.01, 1), st.floats(1, 1.5), st.integers(0, 5))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_what_dominates_costs_no_less(epsilon, steps, rate, factor, more):
     smaller = normal_form([Poisson(rate, Pure(epsilon, steps))])
     larger = normal_form([Poisson(min(1.0, rate * factor), Pure(epsilon * factor, steps + more))])

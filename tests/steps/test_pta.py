@@ -11,7 +11,7 @@ from mechanisms.steps.transforms.pta import PlausibleTokenAmplification
 from tests.steps.inputs import CANDIDATES, a_step, public_rows, rows
 
 finite = st.lists(st.floats(-20, 20), min_size=CANDIDATES, max_size=CANDIDATES).map(np.array)
-BOUNDED = settings(max_examples=60, deadline=None)
+BOUNDED = settings(max_examples=60)
 
 
 @given(row=finite, public=public_rows, alpha=st.floats(0, 3), base=st.booleans())

@@ -31,7 +31,7 @@ UNIT_ROWS, SUBSETS = PLANS[2:4]
 @pytest.mark.parametrize("unit_rows", [True, False])
 def test_a_unit_moves_the_distance_by_one_row_at_most(unit_rows):
     @given(pair=neighbours(unit_rows))
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=300)
     def holds(pair):
         assert abs(distance(pair[0]) - distance(pair[1])) <= 2 * GRID
 
@@ -159,7 +159,7 @@ def test_demonstrations_have_these_probabilities(source):
 
 
 @given(budget=st.integers(1, 5), seed=st.integers(0, 2**32))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_after_the_last_private_token_nothing_is_asked_of_the_rows(budget, seed):
     steps, _ = worst(UNIT_ROWS)
     randomness = Recording(seed)

@@ -15,7 +15,7 @@ from mechanisms.tallies.tally import LATTICE, mean_contribution, within_one
 from tests.tallies.releases import CASES, ENTRIES, WHOLE, Recorder, cost, moved
 
 SLACK = 1 + 1e-12
-MANY = settings(max_examples=150, deadline=None)
+MANY = settings(max_examples=150)
 anything = st.integers(1, 6).flatmap(
     lambda units: arrays.arrays(np.float64, (units, ENTRIES), elements=st.floats(allow_subnormal=True))
 )

@@ -14,7 +14,7 @@ from tests.tallies.releases import Recorder
 Z = 1.959964
 GRID = 2001
 counts = st.lists(st.floats(-40, 300), min_size=4, max_size=4).map(np.array)
-SOME = settings(max_examples=200, deadline=None)
+SOME = settings(max_examples=200)
 
 
 def test_every_row_is_in_the_cell_of_what_it_is_right_under():

@@ -24,7 +24,7 @@ from tests.toy_model import ToyModel
 
 TEMPLATE = PromptTemplate("Classify.", "T", "L")
 LABELS = ("a", "b", "c")
-BOUNDED = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+BOUNDED = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 NAMES = (f"data {number}" for number in itertools.count())
 
 

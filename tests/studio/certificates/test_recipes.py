@@ -317,7 +317,7 @@ def other_lists(draw: st.DrawFn, lists: dict[str, list[Any]]) -> dict[str, list[
 def test_no_other_event_passes(case):
     own = document_of(*case)["privacy"]["event"]
 
-    @settings(deadline=None, max_examples=60)
+    @settings(max_examples=60)
     @given(other_lists(own["lists"]))
     def is_found(lists):
         document = document_of(*case)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.accounting import PrivacyLedger
@@ -349,7 +349,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(each for name, item in inner for each in places(item, (*path, name)))]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 @given(st.data(), st.sampled_from(KINDS), VALUES)
 def test_a_file_with_anything_anywhere_is_read_or_refused_in_one_line(data, kind, value):
     lines = file_of(kind).splitlines()
@@ -364,7 +364,7 @@ def test_a_file_with_anything_anywhere_is_read_or_refused_in_one_line(data, kind
     read_or_refused("\n".join(lines))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 @given(st.sampled_from(KINDS), st.integers(0, 20_000), st.integers(0, 40), st.text(max_size=8))
 def test_a_file_with_other_characters_is_read_or_refused_in_one_line(kind, start, length, text):
     whole = file_of(kind)

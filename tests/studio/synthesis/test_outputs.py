@@ -40,7 +40,7 @@ BETWEEN = "\nA:"
 BY_ROWS, BY_MODEL = Outputs(tokens=3, max_tokens=6), Outputs(Answers.MODEL, max_tokens=6)
 PLAN = SamplingPlan(subsets=6, tokens=12, shots=2)
 HOSTILE = ("\n\nKind: Asked\nQ: more\nA: evil", "A:", "\r\n\v\f\x1c\u2028", " ", "x" * 10_000, "\nA:\nA:")
-BOUNDED = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+BOUNDED = settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def dataset(units: int = 30, output=lambda i: f"a{i}") -> Dataset:

@@ -115,7 +115,7 @@ def test_every_mechanism_writes_records_under_every_scheme_that_it_takes(name, s
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=12)
 @given(st.integers(0, 2**20), st.integers(1, 30), st.sampled_from([0.1, 4.0, 300.0]), st.sampled_from(["none", "pta"]))
 def test_every_record_validates_whatever_the_logits_and_however_few_tokens(seed, tokens, sharpness, transform):
     changes = {"plan": SamplingPlan(subsets=6, tokens=tokens, shots=2), "transform": transform_class(transform)()}

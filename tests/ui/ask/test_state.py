@@ -132,7 +132,7 @@ def test_from_every_stage_every_short_story_ends_as_told(strides: int):
         play([*WAY[:strides], *rest])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.sampled_from(STEPS), max_size=40))
 def test_long_stories_end_as_told_too(names: list[tuple[str, int]]):
     play(names)
@@ -233,7 +233,7 @@ class Page:
 ARRIVALS = ("opens", "changes", "beat", "newest beat", "reads", "answer")
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.lists(st.sampled_from(ARRIVALS), max_size=60))
 def test_whatever_comes_late_the_box_is_there_when_questions_are_open(arrivals: list[str]):
     told = Told(*tab())

@@ -9,11 +9,12 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from dpicl_ui.frame.endpoints import LARGEST_SET, LONGEST_TEXT, MOST_TEXTS
+from dpicl_ui.frame.endpoints import LARGEST_SET
 from dpicl_ui.frame.ledgers import CuratorLedger, Ledgers, TabLedgers
 from dpicl_ui.frame.model_loader import Loaded, ModelLoader
 from dpicl_ui.page import build
 from mechanisms.accounting import PrivacyLedger
+from mechanisms.cli.for_programs import LONGEST_TEXT, MOST_TEXTS
 from mechanisms.cli.main import main
 from mechanisms.studio.certificates.signature import signed
 from mechanisms.studio.synthesis.demo_set import to_text

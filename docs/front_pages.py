@@ -1,0 +1,28 @@
+"""A hook of MkDocs: the pages that stand beside docs/ become pages of the site, and links between them hold there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+_TOP = Path(__file__).parents[1]
+_PAGES = {"README.md": "index.md"} | {name: name for name in ("SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md")}
+_FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
+_CODE = re.compile(r"\[([^\]]+)\]\((?!docs/|https?:|#)([^)#]+\.(?:py|csv|json|txt))\)")
+"""Links to files of the program, which the site does not have: their names stay."""
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the pages beside docs/, with links as seen from inside it."""
+    for name, page in _PAGES.items():
+        text = _FRONT_MATTER.sub("", (_TOP / name).read_text(encoding="utf-8"))
+        files.append(File.generated(config, page, content=_CODE.sub(r"\1", text).replace("](docs/", "](")))
+    return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Links to the README lead to the site's first page."""
+    return markdown.replace("](../README.md", "](index.md").replace("](README.md", "](index.md")
