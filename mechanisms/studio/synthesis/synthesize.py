@@ -8,7 +8,7 @@ from mechanisms.accounting import BudgetSnapshot, Fingerprint, LedgerRun, Privac
 from mechanisms.errors import UsageError
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Randomness, SecureRandomness
-from mechanisms.records import Dataset
+from mechanisms.records import Dataset, Demonstration
 from mechanisms.studio.data.marks import CLEAN_VALUES, NO_NOISE, SEEDED, WHETHER_SHOWN
 from mechanisms.studio.synthesis.best_of import Fidelity
 from mechanisms.studio.synthesis.demo_set import Certificate, DemoSet
@@ -76,15 +76,18 @@ def synthesize(
         yield from told
         written = writing.events(lambda *whose: _charge(run, request, whose), run, told, journal)
         yield from written_down(written, journal)
-        made = writing.demonstrations
-        if told and not made:
-            raise UsageError("Nothing of this run is left to keep: begin a new one.")
-        if fidelity is not None:
-            made = fidelity.best(made, dict.fromkeys(request.labels, request.exported))
-        yield RunCompleted(demo_set.with_demonstrations(made), run.snapshot() if run else None)
+        made = demo_set.with_demonstrations(_kept(writing, request, fidelity))
+        yield RunCompleted(made, run.snapshot() if run else None)
     finally:
         if run:
             run.finish()
+
+
+def _kept(writing: Writing, request: SynthesisRequest, fidelity: Fidelity | None) -> tuple[Demonstration, ...]:
+    if not writing.whole:  # of a run that goes on, after losses
+        raise UsageError("Nothing of this run is left to keep: begin a new one.")
+    made = writing.demonstrations
+    return made if fidelity is None else fidelity.best(made, dict.fromkeys(request.labels, request.exported))
 
 
 def _begin(

@@ -26,7 +26,11 @@ Charge = Callable[[str, int], BudgetSnapshot | None]
 
 
 class Writing:
-    """All demonstrations of a run, written label by label; whoever pays for them says so in `events`."""
+    """All demonstrations of a run, written label by label; whoever pays for them says so in `events`.
+
+    Attributes:
+        whole: those that have come to their end.
+    """
 
     def __init__(
         self,
@@ -54,7 +58,7 @@ class Writing:
         self._request, self._model = request, model
         self._planned = list(groups(list(self._writers.values()), request, model))
         self._told: dict[Whose, list[TokenReleased]] = {}
-        self._whole: dict[Whose, Demonstration] = {}
+        self.whole: dict[Whose, Demonstration] = {}
         self._cut_off: dict[Whose, DemoCutOff] = {}
 
     def events(
@@ -78,7 +82,7 @@ class Writing:
         seen = run.released if run else frozenset()
         for event in told:
             self._keep(event)
-        check_told((part_of(each) for each, told in self._told.items() if told or each in self._whole), run)
+        check_told((part_of(each) for each, told in self._told.items() if told or each in self.whole), run)
         for event in self._written(charge, seen):
             if run and isinstance(event, TokenReleased | DemoCompleted) and part_of(whose(event)) not in seen:
                 seen |= {part_of(whose(event))}
@@ -95,7 +99,7 @@ class Writing:
             case DemoCutOff():
                 self._cut_off[event.label, event.number] = event
             case DemoCompleted():
-                self._whole[whose(event)] = event.demonstration
+                self.whole[whose(event)] = event.demonstration
             case _:
                 pass
 
@@ -125,7 +129,7 @@ class Writing:
         """What was let out in part: its sample is gone, and some steps on one and the rest on another are not paid."""
         going = []
         for each, writer in self._writers.items():
-            if part_of(each) not in seen or each in self._whole:
+            if part_of(each) not in seen or each in self.whole:
                 continue
             if not self._told.get(each):
                 yield from self._dropped(writer)
@@ -144,4 +148,4 @@ class Writing:
     @property
     def demonstrations(self) -> tuple[Demonstration, ...]:
         """What is whole."""
-        return with_something_said(self._whole[each] for each in self._writers if each in self._whole)
+        return with_something_said(self.whole[each] for each in self._writers if each in self.whole)
