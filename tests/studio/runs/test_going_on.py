@@ -29,6 +29,7 @@ from mechanisms.studio.runs.run_file import from_lines
 from mechanisms.studio.synthesis.events import DemoCompleted, DemoCutOff, DemoStarted, RunCompleted, TokenReleased
 from mechanisms.studio.synthesis.synthesize import synthesize
 from tests.studio.recipes.running import CAP, Embedding, Log, Reading, data, planned, recipe, rows
+from tests.studio.synthesis import test_outputs, test_structured
 from tests.studio.synthesis.test_synthesize import dataset, request
 from tests.toy_model import ToyModel
 
@@ -290,3 +291,40 @@ def test_only_what_is_private_and_charged_has_a_journal(tmp_path):
     with pytest.raises(UsageError, match="Only a private run"):
         next(seeded)
     assert not (tmp_path / FILE).exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("of", "changes"),
+    [
+        (test_structured, {}),
+        (test_outputs, {}),
+        (test_outputs, {"outputs": test_outputs.BY_MODEL}),
+        (test_outputs, {"plan": replace(test_outputs.PLAN, scheme=Scheme.PER_TOKEN)}),
+    ],
+)
+@pytest.mark.parametrize("tokens", [1, 7, 15])
+def test_records_and_answers_are_finished_from_where_they_were(of, changes, tokens, tmp_path):
+    """Every form of a demonstration takes up the tokens that it had, and ends as it would have to."""
+    over, left = (of.dataset(), of.request(**changes)), itertools.count()
+    with closing(RunJournal.new(tmp_path / FILE)) as journal, closing(begun("tokens", journal, over=over)) as run:
+        for event in run:
+            if isinstance(event, TokenReleased) and next(left) == tokens:
+                break
+    before = {(event.label, event.number): event.text for event in told_before(tmp_path / FILE)}
+    after = gone_on("tokens", tmp_path / FILE, over=over)
+    whole = {(each.demonstration.label, each.number): each for each in after if isinstance(each, DemoCompleted)}
+    assert len(whole) == 2
+    for whose, text in before.items():
+        made = whole[whose].demonstration
+        if of is test_structured:
+            assert test_structured.SCHEMA.holds(made.text)
+        else:
+            released = text.strip()
+            both = min(len(made.text), len(released))
+            assert made.text[:both] == released[:both]
+    assert sum(tokens_of(after).values()) >= len(before)
+
+
+def told_before(path: Path) -> list[TokenReleased]:
+    return [event for event in journal_at(path).told or () if isinstance(event, TokenReleased)]
