@@ -48,7 +48,7 @@ def secret_key() -> bytes:
     path = data_folder() / "key"
     try:
         if not path.exists():
-            _create(path, secrets.token_bytes(_KEY_BYTES))
+            write_once(path, secrets.token_bytes(_KEY_BYTES))
         key = path.read_bytes()
     except OSError as error:
         raise UsageError(
@@ -64,8 +64,12 @@ def derived_key(purpose: str) -> bytes:
     return hmac.digest(secret_key(), purpose.encode(), "sha256")
 
 
-def _create(path: Path, content: bytes) -> None:
-    # Complete before it has its name, and the first of several processes wins.
+def write_once(path: Path, content: bytes) -> None:
+    """Write a file that is complete before it has its name; the first of several processes wins.
+
+    Raises:
+        OSError: the folder cannot be written, or the disk is full; then nothing is left there.
+    """
     descriptor, partial = tempfile.mkstemp(dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:

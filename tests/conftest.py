@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +23,10 @@ if "OMP_NUM_THREADS" not in os.environ:
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     os.environ.setdefault("DPICL_THREADS", str(max(1, cores // workers)))
 
+
+# What runs while tests are collected, outside of any fixture, has no business in the account's own ledger either.
+_COLLECTING = tempfile.TemporaryDirectory(prefix="dpicl-tests-")
+os.environ["DPICL_HOME"] = _COLLECTING.name
 
 # How long an example takes is the machine's matter: a busy one fails no test.
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -1,6 +1,6 @@
 // The live screen of a run: text so far and the candidates with the values that decided. `props.value`: see live_chart.py.
-// Everything from the model arrives as text nodes. Bars are keyed by token, so they move instead of being redrawn.
-const ROW = 24;
+// Everything from the model arrives as text nodes. Rows are made once and stand in the order in which they are read; what
+// has not changed is not written, so that an update is painted soon even while the model keeps all cores busy.
 element.classList.add("live");
 const make = (tag, name, parent) => {
   const made = document.createElement(tag);
@@ -23,9 +23,10 @@ const band = make("div", "live-band", plot);
 const zero = make("div", "live-zero", plot);
 const axis = make("div", "live-axis", element);
 const others = make("div", "live-others", element);
-const rows = new Map();
+const rows = [];
+const say = (node, words) => { if (node.textContent !== words) node.textContent = words; };
 
-function row(key) {
+function row() {
   const line = make("div", "bar-row", plot);
   const label = make("code", "bar-label", line);
   const track = make("div", "bar-track", line);
@@ -34,15 +35,14 @@ function row(key) {
   const clean = make("div", "bar-clean", track);
   const value = make("span", "bar-value", line);
   const made = { line, label, bar, open, clean, value };
-  rows.set(key, made);
+  rows.push(made);
   return made;
 }
-function place(each, low, high, chart) {
+function place(each, number, low, high, chart) {
   const at = (value) => 100 * (value - low) / (high - low);
-  const made = rows.get(each.key) || row(each.key);
-  made.line.style.transform = `translateY(${each.rank * ROW}px)`;
+  const made = rows[number] || row();
   made.line.classList.toggle("chosen", each.chosen);
-  made.label.textContent = each.token;
+  say(made.label, each.token);
   made.label.title = each.token;
   const from = Math.min(0, each.value), to = Math.max(0, each.value);
   made.bar.style.left = at(from) + "%";
@@ -52,7 +52,7 @@ function place(each, low, high, chart) {
   made.open.style.left = at(each.public) + "%";
   made.clean.hidden = each.clean === null;
   if (each.clean !== null) made.clean.style.left = at(each.clean) + "%";
-  made.value.textContent = each.value.toFixed(Math.abs(each.value) < 10 ? 1 : 0);
+  say(made.value, each.value.toFixed(Math.abs(each.value) < 10 ? 1 : 0));
 }
 function entry(kind, words) {
   const made = make("span", "legend-entry", legend);
@@ -63,15 +63,20 @@ function chartOf(chart) {
   plot.hidden = axis.hidden = legend.hidden = !chart;
   if (!chart) return;
   const [low, high] = chart.domain;
-  const keys = new Set(chart.bars.map((each) => each.key));
-  for (const [key, made] of rows) if (!keys.has(key)) { made.line.remove(); rows.delete(key); }
-  plot.style.height = chart.bars.length * ROW + "px";
-  for (const each of chart.bars) place(each, low, high, chart);
+  chart.bars.forEach((each, number) => place(each, number, low, high, chart));
+  rows.forEach((made, number) => { made.line.hidden = number >= chart.bars.length; });
   const at = (value) => (value - low) / (high - low);
   zero.style.setProperty("--at", at(0));
   band.hidden = !chart.noise;
   band.style.setProperty("--from", at(-(chart.noise || 0)));
   band.style.setProperty("--to", at(chart.noise || 0));
+  const { noisy, free, noise, clip, clean } = chart;
+  const signs = JSON.stringify({ noisy, free, noise, clip, clean });
+  if (legend.dataset.signs !== signs) legended(chart);
+  legend.dataset.signs = signs;
+  say(axis, `in rows, out of about ${chart.rows}${chart.hidden ? `; ${chart.hidden} more candidates are not shown` : ""}`);
+}
+function legended(chart) {
   legend.replaceChildren();
   if (chart.noisy) {
     entry("key-noisy", "noisy value that decided (releasable)");
@@ -81,7 +86,6 @@ function chartOf(chart) {
   else entry("key-outline", "what the model expects without the data; this mechanism releases the token alone");
   if (chart.clip) entry("", `a row's logits are clipped at ${Number(chart.clip.toPrecision(3))}`);
   if (chart.clean) entry("key-clean", "clean average: for your eyes only");
-  axis.textContent = `in rows, out of about ${chart.rows}${chart.hidden ? `; ${chart.hidden} more candidates are not shown` : ""}`;
 }
 function beside(drafts) {
   others.replaceChildren();
@@ -111,8 +115,8 @@ function draw(view = props.value) {
   element.hidden = !view;
   if (!view) return;
   element.dataset.phase = view.phase;
-  where.textContent = view.where;
-  count.textContent = view.count;
+  say(where, view.where);
+  say(count, view.count);
   filled.style.width = 100 * view.progress + "%";
   settled.textContent = view.text;
   fresh.textContent = view.fresh;

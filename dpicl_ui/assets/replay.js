@@ -6,8 +6,8 @@ const make = (tag, name, parent) => {
   parent.append(made);
   return made;
 };
-const SCREENS = ["run-stages", "live", "votes", "choice", "own-score"];
-const DELAY = 700; // milliseconds between two places at speed 1
+const SCREENS = ["run-stages", "live", "votes", "picture", "choice", "own-score"];
+const DELAY = 1000 / 1.5; // milliseconds between two places at speed 1; at speed 10 there are 15 a second
 element.classList.add("replay");
 element.setAttribute("role", "group");
 element.setAttribute("aria-label", "Replay");
@@ -31,7 +31,7 @@ range.setAttribute("aria-label", "Step of the run");
 range.addEventListener("input", () => go(Number(range.value) - 1));
 const speed = make("select", "replay-speed", element);
 speed.setAttribute("aria-label", "Speed");
-for (const each of [0.5, 1, 2, 4]) speed.add(new Option(`${each}×`, each, each === 1, each === 1));
+for (const each of [0.5, 1, 2, 4, 10]) speed.add(new Option(`${each}×`, each, each === 1, each === 1));
 speed.addEventListener("change", () => { if (timer !== null) start(); });
 const where = make("p", "replay-where muted", element);
 where.setAttribute("role", "status");

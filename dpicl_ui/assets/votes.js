@@ -1,5 +1,6 @@
 // A label's ballot: its drafts, and their noisy votes once these are released. `props.value`: see vote_card.py.
-// Drafts arrive as text nodes. Rows are keyed by draft, so the released votes move them into their order.
+// Drafts arrive as text nodes. Rows are keyed by draft, so the released votes move them into their order, in which they
+// also stand for who has them read aloud.
 element.classList.add("ballot");
 const make = (tag, name, parent) => {
   const made = document.createElement(tag);
@@ -32,6 +33,8 @@ function row(key) {
 }
 function place(each, digits) {
   const made = rows.get(each.key) || row(each.key);
+  plot.append(made.line);
+  made.line.getBoundingClientRect(); // it moves from where it was
   made.line.style.setProperty("--rank", each.rank);
   made.line.classList.toggle("chosen", each.winner);
   made.text.textContent = each.text;

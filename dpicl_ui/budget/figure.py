@@ -12,6 +12,8 @@ from mechanisms.accounting import Cap, Claim
 
 _COUNTED, _PLANNED, _COMPOSED = "#1a8f85", "#d9822b", "#4f83cc"
 _HOVER = "epsilon %{x:.3g} at delta %{y:.2g}<extra></extra>"
+_POWERS = 1.25
+"""Plotly writes powers so many times larger than other ticks."""
 _GRID = {"gridcolor": "rgba(124,133,146,0.22)", "automargin": True}
 
 
@@ -47,7 +49,8 @@ def budget_figure(
         xaxis=AXIS | _GRID | {"rangemode": "tozero", "title": {"text": "epsilon", "standoff": 8}},
         yaxis=AXIS
         | _GRID
-        | {"type": "log", "dtick": 1, "exponentformat": "power", "title": {"text": "delta", "standoff": 8}},
+        | {"type": "log", "dtick": 1, "exponentformat": "power", "title": {"text": "delta", "standoff": 8}}
+        | {"tickfont": {"size": LAYOUT["font"]["size"] / _POWERS}},
     )
     return figure
 

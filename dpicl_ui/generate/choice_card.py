@@ -9,11 +9,12 @@ from mechanisms.studio.recipes.sets import NONE, PLAIN, PUBLIC
 
 _NAMES = {NONE: "No demonstrations", PUBLIC: "Public only", f"{NONE}{PLAIN}": f"No demonstrations{PLAIN}"}
 _READ = {
-    "none": "read as the model answers",
-    "contextual": "corrected by what the model says to empty questions",
+    "none": "read as the model answers; exported with the measured prior",
+    "contextual": "calibrated by empty queries; exported with the measured prior, fitted from there",
     "prior": "read with the measured prior",
-    "shares": "fitted to the declared shares of the labels",
+    "shares": "read with the measured prior, fitted to the declared shares of the labels",
 }
+"""What a correction is called; whichever won, the set that is exported is read with a fitted one, as step 4 says."""
 _UNKNOWN = (
     "Only the winner was released. Nothing is known of the others' order, or of how close it was: do not read this "
     "ladder as a ranking."
@@ -40,8 +41,10 @@ def no_demonstrations(view: RecipeView) -> str:
     """What it means that the choice was "none"; empty where it was not."""
     if view.choice is None or not view.without:
         return ""
-    carries = "the measured prior alone" if view.choice.chosen[1] == "prior" else "the instruction alone"
-    return f"No demonstrations: this model answers best without examples here. The export then carries {carries}."
+    return (
+        "No demonstrations: this model answers best without examples here. The export then carries the measured prior "
+        "alone."
+    )
 
 
 def _waiting(view: RecipeView) -> str:

@@ -121,22 +121,16 @@ def chart(view: RunView, draft: Draft, token: TokenReleased) -> dict[str, Any]:
 def _bars(
     token: TokenReleased, clean: tuple[float, ...] | None, values: tuple[float, ...], shown: list[int]
 ) -> list[dict[str, Any]]:
-    bars, seen = [], dict[str, int]()
-    for rank, i in enumerate(shown):
-        text = visible(token.candidates[i])
-        seen[text] = seen.get(text, 0) + 1
-        bars.append(
-            {
-                "key": f"{text}#{seen[text]}",
-                "rank": rank,
-                "token": text,
-                "value": round(values[i], 1),
-                "public": round(token.public[i], 1),
-                "clean": round(clean[i], 1) if clean is not None else None,
-                "chosen": i == token.chosen,
-            }
-        )
-    return bars
+    return [
+        {
+            "token": visible(token.candidates[i]),
+            "value": round(values[i], 1),
+            "public": round(token.public[i], 1),
+            "clean": round(clean[i], 1) if clean is not None else None,
+            "chosen": i == token.chosen,
+        }
+        for i in shown
+    ]
 
 
 def _noise(view: RunView) -> float | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from dpicl_ui.generate.run_view import RunView, one_by_one, reduce
+from dpicl_ui.generate.run_view import RunView, mechanism_of, one_by_one, reduce
 from mechanisms.records import Demonstration, person
 from mechanisms.studio.recipes.events import (
     CandidateSet,
@@ -177,6 +177,7 @@ def _begun(event: RecipeStarted) -> RunView:
         tokens=written.get("tokens", event.tokens),
         rows=written.get("subsets", 1),
         budget=event.budget,
+        mechanism=mechanism_of(event.demo_set),
     )
 
 

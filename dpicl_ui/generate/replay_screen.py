@@ -9,6 +9,7 @@ from typing import Any
 
 from dpicl_ui.generate.choice_card import choice_card
 from dpicl_ui.generate.live_chart import live, visible
+from dpicl_ui.generate.picture_card import picture_card
 from dpicl_ui.generate.recipe_view import RecipeView, ScreenEvent, looked_back
 from dpicl_ui.generate.score_card import score_card
 from dpicl_ui.generate.stages_card import stages_card
@@ -35,6 +36,7 @@ def screens(view: RecipeView) -> dict[str, Any]:
         "run-stages": stages_card(view),
         "live": live(view.run) if view.writing else None,
         "votes": vote_card(view),
+        "picture": picture_card(view),
         "choice": choice_card(view),
         "own-score": score_card(view),
     }

@@ -10,7 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 from mechanisms.accounting import BudgetSnapshot
+from mechanisms.errors import UsageError
 from mechanisms.records import Demonstration
+from mechanisms.steps import TokenMechanism
+from mechanisms.studio.certificates.rebuild import rebuilt
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.events import (
     CuratorEvent,
@@ -35,16 +38,29 @@ class Draft:
     """A demonstration in progress.
 
     Attributes:
-        before: its text without the last token.
-        token: the last released token.
-        clean: the clean sum behind that token, curator's screen only; None in every replay.
+        released: its tokens so far.
+        private: what is behind the last of them, curator's screen only; None in every replay.
     """
 
     label: str
     number: int
-    before: str = ""
-    token: TokenReleased | None = None
-    clean: tuple[float, ...] | None = None
+    released: tuple[TokenReleased, ...] = ()
+    private: PrivateDiagnostics | None = None
+
+    @property
+    def token(self) -> TokenReleased | None:
+        """The last released token."""
+        return self.released[-1] if self.released else None
+
+    @property
+    def before(self) -> str:
+        """Its text without the last token."""
+        return self.released[-2].text if len(self.released) > 1 else ""
+
+    @property
+    def clean(self) -> tuple[float, ...] | None:
+        """The clean sum behind the last token."""
+        return self.private.clean if self.private else None
 
     @property
     def text(self) -> str:
@@ -65,6 +81,7 @@ class RunView:
         completed: what was told of whole demonstrations, in order.
         released: tokens released so far in the whole run.
         budget: the ledger's state, None for a run that charges nothing.
+        mechanism: that writes, as the certificate describes it; None where nothing is written token by token.
         message: why a run failed, or what it waits for.
     """
 
@@ -79,6 +96,7 @@ class RunView:
     completed: tuple[DemoCompleted, ...] = ()
     released: int = 0
     budget: BudgetSnapshot | None = None
+    mechanism: TokenMechanism | None = None
     message: str = ""
 
     @property
@@ -135,15 +153,16 @@ def reduce(view: RunView, event: CuratorEvent) -> RunView:
                 rows=event.expected_rows,
                 kept=event.kept,
                 budget=event.budget,
+                mechanism=mechanism_of(event.demo_set),
             )
         case DemoStarted():
             return replace(view, drafts=(*view.drafts, Draft(event.label, event.number)), budget=event.budget)
         case TokenReleased():
-            before = view.draft(event.label, event.number).text
-            released = replace(view, released=view.released + 1)
-            return released.changed(event.label, event.number, before=before, token=event, clean=None)
+            told = (*view.draft(event.label, event.number).released, event)
+            more = replace(view, released=view.released + 1)
+            return more.changed(event.label, event.number, released=told, private=None)
         case PrivateDiagnostics():
-            return view.changed(event.label, event.number, clean=event.clean)
+            return view.changed(event.label, event.number, private=event)
         case DemoCompleted():
             ended = view.draft(event.demonstration.label, event.number)
             others = tuple(draft for draft in view.drafts if draft is not ended)
@@ -163,6 +182,15 @@ def _ended(view: RunView, event: CuratorEvent) -> RunView:
         case RunFailed():
             return replace(view, phase="failed", message=event.message)
     return view
+
+
+def mechanism_of(demo_set: DemoSet) -> TokenMechanism | None:
+    """What the tokens of a set are written with, by its certificate; None where it writes none, or is not known."""
+    try:
+        written = rebuilt(demo_set).written
+    except UsageError:
+        return None
+    return written.mechanism if written else None
 
 
 def replay(events: Iterable[SynthesisEvent]) -> RunView:

@@ -89,17 +89,18 @@ class GenerateStep:
             self.stages = panel(elem_id="run-stages")
             self.screen = drawn("live.js", live(RunView()), elem_id="live")
             self.votes = drawn("votes.js", None, elem_id="votes")
+            self.picture = drawn("picture.js", None, elem_id="picture")
             self.choice = panel(elem_id="choice")
             self.replay = Replay()
         with gr.Column(elem_classes="card public"):
             self.score = panel(elem_id="own-score")
+        self._shows = (self.stages, self.screen, self.votes, self.picture, self.choice, self.score)
         with gr.Column(elem_classes="card private switch"):
             self.curator = gr.Checkbox(label=_CURATOR, info=_CURATOR_INFO, elem_id="curator")
 
     def _wire(self, privacy: PrivacyStep) -> None:
-        screens = [self.stages, self.screen, self.votes, self.choice, self.score]
         outputs = [
-            *screens, self.time, self.finished, self.budget, self.notice, self.start, self.stop, self.test,
+            *self._shows, self.time, self.finished, self.budget, self.notice, self.start, self.stop, self.test,
             self.export, self.curator, self.replay.bar, self.replay.save, self.replay.load, self._bar.html,
         ]  # fmt: skip
         self.ended = self.start.click(
@@ -212,8 +213,7 @@ class GenerateStep:
         }
 
     def _screens(self, view: RecipeView) -> dict[Any, Any]:
-        shown = (self.stages, self.screen, self.votes, self.choice, self.score)
-        return dict(zip(shown, screens(view).values(), strict=True))
+        return dict(zip(self._shows, screens(view).values(), strict=True))
 
     def _shown(self, view: RecipeView, whole: bool) -> dict[Any, Any]:
         update = self._screens(view)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -16,6 +17,7 @@ from mechanisms.sampling import Compose, SamplingPlan, sensitivity
 from mechanisms.steps.ball import GRID, INITIAL_RADIUS, good_radius, on_grid, projected_offsets, searches, within
 from mechanisms.steps.distributions import TokenDistributions, TokenRelease
 from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
+from mechanisms.steps.picture import Line, Picture, Told
 
 BALL_SHARE = 0.8
 """rho: the share of the M rows that the target radius is to cover (Gao et al. 2025, section 4.1)."""
@@ -140,25 +142,53 @@ class AdaDPSyn(TokenMechanism):
         return np.asarray(on_grid(distributions.probabilities()).sum(axis=0), dtype=np.int64)
 
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
-        """See `TokenMechanism.step`; `scores` is the last noisy sum in units of rows."""
+        """See `TokenMechanism.step`; `scores` is the last noisy sum in units of rows.
+
+        The trail has a pair for each ball that was tried: its radius, which follows from noisy counts, and the noisy
+        count of the rows that it holds.
+        """
         points, rows = on_grid(distributions.probabilities()), distributions.expected_rows
         target = math.ceil(BALL_SHARE * rows)
         radius = good_radius(points, target, self.theta, self.sigma0, randomness)
         ball, deviation = INITIAL_RADIUS, sensitivity(distributions.unit_rows) * self.sigma1
+        tried = list[tuple[float, float]]()
         scores = randomness.gaussian(points.sum(axis=0), deviation * GRID) / GRID
         for _ in range(self.refinements):
             centre = on_grid(_on_simplex(scores))
             reach = radius + self.lambda_ * deviation * math.sqrt(points.shape[1]) / rows
             held = np.asarray([within(points, centre, reach) * int(GRID)], dtype=np.int64)
             covered = float(randomness.gaussian(held, self.sigma2 * GRID)[0]) / GRID
-            if covered < self.coverage * rows or ball < reach:
+            tried.append((reach, covered))
+            if not self._taken(ball, reach, covered, rows):
                 break
             ball = reach
             # A unit's own offset is no longer than R; a row that turns into another moves by up to 2 R.
             deviation = (1 if distributions.unit_rows else 2) * ball * self.sigma1
             offsets = projected_offsets(points, centre, ball).sum(axis=0)
             scores = (rows * centre + randomness.gaussian(offsets, deviation * GRID)) / GRID
-        return TokenRelease(int(np.argmax(scores)), scores)
+        return TokenRelease(int(np.argmax(scores)), scores, trail=tuple(tried))
+
+    def _taken(self, ball: float, reach: float, covered: float, rows: float) -> bool:
+        """Whether the ball shrinks to a radius."""
+        return covered >= self.coverage * rows and ball >= reach
+
+    @property
+    def longest_trail(self) -> int:
+        """See `TokenMechanism.longest_trail`: a pair for each refinement."""
+        return self.refinements
+
+    def picture(self, told: Sequence[Told]) -> Picture:
+        """See `TokenMechanism.picture`: the balls that were tried at the last token."""
+        last, ball = told[-1], INITIAL_RADIUS
+        rows = sum(last.public)
+        lines = [Line("All distributions", spans=((0.0, ball),), note=f"{ball:.2f}")]
+        for number, (reach, covered) in enumerate(last.trail, 1):
+            taken = self._taken(ball, reach, covered, rows)
+            note = f"{reach:.2f}: {covered:.0f} rows{'' if taken else ', not taken'}"
+            lines.append(Line(f"Ball {number}", spans=((0.0, reach),), note=note, pale=not taken))
+            ball = reach if taken else ball
+        asked = f"taken from {self.coverage * rows:.0f} rows on, counted with noise"
+        return Picture("The ball", tuple(lines), f"radius; {asked}. The smaller the ball, the less noise")
 
 
 def _on_simplex(scores: Floats) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -17,8 +18,11 @@ from mechanisms.sampling import Compose, SamplingPlan
 from mechanisms.steps.bounded_range import CLOSED_WITH_SUBSETS, bounded_range_event
 from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, to_lattice
 from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
+from mechanisms.steps.picture import Line, Picture, Told, below_largest, likeliest
 
 _GUMBEL_DEVIATION = math.pi / math.sqrt(6)
+_LOWEST = -1e4
+"""Of a logit below its row's largest in a mean that is shown."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,31 @@ class BlendedLogits(TokenMechanism):
         """See `TokenMechanism.step`; only the token is a release."""
         scale = 2 * distributions.expected_rows * self.temperature * GRID
         return TokenRelease(randomness.gumbel_argmax(self.aggregate(distributions), scale), None)
+
+    def picture(self, told: Sequence[Told]) -> Picture:
+        """See `TokenMechanism.picture`: the public row's logits below its largest, before and after clipping."""
+        public = told[-1].public
+        logits = below_largest(public)
+        lowest = -2 * self.clip
+        lines = (
+            Line(candidate=i, spans=((lowest, max(lowest, logits[i])),), marks=(logits[i],), note=f"{logits[i]:.1f}")
+            for i in likeliest(public)
+        )
+        return Picture(
+            "Clipped logits",
+            tuple(lines),
+            f"below a row's largest; what is lower than {lowest:.3g} is raised to there",
+            "public logits, clipped",
+            "before clipping",
+        )
+
+    def clipped(self, distributions: TokenDistributions) -> tuple[Floats, Floats] | None:
+        """See `TokenMechanism.clipped`."""
+        logits = distributions.unit_logits()
+        if not len(logits):
+            return None
+        below = np.maximum(logits - logits.max(axis=1, keepdims=True), _LOWEST)
+        return below.mean(axis=0), np.maximum(below, -2 * self.clip).mean(axis=0)
 
 
 MECHANISM = BlendedLogits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -10,13 +11,14 @@ import numpy as np
 
 from mechanisms.accounting import PrivacyTarget, calibrate_noise
 from mechanisms.errors import UsageError
-from mechanisms.noise import Integers, Randomness
+from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.parameters import parameter, validate
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.sampling import Compose, SamplingPlan
 from mechanisms.steps.bounded_range import CLOSED_WITH_SUBSETS, bounded_range_event
 from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, to_lattice
 from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
+from mechanisms.steps.picture import Line, Picture, Told, below_largest, likeliest
 
 _GUMBEL_DEVIATION = math.pi / math.sqrt(6)
 _SMALLEST_CLIP, _LARGEST_CLIP = 1e-7, 1e3
@@ -103,6 +105,38 @@ class DifferenceClipping(TokenMechanism):
         """See `TokenMechanism.step`; only the token is a release."""
         scale = distributions.expected_rows * self.temperature * GRID
         return TokenRelease(randomness.gumbel_argmax(self.aggregate(distributions), scale), None)
+
+    def picture(self, told: Sequence[Told]) -> Picture:
+        """See `TokenMechanism.picture`: how far the rows can pull each candidate from its public logit."""
+        public = told[-1].public
+        logits = below_largest(public)
+        lines = (
+            Line(
+                candidate=i,
+                spans=((logits[i] - self.clip, logits[i] + self.clip),),
+                marks=(logits[i],),
+                note=f"{logits[i]:.1f}",
+            )
+            for i in likeliest(public)
+        )
+        return Picture(
+            "Clipped differences",
+            tuple(lines),
+            f"logits below the largest public one; all rows together pull by {self.clip:.3g} at most",
+            "how far the rows can pull",
+            "public logit",
+        )
+
+    def clipped(self, distributions: TokenDistributions) -> tuple[Floats, Floats] | None:
+        """See `TokenMechanism.clipped`: where the rows would pull, and where they do."""
+        logits, public = distributions.unit_logits(), distributions.public
+        if not len(logits):
+            return None
+        with np.errstate(over="ignore"):
+            differences = np.clip(logits - public, _FLOOR, -_FLOOR)
+        from_largest = np.maximum(public - public.max(), _FLOOR)
+        held = np.clip(differences, -self.clip, self.clip)
+        return from_largest + differences.mean(axis=0), from_largest + held.mean(axis=0)
 
 
 MECHANISM = DifferenceClipping

@@ -83,8 +83,10 @@ class TokenRelease:
         scores: the noisy vector behind the choice, shape (K,), where the mechanism's proof covers it; None where only
             the index may be released.
         free: public text alone decided, so that nothing of what the demonstration paid went into this token.
+        trail: pairs of numbers that the step released on its way to `scores`; `event` covers them.
     """
 
     index: int
     scores: Floats | None
     free: bool = False
+    trail: tuple[tuple[float, float], ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Protocol, Self
@@ -10,10 +11,11 @@ import numpy as np
 
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.errors import UsageError
-from mechanisms.noise import Integers, Randomness
+from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.sampling import Compose, SamplingPlan
 from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease
+from mechanisms.steps.picture import Picture, Told
 
 
 class Norm(Enum):
@@ -127,6 +129,26 @@ class TokenMechanism(Protocol):
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
         """Release one token, whatever the demonstration has released before."""
         ...
+
+    @property
+    def longest_trail(self) -> int:
+        """Entries of a step's `TokenRelease.trail` at most."""
+        return 0
+
+    def picture(self, told: Sequence[Told]) -> Picture | None:
+        """What it does to a demonstration, from public values and from releases; None where bars say it all.
+
+        Args:
+            told: the demonstration's released tokens so far, at least one.
+        """
+        return None
+
+    def clipped(self, distributions: TokenDistributions) -> tuple[Floats, Floats] | None:
+        """The rows' mean before and after they are clipped, each of shape (K,), on the axis of `picture`.
+
+        Private, and without noise: for `PrivateDiagnostics` alone. None where no row is clipped.
+        """
+        return None
 
 
 @dataclass(frozen=True, repr=False)

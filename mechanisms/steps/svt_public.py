@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -10,14 +12,18 @@ import numpy as np
 from mechanisms.accounting import PrivacyTarget, calibrate_noise
 from mechanisms.noise import Integers, Randomness
 from mechanisms.parameters import parameter, validate
-from mechanisms.privacy_events import Poisson, PrivacyEvent, Pure, Sequence
+from mechanisms.privacy_events import Poisson, PrivacyEvent, Pure
+from mechanisms.privacy_events import Sequence as InSequence
 from mechanisms.sampling import Compose, SamplingPlan, Scheme
 from mechanisms.steps.decoding import choose
 from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, lattice_sum, to_lattice
 from mechanisms.steps.mechanism import Sensitivity, TokenMechanism
 from mechanisms.steps.noisy_max import NoisyMax
+from mechanisms.steps.picture import Line, Picture, Span, Told
 
 _LARGEST_EPSILON = 50.0
+_WIDTH = 16
+"""Tokens by which the axis of the picture grows."""
 _ROW = 2 * GRID
 """Lattice points that one row can move the distance by: two distributions are at most 2 apart in L1."""
 _THRESHOLD_SHARE = 1 / (1 + 2 ** (2 / 3))
@@ -91,7 +97,7 @@ class SvtPublic(TokenMechanism):
     def event(self, steps: int, rate: float) -> PrivacyEvent:
         """See `TokenMechanism.event`: searches and choices on one sample, no more than tokens; then the mixture."""
         most = min(self.private_tokens, steps)
-        demonstration = Sequence((Pure(self.half, most), Pure(self.half, most)))
+        demonstration = InSequence((Pure(self.half, most), Pure(self.half, most)))
         return demonstration if rate == 1.0 else Poisson(rate, demonstration)
 
     def calibrate(self, compose: Compose, target: PrivacyTarget) -> SvtPublic:
@@ -124,6 +130,23 @@ class SvtPublic(TokenMechanism):
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
         """See `TokenMechanism.step`: a private token."""
         return self._choice.step(distributions, randomness)
+
+    def picture(self, told: Sequence[Told]) -> Picture:
+        """See `TokenMechanism.picture`: which tokens were paid for, and which were free."""
+        paid, free = (_runs([each.free is wanted for each in told]) for wanted in (False, True))
+        counts = [sum(each.free is wanted for each in told) for wanted in (False, True)]
+        lines = (
+            Line("Paid", spans=paid, note=f"{counts[0]} of {self.private_tokens}"),
+            Line("Free", spans=free, note=f"{counts[1]}", pale=True),
+        )
+        axis = "tokens of this demonstration, in order; free ones came from public text"
+        return Picture("Who decided", lines, axis, upto=_WIDTH * math.ceil(len(told) / _WIDTH))
+
+
+def _runs(held: list[bool]) -> tuple[Span, ...]:
+    """From where to where a list is true."""
+    edges = np.flatnonzero(np.diff([0, *held, 0])).tolist()
+    return tuple((float(start), float(end)) for start, end in zip(edges[::2], edges[1::2], strict=True))
 
 
 def distance(distributions: TokenDistributions) -> int:

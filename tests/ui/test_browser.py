@@ -130,9 +130,7 @@ def look_back(page: Page, seen: Journey) -> None:
 
 def replayed(page: Page, seen: Journey, name: str) -> None:
     def look() -> str:
-        bars = sorted(
-            page.inner_text("#live .live-plot").split("\n")
-        )  # their order on the page is by their place alone
+        bars = page.inner_text("#live .live-plot").split("\n")
         return "\n".join([*(page.inner_text(place) for place in ("#replay .replay-where", "#live .live-count")), *bars])
 
     page.focus("#replay .replay-range")

@@ -8,12 +8,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.request import urlopen
 
-from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Playwright, sync_playwright
+from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Playwright, TimeoutError, sync_playwright
 
 from mechanisms.studio.synthesis.demo_set import DemoSet, loads
 
@@ -153,7 +153,8 @@ def press(page: Page, button: str, shown: str) -> None:
     while page.locator(shown).filter(visible=True).count() == 0:
         assert time.monotonic() < until, f"{button} was clicked, and {shown} never came"
         if page.locator(f"{button}:enabled").is_visible():
-            page.click(button)
+            with suppress(TimeoutError):  # the click before has begun at last
+                page.click(f"{button}:enabled", timeout=2000)
         page.wait_for_timeout(1000)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import psutil
@@ -29,6 +30,7 @@ class DeviceRoom:
     Attributes:
         device: its type, as torch names it.
         free: bytes for keys, values and what a pass computes.
+        at_once: positions of one forward pass at most.
         cache_bytes: bytes of keys and values for one position of one row.
         width, inner, heads: of the hidden states, of the feed-forward layer, of the attention.
         item: bytes of a number.
@@ -36,6 +38,7 @@ class DeviceRoom:
 
     device: str
     free: int
+    at_once: int
     cache_bytes: int
     width: int
     inner: int
@@ -53,6 +56,7 @@ class DeviceRoom:
         return cls(
             device=device.type,
             free=_free(device),
+            at_once=_PASS.get(device.type, _PASS_ACCELERATOR),
             cache_bytes=2 * config.num_hidden_layers * key_heads * head_width * item,
             width=config.hidden_size,
             inner=getattr(config, "intermediate_size", None) or 4 * config.hidden_size,
@@ -69,11 +73,19 @@ class DeviceRoom:
 
     def in_a_pass(self, computed: int) -> int:
         """Rows of one forward pass at most, when each computes so many positions."""
-        return max(1, _PASS.get(self.device, _PASS_ACCELERATOR) // computed)
+        return max(1, self.at_once // computed)
+
+    def sizes(self, rows: int, computed: int) -> Iterator[int]:
+        """Rows of one forward pass over a chunk, largest first: divisors of `rows`, so that passes have one shape."""
+        return (size for size in range(min(self.in_a_pass(computed), rows), 0, -1) if rows % size == 0)
 
     def slices(self, rows: int, computed: int) -> int:
-        """Rows of one forward pass over a chunk: a divisor of `rows`, so that every pass has the same shape."""
-        return next(size for size in range(min(self.in_a_pass(computed), rows), 0, -1) if rows % size == 0)
+        """Rows of one forward pass over a chunk."""
+        return next(self.sizes(rows, computed))
+
+    def halved(self, rows: int, computed: int) -> DeviceRoom:
+        """Room for passes of half as many rows, where now there are `rows` at most; for one at least."""
+        return replace(self, at_once=max(min(self.at_once, rows * computed) // 2, computed))
 
     def rows_at_once(self, computed: int, held: int) -> int:
         """See `LanguageModel.rows_at_once`."""

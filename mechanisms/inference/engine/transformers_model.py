@@ -21,7 +21,7 @@ from mechanisms.inference.engine.cache import GrowingCache
 from mechanisms.inference.engine.chunk import Chunk
 from mechanisms.inference.engine.device_room import DeviceRoom
 from mechanisms.inference.engine.forward import ForwardPass
-from mechanisms.inference.engine.full_memory import told_when_full
+from mechanisms.inference.engine.full_memory import smaller_when_full, told_when_full
 from mechanisms.inference.engine.slots import Slots
 from mechanisms.inference.engine.threads import Threads
 from mechanisms.inference.language_model import Tokens
@@ -132,7 +132,11 @@ class TransformersModel:
     @told_when_full()
     def open(self, prefix: Tokens, rows: Sequence[Tokens], length: int, room: int) -> TransformersSession:
         """See `LanguageModel.open`."""
-        return TransformersSession(self, self.started(prefix), rows, length, room)
+        started = self.started(prefix)
+        return smaller_when_full(
+            lambda device: TransformersSession(self, started, rows, length, room, device),
+            self.room, len(rows), length,
+        )  # fmt: skip
 
     def check(self, prefix: Tokens, rows: int, length: int, room: int) -> None:
         """See `LanguageModel.check`."""
@@ -169,6 +173,7 @@ class TransformersSession:
     Args:
         owner: the model.
         prefix, rows, length, room: see `LanguageModel.open`; the prefix as it is.
+        device: what fits in a pass.
         per_chunk: rows of a chunk; as the device likes it unless given.
     """
 
@@ -182,6 +187,7 @@ class TransformersSession:
         rows: Sequence[Tokens],
         length: int,
         room: int,
+        device: DeviceRoom,
         per_chunk: int | None = None,
     ) -> None:
         if any(len(row) > length for row in rows) or length < 1:
@@ -191,8 +197,9 @@ class TransformersSession:
         self._threads = owner.threads
         if self._threads is not None:
             self._threads.settle()
-        self._forward, self._slots, self._room, self._head = owner.forward, owner.slots, owner.room, owner.forward.head
-        self._count, self._limit = len(rows), owner.room.chunk(length, held)
+        self._forward, self._slots, self._head = owner.forward, owner.slots, owner.forward.head
+        self._room, self._usual, self._is_share = device, owner.room, per_chunk is not None
+        self._count, self._limit = len(rows), device.chunk(length, held)
         chunks, per_chunk = self._layout(len(rows), length, per_chunk)
         # Empty rows fill the last chunk, so that every chunk runs the same kernels.
         padded = [*rows, *([()] * (chunks * per_chunk - len(rows)))]
@@ -202,7 +209,7 @@ class TransformersSession:
                 Chunk.of(shared.expanded(per_chunk, held), padded[i : i + per_chunk], len(prefix), length)
                 for i in range(0, len(padded), per_chunk)
             ]
-            self._features = self._step()
+            self._features = self._step(device)
 
     def _settle(self) -> None:
         """Take the number of threads that fits the load now, and chunks whose slots are alike with it."""
@@ -215,11 +222,19 @@ class TransformersSession:
             else:
                 self.keep(range(self._count))
 
-    def _step(self) -> torch.Tensor:
+    def _step(self, room: DeviceRoom) -> torch.Tensor:
+        self._room = room
         return torch.cat([self._computed(chunk) for chunk in self._chunks])
 
+    def _rows_of_a_pass(self, rows: int, positions: int) -> int:
+        if self._room is self._usual:  # which the chunks were laid out for
+            return self._room.slices(rows, positions)
+        return next(size for size in self._room.sizes(rows, positions) if self._slots.alike(size, positions))
+
     def _computed(self, chunk: Chunk) -> torch.Tensor:
-        size = self._room.slices(chunk.rows, chunk.tokens.shape[1])
+        positions = chunk.tokens.shape[1]
+        chunk.cache.fill(chunk.mask.shape[1] - positions)  # it may have been computed before memory ran out
+        size = self._rows_of_a_pass(chunk.rows, positions)
         parts = [self._forward(chunk.part(slice(i, i + size))) for i in range(0, chunk.rows, size)]
         chunk.cache.fill(chunk.mask.shape[1])
         return torch.cat(parts)
@@ -253,12 +268,16 @@ class TransformersSession:
         with torch.inference_mode():
             for chunk, column in zip(self._chunks, filled, strict=True):
                 chunk.append(column[:, None])
-            self._features = self._step()
+            if self._is_share:  # others compute rows of the same batch, in passes of the usual shape
+                self._features = self._step(self._room)
+            else:
+                self._features = smaller_when_full(self._step, self._room, self._chunks[0].rows, 1)
 
     def _layout(self, rows: int, length: int, per_chunk: int | None) -> tuple[int, int]:
         self._number = torch.get_num_threads()
         if per_chunk is None:
-            return self._slots.layout(self._room, rows, self._limit, length)
+            limit = min(self._limit, self._room.in_a_pass(1))
+            return self._slots.layout(self._room, rows, limit, length)
         return math.ceil(rows / per_chunk), per_chunk
 
     @told_when_full()

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from huggingface_hub.utils import logging as hub_logging
 from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
@@ -47,6 +48,7 @@ def load_model(
         UsageError: the environment's number of threads is none.
     """
     logging.disable_progress_bar()
+    hub_logging.set_verbosity_error()  # without a network it would tell of every try
     known = refuse_too_large(name)
     following = prepared(threads)
     tell(READING if known.converted else CONVERTING)

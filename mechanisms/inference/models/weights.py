@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from gguf import GGUFReader
 from safetensors import SafetensorError, safe_open
 
 from mechanisms.errors import ModelUnavailable
-from mechanisms.home import cache_folder
+from mechanisms.home import cache_folder, write_once
 
 _MAGIC = b"GGUF"
+
+
+@contextmanager
+def kept_in(cache: Path) -> Iterator[None]:
+    """Tell of a cache that cannot be written, in one line.
+
+    Raises:
+        ModelUnavailable: so it is.
+    """
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        raise ModelUnavailable(
+            f"The model cannot be kept in '{cache}': make room there, or set DPICL_CACHE to another folder."
+        ) from error
 
 
 def file_digest(path: Path) -> str:
@@ -22,13 +40,19 @@ def file_digest(path: Path) -> str:
 
 
 def remembered_digest(gguf: Path) -> str:
-    """As `file_digest`, computed once for a file: remembered by its path, size and time of change."""
+    """As `file_digest`, computed once for a file: remembered by its path, size and time of change.
+
+    Where the cache cannot be written, it is computed each time.
+    """
     state = gguf.stat()
     key = hashlib.sha256(f"{gguf}|{state.st_size}|{state.st_mtime_ns}".encode()).hexdigest()[:16]
     note = cache_folder() / f"{gguf.stem}-{key}.sha256"
-    if not note.exists():
-        note.write_text(file_digest(gguf))
-    return note.read_text()
+    if note.exists():
+        return note.read_text()
+    digest = file_digest(gguf)
+    with contextlib.suppress(OSError):
+        write_once(note, digest.encode())
+    return digest
 
 
 def conversion_of(gguf: Path) -> Path:

@@ -16,6 +16,7 @@ import numpy as np
 from mechanisms import __version__
 from mechanisms.errors import ModelUnavailable, StudioError
 from mechanisms.inference.engine.device_room import DeviceRoom
+from mechanisms.inference.engine.full_memory import told_when_full
 from mechanisms.inference.engine.transformers_model import TransformersModel, TransformersSession
 from mechanisms.inference.language_model import Session
 from mechanisms.inference.models.catalogue import load_model
@@ -111,7 +112,11 @@ class Worker:
             assert isinstance(self._model, TransformersModel)
             block = np.frombuffer(bytes(held.rows), dtype=np.int32).reshape(-1, length)
             tokens = [row[row != NO_TOKEN].tolist() for row in block]
-            held.session = TransformersSession(self._model, _unpacked(prefix), tokens, length, room, per_chunk)
+            model = self._model
+            with told_when_full():
+                held.session = TransformersSession(
+                    model, _unpacked(prefix), tokens, length, room, model.room, per_chunk
+                )
             held.rows.clear()
 
         self._change(key, opened)

@@ -1,7 +1,11 @@
-"""Reading a private Parquet file: batch by batch, after its row groups said how large they are."""
+"""Reading a private Parquet file: batch by batch, after its footer was small and said how large the rows are.
+
+Arrow reads the whole footer before it tells anything of it, in some 250 times its size where that was the intention.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +26,16 @@ from mechanisms.studio.data.table import (
 )
 
 _BATCH_ROWS = 4096
+_MAX_FOOTER = 8 * 2**20
+"""Bytes: a thousand columns in fifty row groups have as many."""
+_MAX_LISTED = 2**16
+"""Entries of a list in the footer: columns and what they are nested in, row groups, or columns of one of these."""
+_TAIL = 8
+"""Bytes behind the footer: its length, and a mark."""
+_LONG_FOOTER = (
+    "The Parquet file describes its columns and row groups in more than "
+    f"{_MAX_FOOTER // 2**20} MB: write it again with fewer of them, or save the table as CSV (UTF-8)."
+)
 _BROKEN = (
     "The Parquet file is damaged or uses what cannot be read here: write it again, or save the table as CSV (UTF-8)."
 )
@@ -29,6 +43,7 @@ _SCALAR = (
     pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_temporal,
     pa.types.is_null,
 )  # fmt: skip
+_OPTIONS = {"pre_buffer": False, "arrow_extensions_enabled": False, "thrift_container_size_limit": _MAX_LISTED}
 _TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 
 
@@ -36,10 +51,13 @@ def read_parquet(path: Path) -> Table:
     """The columns of plain values, each cell as text by `cell_text`; a value that Python cannot hold is empty.
 
     Raises:
-        DataError: damaged, encrypted, without rows or without such columns, or too large when it is unpacked.
+        DataError: damaged, encrypted, without rows or without such columns, nested more than a hundred deep, or too
+            large when it is unpacked.
     """
     try:
-        with pq.ParquetFile(path, arrow_extensions_enabled=False) as file:
+        if _footer_bytes(path) > _MAX_FOOTER:
+            raise DataError(_LONG_FOOTER)
+        with pq.ParquetFile(path, **_OPTIONS) as file:
             schema, metadata = file.schema_arrow, file.metadata
         kept = [field for field in schema if _is_plain(field.type)]
         _check_size(metadata, len(kept))
@@ -49,6 +67,12 @@ def read_parquet(path: Path) -> Table:
         return table_of(names, _rows(path, kept), remarks if left_out else [])
     except (pa.ArrowException, OSError, ValueError, ArithmeticError, MemoryError, LookupError, TypeError) as error:
         raise DataError(_BROKEN) from error
+
+
+def _footer_bytes(path: Path) -> int:
+    with path.open("rb") as file:
+        file.seek(-_TAIL, os.SEEK_END)
+        return int.from_bytes(file.read(_TAIL)[:4], "little")
 
 
 def _is_plain(kind: Any) -> bool:
@@ -71,8 +95,7 @@ def _rows(path: Path, fields: list[Any]) -> Iterator[tuple[str, ...]]:
     """Rows as texts. A text that many cells of a column share is unpacked once: as a dictionary's entry."""
     texts = [field.name for field in fields if any(holds(_value_type(field.type)) for holds in _TEXT)]
     names = [field.name for field in fields]
-    options = {"read_dictionary": texts, "pre_buffer": False, "arrow_extensions_enabled": False}
-    with pq.ParquetFile(path, **options) as file:
+    with pq.ParquetFile(path, read_dictionary=texts, **_OPTIONS) as file:
         for batch in file.iter_batches(_BATCH_ROWS, columns=names, use_threads=False):
             yield from zip(*(_cells(batch.column(name)) for name in names), strict=True)
 

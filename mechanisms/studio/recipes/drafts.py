@@ -20,7 +20,7 @@ _MOST_CANDIDATES = 256
 _LEAST_TOKENS = 12
 """Tokens before a draft may end: small models like to write a title, or nothing. With 12 one in two drafts was of use,
 with 8 and without a bound fewer."""
-_WRITTEN = 4
+WRITTEN = 4
 """Drafts written for one that is asked for, together: many rows are hardly slower than few. About half of them are of
 use, and of those the likelier half is kept: of a small model's sentences the unlikely half is mostly what makes no
 sense (read side by side: docs/worth.md)."""
@@ -64,7 +64,7 @@ def write_drafts(
     """
     prompt = DraftPrompt(model, template, label, examples, tokens)
     prefix, cue = prompt.prefix, prompt.cue
-    wanted, most = _WRITTEN * count, _TRIES * count
+    wanted, most = WRITTEN * count, _TRIES * count
     at_once = min(wanted, model.rows_at_once(1, len(prefix) + len(cue) + tokens))
     drafts: dict[str, float] = {}
     others, said = set(map(bare, taken)), bare(model.decode(prefix))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mechanisms.studio.recipes.recipe import Stage
+from mechanisms.studio.recipes.drafts import WRITTEN
+from mechanisms.studio.recipes.recipe import Division, Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.recipes.sets import wordings
 from mechanisms.studio.synthesis.forecast import ModelSpeed
@@ -40,8 +41,8 @@ def seconds_by_part(request: RecipeRequest, speed: ModelSpeed) -> dict[Stage | N
     recipe = request.recipe
     rounds = recipe.rounds if Stage.VOTE in recipe.shares else 1  # public only has drafts too
     steps = len(request.labels) * request.tokens
-    drafting = len(request.labels) * recipe.drafts * (_PROMPT * speed.position + request.tokens * speed.row)
-    drafting += 2 * steps * speed.step
+    drafting = len(request.labels) * WRITTEN * recipe.drafts * request.tokens * speed.row
+    drafting += len(request.labels) * _PROMPT * speed.position + 2 * steps * speed.step
     parts: dict[Stage | None, float] = {None: drafting}
     for stage in recipe.stages:
         if stage is Stage.WRITE:
@@ -49,18 +50,28 @@ def seconds_by_part(request: RecipeRequest, speed: ModelSpeed) -> dict[Stage | N
         else:
             parts[stage] = _read(request, stage) * (request.max_record_tokens + _FRAME) * speed.position
     if Stage.VOTE in parts:
-        parts[Stage.VOTE] += (rounds - 1) * drafting
+        parts[Stage.VOTE] = rounds * parts[Stage.VOTE] + (rounds - 1) * drafting
     return parts
+
+
+def sets_read(request: RecipeRequest, stage: Stage) -> int:
+    """Sets under which the language model reads a unit of a judging stage, at most; none is read twice.
+
+    The stages share what they read where they share all units.
+    """
+    shares, shared = request.recipe.shares, request.recipe.division is Division.EPSILON
+    chooses, calibrates = Stage.CHOOSE in shares, Stage.CALIBRATE in shares
+    match stage:
+        case Stage.CALIBRATE:  # under one set each, then all under the one that was chosen
+            return 2 if chooses and not shared else 1
+        case Stage.CHOOSE:
+            return competing(request) - (1 if shared else 0)
+        case _:
+            known = (ARMS if chooses else 1 if calibrates else 0) if shared else 0
+            return ARMS - known
 
 
 def _read(request: RecipeRequest, stage: Stage) -> float:
     """Private rows that a stage reads, in passes of the language model."""
-    chooses = Stage.CHOOSE in request.recipe.shares
-    passes = {
-        Stage.VOTE: _EMBEDDED,
-        Stage.CALIBRATE: 2.0 if chooses else 1.0,
-        Stage.CHOOSE: float(competing(request)),
-        Stage.SCORE: float(ARMS),
-    }
     rows = request.max_unit_records if request.by_user else 1
-    return rows * units(request, stage) * passes[stage]
+    return rows * units(request, stage) * (_EMBEDDED if stage is Stage.VOTE else sets_read(request, stage))

@@ -122,6 +122,7 @@ class _Token(_Shape):
     public: _Numbers
     stop: bool
     free: bool
+    trail: Annotated[tuple[tuple[_Number, _Number], ...], Field(max_length=100)] = ()
     token: _Count | None = None
 
 

@@ -77,6 +77,8 @@ class Paid:
         assert written is not None
         holds(event.chosen < count == len(event.public), "a token that is no candidate")
         holds(count <= written.candidates, "more candidates than the certificate's")
+        longest = written.mechanism.longest_trail
+        holds(len(event.trail) <= longest, "more on a token's trail than its mechanism releases")
         if event.scores is not None:
             holds(len(event.scores) == count, "values that are not those of the candidates")
             norm = written.mechanism.sensitivity(written.plan.unit_rows).norm  # a selection pays for its winner alone

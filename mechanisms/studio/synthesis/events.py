@@ -50,6 +50,7 @@ class TokenReleased:
         public: the public distribution over the candidates, in expected rows.
         stop: the token ends the demonstration.
         free: public text alone decided, so that it costs nothing of what the demonstration paid.
+        trail: what the mechanism released on its way to the token; see `TokenRelease.trail`.
         token: its number in the model's vocabulary, with which a run that was cut off is gone on with.
     """
 
@@ -63,17 +64,24 @@ class TokenReleased:
     public: tuple[float, ...]
     stop: bool
     free: bool = False
+    trail: tuple[tuple[float, float], ...] = ()
     token: int | None = None
 
 
 @dataclass(frozen=True)
 class PrivateDiagnostics:
-    """For the curator's screen only: the clean sum behind a demonstration's last released token, in rows."""
+    """For the curator's screen only: what is behind a demonstration's last released token, without noise.
+
+    Attributes:
+        clean: the sum of the rows' distributions, in rows.
+        clipped: mean of the rows before and after they were clipped; None where the mechanism clips none.
+    """
 
     label: str
     number: int
     step: int
     clean: tuple[float, ...]
+    clipped: tuple[tuple[float, ...], tuple[float, ...]] | None = None
 
 
 @dataclass(frozen=True)

@@ -268,8 +268,10 @@ class DemonstrationWriter:
             public=tuple((distributions.public_probabilities * self._request.plan.subsets).tolist()),
             stop=self.form.stopped,
             free=release.free,
+            trail=release.trail,
             token=int(columns[release.index]),
         )
         if self._curator and self._request.mechanism.uses_private_rows:
-            clean = tuple(distributions.probabilities().sum(axis=0).tolist())
-            yield PrivateDiagnostics(self.label, self.number, self.charged, clean)
+            clean, found = distributions.probabilities().sum(axis=0), self._request.mechanism.clipped(distributions)
+            clipped = (tuple(found[0].tolist()), tuple(found[1].tolist())) if found else None
+            yield PrivateDiagnostics(self.label, self.number, self.charged, tuple(clean.tolist()), clipped)

@@ -13,7 +13,6 @@ import torch
 
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import GenerationPrompt
-from mechanisms.inference.engine.full_memory import told_when_full
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embedded import gguf_in_wheel
@@ -201,30 +200,3 @@ def test_models_that_are_not_here_say_so(tmp_path):
 
 def test_the_embedded_model_is_listed():
     assert EMBEDDED in [each.name for each in available_models() if each.available]
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        MemoryError(),
-        torch.OutOfMemoryError("CUDA out of memory"),
-        RuntimeError("[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory: you tried"),
-    ],
-)
-def test_memory_that_runs_out_is_told_in_one_line(embedded_model, rows, monkeypatch, error):
-    session = embedded_model.open(embedded_model.encode("Write a message."), rows, 24, 4)
-
-    def full(chunk):
-        raise error
-
-    monkeypatch.setattr(session, "_forward", full)
-    with pytest.raises(ModelUnavailable, match="memory of this machine ran out"):
-        session.advance([300] * len(rows))
-    monkeypatch.setattr(session, "_computed", lambda chunk: [][0])
-    with pytest.raises(IndexError):
-        session.advance([300] * len(rows))
-
-
-def test_a_real_allocation_that_is_too_large_is_one_of_them():
-    with pytest.raises(ModelUnavailable, match="ran out"), told_when_full():
-        torch.empty(2**60, dtype=torch.uint8)

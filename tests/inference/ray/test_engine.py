@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import pickle
-import signal
 import sys
 from contextlib import nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.cli.main import main
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.home import cache_folder
-from mechanisms.inference.engine.device_room import DeviceRoom
 from mechanisms.inference.models import engines
 from mechanisms.inference.models.listing import EMBEDDED
-from mechanisms.noise import SeededRandomness
-from mechanisms.records import Dataset, PromptTemplate, Record
-from mechanisms.sampling import SamplingPlan, Scheme
-from mechanisms.steps.gaussian import GaussianMechanism
+from mechanisms.sampling import Scheme
 from mechanisms.studio.data.examples import EXAMPLES
-from mechanisms.studio.synthesis.events import TokenReleased
-from mechanisms.studio.synthesis.request import SynthesisRequest
-from mechanisms.studio.synthesis.synthesize import synthesize
 
 ray = pytest.importorskip("ray", reason="RAY IS NOT INSTALLED: pip install -r requirements-ray.txt")
 psutil = pytest.importorskip("psutil")
@@ -40,29 +30,18 @@ from mechanisms.inference.ray.engine import RaySession, spread  # noqa: E402
 from mechanisms.inference.ray.pool import WorkerPool  # noqa: E402
 from mechanisms.inference.ray.share import Share  # noqa: E402
 from mechanisms.inference.ray.worker import Facts, Missing, Worker, pack  # noqa: E402
+from tests.inference.ray.killing import CANARY, Killer, in_small_chunks, workers, written  # noqa: E402
 
 pytestmark = pytest.mark.slow
-CANARY = "quetzalcoatlus beside a zinfandel"
-LABELS = ("a", "b")
-
-
-@dataclass(frozen=True)
-class SmallChunks(DeviceRoom):
-    """Chunks so small that a test's few rows fill several."""
-
-    def chunk(self, computed: int, held: int) -> int:
-        return 4
 
 
 @pytest.fixture(scope="module")
 def local(embedded_model):
-    model = copy.copy(embedded_model)
-    model.room = SmallChunks(**{field.name: getattr(model.room, field.name) for field in fields(DeviceRoom)})
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # beside two workers on few cores, more threads only wait for each other
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DPICL_THREADS", "1")  # commands load the model anew
-        yield model
+        yield in_small_chunks(embedded_model)
     torch.set_num_threads(threads)
 
 
@@ -88,12 +67,14 @@ def session_folder() -> Path:
     return Path(ray.nodes()[0]["RayletSocketName"]).parents[1]
 
 
-def workers() -> list[psutil.Process]:
-    return [each for each in psutil.Process().children(recursive=True) if "ray::Worker" in " ".join(each.cmdline())]
+def kill(victims: list[psutil.Process]) -> None:
+    for each in victims:
+        each.kill()
 
 
-def kill(process: psutil.Process) -> None:
-    os.kill(process.pid, signal.SIGKILL)
+def at(moment: int, disturb):
+    """What does it once, when so many tokens are released."""
+    return lambda count: disturb() if count == moment else None
 
 
 def walk(model, disturb=lambda: None) -> list[np.ndarray]:
@@ -114,47 +95,6 @@ def walk(model, disturb=lambda: None) -> list[np.ndarray]:
     return [*seen, session.logits(columns)]
 
 
-def request(scheme: Scheme, dataset: Dataset) -> SynthesisRequest:
-    plan = SamplingPlan(scheme, subsets=9, tokens=3, unit_rows=False)
-    return SynthesisRequest(
-        labels=LABELS,
-        template=PromptTemplate("Classify.", "T", "L"),
-        plan=plan,
-        mechanism=GaussianMechanism(3.0),
-        target=PrivacyTarget(1.0, 1e-5),
-        sizes=dict.fromkeys(LABELS, 30),
-        content=fingerprint(dataset).content,
-        candidates=8,
-        max_record_tokens=12,
-    )
-
-
-class CountingLedger(PrivacyLedger):
-    """Remembers what it is charged."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.charges: list[object] = []
-
-    def charge(self, run, list_name, events, part="") -> None:
-        self.charges.append((list_name, events))
-        super().charge(run, list_name, events, part)
-
-
-def written(model, scheme, folder, disturb=lambda: None):
-    """Tokens with their scores, charges and total of a run; `disturb` is called once within it."""
-    records = tuple(Record(f"text {i} {CANARY}", label) for i in range(30) for label in LABELS)
-    folder.mkdir()
-    ledger, told = CountingLedger(folder), []
-    dataset = Dataset("d", LABELS, records)
-    for event in synthesize(dataset, request(scheme, dataset), model, ledger, SeededRandomness(3)):
-        if isinstance(event, TokenReleased):
-            told.append(event)
-            if len(told) == 3:
-                disturb()
-    return told, ledger.charges, ledger.snapshot("d", "record")
-
-
 def test_a_session_is_the_single_process_to_the_bit(model, local):
     for here, there in zip(walk(local), walk(model), strict=True):
         assert np.array_equal(here, there)
@@ -169,7 +109,7 @@ def test_shares_of_any_size_are_computed_in_chunks_of_one_shape(embedded_model, 
         return embedded_model.forward(chunk)
 
     for rows, kept in ((4, 4), (12, 8)):
-        session = TransformersSession(embedded_model, [7], [[5]] * rows, 3, 2, per_chunk=4)
+        session = TransformersSession(embedded_model, [7], [[5]] * rows, 3, 2, embedded_model.room, per_chunk=4)
         monkeypatch.setattr(session, "_forward", recorded)
         session.advance([8] * rows)
         session.keep(list(range(kept)), per_chunk=4)
@@ -182,20 +122,27 @@ def test_what_fills_one_chunk_is_computed_here(model):
     assert isinstance(model.open([], [[5]] * 5, 2, 0), RaySession)
 
 
-@pytest.mark.parametrize(("scheme", "lost"), [(Scheme.PER_DEMONSTRATION, 1), (Scheme.PER_TOKEN, None)])
-def test_a_run_that_loses_workers_is_the_run_of_a_single_process(model, local, scheme, lost, tmp_path):
-    """One, or all that there are; tokens, scores and the ledger know nothing of it."""
-    alone = written(local, scheme, tmp_path / "alone")
-    assert len(alone[1]) == len(LABELS)
-    assert written(model, scheme, tmp_path / "spread") == alone
-    victims = workers()[:lost]
+def test_a_run_that_loses_a_worker_in_every_step_is_the_run_of_a_single_process(model, local, tmp_path):
+    """Rows are told again from the start; tokens, scores and the ledger know nothing of it."""
+    alone = written(local, Scheme.PER_DEMONSTRATION, tmp_path / "alone", tokens=4, labels=("a",))
+    assert len(alone.charges) == 1
+    killer = Killer(3, seconds=0.1)
+    assert written(model, Scheme.PER_DEMONSTRATION, tmp_path / "lost", 4, ("a",), killer) == alone
+    assert len(set(killer.victims)) == 3
+
+
+def test_a_run_that_loses_every_worker_there_is_is_the_run_of_a_single_process(model, local, tmp_path):
+    alone = written(local, Scheme.PER_TOKEN, tmp_path / "alone")
+    assert written(model, Scheme.PER_TOKEN, tmp_path / "spread") == alone
+    victims = workers()
     assert victims
-    assert written(model, scheme, tmp_path / "lost", lambda: [kill(each) for each in victims]) == alone
+    lost = written(model, Scheme.PER_TOKEN, tmp_path / "lost", released=at(3, lambda: kill(victims)))
+    assert lost == alone
     assert not any(each.is_running() for each in victims)
 
 
 def test_a_worker_lost_at_work_changes_no_bit(model, local):
-    for here, there in zip(walk(local), walk(model, lambda: kill(workers()[0])), strict=True):
+    for here, there in zip(walk(local), walk(model, lambda: kill(workers()[:1])), strict=True):
         assert np.array_equal(here, there)
 
 
@@ -231,7 +178,7 @@ def test_no_private_prompt_is_left_in_rays_files_or_shared_memory(model, home, t
     monkeypatch.setenv("HOME", str(home))
     tokens = model.encode(" " + CANARY)
     needles = forms(tokens, CANARY)
-    written(model, Scheme.PER_TOKEN, tmp_path / "run", lambda: kill(workers()[0]))
+    written(model, Scheme.PER_TOKEN, tmp_path / "run", released=at(3, lambda: kill(workers()[:1])))
     # Larger than Ray's inline limit, and left behind by a worker that fails.
     share = Share(model._pool, 1)
     for _ in range(3):

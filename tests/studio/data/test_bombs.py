@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import resource
 import zipfile
@@ -58,6 +59,44 @@ def footer_of(length: int) -> bytes:
     return as_parquet({"x": ["a"]})[:-8] + length.to_bytes(4, "little") + b"PAR1"
 
 
+def varint(number: int) -> bytes:
+    low = [number >> shift & 127 for shift in range(0, max(number.bit_length(), 1), 7)]
+    return bytes([*(each | 128 for each in low[:-1]), low[-1]])
+
+
+def listed(items: list[bytes], claimed: int | None = None) -> bytes:
+    """Structures as a list of Thrift's compact protocol, as which a footer is written."""
+    return b"\xfc" + varint(len(items) if claimed is None else claimed) + b"".join(items)
+
+
+def with_footer(schema: list[bytes], groups: list[bytes] = (), more: bytes = b"") -> bytes:
+    """A file of nothing but a footer: its version, schema, number of rows, row groups, and more."""
+    body = b"\x15\x04\x19" + listed(schema) + b"\x16\x00\x19" + listed(list(groups)) + more + b"\x00"
+    return b"PAR1" + body + len(body).to_bytes(4, "little") + b"PAR1"
+
+
+def root(children: int) -> bytes:
+    return b"\x48\x01r\x15" + varint(2 * children) + b"\x00"
+
+
+GROUP, LEAF = b"\x35\x02\x18\x01a\x15\x02\x00", b"\x15\x02\x25\x02\x18\x01b\x00"
+"""Elements of a schema: one that holds the next one, and a column."""
+
+
+def row_groups(number: int, columns: int) -> list[bytes]:
+    return [b"\x19" + listed([b"\x26\x00\x00"] * columns) + b"\x16\x00\x16\x00\x00"] * number
+
+
+def nested_in_arrow(depth: int) -> bytes:
+    """A column that is text by Parquet's schema, and lists in lists by the one that Arrow keeps beside it."""
+    kind = pa.int32()
+    for _ in range(depth):
+        kind = pa.list_(kind)
+    value = base64.b64encode(pa.schema([("b", kind)]).serialize().to_pybytes())
+    pair = b"\x18\x0cARROW:schema\x18" + varint(len(value)) + value + b"\x00"
+    return with_footer([root(1), LEAF], more=b"\x19" + listed([pair]))
+
+
 WIDE = ",".join(f"c{i}" for i in range(1000)).encode() + b"\n"
 REFUSED: dict[str, tuple[str, Callable[[], bytes]]] = {
     "a sheet that says it is small": ("xlsx", understated),
@@ -76,6 +115,14 @@ REFUSED: dict[str, tuple[str, Callable[[], bytes]]] = {
     "twenty thousand columns": ("parquet", lambda: as_parquet({f"c{i}": pa.nulls(1) for i in range(20_000)})),
     "a footer of two gigabytes": ("parquet", lambda: footer_of(2**31 - 1)),
     "a footer of minus one": ("parquet", lambda: footer_of(2**32 - 1)),
+    "a footer of nine megabytes": ("parquet", lambda: with_metadata(4 * MANY)),
+    "columns nested ten thousand deep": ("parquet", lambda: with_footer([root(1), *[GROUP] * 10_000, LEAF])),
+    "columns nested a million deep": ("parquet", lambda: with_footer([root(1), *[GROUP] * MANY, LEAF])),
+    "lists nested four thousand deep": ("parquet", lambda: nested_in_arrow(4000)),
+    "half a million columns": ("parquet", lambda: with_footer([root(MANY // 2), *[LEAF] * (MANY // 2)])),
+    "row groups of millions of columns": ("parquet", lambda: with_footer([root(1), LEAF], row_groups(40, 60_000))),
+    "half a million row groups": ("parquet", lambda: with_footer([root(1), LEAF], row_groups(MANY // 2, 1))),
+    "a list of two billion": ("parquet", lambda: with_footer([root(1), LEAF], more=b"\x19" + listed([], 2**31 - 1))),
     "nothing but a footer": ("parquet", lambda: b"PAR1\x15\x04\x19\xfc" + b"\xff" * 96 + b"\x64\0\0\0PAR1"),
 }  # fmt: skip
 READ: dict[str, tuple[str, Callable[[], bytes]]] = {

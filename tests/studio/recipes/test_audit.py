@@ -63,7 +63,7 @@ class Till:
     def begin(self, *planned) -> Till:
         return self
 
-    def history(self, name):
+    def history(self, name, but=""):
         return []
 
     def snapshot(self):
@@ -72,7 +72,7 @@ class Till:
     def finish(self) -> None:
         pass
 
-    def charge(self, name, events) -> None:
+    def charge(self, name, events, part="") -> None:
         self.charged[name] = self.charged.get(name, 0.0) + sum(map(price, events))
 
 

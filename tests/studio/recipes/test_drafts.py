@@ -69,7 +69,7 @@ def test_drafts_are_cleaned_and_distinct_and_as_many_as_asked_for(busy):
 def test_a_batch_is_one_session_and_there_is_an_end_to_trying():
     model, stuck = Recording(), Stuck()
     written(model)
-    assert {rows for rows, _, _ in model.opened} == {6 * drafts._WRITTEN}
+    assert {rows for rows, _, _ in model.opened} == {6 * drafts.WRITTEN}
     with pytest.raises(UsageError, match="choose another model, or name"):
         written(stuck)
     assert sum(rows for rows, _, _ in stuck.opened) == 6 * drafts._TRIES

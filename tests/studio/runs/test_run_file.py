@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -236,6 +237,23 @@ def test_values_stand_only_beside_tokens_whose_mechanism_releases_them():
     told[place] = replace(told[place], scores=told[place].public)
     with pytest.raises(UsageError, match="releases alone"):
         from_lines(to_lines(told))
+
+
+def test_a_trail_is_that_of_its_mechanism_and_files_of_before_have_none():
+    made = request(mechanism=mechanism_class("adadpsyn")(refinements=2)).calibrated()
+    told = list(synthesize(dataset(), made, ToyModel(), PrivacyLedger(), SecureRandomness()))
+    place = next(i for i, event in enumerate(told) if isinstance(event, TokenReleased))
+    assert told[place].trail
+    assert from_lines(to_lines(told))[place] == told[place]
+    lines = [line for line in to_lines(told).splitlines() if '"event":"token"' in line]
+    older = to_lines(told).replace(lines[0], re.sub(r',"trail":[^}]*', "", lines[0]))
+    assert from_lines(older)[place].trail == ()
+    told[place] = replace(told[place], trail=((0.1, 1.0),) * 3)
+    with pytest.raises(UsageError, match="trail"):
+        from_lines(to_lines(told))
+    for trail in ([[0.1, 1.0]], [[0.1]], [[0.1, float("inf")]]):
+        with pytest.raises(UsageError, match="trail|JSON|json"):
+            from_lines(edited("tokens", TOKEN, lambda document, trail=trail: document.update(trail=trail)))
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from dpicl_ui.generate.choice_card import choice_card
 from dpicl_ui.generate.recipe_view import RecipeView, replay_recipe
 from dpicl_ui.generate.score_card import OWN, of_hundred, score_card
 from dpicl_ui.generate.vote_card import MOST_DRAFTS, vote_card
+from mechanisms.studio.recipes.corrections import Correction
 from mechanisms.studio.recipes.events import ScoreReleased
 from mechanisms.studio.synthesis.findings import ArmScore
 from tests.ui.generate.recipe_recording import SCORE, STORIES, VOTING, drafts, started, voted, votes
@@ -121,6 +122,15 @@ def test_the_ladder_keeps_the_public_order_and_marks_one_rung():
         "Voted 1 2 demonstrations; leans to News, 60% Chosen, read with the measured prior"
     ]
     assert "Nothing is known of the others' order" in text_of(shown)
+
+
+@pytest.mark.parametrize("correction", Correction)
+def test_whichever_correction_won_the_export_is_read_with_the_measured_prior(correction):
+    view = replay_recipe(voted(("voted 1", str(correction))))
+    [rung] = classes(choice_card(view), "chosen")
+    assert "measured prior" in text_of(rung)
+    assert ("empty queries" in text_of(rung)) == (correction is Correction.CONTEXTUAL)
+    assert view.run.demo_set.prior is not None
 
 
 def test_before_the_choice_no_rung_is_marked():

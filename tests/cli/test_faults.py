@@ -1,0 +1,123 @@
+"""Faults of the machine as whoever types a command meets them: one line, an exit code, an unharmed ledger."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from mechanisms.accounting import PrivacyLedger
+from mechanisms.accounting import ledger as ledger_module
+from mechanisms.cli.main import main
+from mechanisms.errors import ModelUnavailable
+from mechanisms.inference.models import conversion, weights
+from mechanisms.inference.models.embedded import gguf_in_wheel
+from mechanisms.studio.data.examples import EXAMPLES
+from tests.accounting.test_faults import closed_folder, no_room, one_line, run, spent
+from tests.conftest import ROOT
+
+COLUMNS = "--text-column text --label-column topic --labels Cards,Fraud --sizes counted --delta 1e-5 --epsilon 2"
+SMALL = "--per-subset 1 --subsets 6 --tokens 2 --candidates 10"
+WRITE = f"synthesize {EXAMPLES[1].path} {COLUMNS} {SMALL}".split()
+NO_NETWORK = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9")
+"""Nothing listens there."""
+
+
+def typed(*arguments: str, limit: str = "", **settings: str) -> tuple[int, list[str]]:
+    """Exit code, and lines on standard error, of a command in a process of its own; nothing went to standard output.
+
+    Args:
+        arguments: of the command.
+        limit: a shell's command before it.
+        settings: of the environment.
+    """
+    line = ["sh", "-c", f'{limit or ":"}; exec "$@"', "sh", sys.executable, "-m", "mechanisms", *arguments]
+    environment = {**os.environ, **settings}
+    ended = subprocess.run(line, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+    assert ended.stdout == ""
+    assert "Traceback" not in ended.stderr
+    return ended.returncode, ended.stderr.splitlines()
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_one_line_and_the_ledger_stays(data_folder):
+    run(PrivacyLedger())
+    before = PrivacyLedger().snapshot("clinic", "record")
+    cap = ("ledger", "cap", "clinic", "--epsilon", "9", "--delta", "1e-4")
+    code, [line] = typed(*cap, limit="ulimit -f 8")
+    assert code in (1, 2)
+    assert "ledger" in line
+    assert PrivacyLedger().snapshot("clinic", "record") == before
+    assert main(list(cap)) == 0
+
+
+@pytest.mark.slow
+def test_a_model_that_is_not_here_without_a_network_is_one_line_and_nothing_is_charged(data_folder, tmp_path):
+    code, lines = typed(*WRITE, "--model", "nobody/nothing", HF_HOME=str(tmp_path / "hub"), **NO_NETWORK)
+    assert code == 4
+    assert len(lines) == 1
+    assert "nobody/nothing" in lines[0]
+    assert PrivacyLedger().names() == []
+
+
+def test_a_clock_that_is_set_back_hides_nothing_from_the_command(capsys, monkeypatch):
+    run(PrivacyLedger())
+    seen = []
+    for moment in ("2031-01-01T00:00:00+00:00", "2001-01-01T00:00:00+00:00"):
+        monkeypatch.setattr(ledger_module, "now", lambda moment=moment: moment)
+        run(PrivacyLedger())
+        assert main(["ledger", "show", "clinic", "--json"]) == 0
+        seen.append((spent(), capsys.readouterr()))
+    assert 0 < seen[0][0] < seen[1][0]
+    assert all(err == "" and f"{epsilon:.4g}"[:4] in out for epsilon, (out, err) in seen)
+
+
+@pytest.fixture
+def gguf(monkeypatch):
+    """A model to be converted, so far as this test goes; how it would be kept is `kept`'s."""
+    path = Path(tempfile.mkdtemp(), "model.gguf")  # where others may read it too
+    path.parent.chmod(0o755)
+    path.write_bytes(b"GGUF")
+    part = SimpleNamespace(
+        config=None, save_pretrained=lambda folder: Path(folder, "weights").write_bytes(bytes(10**5))
+    )
+    monkeypatch.setattr(conversion, "_read", lambda gguf: (part, part))
+    yield path
+    shutil.rmtree(path.parent)
+
+
+@pytest.mark.parametrize("most", [0, 50, 4096])
+def test_a_cache_that_is_full_is_one_line_and_is_left_as_it_was(gguf, tmp_path, monkeypatch, most):
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("DPICL_CACHE", str(cache))
+    with no_room(most), pytest.raises(ModelUnavailable) as refused:
+        conversion.converted(gguf)
+    assert one_line(refused.value, str(cache))
+    assert [path for path in cache.iterdir() if path.suffix != ".sha256"] == []
+    assert conversion.converted(gguf).is_dir()  # a digest that was cut off would name another folder
+    assert weights.remembered_digest(gguf) == weights.file_digest(gguf)
+
+
+def test_a_cache_that_is_closed_is_one_line_and_serves_what_it_holds(gguf, monkeypatch):
+    with closed_folder() as cache:
+        monkeypatch.setenv("DPICL_CACHE", str(cache))
+        with pytest.raises(ModelUnavailable) as refused:
+            conversion.converted(gguf)
+        assert one_line(refused.value, str(cache))
+        assert weights.remembered_digest(gguf) == weights.file_digest(gguf)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(gguf_in_wheel() is None or not Path("/proc").is_dir(), reason="NO EMBEDDED MODEL, OR NO LINUX")
+def test_the_command_says_so_too(data_folder):
+    """Nobody makes a file in /proc, not even root."""
+    code, [line] = typed(*WRITE, DPICL_CACHE="/proc")
+    assert code == 4
+    assert "'/proc'" in line
+    assert PrivacyLedger().names() == []
