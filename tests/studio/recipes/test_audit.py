@@ -59,6 +59,7 @@ class Till:
     charged: dict[str, float] = field(default_factory=dict)
     rows = SimpleNamespace(marks=lambda data: (), mark=lambda data, why: None, names_that_share=lambda rows: [])
     before = BudgetSnapshot("d", "record", 0.0, 0.0, "", Cap(1.0, 1e-5), 0)
+    released: frozenset[str] = frozenset()
 
     def begin(self, *planned) -> Till:
         return self
