@@ -2,8 +2,9 @@
 
     python -m benchmarks.kills [--kills 200] [--seed 1]
 
-The work and the checks are those of `tests/studio/killing.py`; the first check that fails ends the benchmark. It prints
-at which moments the kills came. A kill ends a process, not the machine: what a loss of power leaves rests on SQLite's
+Runs and votes are then gone on with, killed once more, and gone on with to their end. The work and the checks are those
+of `tests/studio/killing.py`; the first check that fails ends the benchmark. It prints at which moments the kills came,
+and how runs and votes went on. A kill ends a process, not the machine: what a loss of power leaves rests on SQLite's
 `synchronous=FULL` and on the disk.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 
-from tests.studio.killing import MOMENTS, WORK, kill
+from tests.studio.killing import ENDS, MOMENTS, WORK, kill
 
 
 def main() -> None:
@@ -20,9 +21,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="of the moments; the noise has none")
     options = parser.parse_args()
     found = kill(options.kills, options.seed)
-    print(f"| killed | {' | '.join(MOMENTS)} |\n|---|{'---|' * len(MOMENTS)}")
-    for kind in WORK:
-        print(f"| {kind} | {' | '.join(str(found[kind, moment]) for moment in MOMENTS)} |")
+    for title, columns in (("killed", MOMENTS), ("then", ENDS)):
+        print(f"| {title} | {' | '.join(columns)} |\n|---|{'---|' * len(columns)}")
+        for kind in WORK:
+            print(f"| {kind} | {' | '.join(str(found[kind, column]) for column in columns)} |")
 
 
 if __name__ == "__main__":

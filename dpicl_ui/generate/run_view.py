@@ -18,6 +18,7 @@ from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.events import (
     CuratorEvent,
     DemoCompleted,
+    DemoCutOff,
     DemoStarted,
     PrivateDiagnostics,
     RunCompleted,
@@ -169,12 +170,21 @@ def reduce(view: RunView, event: CuratorEvent) -> RunView:
             ended = view.draft(event.demonstration.label, event.number)
             others = tuple(draft for draft in view.drafts if draft is not ended)
             return replace(view, drafts=others, last=ended, completed=(*view.completed, event))
+        case DemoCutOff(finished=False):
+            others = tuple(each for each in view.drafts if (each.label, each.number) != (event.label, event.number))
+            return replace(view, drafts=others)
+    return _ended(view, event)
+
+
+def _ended(view: RunView, event: CuratorEvent) -> RunView:
+    match event:
         case RunCompleted():
             return replace(view, phase="completed", demo_set=event.demo_set, budget=event.budget)
         case RunStopped():
             return replace(view, phase="stopped", demo_set=event.demo_set)
         case RunFailed():
             return replace(view, phase="failed", message=event.message)
+    return view
 
 
 def mechanism_of(demo_set: DemoSet) -> TokenMechanism | None:
@@ -197,7 +207,7 @@ def replay(events: Iterable[SynthesisEvent]) -> RunView:
 def _whose(event: object) -> tuple[str, int] | None:
     """The demonstration that an event is about."""
     match event:
-        case DemoStarted() | TokenReleased():
+        case DemoStarted() | TokenReleased() | DemoCutOff():
             return event.label, event.number
         case DemoCompleted():
             return event.demonstration.label, event.number
@@ -210,7 +220,7 @@ def one_by_one(events: Iterable[Recorded]) -> list[Recorded]:
     recorded = list(events)
     order = {_whose(event): place for place, event in enumerate(recorded) if isinstance(event, DemoStarted)}
     places = [place for place, event in enumerate(recorded) if _whose(event)]
-    written = sorted((recorded[place] for place in places), key=lambda event: order[_whose(event)])
+    written = sorted((recorded[place] for place in places), key=lambda event: order.get(_whose(event), len(recorded)))
     for place, event in zip(places, written, strict=True):
         recorded[place] = event
     return recorded

@@ -4,6 +4,7 @@ from mechanisms.accounting.calibration import calibrate_noise
 from mechanisms.accounting.claims import Claim, PrivacyTarget, claim
 from mechanisms.accounting.filter import Cap, Usage
 from mechanisms.accounting.fingerprint import Digests, Fingerprint, fingerprint, share_any, text_digests
+from mechanisms.accounting.going_on import new_key
 from mechanisms.accounting.individual_filter import IndividualFilter, Reservation, check_reservation, reserve
 from mechanisms.accounting.ledger import Account, BudgetSnapshot, LedgerRun, PrivacyLedger
 from mechanisms.accounting.normal_form import amplified
@@ -28,6 +29,7 @@ __all__ = [
     "claim",
     "cost_in_words",
     "fingerprint",
+    "new_key",
     "reserve",
     "rounded_down",
     "rounded_up",

@@ -33,6 +33,12 @@ _VERSIONS: tuple[tuple[str, ...], ...] = (
         "DROP TABLE shown",
     ),
     ("CREATE TABLE writes (count INTEGER)", "INSERT INTO writes VALUES (0)"),
+    (
+        "CREATE TABLE resumable (run INTEGER PRIMARY KEY, key TEXT UNIQUE, content TEXT, holder TEXT)",
+        "CREATE TABLE released (run INTEGER, part TEXT, told TEXT, PRIMARY KEY (run, part)) WITHOUT ROWID",
+        "ALTER TABLE charges ADD COLUMN part TEXT NOT NULL DEFAULT ''",
+        "CREATE UNIQUE INDEX charged_once ON charges (run, list, part) WHERE part <> ''",
+    ),
 )
 """What each version of the file added to the one before."""
 

@@ -16,6 +16,7 @@ from mechanisms.accounting.claims import Claim, PrivacyTarget
 from mechanisms.accounting.database import Database, now
 from mechanisms.accounting.filter import Cap, Spend, Usage, usage
 from mechanisms.accounting.fingerprint import Fingerprint
+from mechanisms.accounting.going_on import mark, newest, register, take_over
 from mechanisms.accounting.known_rows import KnownRows
 from mechanisms.errors import BudgetRefused, UsageError
 from mechanisms.home import data_folder
@@ -112,8 +113,8 @@ class PrivacyLedger:
         with self.transaction() as database:
             return self._snapshot(database, name, unit)
 
-    def _snapshot(self, database: sqlite3.Connection, name: str, unit: str) -> BudgetSnapshot:
-        cap, spends = self._cap(database, name, unit), self._spends(database, name, unit)
+    def _snapshot(self, database: sqlite3.Connection, name: str, unit: str, but: int = 0) -> BudgetSnapshot:
+        cap, spends = self._cap(database, name, unit), self._spends(database, name, unit, but)
         used = usage(spends, cap)
         marks = database.execute("SELECT DISTINCT reason FROM marks WHERE name = ? ORDER BY reason", (name,))
         return BudgetSnapshot(
@@ -125,16 +126,16 @@ class PrivacyLedger:
         row = database.execute(query, (name, unit)).fetchone()
         return Cap(*row) if row else DEFAULT_CAP
 
-    def _spends(self, database: sqlite3.Connection, name: str, unit: str) -> list[Spend]:
-        return [run.counted for run in self._runs(database, name, unit) if run.counted is not None]
+    def _spends(self, database: sqlite3.Connection, name: str, unit: str, but: int = 0) -> list[Spend]:
+        return [run.counted for run in self._runs(database, name, unit, but) if run.counted is not None]
 
-    def _runs(self, database: sqlite3.Connection, name: str, unit: str) -> list[RecordedRun]:
+    def _runs(self, database: sqlite3.Connection, name: str, unit: str, but: int = 0) -> list[RecordedRun]:
         query = (
             "SELECT id, started, mechanism, epsilon, delta, event, status FROM runs WHERE name = ? AND unit = ? "
-            "ORDER BY id"
+            "AND id <> ? ORDER BY id"
         )
         found = []
-        for run, started, mechanism, epsilon, delta, document, status in database.execute(query, (name, unit)):
+        for run, started, mechanism, epsilon, delta, document, status in database.execute(query, (name, unit, but)):
             event = from_json(json.loads(document))
             charges = database.execute("SELECT list, event FROM charges WHERE run = ?", (run,)).fetchall()
             finished, counted = status == "finished", Spend(epsilon, delta, dict(event))
@@ -165,20 +166,42 @@ class PrivacyLedger:
                 raise UsageError(f"'{name}' has already spent more than that cap: choose a larger one.")
             database.execute("INSERT INTO caps VALUES (?, ?, ?, ?, ?)", (name, unit, cap.epsilon, cap.delta, now()))
 
-    def begin(self, data: Fingerprint, mechanism: str, event: Composed, claimed: Claim) -> LedgerRun:
+    def begin(self, data: Fingerprint, mechanism: str, event: Composed, claimed: Claim, key: str = "") -> LedgerRun:
         """Reserve a whole run, or refuse it.
 
         Args:
             data: whose rows take part.
             mechanism: for the record.
             event, claimed: the planned run and its claim.
+            key: a new one, by which the run can be gone on with; "" for one that cannot.
 
         Raises:
             BudgetRefused: the run would exceed the data set's cap, or the data set was used at another privacy unit,
                 whose runs do not add up with this one's.
         """
         with self.transaction() as database:
-            return self.admit(database, data, mechanism, event, claimed)
+            run = self.admit(database, data, mechanism, event, claimed)
+            return replace(run, holder=register(database, run.number, data, key)) if key else run
+
+    def resume(self, data: Fingerprint, mechanism: str, event: Composed, claimed: Claim, key: str) -> LedgerRun:
+        """Go on with a run that was cut off or stopped; what it may still charge is reserved again.
+
+        Args:
+            data, mechanism, event, claimed: as it was begun with.
+            key: the one that it was begun with.
+
+        Raises:
+            UsageError: the ledger has no such run, it was planned otherwise or for other data, or it is still at work.
+            BudgetRefused: what it had left over when it was stopped has been spent since.
+        """
+        planned = Spend(claimed.epsilon, claimed.delta, dict(event))
+        with self.transaction() as database:
+            number, holder, released = take_over(database, key, data, mechanism, event)
+            before = self._snapshot(database, data.name, data.unit, but=number)
+            after = usage([*self._spends(database, data.name, data.unit, but=number), planned], before.cap)
+            if not after.allowed:
+                raise BudgetRefused(_refusal(before, claimed, after))
+            return LedgerRun(self, number, before, holder, released)
 
     def admit(
         self, database: sqlite3.Connection, data: Fingerprint, mechanism: str, event: Composed, claimed: Claim
@@ -227,18 +250,37 @@ class PrivacyLedger:
     def spend_all(self, database: sqlite3.Connection, run: LedgerRun, event: Composed) -> None:
         """Charge a run whole and close it, inside a transaction that writes more than that."""
         charges = [(run.number, name, _dump(name, events)) for name, events in event]
-        database.executemany("INSERT INTO charges VALUES (?, ?, ?)", charges)
+        database.executemany("INSERT INTO charges (run, list, event) VALUES (?, ?, ?)", charges)
         database.execute("UPDATE runs SET status = 'finished' WHERE id = ?", (run.number,))
 
-    def charge(self, run: int, list_name: str, events: tuple[PrivacyEvent, ...]) -> None:
-        """Write a charge to disk; returns only when it is durable."""
+    def charge(self, run: int, list_name: str, events: tuple[PrivacyEvent, ...], part: str = "") -> None:
+        """Write a charge to disk; returns only when it is durable. What is charged for a part is charged once."""
+        values = (run, list_name, _dump(list_name, events), part)
         with self.transaction() as database:
-            database.execute("INSERT INTO charges VALUES (?, ?, ?)", (run, list_name, _dump(list_name, events)))
+            database.execute("INSERT OR IGNORE INTO charges (run, list, event, part) VALUES (?, ?, ?, ?)", values)
 
-    def finish(self, run: int) -> None:
-        """Close a run: from here on it costs what was charged."""
+    def mark(self, run: int, part: str, holder: str, told: str) -> None:
+        """Note that a part of a run was drawn, and what is told of it, before anybody is; returns when it is durable.
+
+        Raises:
+            StudioError: it is noted already, or another process goes on with the run.
+        """
         with self.transaction() as database:
-            database.execute("UPDATE runs SET status = 'finished' WHERE id = ?", (run,))
+            mark(database, run, part, holder, told)
+
+    def newest(self, key: str) -> str:
+        """What is told of the part that a run has marked last; "" where there is none, or no such run."""
+        with self.transaction() as database:
+            return newest(database, key)
+
+    def finish(self, run: int, holder: str = "") -> None:
+        """Close a run, unless another process goes on with it: from here on it costs what was charged."""
+        query = (
+            "UPDATE runs SET status = 'finished' WHERE id = ? "
+            "AND NOT EXISTS (SELECT 1 FROM resumable WHERE run = id AND holder <> ?)"
+        )
+        with self.transaction() as database:
+            database.execute(query, (run, holder))
 
     def names(self) -> list[tuple[str, str]]:
         """Every (data set, unit) that the ledger knows."""
@@ -252,12 +294,15 @@ class PrivacyLedger:
             query = f"SELECT {', '.join(columns)} FROM caps WHERE name = ? ORDER BY rowid"
             return [dict(zip(columns, row, strict=True)) for row in database.execute(query, (name,))]
 
-    def history(self, name: str) -> list[dict[str, object]]:
-        """The runs on a data set, oldest first, as plain values for display and export."""
+    def history(self, name: str, but: str = "") -> list[dict[str, object]]:
+        """The runs on a data set, oldest first, `but` the one of that key, as plain values for display and export."""
         columns = ("started", "unit", "mechanism", "epsilon", "delta", "status", "event")
         with self.transaction() as database:
-            query = f"SELECT {', '.join(columns)} FROM runs WHERE name = ? ORDER BY id"
-            rows = [dict(zip(columns, row, strict=True)) for row in database.execute(query, (name,))]
+            query = (
+                f"SELECT {', '.join(columns)} FROM runs WHERE name = ? "
+                "AND id NOT IN (SELECT run FROM resumable WHERE key = ?) ORDER BY id"
+            )
+            rows = [dict(zip(columns, row, strict=True)) for row in database.execute(query, (name, but))]
         return [row | {"event": json.loads(str(row["event"]))} for row in rows]
 
 
@@ -271,19 +316,30 @@ def _refusal(before: BudgetSnapshot, claimed: Claim, after: Usage) -> str:
 
 @dataclass(frozen=True)
 class LedgerRun:
-    """A reserved run: charge each part of it before its first release, finish it whatever happens."""
+    """A reserved run: charge each part of it before its first release, finish it whatever happens.
+
+    Attributes:
+        holder: by what this process marks parts; "" where the run cannot be gone on with, and marks none.
+        released: parts that were marked when it was gone on with.
+    """
 
     ledger: PrivacyLedger
     number: int
     before: BudgetSnapshot
+    holder: str = ""
+    released: frozenset[str] = frozenset()
 
-    def charge(self, list_name: str, events: tuple[PrivacyEvent, ...]) -> None:
+    def charge(self, list_name: str, events: tuple[PrivacyEvent, ...], part: str = "") -> None:
         """See `PrivacyLedger.charge`."""
-        self.ledger.charge(self.number, list_name, events)
+        self.ledger.charge(self.number, list_name, events, part)
+
+    def mark(self, part: str, told: str) -> None:
+        """See `PrivacyLedger.mark`."""
+        self.ledger.mark(self.number, part, self.holder, told)
 
     def finish(self) -> None:
         """See `PrivacyLedger.finish`."""
-        self.ledger.finish(self.number)
+        self.ledger.finish(self.number, self.holder)
 
     def snapshot(self) -> BudgetSnapshot:
         """The data set's spend as it stands."""

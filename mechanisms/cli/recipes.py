@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
-from mechanisms.accounting import PrivacyLedger, rounded_up
+from mechanisms.accounting import Claim, PrivacyLedger, rounded_up
+from mechanisms.cli.going_on import cut_off_line, goes_on, resumed_stages
 from mechanisms.cli.output import progress
 from mechanisms.cli.recipe_options import recipe_of
 from mechanisms.errors import printable
@@ -31,8 +32,9 @@ from mechanisms.studio.recipes.preview import preview_recipe
 from mechanisms.studio.recipes.recipe import Division, Recipe, Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.recipes.run import run_recipe
+from mechanisms.studio.runs.journal import RunJournal
 from mechanisms.studio.synthesis.demo_set import DemoSet
-from mechanisms.studio.synthesis.events import DemoCompleted
+from mechanisms.studio.synthesis.events import DemoCompleted, DemoCutOff
 from mechanisms.studio.synthesis.request import SynthesisRequest
 
 _SHOWN = 60
@@ -76,27 +78,29 @@ def run_in_stages(
     embedder: Embedder,
     ledger: PrivacyLedger,
     randomness: Randomness,
-    keep: Callable[[DemoSet], None],
+    keep: Callable[[DemoSet, RecipeCompleted | None], None],
+    journal: RunJournal | None,
 ) -> None:
     """Calibrate the writing, run all stages, and tell about them on standard error.
 
     Args:
-        keep: gets the set; also of a run that was interrupted or failed, if anything was released before.
+        keep: gets the set, and the run's end; without one of a run that was interrupted or failed, if anything was
+            released before.
+        journal: where the run is written down, and what is gone on with.
 
     Raises:
         StudioError: the run is refused, or could not go on.
     """
-    ready = preview_recipe(request)
-    request, claimed = ready.request, ready.claim
+    request, claimed, warnings = _ready(request, journal)
     progress(
         f"epsilon {rounded_up(claimed.epsilon, 4)} (check {rounded_up(claimed.check, 4)}) at delta {claimed.delta:g}"
     )
     progress(_in_words(request.recipe))
-    for warning in ready.warnings:
+    for warning in warnings:
         progress(warning)
     last: SetKept | RecipeCompleted | None = None
     try:
-        with closing(run_recipe(dataset, request, model, embedder, ledger, randomness)) as run:
+        with closing(run_recipe(dataset, request, model, embedder, ledger, randomness, journal=journal)) as run:
             for event in run:
                 if isinstance(event, SetKept | RecipeCompleted):
                     last = event
@@ -106,7 +110,16 @@ def run_in_stages(
         if isinstance(last, SetKept):
             progress("ended early: what was released before is kept, with the certificate of the whole run")
         if last is not None:
-            keep(last.demo_set)
+            keep(last.demo_set, last if isinstance(last, RecipeCompleted) else None)
+
+
+def _ready(request: RecipeRequest, journal: RunJournal | None) -> tuple[RecipeRequest, Claim, tuple[str, ...]]:
+    """The request calibrated, or as it was when the run was cut off; its claim, and warnings."""
+    if journal is not None and goes_on(journal):
+        going_on = resumed_stages(journal, request)
+        return going_on, going_on.claim(), ()
+    ready = preview_recipe(request)
+    return ready.request, ready.claim, ready.warnings
 
 
 def _in_words(recipe: Recipe) -> str:
@@ -139,6 +152,8 @@ def _lines(event: CuratorRecipeEvent, name: str) -> Iterator[str]:
 
 def _released(event: CuratorRecipeEvent) -> Iterator[str]:
     match event:
+        case DemoCutOff():
+            yield cut_off_line(event)
         case VotesReleased():
             best = ", ".join(f"{event.votes[place]:.0f}" for place in event.winners)
             yield f"{event.label}, round {event.round}: winners with {best} votes (noise {event.noise:.1f})"

@@ -7,6 +7,7 @@ import math
 import time
 from typing import Any
 
+from mechanisms.cli.going_on import cut_off_line
 from mechanisms.cli.output import add_json, read, show
 from mechanisms.errors import UsageError, printable
 from mechanisms.records import Demonstration
@@ -23,7 +24,7 @@ from mechanisms.studio.recipes.events import (
 from mechanisms.studio.runs.lines import RunEvent
 from mechanisms.studio.runs.run_file import ENDS, from_lines
 from mechanisms.studio.synthesis.demo_set import finite
-from mechanisms.studio.synthesis.events import DemoCompleted, DemoStarted, RunStopped, TokenReleased
+from mechanisms.studio.synthesis.events import DemoCompleted, DemoCutOff, DemoStarted, RunStopped, TokenReleased
 
 _BESIDE = 3
 """Candidates that are named beside the one that was released."""
@@ -70,6 +71,8 @@ def lines(event: RunEvent) -> list[str]:
             return [_token(event)]
         case DemoCompleted(demonstration, number):
             return [f"  {demonstration.label}, {number}: {_whole(demonstration)}"]
+        case DemoCutOff():
+            return [f"  {cut_off_line(event)}"]
         case StageStarted(stage):
             return [f"Stage: {stage}"]
         case DraftsWritten(label, round_, drafts):

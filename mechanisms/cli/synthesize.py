@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,6 +12,14 @@ from typing import Any
 
 from mechanisms.accounting import Fingerprint, PrivacyLedger, PrivacyTarget, fingerprint, rounded_up
 from mechanisms.cli.config_file import add_config
+from mechanisms.cli.going_on import (
+    add_journal_options,
+    cut_off_line,
+    goes_on,
+    journal_of,
+    measured_before,
+    resumed,
+)
 from mechanisms.cli.label_names import add_labels, label_names, labels_of
 from mechanisms.cli.output import add_json, check_writable, progress, show, write
 from mechanisms.cli.outputs import add_output_options, label_column, open_template_of, outputs_of, read_answered
@@ -29,8 +39,10 @@ from mechanisms.studio.data.counts import measure_sizes
 from mechanisms.studio.data.files import FORMATS, read_table
 from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.record_schema import RecordSchema
+from mechanisms.studio.recipes.events import RecipeCompleted
+from mechanisms.studio.runs.journal import RunJournal
 from mechanisms.studio.synthesis.demo_set import DemoSet, to_text
-from mechanisms.studio.synthesis.events import DemoCompleted, DemoStarted, RunCompleted, RunStarted
+from mechanisms.studio.synthesis.events import DemoCompleted, DemoCutOff, DemoStarted, RunCompleted, RunStarted
 from mechanisms.studio.synthesis.outputs import Outputs
 from mechanisms.studio.synthesis.request import (
     DECLARED_SIZES,
@@ -66,10 +78,7 @@ def add_commands(commands: Any) -> None:
     parser.add_argument("--min-tokens", type=int, metavar="T", help="tokens before a text may end (default: 8)")
     parser.add_argument("--best-of", type=int, default=1, metavar="B", help="write B times the shots, keep the surest")
     parser.add_argument("--drop-duplicates", action="store_true")
-    parser.add_argument("--model", default=EMBEDDED)
-    parser.add_argument("--engine", choices=ENGINES, default=LOCAL, help="ray: rows over the workers of a cluster")
-    parser.add_argument("--out", metavar="FILE", help="where the demo set goes (default: standard output)")
-    parser.add_argument("--test-seed", type=int, help="reproducible and NOT PRIVATE: for tests only")
+    _add_run_options(parser)
     add_record_options(parser)
     add_output_options(parser)
     add_config(parser)
@@ -79,6 +88,14 @@ def add_commands(commands: Any) -> None:
     parser.set_defaults(run=_synthesize)
 
 
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", default=EMBEDDED)
+    parser.add_argument("--engine", choices=ENGINES, default=LOCAL, help="ray: rows over the workers of a cluster")
+    parser.add_argument("--out", metavar="FILE", help="where the demo set goes (default: standard output)")
+    parser.add_argument("--test-seed", type=int, help="reproducible and NOT PRIVATE: for tests only")
+    add_journal_options(parser)
+
+
 def _synthesize(options: argparse.Namespace) -> None:
     staged = in_stages(options)
     _check(options, staged)
@@ -86,8 +103,9 @@ def _synthesize(options: argparse.Namespace) -> None:
     if (schema or outputs) and staged:
         what = "Records" if schema else "Outputs"
         raise UsageError(f"{what} are written token by token: leave out --recipe, --split and --shares.")
-    dataset, remarks = _dataset(options, schema, outputs)
     ledger = PrivacyLedger()
+    journal = journal_of(options, ledger)
+    dataset, remarks = _dataset(options, schema, outputs)
     data = fingerprint(dataset)
     for warning in (*remarks, *ledger.rows.recognise(data)):
         progress(warning)
@@ -100,18 +118,32 @@ def _synthesize(options: argparse.Namespace) -> None:
         if schema:
             check_schema(schema, model)
         embedder = load_embedder() if staged else None
-        request = _with_sizes(request, options, dataset, ledger, randomness)
-        if embedder is not None:
-            stages = recipe_request(options, request)
-            run_in_stages(dataset, stages, model, embedder, ledger, randomness, partial(_keep, options, ledger, data))
-        else:
-            _keep(options, ledger, data, _run(dataset, request.calibrated(), ledger, randomness, model))
+        request = _with_sizes(request, options, dataset, ledger, randomness, journal)
+        keep = partial(_keep, options, ledger, data, journal)
+        with closing(journal) if journal else nullcontext():
+            if embedder is not None:
+                stages = recipe_request(options, request)
+                run_in_stages(dataset, stages, model, embedder, ledger, randomness, keep, journal)
+            else:
+                ready = resumed(journal, request) if journal and goes_on(journal) else request.calibrated()
+                _run(dataset, ready, ledger, randomness, model, keep, journal)
 
 
-def _keep(options: argparse.Namespace, ledger: PrivacyLedger, data: Fingerprint, demo_set: DemoSet) -> None:
-    document = signed(demo_set.with_marks(ledger.rows.marks(data)))  # shown while it ran counts too
+def _keep(
+    options: argparse.Namespace,
+    ledger: PrivacyLedger,
+    data: Fingerprint,
+    journal: RunJournal | None,
+    demo_set: DemoSet,
+    ended: RunCompleted | RecipeCompleted | None,
+) -> None:
+    """Write a set where it goes, and, where its run has ended, the run where it was written down."""
+    marks = ledger.rows.marks(data)  # shown while it ran counts too
+    document = signed(demo_set.with_marks(marks))
     if options.out and not write_records(options.out, demo_set, document):
         write(options.out, to_text(document))
+    if journal is not None and ended is not None:
+        journal.end(ended, marks)
     if options.json or not options.out:
         show(options, document)
 
@@ -191,12 +223,15 @@ def _with_sizes(
     dataset: Dataset,
     ledger: PrivacyLedger,
     randomness: Randomness,
+    journal: RunJournal | None,
 ) -> SynthesisRequest:
     """Measure the sizes where asked to: the last thing before the run, when everything else has been checked."""
     if options.count_epsilon is None:
         return request
     if options.count_epsilon >= options.epsilon:
         raise UsageError("--count-epsilon must be smaller than --epsilon: the demonstrations need the rest.")
+    if journal is not None and goes_on(journal):
+        return measured_before(journal, request)
     measured = measure_sizes(dataset, options.count_epsilon, options.delta, ledger, randomness)
     return request.with_measured_sizes(measured)
 
@@ -228,14 +263,15 @@ def _run(
     ledger: PrivacyLedger,
     randomness: Randomness,
     model: LanguageModel,
-) -> DemoSet:
+    keep: Callable[[DemoSet, RunCompleted], None],
+    journal: RunJournal | None,
+) -> None:
     claimed = request.claim()
     progress(
         f"epsilon {rounded_up(claimed.epsilon, 4)} (check {rounded_up(claimed.check, 4)}) at delta {claimed.delta:g}"
     )
-    demo_set: DemoSet | None = None
     done = 0
-    for event in synthesize(dataset, request, model, ledger, randomness):
+    for event in synthesize(dataset, request, model, ledger, randomness, journal=journal):
         match event:
             case RunStarted(budget=budget) if budget:
                 progress(f"'{dataset.name}' has spent {budget.epsilon:.4g} of {budget.cap.epsilon:g} before this run")
@@ -244,11 +280,11 @@ def _run(
             case DemoCompleted():
                 done += 1
                 progress(f"{done} of {len(request.labels) * request.plan.shots} done")
+            case DemoCutOff():
+                progress(cut_off_line(event))
             case RunCompleted(demo_set=completed):
-                demo_set = completed
                 if request.kept is not None:
                     progress(f"kept {len(completed.demonstrations)} of {done}: those whose label the model finds best")
+                keep(completed, event)
             case _:
                 pass
-    assert demo_set is not None
-    return demo_set

@@ -20,7 +20,7 @@ from mechanisms.studio.assurance.roc import Roc, roc
 from mechanisms.studio.assurance.shown_rows import NOTHING, RELEASED, ROWS
 from mechanisms.studio.synthesis.events import DemoCompleted
 from mechanisms.studio.synthesis.request import SynthesisRequest
-from mechanisms.studio.synthesis.synthesize import Writing
+from mechanisms.studio.synthesis.writing import Writing
 
 FORMAT = "The access code is"
 """What stands before a secret; public."""

@@ -14,6 +14,7 @@ from mechanisms.studio.recipes.recipe import Stage
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.events import (
     DemoCompleted,
+    DemoCutOff,
     DemoStarted,
     PrivateDiagnostics,
     RunFailed,
@@ -102,9 +103,15 @@ class SetsMade:
 
 @dataclass(frozen=True)
 class PriorsReleased:
-    """How much the model prefers each label under a set: noisy mean probabilities, in the order of the labels."""
+    """How much the model prefers each label under a set: noisy mean probabilities, in the order of the labels.
+
+    Attributes:
+        priors: of each set, as shares.
+        noisy: the noisy sums behind them, one measurement each, from which the correction is fitted.
+    """
 
     priors: tuple[tuple[str, tuple[float, ...]], ...]
+    noisy: tuple[tuple[float, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -165,6 +172,7 @@ RecipeEvent = (
     | DemoStarted
     | TokenReleased
     | DemoCompleted
+    | DemoCutOff
 )
 """What may be recorded and replayed."""
 

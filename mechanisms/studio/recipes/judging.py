@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from mechanisms.errors import UsageError
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.records import Dataset
@@ -15,7 +16,6 @@ from mechanisms.studio.recipes.corrections import FITTED, Correction, fitted, st
 from mechanisms.studio.recipes.events import (
     CandidateSet,
     ChoiceReleased,
-    CuratorRecipeEvent,
     PriorsReleased,
     ScoreReleased,
     StageProgress,
@@ -59,8 +59,16 @@ class _Readings:
         return np.concatenate([nothing, *(self._known[candidate.name, i] for i in chosen.tolist())])
 
 
+Released = PriorsReleased | ChoiceReleased | ScoreReleased
+"""What a judging stage lets out."""
+
+
 class Judges:
-    """Calibrators, choosers and scorers of one run; each release is public and what the next ones start from."""
+    """Calibrators, choosers and scorers of one run; each release is public and what the next ones start from.
+
+    All that follows from a release follows from its event alone (`apply`), so that a run that was cut off goes on from
+    the events that it had told.
+    """
 
     def __init__(
         self,
@@ -94,20 +102,62 @@ class Judges:
         self._arm: Arm = (sets[2], self._fitted)
         self._among = 0
         self._score: Score | None = None
+        self._measured: set[Stage] = set()
 
-    def events(self, stage: Stage) -> Iterator[CuratorRecipeEvent]:
-        """One stage, which has been charged."""
+    def events(self, stage: Stage) -> Iterator[StageProgress | Released]:
+        """One stage, which has been charged: what of it was not applied yet.
+
+        Whoever gets a release applies it before asking for the next event.
+        """
         match stage:
-            case Stage.CALIBRATE:
-                yield from self._calibrate()
+            case Stage.CALIBRATE if stage not in self._measured:
+                tally = self._request.comparison
+                yield from self._refine(stage) if tally is None else self._compare(tally)
             case Stage.CHOOSE:
-                yield from self._choose()
-            case Stage.SCORE:
+                if not self._among:
+                    yield from self._choose()
+                if stage not in self._measured:
+                    yield from self._refine(stage)
+            case Stage.SCORE if self._score is None:
                 yield from self._scored()
+
+    def apply(self, stage: Stage, event: Released) -> None:
+        """Go on from a release of a stage, made now or before the run was cut off.
+
+        Raises:
+            UsageError: it is none of this run's.
+        """
+        match event:
+            case PriorsReleased():
+                self._measured.add(stage)
+                self._fit(stage, event)
+            case ChoiceReleased(among, (name, correction)):
+                candidate = next((each for each in self._sets if each.name == name), None)
+                if candidate is None or (name, correction) not in self._offsets:
+                    raise UsageError("The run's file tells of a choice that did not stand in it.")
+                self._arm, self._among = (candidate, Correction(correction)), len(among)
+            case ScoreReleased(score):
+                self._score = score
+
+    def _fit(self, stage: Stage, event: PriorsReleased) -> None:
+        noisy, tally = [np.array(each) for each in event.noisy], self._request.comparison
+        compared = stage is Stage.CALIBRATE and tally is not None
+        shape = len(self._sets) if compared else len(self._request.refinements), len(self._request.labels)
+        if [len(noisy), *{len(each) for each in noisy}] != [*shape]:
+            raise UsageError("The run's file lacks what was measured of a set.")
+        if compared and tally is not None:
+            for candidate, prior in zip(self._sets, noisy, strict=True):
+                self._offer(candidate, prior, tally)
+            return
+        offset, correction = self._start
+        for prior, each in zip(noisy, self._request.refinements, strict=True):
+            offset = offset + self._step(correction, prior, each)
+        self._arm = (self._arm[0], correction)
+        self._offsets[self._key] = offset
 
     def _read(
         self, stage: Stage, candidate: CandidateSet, chosen: Integers, before: float, share: float
-    ) -> Generator[CuratorRecipeEvent, None, Floats]:
+    ) -> Generator[StageProgress, None, Floats]:
         """Read units for a stage that has come as far as `before`, and will be `share` further."""
         reading = self._readings[stage].of(candidate, chosen)
         while True:
@@ -121,13 +171,7 @@ class Judges:
         units = self._readings[stage].units
         return units, np.arange(len(units))
 
-    def _calibrate(self) -> Iterator[CuratorRecipeEvent]:
-        if (tally := self._request.comparison) is None:
-            yield from self._refine(np.zeros(len(self._request.labels)))
-        else:
-            yield from self._compare(tally)
-
-    def _compare(self, tally: Prior) -> Iterator[CuratorRecipeEvent]:
+    def _compare(self, tally: Prior) -> Iterator[StageProgress | Released]:
         """Measure the priors of all sets at once: each calibrator judges one of them, by a coin of its own."""
         units, everyone = self._everyone(Stage.CALIBRATE)
         labels, number = len(self._request.labels), len(self._sets)
@@ -139,10 +183,8 @@ class Judges:
             cells[mine, k] = of_units(preferences(scores, np.zeros(labels)), [units[i] for i in mine.tolist()])
         noisy = tally.release(cells.reshape(len(units), number * labels), self._randomness)
         priors = noisy.reshape(number, labels)
-        for candidate, prior in zip(self._sets, priors, strict=True):
-            self._offer(candidate, prior, tally)
-        shares = [_shares(prior) for prior in priors]
-        yield PriorsReleased(tuple((each.name, of) for each, of in zip(self._sets, shares, strict=True)))
+        shares = tuple((each.name, _shares(of)) for each, of in zip(self._sets, priors, strict=True))
+        yield PriorsReleased(shares, _rows(priors))
 
     def _offer(self, candidate: CandidateSet, prior: Floats, tally: Prior) -> None:
         """The ways to read a set, given its noisy prior."""
@@ -150,10 +192,12 @@ class Judges:
         self._offsets[candidate.name, Correction.CONTEXTUAL] = self._reader.under(candidate).contextual
         for correction in FITTED:
             if correction is Correction.PRIOR or self._unequal:
-                target = targets(correction, self._sizes)
-                self._offsets[candidate.name, correction] = step(prior, target, tally.deviation)
+                self._offsets[candidate.name, correction] = self._step(correction, prior, tally)
 
-    def _choose(self) -> Iterator[CuratorRecipeEvent]:
+    def _step(self, correction: Correction, prior: Floats, tally: Prior) -> Floats:
+        return step(prior, targets(correction, self._sizes), tally.deviation)
+
+    def _choose(self) -> Iterator[StageProgress | Released]:
         units, everyone = self._everyone(Stage.CHOOSE)
         truth = self._reader.truth(units)
         arms = [(each, correction) for each in self._sets for correction in Correction if self._known(each, correction)]
@@ -167,30 +211,32 @@ class Judges:
                 if of is candidate
             ]
         contributions = of_units(np.stack(columns, axis=1), units)
-        self._arm, self._among = arms[self._request.choice.release(contributions, self._randomness)], len(arms)
-        candidate, correction = self._arm
-        yield ChoiceReleased(tuple((each.name, str(how)) for each, how in arms), (candidate.name, str(correction)))
-        yield from self._refine(self._offsets[candidate.name, correction])
+        names = tuple((each.name, str(how)) for each, how in arms)
+        yield ChoiceReleased(names, names[self._request.choice.release(contributions, self._randomness)])
 
     def _known(self, candidate: CandidateSet, correction: Correction) -> bool:
         return (candidate.name, correction) in self._offsets
 
-    def _refine(self, offset: Floats) -> Iterator[CuratorRecipeEvent]:
-        """Fit the correction of the set that is exported, on all calibrators; paid for with the stage "calibrate".
+    @property
+    def _start(self) -> tuple[Floats, Correction]:
+        """Where the fit of the exported set starts, and what it fits: whichever correction won.
 
-        Whichever correction won: it is where the fit starts. A set that does best as it is gains from a fit too.
+        A set that does best as it is gains from a fit too.
         """
-        candidate, correction = self._arm
-        if correction not in FITTED:
-            correction = self._fitted
+        offset = self._offsets[self._key] if self._among else np.zeros(len(self._request.labels))
+        return offset, self._arm[1] if self._arm[1] in FITTED else self._fitted
+
+    def _refine(self, stage: Stage) -> Iterator[StageProgress | Released]:
+        """Fit the correction of the set that is exported, on all calibrators; paid for with the stage "calibrate"."""
+        candidate, (offset, correction) = self._arm[0], self._start
         units, everyone = self._everyone(Stage.CALIBRATE)
         scores = yield from self._read(Stage.CALIBRATE, candidate, everyone, 0.0, 1.0)
+        measured = []
         for tally in self._request.refinements:
             noisy = tally.release(of_units(preferences(scores, offset), units), self._randomness)
-            offset = offset + step(noisy, targets(correction, self._sizes), tally.deviation)
-        self._arm = (candidate, correction)
-        self._offsets[self._key] = offset
-        yield PriorsReleased(((candidate.name, _shares(noisy)),))
+            measured.append(noisy)
+            offset = offset + self._step(correction, noisy, tally)
+        yield PriorsReleased(((candidate.name, _shares(measured[-1])),), _rows(measured))
 
     @property
     def _sizes(self) -> list[int]:
@@ -220,7 +266,7 @@ class Judges:
         known = self._offsets.get((candidate.name, self._arm[1]))
         return self._reader.under(candidate).contextual if known is None else known
 
-    def _scored(self) -> Iterator[CuratorRecipeEvent]:
+    def _scored(self) -> Iterator[StageProgress | Released]:
         units, everyone = self._everyone(Stage.SCORE)
         truth, compared = self._reader.truth(units), self._compared()
         columns = []
@@ -232,8 +278,7 @@ class Judges:
         cells = tally.release(contributions, self._randomness)
         estimates = {name: tally.accuracy(cells, k) for k, name in enumerate(compared)}
         arms = {name: ArmScore(each.value, (each.low, each.high)) for name, each in estimates.items()}
-        self._score = Score(arms, self._untouched)
-        yield ScoreReleased(self._score)
+        yield ScoreReleased(Score(arms, self._untouched))
 
     def _compared(self) -> dict[str, tuple[CandidateSet, Floats]]:
         """The arms of the score; where no demonstrations were chosen, zero-shot is the exported set."""
@@ -268,6 +313,10 @@ class Judges:
             choice=self._choice,
             score=self._score,
         )
+
+
+def _rows(noisy: Iterable[Floats]) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(each.tolist()) for each in noisy)
 
 
 def _shares(noisy: Floats) -> tuple[float, ...]:

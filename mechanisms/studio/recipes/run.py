@@ -2,58 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from dataclasses import replace
-
-import numpy as np
 
 from mechanisms.accounting import Fingerprint, LedgerRun, PrivacyLedger, fingerprint
 from mechanisms.errors import UsageError
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Randomness, SecureRandomness
-from mechanisms.records import Dataset, Demonstration
+from mechanisms.records import Dataset
 from mechanisms.studio.data.marks import CLEAN_VALUES, SEEDED, WHETHER_MET, WHETHER_SHOWN
-from mechanisms.studio.data.units import units_of
-from mechanisms.studio.recipes.drafts import write_drafts
 from mechanisms.studio.recipes.events import (
-    CandidateSet,
     ChoiceReleased,
     CuratorRecipeEvent,
-    Drafting,
-    DraftsWritten,
     PriorsReleased,
     RecipeCompleted,
     RecipeStarted,
     ScoreReleased,
     SetKept,
-    SetsMade,
-    StageProgress,
-    StageStarted,
     VotesReleased,
 )
-from mechanisms.studio.recipes.judging import Judges
-from mechanisms.studio.recipes.reading import Reader
 from mechanisms.studio.recipes.recipe import Division, Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.recipes.roles import divide
-from mechanisms.studio.recipes.sets import by_label, by_turns, candidate_sets, wordings
+from mechanisms.studio.recipes.stages import Stages
 from mechanisms.studio.recipes.untouched import is_new
-from mechanisms.studio.recipes.voting import Polls, winners
 from mechanisms.studio.synthesis.demo_set import Certificate, DemoSet
 from mechanisms.studio.synthesis.events import DemoCompleted
 from mechanisms.studio.synthesis.fit import check_fit
+from mechanisms.studio.synthesis.going_on import Journal, begin, check_journal, reserved
 from mechanisms.studio.synthesis.request import SynthesisRequest
-from mechanisms.studio.synthesis.synthesize import TEST_SEED, Writing
-
-_KEPT = 4
-"""Of a ballot, one in so many drafts stands in the next round again."""
-_PROGRESS = 32
-"""Voters between two reports of progress."""
+from mechanisms.studio.synthesis.synthesize import TEST_SEED
+from mechanisms.studio.synthesis.writing import Writing
 
 _RELEASES = DemoCompleted | VotesReleased | PriorsReleased | ChoiceReleased | ScoreReleased
 """What stands in the set from then on."""
-
-Texts = dict[str, tuple[str, ...]]
 
 
 def run_recipe(
@@ -64,6 +46,7 @@ def run_recipe(
     ledger: PrivacyLedger,
     randomness: Randomness | None = None,
     curator: bool = False,
+    journal: Journal | None = None,
 ) -> Generator[CuratorRecipeEvent, None, None]:
     """Make a demo set by a recipe, and tell about every release.
 
@@ -78,14 +61,18 @@ def run_recipe(
         ledger: where the run is reserved and charged.
         randomness: the operating system's, unless this is a test.
         curator: also yield `PrivateDiagnostics` of tokens; the demo set is then marked.
+        journal: where the run writes down what it releases, so that it can be gone on with; one that has been cut off
+            is gone on with: what was told before is told again, first.
 
     Raises:
         BudgetRefused: the data set's cap does not allow the run.
         UsageError: the model or the device is too small for the run, it writes no usable drafts, or the run was planned
-            for another data set.
+            for another data set; the journal is of another run.
+        StudioError: what comes next was let out before and is lost, so that the run ends here.
         DataError: a label has more units than declared.
     """
     randomness = randomness or SecureRandomness()
+    check_journal(journal, randomness, private=True)
     check_fit(dataset, request)
     if request.written is not None:
         _check_writing(request, request.written)
@@ -94,25 +81,43 @@ def run_recipe(
     if request.written is not None:
         writing = Writing(parts[Stage.WRITE], request.written, model, randomness, curator)
     data = fingerprint(dataset)
-    untouched = request.recipe.division is Division.ROLES and is_new(data, ledger)
-    stages = _Stages(request, parts, model, embedder, randomness, writing, untouched)
+    untouched = request.recipe.division is Division.ROLES and is_new(data, ledger, journal.key if journal else "")
+    stages = Stages(request, parts, model, embedder, randomness, writing, untouched)
+    for event in (journal.told if journal else None) or ():
+        stages.apply(event)
     yield from stages.draft()  # public, and the likeliest to fail: before anybody has paid
     name = f"recipe {request.recipe.kind}{'' if randomness.private else ' with a test seed'}"
-    run = ledger.begin(data, name, request.event, request.release_claim())
-    for holds, mark in ((curator and writing is not None, CLEAN_VALUES), (not randomness.private, SEEDED)):
-        if holds:
-            ledger.rows.mark(data, mark)
-    demo_set = _empty(request, data, ledger, randomness, run, model)
+    run = reserved(ledger, data, name, request.event, request.release_claim(), journal)
     try:
-        yield RecipeStarted(demo_set, request.recipe.stages, request.shots, request.tokens, run.before)
-        for event in stages.events(run):
+        for holds, mark in ((curator and writing is not None, CLEAN_VALUES), (not randomness.private, SEEDED)):
+            if holds:
+                ledger.rows.mark(data, mark)
+        yield from _told(stages, _empty(request, data, ledger, randomness, run, model), request, run, journal)
+    finally:
+        run.finish()
+
+
+def _told(
+    stages: Stages, demo_set: DemoSet, request: RecipeRequest, run: LedgerRun, journal: Journal | None
+) -> Iterator[CuratorRecipeEvent]:
+    """All that is told of a run that is reserved; each release is in the journal, and in the kept set, before."""
+    started = RecipeStarted(demo_set, request.recipe.stages, request.shots, request.tokens, run.before)
+    told = begin(journal, started)
+    yield started
+    yield from told
+    if told:
+        demo_set = stages.kept(demo_set)
+        yield SetKept(demo_set)
+    for together in stages.events(run, told, journal):
+        if journal:
+            journal.write(*together)
+        for event in together:
+            stages.apply(event)
             if isinstance(event, _RELEASES):
                 demo_set = stages.kept(demo_set)
                 yield SetKept(demo_set)
             yield event
-        yield RecipeCompleted(demo_set, run.snapshot())
-    finally:
-        run.finish()
+    yield RecipeCompleted(demo_set, run.snapshot())
 
 
 def _check_writing(request: RecipeRequest, written: SynthesisRequest) -> None:
@@ -149,147 +154,3 @@ def _empty(
     )
     made = DemoSet((), request.labels, request.template, certificate, model.name, model.sha256)
     return replace(made, stages=request.stages())
-
-
-class _Stages:
-    """The stages in their order; what one released, the next ones work on."""
-
-    def __init__(
-        self,
-        request: RecipeRequest,
-        parts: Mapping[Stage, Dataset],
-        model: LanguageModel,
-        embedder: Embedder,
-        randomness: Randomness,
-        writing: Writing | None,
-        untouched: bool,
-    ) -> None:
-        self._request, self._parts, self._writing = request, parts, writing
-        self._model, self._embedder, self._randomness = model, embedder, randomness
-        self._untouched = untouched
-        self._public: Texts = {}
-        self._ballots: Texts = {}
-        self._completed: list[DemoCompleted] = []
-        self._winners: Texts = {}
-        self._judges: Judges | None = None
-        self._sets: tuple[CandidateSet, ...] = ()
-
-    def draft(self) -> Iterator[Drafting]:
-        """Write the first round's drafts."""
-        labels = self._request.labels
-        count = self._request.recipe.drafts if Stage.VOTE in self._parts else self._request.shots
-        for number, label in enumerate(labels, 1):
-            yield Drafting(label, number, len(labels))
-            self._public[label] = self._drafts(label, max(2, count))
-        self._check_length()
-
-    def _check_length(self) -> None:
-        """Open the prompt of the longest set that these drafts can make, so that one too long is refused here."""
-        wanted = self._request
-        longest = {label: sorted(drafts, key=len)[-wanted.shots :] for label, drafts in self._public.items()}
-        reader = Reader(self._model, wanted.labels, wanted.max_record_tokens)
-        _ = reader.under(CandidateSet("longest", by_turns(longest, wanted.labels), wanted.template)).contextual
-
-    def _drafts(self, label: str, count: int, examples: tuple[str, ...] = ()) -> tuple[str, ...]:
-        wanted, standing = self._request, self._public | self._ballots
-        return write_drafts(
-            self._model,
-            wanted.template,
-            label,
-            wanted.labels,
-            count,
-            wanted.tokens,
-            self._randomness,
-            examples,
-            [text for other, texts in standing.items() if other != label for text in texts],
-            self._embedder,
-        )
-
-    def events(self, run: LedgerRun) -> Iterator[CuratorRecipeEvent]:
-        """All stages, each charged before its first release."""
-        for stage in self._request.recipe.stages:
-            for name, events in self._request.charges(stage):
-                run.charge(name, events)
-            yield StageStarted(stage, run.snapshot())
-            if stage is Stage.WRITE and self._writing is not None:
-                yield from self._write(self._writing, run)
-            elif stage is Stage.VOTE:
-                yield from self._vote()
-            else:
-                yield from self._judge(stage)
-        if not self._sets:
-            yield self._compete()
-
-    def _write(self, writing: Writing, run: LedgerRun) -> Iterator[CuratorRecipeEvent]:
-        for event in writing.events(lambda label, number: run.snapshot()):
-            if isinstance(event, DemoCompleted):
-                self._completed.append(event)
-            yield event
-
-    @property
-    def _written(self) -> tuple[Demonstration, ...]:
-        """Whole demonstrations in their order: those written side by side are not completed in it."""
-        return tuple(each.demonstration for each in sorted(self._completed, key=lambda each: each.number))
-
-    def _vote(self) -> Iterator[CuratorRecipeEvent]:
-        voters = units_of(self._parts[Stage.VOTE], self._request.max_unit_records)
-        ballots = self._ballots = self._first_ballots()
-        for number in range(1, self._request.recipe.rounds + 1):
-            for label in self._request.labels if number > 1 else ():
-                ballots[label] = self._next_ballot(label)
-            for label, drafts in ballots.items():
-                yield DraftsWritten(label, number, drafts)
-            polls, contributions = Polls(self._embedder, ballots), []
-            for done, contribution in enumerate(polls.contributions(voters)):
-                contributions.append(contribution)
-                if done % _PROGRESS == 0:
-                    yield StageProgress(Stage.VOTE, done / len(voters))
-            cast = np.array(contributions).reshape(-1, polls.places)
-            votes = polls.by_label(self._request.votes.release(cast, self._randomness))
-            for label, best in winners(ballots, votes, self._wanted).items():
-                self._winners[label] = tuple(ballots[label][i] for i in best)
-                yield VotesReleased(label, number, tuple(votes[label].tolist()), best, self._request.votes.deviation)
-
-    @property
-    def _wanted(self) -> int:
-        """Winners of a label: for all sets, and for the next ballot."""
-        return max(self._request.recipe.sets * self._request.shots, self._request.recipe.drafts // _KEPT)
-
-    def _first_ballots(self) -> Texts:
-        written = by_label(self._written, self._request.labels)
-        return {label: tuple(dict.fromkeys([*written[label], *drafts])) for label, drafts in self._public.items()}
-
-    def _next_ballot(self, label: str) -> tuple[str, ...]:
-        best, recipe = self._winners[label], self._request.recipe
-        kept = best[: max(1, recipe.drafts // _KEPT)]
-        fresh = self._drafts(label, max(2, recipe.drafts - len(kept)), best[: max(2, self._request.shots)])
-        return tuple(dict.fromkeys([*kept, *fresh]))
-
-    def _compete(self) -> SetsMade:
-        request = self._request
-        self._sets = candidate_sets(
-            wordings(request.template, request.labels),
-            request.labels,
-            request.shots,
-            request.recipe.sets,
-            self._public,
-            self._winners,
-            self._written,
-        )
-        return SetsMade(self._sets)
-
-    def _judge(self, stage: Stage) -> Iterator[CuratorRecipeEvent]:
-        if self._judges is None:
-            yield self._compete()
-            self._judges = Judges(
-                self._request, self._parts, self._sets, self._model, self._randomness, self._untouched
-            )
-        yield from self._judges.events(stage)
-
-    def kept(self, demo_set: DemoSet) -> DemoSet:
-        """The set with everything that has been released for it: the best winners, else what was written."""
-        if self._judges is not None:
-            return self._judges.kept(demo_set)
-        labels, shots = self._request.labels, self._request.shots
-        best = {label: texts[:shots] for label, texts in self._winners.items()}
-        return replace(demo_set, demonstrations=by_turns(by_label(self._written, labels) | best, labels))

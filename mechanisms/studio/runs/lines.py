@@ -22,7 +22,13 @@ from mechanisms.studio.recipes.events import (
     VotesReleased,
 )
 from mechanisms.studio.recipes.recipe import Stage
-from mechanisms.studio.synthesis.events import DemoCompleted, DemoStarted, SynthesisEvent, TokenReleased
+from mechanisms.studio.synthesis.events import (
+    DemoCompleted,
+    DemoCutOff,
+    DemoStarted,
+    SynthesisEvent,
+    TokenReleased,
+)
 
 RunEvent = SynthesisEvent | RecipeEvent
 """What may be recorded and replayed, of either kind of run."""
@@ -117,6 +123,14 @@ class _Token(_Shape):
     stop: bool
     free: bool
     trail: Annotated[tuple[tuple[_Number, _Number], ...], Field(max_length=100)] = ()
+    token: _Count | None = None
+
+
+class _CutOff(_Shape):
+    event: Literal["cut off"] = "cut off"
+    label: _Name
+    number: _Whole
+    finished: bool
 
 
 class _Completed(_Shape):
@@ -157,6 +171,7 @@ class _Priors(_Shape):
     priors: Annotated[
         tuple[tuple[_Name, Annotated[tuple[_Share, ...], Field(max_length=_MOST)]], ...], Field(max_length=1000)
     ]
+    noisy: Annotated[tuple[Annotated[tuple[_Number, ...], Field(max_length=_MOST)], ...], Field(max_length=1000)] = ()
 
 
 class _Choice(_Shape):
@@ -178,6 +193,7 @@ _SHAPES: dict[type[Any], type[_Shape]] = {
     DemoStarted: _Begun,
     TokenReleased: _Token,
     DemoCompleted: _Completed,
+    DemoCutOff: _CutOff,
     StageStarted: _Stage,
     DraftsWritten: _Drafts,
     VotesReleased: _Votes,
@@ -189,7 +205,7 @@ _SHAPES: dict[type[Any], type[_Shape]] = {
 _EVENTS = {shape: (kind, TypeAdapter(kind)) for kind, shape in _SHAPES.items()}
 _ANY: TypeAdapter[Any] = TypeAdapter(
     Annotated[
-        _Begun | _Token | _Completed | _Stage | _Drafts | _Votes | _Sets | _Priors | _Choice | _Scored | _End,
+        _Begun | _Token | _Completed | _CutOff | _Stage | _Drafts | _Votes | _Sets | _Priors | _Choice | _Scored | _End,
         Field(discriminator="event"),
     ]
 )

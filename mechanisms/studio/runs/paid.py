@@ -105,14 +105,16 @@ class Paid:
         same = recipe is not None and math.isclose(event.noise, recipe.votes.deviation, rel_tol=_SAME_NOISE)
         holds(same, "noise that is not the certificate's")
 
-    def check_sets(self, names: tuple[str, ...]) -> None:
-        """The sets are those of the recipe, in their order.
+    def check_sets(self, names: tuple[str, ...], written: bool) -> None:
+        """The sets are those of the recipe, in their order; those of what was written only where something was.
 
         Raises:
             UsageError: they are not.
         """
         recipe = self.run.recipe
         known = [names_of_sets(recipe.recipe, words) for words in (1, 2)] if recipe else []
+        if not written:
+            known = [[name for name in of if not name.startswith("written ")] for of in known]
         holds(list(names) in known, "sets that are not those of the recipe")
 
     def correction(self, choice: ChoiceReleased, refined: bool) -> str:

@@ -7,6 +7,7 @@ they were told; the last line says how the run ended. docs/run_files.md describe
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -28,7 +29,7 @@ from mechanisms.studio.runs.lines import (
     in_words,
     line_of,
 )
-from mechanisms.studio.runs.paid import Paid
+from mechanisms.studio.runs.paid import Paid, holds
 from mechanisms.studio.runs.story import Story
 from mechanisms.studio.synthesis.demo_set import VERSION, DemoSet, loads, read_json, to_text
 from mechanisms.studio.synthesis.events import RunCompleted, RunStarted, RunStopped
@@ -38,6 +39,9 @@ LARGEST = 32 * 2**20
 """Characters of a file."""
 MOST_LINES = 200_000
 _HEAD = {"format", "demo_set", "run", "software"}
+_UNFINISHED = "unfinished"
+"""In the first line of a run that has not ended: the key by which the ledger knows it."""
+_KEY = re.compile(r"[0-9a-f]{32}")
 ENDS = RunCompleted | RunStopped | RecipeCompleted | RecipeStopped
 """How a run ends that can be saved."""
 
@@ -58,20 +62,55 @@ def to_lines(recording: Sequence[RunEvent], marks: tuple[str, ...] = ()) -> str:
         raise UsageError("There is no run to save: only one that was completed or stopped can be.")
     made = ended.demo_set.with_marks(marks)
     _check_made(made)
+    told = (line for event in recording if (line := line_of(event)) is not None)
+    end = end_line(isinstance(ended, RunStopped | RecipeStopped))
+    lines = [head_of(begun, made), *told, end]
+    text = "\n".join(lines) + "\n"
+    if len(text) > LARGEST or len(lines) > MOST_LINES:
+        raise UsageError("This run is too long for a run file. Its demonstrations can be exported all the same.")
+    return text
+
+
+def head_of(begun: RunStarted | RecipeStarted, made: DemoSet, key: str | None = None) -> str:
+    """The first line of a run file, without its line break; with the ledger's key where the run has not ended.
+
+    Raises:
+        UsageError: the run is not private, or its labels are too long.
+    """
+    _check_made(made)
     shape = OfStages if isinstance(begun, RecipeStarted) else OfTokens
     head = {
         "format": FORMAT,
         "demo_set": made.to_json(),
         "run": shape.model_validate(begun).model_dump(mode="json"),
         "software": {"name": "dpicl-studio", "version": __version__},
+        **({_UNFINISHED: key} if key else {}),
     }
-    told = (line for event in recording if (line := line_of(event)) is not None)
-    end = end_line(isinstance(ended, RunStopped | RecipeStopped))
-    lines = [json.dumps(head, ensure_ascii=False, allow_nan=False), *told, end]
-    text = "\n".join(lines) + "\n"
-    if len(text) > LARGEST or len(lines) > MOST_LINES:
-        raise UsageError("This run is too long for a run file. Its demonstrations can be exported all the same.")
-    return text
+    return json.dumps(head, ensure_ascii=False, allow_nan=False)
+
+
+def unfinished(text: str) -> tuple[str, list[RunEvent]]:
+    """The ledger's key of a run that has not ended, and its events so far.
+
+    Raises:
+        UsageError: it is no such file, or its run has ended.
+    """
+    if len(text) > LARGEST or (lines := text.removesuffix("\n").split("\n")) == [""]:
+        raise _refused("it is empty, or too large")
+    with _line(1):
+        document = _json(lines[0])
+        key = str(document.pop(_UNFINISHED, "")) if isinstance(document, dict) else ""
+        story = _head(document)
+        holds(bool(_KEY.fullmatch(key)), "its run has ended, and cannot be gone on with")
+    return key, [story.begun, *_events(story, lines[1:])]
+
+
+def _events(story: Story, lines: Sequence[str]) -> Iterator[RunEvent]:
+    for number, line in enumerate(lines, 2):
+        with _line(number):
+            yield _told(story, line)
+    if problems := verify(story.made).problems:
+        raise _refused(f"its certificate is wrong: {problems[0]}")
 
 
 def from_lines(text: str) -> list[RunEvent]:
@@ -87,15 +126,10 @@ def from_lines(text: str) -> list[RunEvent]:
     if not 2 <= len(lines) <= MOST_LINES:
         raise _refused("it has too few lines, or too many")
     with _line(1):
-        story = _head(lines[0])
-    events = list[RunEvent]([story.begun])
-    for number, line in enumerate(lines[1:-1], 2):
-        with _line(number):
-            events.append(_told(story, line))
+        story = _head(_json(lines[0]))
+    events = [story.begun, *_events(story, lines[1:-1])]
     with _line(len(lines)):
         events.append(_end(story, lines[-1]))
-    if problems := verify(story.made).problems:
-        raise _refused(f"its certificate is wrong: {problems[0]}")
     return events
 
 
@@ -119,10 +153,10 @@ def _json(line: str) -> Any:
         raise UsageError("it is not JSON, repeats a field, or is nested too deeply") from None
 
 
-def _head(line: str) -> Story:
-    document = _json(line)
+def _head(document: Any) -> Story:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise UsageError("its format is another one")
+    holds(_UNFINISHED not in document, "its run has not ended: it can be gone on with, and not be shown yet")
     if set(document) != _HEAD:
         raise UsageError(f"it has other fields than {', '.join(sorted(_HEAD))}")
     made = loads(to_text(document["demo_set"]))

@@ -24,7 +24,7 @@ from mechanisms.studio.recipes.sets import NONE
 from mechanisms.studio.runs.lines import RunEvent
 from mechanisms.studio.runs.paid import Paid, holds
 from mechanisms.studio.synthesis.demo_set import DemoSet
-from mechanisms.studio.synthesis.events import DemoCompleted, DemoStarted, RunStarted, TokenReleased
+from mechanisms.studio.synthesis.events import DemoCompleted, DemoCutOff, DemoStarted, RunStarted, TokenReleased
 from mechanisms.studio.synthesis.findings import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT, Score
 
 _Whose = tuple[str, int]
@@ -59,6 +59,7 @@ class Story:
     paid: Paid
     steps: dict[_Whose, int] = field(default_factory=dict)
     whole: dict[_Whose, Demonstration] = field(default_factory=dict)
+    cut_off: dict[_Whose, bool] = field(default_factory=dict)
     stage: Stage | None = None
     ballots: dict[_Whose, tuple[str, ...]] = field(default_factory=dict)
     voted: set[_Whose] = field(default_factory=set)
@@ -75,7 +76,7 @@ class Story:
             UsageError: it cannot follow what was told before; the message says why.
         """
         match event:
-            case DemoStarted() | TokenReleased() | DemoCompleted():
+            case DemoStarted() | TokenReleased() | DemoCompleted() | DemoCutOff():
                 holds(self.stage in (None, Stage.WRITE), "a demonstration outside the stage that writes")
                 self._write(event)
             case StageStarted():
@@ -117,22 +118,26 @@ class Story:
     @property
     def _complete(self) -> bool:
         stages, labels = self.paid.stages, len(self.made.labels)
+        written = len(self.whole) + sum(not finished for finished in self.cut_off.values())
         judged = {Stage.CALIBRATE: self.measured, Stage.CHOOSE: self.choice, Stage.SCORE: self.score}
         asked = not stages or (self.stage is stages[-1] and bool(self.sets))
         told = all(judged[stage] for stage in stages if stage in judged)
-        return (
-            asked
-            and told
-            and (len(self.whole), len(self.voted))
-            == (
-                labels * self.paid.shots,
-                labels * self.paid.ballots,
-            )
-        )
+        return asked and told and (written, len(self.voted)) == (labels * self.paid.shots, labels * self.paid.ballots)
 
-    def _write(self, event: DemoStarted | TokenReleased | DemoCompleted) -> None:
+    def _cut(self, event: DemoCutOff) -> None:
+        whose = (event.label, event.number)
+        planned = event.label in self.made.labels and event.number <= self.paid.shots
+        holds(planned and whose not in self.cut_off and whose not in self.whole, "a demonstration is cut off twice")
+        holds(not event.finished or whose in self.steps, "a demonstration is finished that was not begun")
+        self.cut_off[whose] = event.finished
+
+    def _write(self, event: DemoStarted | TokenReleased | DemoCompleted | DemoCutOff) -> None:
+        if isinstance(event, DemoCutOff):
+            self._cut(event)
+            return
         label = event.demonstration.label if isinstance(event, DemoCompleted) else event.label
         whose = (label, event.number)
+        holds(self.cut_off.get(whose, True), "a demonstration goes on that was left out")
         if isinstance(event, DemoStarted):
             planned = label in self.made.labels and event.number <= self.paid.shots
             holds(planned, "a demonstration that was not planned")
@@ -145,7 +150,7 @@ class Story:
             holds((event.demonstration.output is None) == (self.made.template.output is None), "outputs do not fit")
             self.whole[whose] = event.demonstration
             return
-        holds(event.step == self.steps[whose] + 1, "a token out of its turn")
+        holds(event.step == self.steps[whose] + 1 and whose not in self.cut_off, "a token out of its turn")
         self.paid.check_token(event)
         self.steps[whose] = event.step
 
@@ -175,7 +180,7 @@ class Story:
         match event:
             case SetsMade(sets):
                 holds(not self.sets, "sets that are there already")
-                self.paid.check_sets(tuple(each.name for each in sets))
+                self.paid.check_sets(tuple(each.name for each in sets), bool(self.whole))
                 self.sets = {each.name: each for each in sets}
                 self.known |= {demonstration for each in sets for demonstration in each.demonstrations}
             case PriorsReleased(priors):

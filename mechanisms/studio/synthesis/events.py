@@ -51,6 +51,7 @@ class TokenReleased:
         stop: the token ends the demonstration.
         free: public text alone decided, so that it costs nothing of what the demonstration paid.
         trail: what the mechanism released on its way to the token; see `TokenRelease.trail`.
+        token: its number in the model's vocabulary, with which a run that was cut off is gone on with.
     """
 
     label: str
@@ -64,6 +65,7 @@ class TokenReleased:
     stop: bool
     free: bool = False
     trail: tuple[tuple[float, float], ...] = ()
+    token: int | None = None
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,19 @@ class DemoCompleted:
 
 
 @dataclass(frozen=True)
+class DemoCutOff:
+    """A demonstration that can get no more private tokens: its sample was gone when the run went on.
+
+    Attributes:
+        finished: public text alone brings it to its end; else it is left out, since nothing of it is there.
+    """
+
+    label: str
+    number: int
+    finished: bool
+
+
+@dataclass(frozen=True)
 class RunCompleted:
     """All demonstrations are done."""
 
@@ -132,10 +147,12 @@ class RunFailed:
     message: str
 
 
-WritingEvent = DemoStarted | TokenReleased | DemoCompleted | PrivateDiagnostics
+WritingEvent = DemoStarted | TokenReleased | DemoCompleted | DemoCutOff | PrivateDiagnostics
 """What is told of demonstrations being written, whoever pays for them."""
 
-SynthesisEvent = RunStarted | DemoStarted | TokenReleased | DemoCompleted | RunCompleted | RunStopped | RunFailed
+SynthesisEvent = (
+    RunStarted | DemoStarted | TokenReleased | DemoCompleted | DemoCutOff | RunCompleted | RunStopped | RunFailed
+)
 """What may be recorded and replayed."""
 
 CuratorEvent = SynthesisEvent | PrivateDiagnostics

@@ -16,7 +16,7 @@ from mechanisms.sampling import Scheme
 from mechanisms.studio.synthesis.answered import check_answers, write_answers
 from mechanisms.studio.synthesis.events import WritingEvent
 from mechanisms.studio.synthesis.request import SynthesisRequest
-from mechanisms.studio.synthesis.structured import REST, check_schema, write_rest
+from mechanisms.studio.synthesis.structured import REST, check_schema, write_publicly, write_rest
 from mechanisms.studio.synthesis.writer import DemonstrationWriter, PrivateRows
 
 _NOBODY = PrivateRows([], np.empty(0, dtype=np.bool_), overflow=False)
@@ -83,12 +83,28 @@ def write_together(
             else:
                 yield writer.completed
         batch.go_on()
-    # What is left costs nothing: it follows from what has been released.
+    yield from _completed(waiting, request, model)
+
+
+def finish_publicly(
+    writers: Sequence[DemonstrationWriter], request: SynthesisRequest, model: LanguageModel
+) -> Iterator[WritingEvent]:
+    """Bring demonstrations to their end whose samples are gone: what was released stays, public text goes on."""
+    if request.schema is None and writers:
+        going = [writer for writer in writers if not writer.ended]
+        write_publicly(going, model, max((writer.left for writer in going), default=0), lambda writer: writer.full)
+    yield from _completed(writers, request, model)
+
+
+def _completed(
+    writers: Sequence[DemonstrationWriter], request: SynthesisRequest, model: LanguageModel
+) -> Iterator[WritingEvent]:
+    """What is left of demonstrations costs nothing: it follows from what has been released."""
     if request.answered_by_model:
-        write_answers(waiting, request, model)
-    else:
-        write_rest(waiting, model)
-    yield from (writer.completed for writer in waiting)
+        write_answers(writers, request, model)
+    elif request.schema is not None:
+        write_rest(writers, model)
+    yield from (writer.completed for writer in writers)
 
 
 class _Batch:

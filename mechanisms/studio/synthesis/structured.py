@@ -5,7 +5,7 @@ Nothing here sees a private row: the end of a record is post-processing of its r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mechanisms.errors import UsageError
 from mechanisms.inference import Grammar, LanguageModel
@@ -35,20 +35,31 @@ def check_schema(schema: RecordSchema, model: LanguageModel) -> None:
 
 def write_rest(writers: Sequence[DemonstrationWriter], model: LanguageModel) -> None:
     """Write records to their end whose charged tokens are used up: the public row goes on alone, and greedily."""
-    going = list(writers)
+    write_publicly(writers, model, REST, lambda writer: writer.form.stopped)
+    for writer in writers:
+        if not writer.form.stopped:
+            writer.form.close()
+
+
+def write_publicly(
+    writers: Sequence[DemonstrationWriter],
+    model: LanguageModel,
+    most: int,
+    ended: Callable[[DemonstrationWriter], bool],
+) -> None:
+    """Go on without any private row, greedily, until a demonstration has ended, by so many tokens at `most`."""
+    going = [writer for writer in writers if not ended(writer)]
     if not going:
         return
     rows = [[*writer.prompt.cue, *writer.written] for writer in going]
-    session = model.open(going[0].prompt.prefix, rows, max(map(len, rows)), REST)
-    for _ in range(REST):
+    session = model.open(going[0].prompt.prefix, rows, max(map(len, rows)), most)
+    for _ in range(most):
         for writer, logits in zip(going, session.logits(), strict=True):
             writer.go_on_publicly(logits)
-        kept = [i for i, writer in enumerate(going) if not writer.form.stopped]
+        kept = [i for i, writer in enumerate(going) if not ended(writer)]
         if not kept:
             return
         if len(kept) < len(going):
             session.keep(kept)
             going = [going[i] for i in kept]
         session.advance([writer.written[-1] for writer in going])
-    for writer in going:
-        writer.form.close()

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator
 
 from mechanisms.accounting import BudgetSnapshot, Fingerprint, LedgerRun, PrivacyLedger, fingerprint
 from mechanisms.errors import UsageError
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Randomness, SecureRandomness
 from mechanisms.records import Dataset, Demonstration
-from mechanisms.sampling import Scheme
 from mechanisms.studio.data.marks import CLEAN_VALUES, NO_NOISE, SEEDED, WHETHER_SHOWN
 from mechanisms.studio.synthesis.best_of import Fidelity
 from mechanisms.studio.synthesis.demo_set import Certificate, DemoSet
-from mechanisms.studio.synthesis.events import CuratorEvent, DemoStarted, RunCompleted, RunStarted, WritingEvent
+from mechanisms.studio.synthesis.events import CuratorEvent, RunCompleted, RunStarted
 from mechanisms.studio.synthesis.fit import check_fit
-from mechanisms.studio.synthesis.lockstep import groups, write_together
-from mechanisms.studio.synthesis.outputs import with_something_said
+from mechanisms.studio.synthesis.going_on import Journal, Whose, begin, check_journal, part_of, reserved, written_down
 from mechanisms.studio.synthesis.request import RECORD_SCHEMA, SynthesisRequest
-from mechanisms.studio.synthesis.writer import DemonstrationWriter
+from mechanisms.studio.synthesis.writing import Writing
 
-_DIVISION_DRAWS = 4
-"""Draws of 52 bits in the secret of a division."""
 TEST_SEED = "made with a test seed: an observer can predict the noise"
 
 
@@ -32,6 +28,7 @@ def synthesize(
     ledger: PrivacyLedger,
     randomness: Randomness | None = None,
     curator: bool = False,
+    journal: Journal | None = None,
 ) -> Generator[CuratorEvent, None, None]:
     """Write synthetic demonstrations, label by label, and tell about every token.
 
@@ -47,88 +44,64 @@ def synthesize(
         ledger: where the run is reserved and charged.
         randomness: the operating system's, unless this is a test.
         curator: also yield `PrivateDiagnostics`; the demo set is then marked.
+        journal: where the run writes down what it releases, so that it can be gone on with; one that has been cut off
+            is gone on with: what was told before is told again, first.
 
     Raises:
         BudgetRefused: the data set's cap does not allow the run.
         UsageError: the model or the device is too small for the run, no record can be written by its schema, or it was
-            planned for another data set.
+            planned for another data set; the journal is of another run, or nothing of the run can be kept.
         DataError: a label has more units than declared.
     """
     randomness = randomness or SecureRandomness()
+    check_journal(journal, randomness, request.mechanism.uses_private_rows and not request.mechanism.not_private)
     check_fit(dataset, request, request.mechanism.uses_private_rows)
     if request.plan.share != 1.0:  # nothing divides the units here: the batch would have no room for all of them
         raise UsageError("A plan for a share of the units is the stage of a recipe: run the recipe.")
     plan, writing = request.plan, Writing(dataset, request, model, randomness, curator)
     fidelity = Fidelity(model, request.template, request.labels) if request.kept is not None else None
     data = fingerprint(dataset)
-    run = _begin(data, request, ledger, randomness)
-    if request.mechanism.uses_private_rows:
-        _mark(data, request, ledger, randomness, curator)
-    before = run.before if run else None
-    certificate = _certificate(data, request, ledger, randomness, before)
-    demo_set = DemoSet(
-        (), request.labels, request.template, certificate, model.name, model.sha256, schema=request.schema
-    )
+    run = _begin(data, request, ledger, randomness, journal)
     try:
-        yield RunStarted(demo_set, plan.shots, plan.tokens, plan.subsets, before, request.kept)
-        yield from writing.events(lambda label, number: _charge(run, request, label, number))
-        made = writing.demonstrations
-        if fidelity is not None:
-            made = fidelity.best(made, dict.fromkeys(request.labels, request.exported))
-        yield RunCompleted(demo_set.with_demonstrations(made), run.snapshot() if run else None)
+        if request.mechanism.uses_private_rows:
+            _mark(data, request, ledger, randomness, curator)
+        before = run.before if run else None
+        certificate = _certificate(data, request, ledger, randomness, before)
+        demo_set = DemoSet(
+            (), request.labels, request.template, certificate, model.name, model.sha256, schema=request.schema
+        )
+        started = RunStarted(demo_set, plan.shots, plan.tokens, plan.subsets, before, request.kept)
+        told = begin(journal, started)
+        yield started
+        yield from told
+        written = writing.events(lambda *whose: _charge(run, request, whose), run, told, journal)
+        yield from written_down(written, journal)
+        made = demo_set.with_demonstrations(_kept(writing, request, fidelity))
+        yield RunCompleted(made, run.snapshot() if run else None)
     finally:
         if run:
             run.finish()
 
 
-class Writing:
-    """All demonstrations of a run, written label by label; whoever pays for them says so in `events`."""
-
-    def __init__(
-        self,
-        dataset: Dataset,
-        request: SynthesisRequest,
-        model: LanguageModel,
-        randomness: Randomness,
-        curator: bool = False,
-    ) -> None:
-        """Prepare to write, before anybody has paid.
-
-        Raises:
-            UsageError: the model or the device is too small, or no record can be written by the schema.
-        """
-        plan = request.plan
-        # A secret of the run's own: what earlier runs showed says nothing of how this one divides the units.
-        division = randomness.uniform(_DIVISION_DRAWS).tobytes() if plan.scheme is Scheme.DISJOINT else b""
-        self._writers = [
-            DemonstrationWriter(dataset.units[label], request, model, randomness, label, number, division, curator)
-            for label in request.labels
-            for number in range(1, plan.shots + 1)
-        ]
-        self._request, self._model = request, model
-        self._planned = list(groups(self._writers, request, model))
-
-    def events(self, charge: Callable[[str, int], BudgetSnapshot | None]) -> Iterator[WritingEvent]:
-        """Write; `charge` is called for each demonstration, a label and a number, before its first token."""
-        for group in self._planned:
-            for writer in group:
-                yield DemoStarted(writer.label, writer.number, charge(writer.label, writer.number))
-            yield from write_together(group, self._request, self._model)
-
-    @property
-    def demonstrations(self) -> tuple[Demonstration, ...]:
-        """What has been written."""
-        return with_something_said(writer.demonstration for writer in self._writers)
+def _kept(writing: Writing, request: SynthesisRequest, fidelity: Fidelity | None) -> tuple[Demonstration, ...]:
+    if not writing.whole:  # of a run that goes on, after losses
+        raise UsageError("Nothing of this run is left to keep: begin a new one.")
+    made = writing.demonstrations
+    return made if fidelity is None else fidelity.best(made, dict.fromkeys(request.labels, request.exported))
 
 
 def _begin(
-    data: Fingerprint, request: SynthesisRequest, ledger: PrivacyLedger, randomness: Randomness
+    data: Fingerprint,
+    request: SynthesisRequest,
+    ledger: PrivacyLedger,
+    randomness: Randomness,
+    journal: Journal | None,
 ) -> LedgerRun | None:
     # What promises nothing has no cost that a ledger could add up: it stays on the curator's screen, marked.
     if request.mechanism.not_private or not request.mechanism.uses_private_rows:
         return None
     name = request.mechanism.name if randomness.private else f"{request.mechanism.name} with a test seed"
-    return ledger.begin(data, name, request.event, request.release_claim())
+    return reserved(ledger, data, name, request.event, request.release_claim(), journal)
 
 
 def _mark(
@@ -169,8 +142,8 @@ def _certificate(
     )
 
 
-def _charge(run: LedgerRun | None, request: SynthesisRequest, label: str, number: int) -> BudgetSnapshot | None:
+def _charge(run: LedgerRun | None, request: SynthesisRequest, whose: Whose) -> BudgetSnapshot | None:
     if run is None:
         return None
-    run.charge(*request.charge(label, number))
+    run.charge(*request.charge(*whose), part_of(whose))
     return run.snapshot()

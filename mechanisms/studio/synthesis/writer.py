@@ -9,7 +9,7 @@ from itertools import islice
 
 import numpy as np
 
-from mechanisms.errors import ModelUnavailable
+from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import GenerationPrompt, Grammar, LanguageModel
 from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.records import Demonstration, Record
@@ -120,11 +120,42 @@ class DemonstrationWriter:
     @property
     def ended(self) -> bool:
         """Whether nothing more is charged: all of it has ended, or its tokens or its room in the batch are used up."""
-        full = len(self.written) - self.form.begun >= self._request.room
-        return self.form.stopped or full or self.charged >= self._request.plan.tokens
+        return self.full or self.charged >= self._request.plan.tokens
+
+    @property
+    def full(self) -> bool:
+        """Whether its room in a row is used up, or it has ended."""
+        return self.form.stopped or self.left <= 0
+
+    @property
+    def left(self) -> int:
+        """Tokens for which its row has room."""
+        return self._request.room - (len(self.written) - self.form.begun)
+
+    def restore(self, released: Sequence[TokenReleased]) -> None:
+        """Write again what was released before the run was cut off; nothing is drawn.
+
+        Raises:
+            UsageError: this cannot have been written.
+        """
+        try:
+            for event in released:
+                while self.form.forced:
+                    self.form.take()
+                if self.ended or not self._may_be(event):
+                    raise ValueError("this token may not come next")
+                self.form.accept(event.token or 0)
+                self.charged += 1
+        except (ValueError, IndexError, OverflowError, TypeError) as error:
+            raise UsageError("The run's tokens are not those of this model: give the model that it had.") from error
+
+    def _may_be(self, event: TokenReleased) -> bool:
+        if event.token is None or self._model.decode([event.token]) != event.candidates[event.chosen]:
+            return False
+        return event.token not in self.form.barred(event.token + 1)
 
     def go_on_publicly(self, logits: Floats) -> None:
-        """Write the next token of a record without any private row: what is forced, or else likeliest.
+        """Write the next token without any private row: what is forced, or else likeliest.
 
         Args:
             logits: of the public row, shape (vocabulary,).
@@ -238,6 +269,7 @@ class DemonstrationWriter:
             stop=self.form.stopped,
             free=release.free,
             trail=release.trail,
+            token=int(columns[release.index]),
         )
         if self._curator and self._request.mechanism.uses_private_rows:
             clean, found = distributions.probabilities().sum(axis=0), self._request.mechanism.clipped(distributions)

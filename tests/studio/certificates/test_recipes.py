@@ -20,6 +20,7 @@ from mechanisms.sampling import Scheme
 from mechanisms.studio.certificates.verification import verify
 from mechanisms.studio.data.marks import WHETHER_MET
 from mechanisms.studio.recipes import run as recipe_run
+from mechanisms.studio.recipes import stages as recipe_stages
 from mechanisms.studio.recipes.recipe import Division, Kind, Stage
 from mechanisms.studio.synthesis.demo_set import loads
 from tests.studio.certificates.recipes import (
@@ -68,7 +69,7 @@ def public_drafts(model, template, label, labels, count, tokens, randomness, exa
 @pytest.mark.parametrize("division", Division)
 @pytest.mark.parametrize("kind", Kind)
 def test_sets_made_by_whole_runs_pass(kind, division, monkeypatch):
-    monkeypatch.setattr(recipe_run, "write_drafts", public_drafts)  # what the toy model writes is no use
+    monkeypatch.setattr(recipe_stages, "write_drafts", public_drafts)  # what the toy model writes is no use
     for unit in (None, "who"):
         rows = tuple(Record(f"t {i}", label, unit=f"u{i}") for i in range(60) for label in LABELS)
         data = Dataset(f"rows of {unit}", LABELS, rows, unit)

@@ -44,9 +44,9 @@ class Log(list[Any]):
     def watch(self, monkeypatch) -> None:
         charge = LedgerRun.charge
 
-        def watched(run, name, events):
+        def watched(run, name, events, part=""):
             self.append(("charge", name, events))
-            charge(run, name, events)
+            charge(run, name, events, part)
 
         monkeypatch.setattr(LedgerRun, "charge", watched)
 

@@ -20,7 +20,7 @@ from mechanisms.privacy_events import Laplace, Pure
 from mechanisms.records import Dataset, Record, default_template
 from mechanisms.studio.assurance.audit import lower_bound
 from mechanisms.studio.data.units import units_of
-from mechanisms.studio.recipes import judging, request, roles, run
+from mechanisms.studio.recipes import judging, request, roles, run, stages
 from mechanisms.studio.recipes.reading import of_units, preferences
 from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
 from mechanisms.studio.recipes.request import ALL, RecipeRequest
@@ -59,11 +59,12 @@ class Till:
     charged: dict[str, float] = field(default_factory=dict)
     rows = SimpleNamespace(marks=lambda data: (), mark=lambda data, why: None, names_that_share=lambda rows: [])
     before = BudgetSnapshot("d", "record", 0.0, 0.0, "", Cap(1.0, 1e-5), 0)
+    released: frozenset[str] = frozenset()
 
     def begin(self, *planned) -> Till:
         return self
 
-    def history(self, name):
+    def history(self, name, but=""):
         return []
 
     def snapshot(self):
@@ -72,7 +73,7 @@ class Till:
     def finish(self) -> None:
         pass
 
-    def charge(self, name, events) -> None:
+    def charge(self, name, events, part="") -> None:
         self.charged[name] = self.charged.get(name, 0.0) + sum(map(price, events))
 
 
@@ -132,7 +133,7 @@ def drafts(
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr(run, "write_drafts", drafts)
+    monkeypatch.setattr(stages, "write_drafts", drafts)
     monkeypatch.setattr(request, "claim", functools.lru_cache(claim))  # the same in every run
     monkeypatch.setattr(roles, "derived_key", lambda purpose: b"k" * 32)  # who has which role is no matter of luck
 
@@ -239,7 +240,7 @@ def voters_also_score(plant) -> None:
 
 
 def a_vote_counts_twice(plant) -> None:
-    plant.setattr(run, "units_of", lambda data, most: [*units_of(data, most), *units_of(data, most)])
+    plant.setattr(stages, "units_of", lambda data, most: [*units_of(data, most), *units_of(data, most)])
 
 
 def a_calibrator_judges_all_sets(plant) -> None:
@@ -265,7 +266,7 @@ def refinements_are_not_charged(plant) -> None:
 
 
 def nobody_is_charged(plant) -> None:
-    plant.setattr(Till, "charge", lambda self, name, events: None)
+    plant.setattr(Till, "charge", lambda self, name, events, part="": None)
 
 
 def choosers_also_calibrate(plant) -> None:

@@ -10,7 +10,7 @@ import pytest
 from mechanisms.accounting import PrivacyTarget, claim, fingerprint
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Dataset, Record
-from mechanisms.studio.recipes import request, run
+from mechanisms.studio.recipes import request, run, stages
 from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 from tests.studio.recipes.test_audit import EMBEDDER, LABELS, SURE, TEMPLATE, Till, drafts
@@ -53,7 +53,7 @@ def drawn(random: np.random.Generator, by_user: bool) -> Dataset:
 @pytest.mark.slow
 @pytest.mark.parametrize("by_user", [False, True])
 def test_intervals_hold_the_truth(by_user, monkeypatch):
-    monkeypatch.setattr(run, "write_drafts", drafts)
+    monkeypatch.setattr(stages, "write_drafts", drafts)
     monkeypatch.setattr(request, "claim", functools.lru_cache(claim))
     random, held, widths = np.random.default_rng(5), {name: [] for name in RATES}, []
     for seed in range(RUNS):

@@ -9,7 +9,7 @@ import pytest
 
 from mechanisms.queries.similarity import similarities
 from mechanisms.studio.data.units import units_of
-from mechanisms.studio.recipes import run as recipe_run
+from mechanisms.studio.recipes import stages as recipe_stages
 from mechanisms.studio.recipes.events import ChoiceReleased, PriorsReleased, SetsMade, VotesReleased
 from mechanisms.studio.recipes.recipe import Division, Kind, Stage
 from mechanisms.studio.recipes.roles import divide
@@ -53,7 +53,7 @@ def true_votes(part, label: str) -> list[int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("second", [0, 1])
 def test_without_noise_the_nearest_drafts_win_the_best_set_is_chosen_and_scored_as_it_is(second, monkeypatch):
-    monkeypatch.setattr(recipe_run, "write_drafts", drafts)
+    monkeypatch.setattr(recipe_stages, "write_drafts", drafts)
     # Enough choosers that chance gives no other set more of them.
     shares = {Stage.VOTE: 0.2, Stage.CALIBRATE: 0.1, Stage.CHOOSE: 0.4, Stage.SCORE: 0.3}
     dataset, used = data(rows(400, wrong=40)), recipe(Kind.VOTE, Division.ROLES, shares=shares)
@@ -85,7 +85,7 @@ def test_without_noise_the_nearest_drafts_win_the_best_set_is_chosen_and_scored_
 @pytest.mark.slow
 @pytest.mark.parametrize("division", Division)
 def test_without_noise_priors_are_mean_probabilities(division, monkeypatch):
-    monkeypatch.setattr(recipe_run, "write_drafts", drafts)
+    monkeypatch.setattr(recipe_stages, "write_drafts", drafts)
     dataset, used = data(rows(400)), recipe(Kind.VOTE, division)
     events = noiseless(used, dataset, Taught(Log()))
     compared, fitted = (event for event in events if isinstance(event, PriorsReleased))
@@ -113,7 +113,7 @@ def contributions(dataset, request, broken: str, monkeypatch) -> list[np.ndarray
         given.append(contributions)
         return np.arange(float(contributions.shape[1])) + 1
 
-    monkeypatch.setattr(recipe_run, "write_drafts", drafts)
+    monkeypatch.setattr(recipe_stages, "write_drafts", drafts)
     monkeypatch.setattr(Histogram, "release", release)
     monkeypatch.setattr(Choice, "release", lambda self, found, randomness: 0 if given.append(found) else 1)
     model = Breaking(Log())

@@ -15,7 +15,7 @@ from mechanisms.records import Demonstration
 from mechanisms.studio.certificates.verification import verify
 from mechanisms.studio.data.counts import measure_sizes
 from mechanisms.studio.data.marks import CLEAN_VALUES, SEEDED
-from mechanisms.studio.recipes import run as recipe_run
+from mechanisms.studio.recipes import stages as recipe_stages
 from mechanisms.studio.recipes.events import (
     ChoiceReleased,
     Drafting,
@@ -201,7 +201,7 @@ def same_for_all(model, template, label, labels, count, tokens, randomness, exam
 
 
 def test_no_draft_stands_for_two_labels(monkeypatch):
-    monkeypatch.setattr(recipe_run, "write_drafts", same_for_all)
+    monkeypatch.setattr(recipe_stages, "write_drafts", same_for_all)
     dataset, ballots = data(rows(60)), {}
     for event in begun(dataset, planned(dataset, recipe(Kind.VOTE, Division.ROLES, rounds=3, drafts=8))):
         match event:

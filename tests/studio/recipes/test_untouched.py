@@ -11,7 +11,7 @@ from mechanisms.noise import SecureRandomness
 from mechanisms.records import Dataset, Record
 from mechanisms.studio.data.counts import measure_sizes
 from mechanisms.studio.data.marks import SCORED, WHETHER_MET
-from mechanisms.studio.recipes import run
+from mechanisms.studio.recipes import run, stages
 from mechanisms.studio.recipes.recipe import Division
 from tests.studio.recipes.test_audit import EMBEDDER, LABELS, Model, asked, drafts
 
@@ -30,7 +30,7 @@ def untouched(ledger: PrivacyLedger, dataset: Dataset, division=Division.ROLES) 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr(run, "write_drafts", drafts)
+    monkeypatch.setattr(stages, "write_drafts", drafts)
 
 
 def test_the_first_run_by_roles_has_untouched_scorers_and_no_later_one():

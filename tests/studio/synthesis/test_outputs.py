@@ -29,7 +29,8 @@ from mechanisms.studio.synthesis.forms import TextForm
 from mechanisms.studio.synthesis.outputs import Answers, Outputs
 from mechanisms.studio.synthesis.public_demonstrations import public_demonstrations
 from mechanisms.studio.synthesis.request import SynthesisRequest
-from mechanisms.studio.synthesis.synthesize import Writing, synthesize
+from mechanisms.studio.synthesis.synthesize import synthesize
+from mechanisms.studio.synthesis.writing import Writing
 from tests.studio.recipes import running
 from tests.studio.synthesis.neighbours import Coupled, clean_sums
 from tests.toy_model import VOCABULARY, ToyModel, ToySession

@@ -26,7 +26,8 @@ from mechanisms.studio.synthesis.events import DemoCompleted, RunCompleted, Toke
 from mechanisms.studio.synthesis.forecast import ModelSpeed, predicted_seconds
 from mechanisms.studio.synthesis.public_demonstrations import public_demonstrations
 from mechanisms.studio.synthesis.request import RECORD_SCHEMA, SynthesisRequest
-from mechanisms.studio.synthesis.synthesize import Writing, synthesize
+from mechanisms.studio.synthesis.synthesize import synthesize
+from mechanisms.studio.synthesis.writing import Writing
 from tests.studio.synthesis.neighbours import Coupled, Recorder
 from tests.toy_model import VOCABULARY, ToyModel
 

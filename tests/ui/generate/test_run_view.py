@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from dpicl_ui.generate.recipe_view import looked_back
-from dpicl_ui.generate.run_view import RunView, reduce, replay
-from mechanisms.studio.synthesis.events import RunFailed, RunStopped, TokenReleased
+from dpicl_ui.generate.run_view import RunView, one_by_one, reduce, replay
+from mechanisms.records import Demonstration
+from mechanisms.studio.synthesis.events import (
+    DemoCompleted,
+    DemoCutOff,
+    RunCompleted,
+    RunFailed,
+    RunStopped,
+    TokenReleased,
+)
 from tests.ui.generate.recording import CLEAN, demo_set, recording
 
 
@@ -88,3 +96,13 @@ def test_looking_back_shows_them_one_after_the_other():
 
 def test_looking_back_at_a_stopped_run_shows_every_token():
     assert [view.shown.text for view in places(side_by_side()[:5])] == ["one", "three"]
+
+
+def test_what_a_crash_has_cut_off_is_finished_or_goes_from_the_screen():
+    begun = [each for each in recording() if not isinstance(each, DemoCompleted | RunCompleted)]
+    left_out = replay([*begun, DemoCutOff("Sport", 1, finished=False), DemoCutOff("Sport", 2, finished=False)])
+    assert [draft.label for draft in left_out.drafts] == ["News"]
+    finished = replay([*begun, DemoCutOff("Sport", 1, finished=True), DemoCompleted(Demonstration("x", "Sport"), 1)])
+    assert [each.demonstration.text for each in finished.completed] == ["x"]
+    mixed = [begun[0], DemoCutOff("Sport", 2, finished=False), *begun[1:]]
+    assert [type(each) for each in one_by_one(mixed)][-1] is DemoCutOff

@@ -1,0 +1,80 @@
+"""`synthesize --journal` and `--resume`, on toy models."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import pytest
+
+from mechanisms.accounting import PrivacyLedger
+from mechanisms.errors import ModelUnavailable
+from mechanisms.studio.runs.run_file import from_lines
+from mechanisms.studio.synthesis.demo_set import loads
+from tests.cli.command import BANK, check_refusal, run
+from tests.studio.recipes.test_drafts import Speaking
+from tests.toy_embedder import ToyEmbedder
+
+LINE = (
+    f"synthesize {BANK} --text-column text --label-column topic --labels Cards,Fraud --delta 1e-5 --subsets 4 "
+    "--tokens 3 --shots 2 --candidates 10 --name bank"
+)
+KINDS = {
+    "tokens": "--count-epsilon 0.5 --epsilon 2",
+    "stages": "--recipe both --sizes Cards=900,Fraud=1500 --epsilon 2 --drafts 3 --sets 1 --draft-tokens 12",
+}
+
+
+@pytest.fixture
+def toy_models(monkeypatch):
+    @contextmanager
+    def opened(name, engine):
+        yield Speaking(sharpness=1.0, busy=10**6)
+
+    monkeypatch.setattr("mechanisms.cli.synthesize.opened", opened)
+    monkeypatch.setattr("mechanisms.cli.synthesize.load_embedder", ToyEmbedder)
+
+
+def cut_off(capsys, monkeypatch, line: str, when: str) -> None:
+    """A run that breaks off when it has told so much."""
+
+    def breaking(message: str) -> None:
+        if when in message:
+            raise ModelUnavailable("The model is gone.")
+
+    with monkeypatch.context() as patched:
+        for module in ("synthesize", "recipes"):
+            patched.setattr(f"mechanisms.cli.{module}.progress", breaking)
+        assert run(capsys, line)[0] == 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_that_broke_off_goes_on_and_its_certificate_holds(kind, capsys, monkeypatch, tmp_path, toy_models):
+    line, journal, out = f"{LINE} {KINDS[kind]}", tmp_path / "run.jsonl", tmp_path / "demos.json"
+    cut_off(capsys, monkeypatch, f"{line} --journal {journal}", "winners" if "stages" in kind else "1 of 4")
+    runs = len(PrivacyLedger().account("bank", "record").runs)
+    told = journal.read_text().splitlines()[1:]
+    assert told
+    code, _, err = run(capsys, f"{line} --resume {journal} --out {out}")
+    assert code == 0, err
+    assert len(PrivacyLedger().account("bank", "record").runs) == runs  # the sizes are not measured again either
+    assert journal.read_text().splitlines()[1 : 1 + len(told)] == told
+    made = loads(out.read_text())
+    assert from_lines(journal.read_text())[-1].demo_set.demonstrations == made.demonstrations
+    assert run(capsys, f"account --from {out}")[0] == 0
+    assert run(capsys, f"replay {journal}")[0] == 0
+
+
+@pytest.mark.slow
+def test_what_does_not_fit_is_refused_in_one_line(capsys, monkeypatch, tmp_path, toy_models):
+    line, journal = f"{LINE} --sizes Cards=900,Fraud=1500 --epsilon 2", tmp_path / "run.jsonl"
+    check_refusal(capsys, f"{line} --resume {journal}", 2, "Cannot read")
+    check_refusal(capsys, f"{line} --journal {journal} --test-seed 1", 2, "not private")
+    check_refusal(capsys, f"{line} --mechanism public --journal {journal}", 2, "Only a private run")
+    cut_off(capsys, monkeypatch, f"{line} --journal {journal}", "1 of 4")
+    check_refusal(capsys, f"{line} --journal {journal}", 2, "there already")
+    check_refusal(capsys, f"{line} --journal {journal} --resume {journal}", 2, "not allowed with")
+    for changed in ("--tokens 4", "--epsilon 1", "--candidates 9", "--recipe vote", "--sizes Cards=800,Fraud=1500"):
+        check_refusal(capsys, f"{line} {changed} --resume {journal}", 2, "give the same options")
+    check_refusal(capsys, f"{line} --name other --resume {journal}", 2, "other data")
+    check_refusal(capsys, f"replay {journal}", 2, "has not ended")
