@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.behind import behind
 from dpicl_ui.frame.embedder_loader import EmbedderLoader
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session
@@ -40,7 +39,7 @@ class Runner:
             StudioError: the run cannot begin or go on; its message says what to do.
         """
         planned = session.of(PrivacyState).calibrate(form, self._loader.speed)
-        run = behind(self._start(planned, ledger, curator))
+        run = self._start(planned, ledger, curator)
         if planned.confirmed is not session.of(DataState).confirmed:
             raise UsageError("The data of step 1 has changed: look at step 2, then start again.")
         state, view = session.of(GenerateState), RecipeView()

@@ -56,7 +56,7 @@ def visit(tmp_path_factory: pytest.TempPathFactory) -> Visit:
             copied(opened(browser, port, visited), visited)
             taken_over(opened(browser, port, visited, visited.link.partition("#")[2]), visited)
             refused(opened(browser, port, visited, f"plan=1&epsilon=9&mechanism={HOSTILE}"), visited)
-        browser.close()
+            browser.close()  # before the server: what is open would miss it
     return visited
 
 
