@@ -106,19 +106,21 @@ class Runner:
         run, ended = behind(started), False
         if confirmed is not session.of(DataState).confirmed:
             raise UsageError("The data of step 1 has changed: look at step 2, then start again.")
-        if journal is not None:
-            self.at_work.add(journal.key)
+        begun = False
         try:
             for event in _kept(session, fingerprint(confirmed.dataset), run, pressed):
                 if journal and unfinished and isinstance(event, RunStarted | RecipeStarted):
+                    begun = True
+                    self.at_work.add(journal.key)
                     unfinished.replace(fingerprint(confirmed.dataset), journal)
                 yield event
             ended = not pressed.left.is_set()
         finally:
             run.close()
             if journal is not None:
-                self.at_work.discard(journal.key)
                 journal.close()
+                if begun:  # one that was refused may be at work elsewhere
+                    self.at_work.discard(journal.key)
                 if ended:
                     with suppress(UsageError):  # what can still be gone on with is offered again
                         remove(journal.path)
