@@ -23,6 +23,7 @@ from dpicl_ui.frame.model_loader import Loaded, ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import text_of
+from dpicl_ui.generate.replay import own_run
 from dpicl_ui.generate.state import GenerateState
 from dpicl_ui.generate.step import GenerateStep
 from dpicl_ui.page import PLACES
@@ -34,6 +35,7 @@ from mechanisms.records import Dataset, Record
 from mechanisms.studio.recipes.events import RecipeCompleted, VotesReleased
 from mechanisms.studio.recipes.recipe import Division, Kind
 from mechanisms.studio.runs.lines import line_of
+from mechanisms.studio.runs.run_file import from_lines
 from mechanisms.studio.synthesis.events import DemoCompleted, DemoCutOff, RunCompleted, TokenReleased
 from mechanisms.studio.synthesis.forecast import ModelSpeed
 from tests.studio.recipes.running import CAP, Embedding, Log, Reading, data, planned, recipe, rows
@@ -169,8 +171,9 @@ def test_after_a_server_has_died_what_was_being_written_is_finished_from_public_
     later = App(folder=app.ledger.folder)
     again = later.tab()
     assert "0 of 4 demonstrations were whole" in later.card(again)
-    assert later.notice(list(later.go_on(again))).startswith("Done.")
+    assert "finished from public text alone: 1." in later.notice(list(later.go_on(again)))
     recording = later.recorded(again)
+    assert from_lines(own_run(later.session(again), later.ledger))[-1].demo_set == recording[-1].demo_set
     assert [event.finished for event in recording if isinstance(event, DemoCutOff)] == [True]
     assert len(recording[-1].demo_set.demonstrations) == 4
 
@@ -218,6 +221,8 @@ def test_other_data_show_no_card_and_a_new_run_takes_the_place_of_the_old():
     assert app.card(app.tab("renamed", replace(DATASET, name="e"))) == ""
     assert app.card(app.tab("changed", changed)) == ""
     assert app.card(app.tab("same")) != ""
+    somebody_else = App(folder=app.ledger.folder / "another")
+    assert somebody_else.card(somebody_else.tab()) == ""
     [old] = app.journals()
     cut_off(app, app.tab("anew"), whole)
     [new] = app.journals()
@@ -314,4 +319,5 @@ def test_a_run_in_stages_goes_on_from_the_vote():
     recording = app.recorded(again)
     assert isinstance(recording[-1], RecipeCompleted)
     assert next(each for each in told if isinstance(each, VotesReleased)) in recording
+    assert from_lines(own_run(app.session(again), app.ledger))[-1].demo_set == recording[-1].demo_set
     assert app.journals() == []
