@@ -186,6 +186,7 @@ def test_what_was_told_before_is_on_the_screen_at_once():
     next(running)
     first = next(running)
     assert "1 of 4" in text_of(first[app.step.finished])
+    assert len(app.recorded(again)) == app.session(again).of(GenerateState).run.before, "only when more was told"
     running.close()
 
 
