@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +21,7 @@ from prv_accountant.privacy_random_variables import (
     PrivacyRandomVariable,
     PrivacyRandomVariableTruncated,
 )
+from scipy.stats import norm
 
 from mechanisms.accounting import rdp
 from mechanisms.accounting.bounds import Bounds
@@ -38,19 +40,23 @@ _MOST_POINTS, _GRIDS = 1e7, 5
 _LEAST_DELTA = 1e-300
 """Parts of a smaller one are below the smallest number."""
 _ORDERS = (1.1, 1.5, 2.0, 4.0, 8.0, 16.0)
+_TAIL = 40.0
+"""Standard deviations beyond which a Gaussian has no mass that a float could add, and losses beyond which 1 is not."""
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
+"""Gauss-Legendre, for pieces of one standard deviation."""
 _TOO_LITTLE_NOISE = "The noise is too small for an accountant to bound epsilon: raise the noise or lower the rate."
 _BEYOND = "This is beyond the numerical accountants: lower the number of releases, or raise delta."
 
 
-class _Stepped(PrivacyRandomVariable):
-    """A privacy loss with atoms, which knows its mean: the library's integral over the cdf fails on steps."""
+class _OwnMean(PrivacyRandomVariable):
+    """A privacy loss that knows its mean: the library's integral over the cdf misses steps and sudden beginnings."""
 
     @abstractmethod
     def mean_within(self, low: float, high: float) -> float:
         """Mean of the loss, given that it lies between the two."""
 
 
-class _Discrete(_Stepped):
+class _Discrete(_OwnMean):
     """The privacy loss of a discrete pair; the library's pure mechanism has a wrong `rdp`, so too small a domain."""
 
     def __init__(self, pair: DiscretePair) -> None:
@@ -70,7 +76,7 @@ class _Discrete(_Stepped):
         return float(np.dot(weights, self._pair.losses[inside]) / weights.sum())
 
 
-class _Laplace(_Stepped):
+class _Laplace(_OwnMean):
     """The privacy loss of a Laplace release; the library's own knows neither sampling nor its mean."""
 
     def __init__(self, loss: LaplaceLoss) -> None:
@@ -86,11 +92,46 @@ class _Laplace(_Stepped):
         return self._loss.mean_within(low, high)
 
 
+class SampledGaussianLoss(PoissonSubsampledGaussianMechanism, _OwnMean):  # type: ignore[misc]
+    """The privacy loss of a Gaussian on a sample: the library's, with a mean that sees where the loss begins.
+
+    No loss lies under log(1 - rate), and much of its mass lies right above: for rates over about .1 the library's
+    integral steps over it, and its own check then refuses the grid.
+    """
+
+    def __init__(self, noise_multiplier: float, rate: float) -> None:
+        super().__init__(sampling_probability=rate, noise_multiplier=noise_multiplier)
+        self._noise, self._rate = noise_multiplier, rate
+
+    def mean_within(self, low: float, high: float) -> float:
+        """Mean of the loss, given that it lies between the two."""
+        start = max(self._output(low), -_TAIL * self._noise)
+        end = min(self._output(high), 1.0 + _TAIL * self._noise)
+        pieces = np.linspace(start, end, math.ceil((end - start) / self._noise) + 1)
+        half = np.diff(pieces)[:, None] / 2
+        outputs = pieces[:-1, None] + half * (1.0 + _NODES)
+        exponents = (outputs - 0.5) / self._noise**2
+        losses = np.logaddexp(math.log1p(-self._rate), math.log(self._rate) + exponents)
+        density = self._rate * norm.pdf(outputs, 1.0, self._noise) + (1 - self._rate) * norm.pdf(
+            outputs, 0.0, self._noise
+        )
+        mass = half * _WEIGHTS * density
+        return float((mass * losses).sum() / mass.sum())
+
+    def _output(self, loss: float) -> float:
+        """The output with that loss: from the mixture of N(0, noise^2) and N(1, noise^2) against N(0, noise^2)."""
+        over = math.exp(min(loss, _TAIL)) - 1.0 + self._rate
+        if over <= 0:
+            return -math.inf
+        exponent = math.log(over / self._rate) + max(0.0, loss - _TAIL)
+        return exponent * self._noise**2 + 0.5
+
+
 class _Truncated(PrivacyRandomVariableTruncated):
-    """The library's, with the mean of a loss that has steps."""
+    """The library's, with the mean of a loss that knows it."""
 
     def mean(self) -> float:
-        if isinstance(self.prv, _Stepped):
+        if isinstance(self.prv, _OwnMean):
             return self.prv.mean_within(self.t_min, self.t_max)
         return float(super().mean())
 
@@ -114,9 +155,7 @@ class _Accountant(PRVAccountant):
 def _gaussian(primitive: SampledGaussian, direction: Direction) -> PrivacyRandomVariable:
     if primitive.rate == 1.0:
         return GaussianMechanism(noise_multiplier=primitive.noise_multiplier)
-    return PoissonSubsampledGaussianMechanism(
-        noise_multiplier=primitive.noise_multiplier, sampling_probability=primitive.rate
-    )
+    return SampledGaussianLoss(primitive.noise_multiplier, primitive.rate)
 
 
 def _pure(primitive: SampledPure, direction: Direction) -> PrivacyRandomVariable:

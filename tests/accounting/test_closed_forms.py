@@ -9,8 +9,9 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from mechanisms.accounting import claim, pld
+from mechanisms.accounting import PrivacyTarget, claim, pld
 from mechanisms.accounting.normal_form import normal_form
+from mechanisms.accounting.prv import SampledGaussianLoss
 from mechanisms.accounting.rdp import renyi, to_epsilon
 from mechanisms.errors import AccountingError
 from mechanisms.privacy_events import Approximate, Composed, Gaussian, Poisson, Pure, Repeat, from_json
@@ -59,6 +60,31 @@ def test_random_settings_agree_within_two_percent():
         if 0.05 < found.epsilon < 50:
             assert found.check == pytest.approx(found.epsilon, rel=0.02, abs=0.001), (tokens, shots, rate, multiplier)
             checked += 1
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.115, 0.143, 0.3])
+@pytest.mark.parametrize("noise", [0.6, 0.92, 3.0])
+def test_the_mean_of_a_sampled_loss_is_that_of_its_distribution(rate: float, noise: float):
+    low, high = -2.0, 12.0
+    losses = math.log1p(-rate) + np.concatenate([[0.0], np.geomspace(1e-12, high - math.log1p(-rate), 400_000)])
+    variable = SampledGaussianLoss(noise, rate)
+    mass = np.diff(variable.cdf(losses))
+    expected = (mass * (losses[1:] + losses[:-1]) / 2).sum() / mass.sum()
+    assert variable.mean_within(low, high) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [4.0, 8.0])
+def test_a_sample_of_a_tenth_of_the_users_uses_the_epsilon_that_it_may(epsilon: float):
+    """The losses of such samples begin right below -.1, where the library's own mean goes wrong."""
+    plan = SamplingPlan(subsets=9, tokens=5)
+    target, sizes = PrivacyTarget(epsilon, 1e-5), {"a": 78, "b": 90, "c": 80, "d": 63}
+    calibrated = GaussianMechanism().calibrate(
+        lambda event: plan.compose(event, sizes, target.delta, labels_in_parallel=False), target
+    )
+    found = claim(plan.compose(calibrated.event, sizes, target.delta, labels_in_parallel=False), target.delta)
+    assert 0.985 * epsilon <= found.epsilon <= epsilon
+    assert found.check == pytest.approx(found.epsilon, rel=0.02)
 
 
 def test_renyi_bound_is_above_the_claim_and_near_it():
