@@ -27,7 +27,8 @@ _AS_FAR_AS = {
     Stage.SCORE: "the score",
 }
 _WHAT_IT_COSTS = (
-    "What was released is kept and paid for; gone on with, the run costs no more than it was to cost when it began."
+    "What was released is kept and paid for; gone on with, the run costs no more than it was to cost when it began. "
+    "Generate would begin another one in its place."
 )
 _AT_WORK = "A run on these data is at work in another tab, or in one that was closed a moment ago."
 _LEFT = "Left: it cannot be gone on with any more. What it was charged stays charged."
