@@ -71,8 +71,10 @@ def build(ledgers: Ledgers, loader: ModelLoader, elsewhere: RemoteReader | None 
         BudgetStep(sessions, ledgers, bar)
         _foot(ledgers)
         privacy.follow(data.confirmed)
-        test.follow(generate.ended)
-        export.follow(generate.ended)
+        generate.follow(data.confirmed)
+        for ended in generate.ended:
+            test.follow(ended)
+            export.follow(ended)
         export.follow(test.attacked)
         _tick(loader, status, privacy)
         generate.loads(data.source.load_run, data.source.notice)

@@ -22,12 +22,14 @@ class Ledgers(Protocol):
         warning: what it says before anything else.
         signed_in: somebody signed in, and may sign out.
         serves_programs: whoever comes in is known, so that programs may ask too; strangers' would take the model.
+        lasting: a ledger outlives the tab, and what is kept beside it.
     """
 
     footing: str
     warning: str
     signed_in: bool
     serves_programs: bool
+    lasting: bool
 
     def of(self, request: gr.Request) -> PrivacyLedger:
         """The ledger of whoever sent a request.
@@ -47,6 +49,7 @@ class CuratorLedger:
     warning = ""
     signed_in = False
     serves_programs = True
+    lasting = True
 
     def __init__(self, ledger: PrivacyLedger) -> None:
         self._ledger = ledger
@@ -66,6 +69,7 @@ class OwnerLedgers:
     warning = ""
     signed_in = True
     serves_programs = True
+    lasting = True
 
     def __init__(self, accounts: Accounts) -> None:
         self._accounts = accounts
@@ -96,6 +100,7 @@ class TabLedgers:
     )
     signed_in = False
     serves_programs = False
+    lasting = False
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from dpicl_ui.frame.tree import Tree, el
 from dpicl_ui.generate.choice_card import no_demonstrations
 from dpicl_ui.generate.recipe_view import RecipeView
@@ -79,13 +81,20 @@ def outcome_of_run(view: RecipeView) -> tuple[str, str]:
     kept = len(view.demonstrations)
     match view.run.phase:
         case "completed":
-            return f"Done. {no_demonstrations(view) or _SHARE}", "good"
+            return " ".join(["Done.", *_cut_off(view), no_demonstrations(view) or _SHARE]), "good"
         case "stopped":
             what = "1 whole demonstration is kept" if kept == 1 else f"{kept} whole demonstrations are kept"
             return f"Stopped. {what}; what was spent stays spent, because what was shown cannot be taken back.", "warn"
         case "failed":
             return view.run.message, "bad"
     return "", "info"
+
+
+def _cut_off(view: RecipeView) -> list[str]:
+    """What became of demonstrations that were being written when the run was cut off."""
+    said = {True: "finished from public text alone", False: "left out"}
+    counted = Counter(event.finished for event in view.run.cut_off)
+    return [f"Cut off, and {words}: {counted[each]}." for each, words in said.items() if counted[each]]
 
 
 def outcome_of_loading(view: RecipeView) -> tuple[str, str]:

@@ -79,6 +79,7 @@ class RunView:
         drafts: the demonstrations that are being written side by side, oldest first.
         last: the draft that was finished last.
         completed: what was told of whole demonstrations, in order.
+        cut_off: what became of those that a crash cut off.
         released: tokens released so far in the whole run.
         budget: the ledger's state, None for a run that charges nothing.
         mechanism: that writes, as the certificate describes it; None where nothing is written token by token.
@@ -95,6 +96,7 @@ class RunView:
     drafts: tuple[Draft, ...] = ()
     last: Draft | None = None
     completed: tuple[DemoCompleted, ...] = ()
+    cut_off: tuple[DemoCutOff, ...] = ()
     released: int = 0
     budget: BudgetSnapshot | None = None
     mechanism: TokenMechanism | None = None
@@ -170,9 +172,10 @@ def reduce(view: RunView, event: CuratorEvent) -> RunView:
             ended = view.draft(event.demonstration.label, event.number)
             others = tuple(draft for draft in view.drafts if draft is not ended)
             return replace(view, drafts=others, last=ended, completed=(*view.completed, event))
-        case DemoCutOff(finished=False):
+        case DemoCutOff():
             others = tuple(each for each in view.drafts if (each.label, each.number) != (event.label, event.number))
-            return replace(view, drafts=others)
+            drafts = view.drafts if event.finished else others
+            return replace(view, drafts=drafts, cut_off=(*view.cut_off, event))
     return _ended(view, event)
 
 

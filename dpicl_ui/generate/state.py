@@ -19,11 +19,23 @@ NO_DATA = "Choose a data set in step 1 first, then its privacy in step 2."
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """One press of Generate: what stops it, its end, and its events; by type none is for the curator alone."""
+    """One press of Generate or "Go on": what stops it, its end, and its events, none of them for the curator alone.
 
+    Attributes:
+        before: its first events that were told before it was cut off.
+        left: the tab was closed, so that nobody sees how it ends.
+    """
+
+    before: int = 0
     stop: threading.Event = field(default_factory=threading.Event)
+    left: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
     recording: list[ScreenEvent] = field(default_factory=list)
+
+    @property
+    def again(self) -> bool:
+        """What was recorded last was told before it was cut off."""
+        return 0 < len(self.recording) <= self.before
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,9 +58,9 @@ class GenerateState(State):
         self.written: Run | None = None
         self.made: Made | None = None
 
-    def begin(self) -> Run:
-        """A new run, which a stop that was meant for another does not reach."""
-        self.run = run = Run()
+    def begin(self, before: int = 0) -> Run:
+        """A new run, which a stop that was meant for another does not reach; see `Run`."""
+        self.run = run = Run(before)
         self.looking = False
         return run
 
@@ -69,6 +81,8 @@ class GenerateState(State):
 
     def close(self) -> None:
         """See `State.close`."""
+        if self.run is not None:
+            self.run.left.set()
         self.stop()
 
 

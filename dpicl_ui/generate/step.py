@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -21,14 +21,15 @@ from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import drawn, el, notice, panel
 from dpicl_ui.generate.cards import finished, outcome_of_loading, outcome_of_run
+from dpicl_ui.generate.cut_off_card import CutOffCard
 from dpicl_ui.generate.live_chart import live
 from dpicl_ui.generate.pace import Pace, left, paced
-from dpicl_ui.generate.recipe_view import RecipeView, reduce_recipe, replay_recipe
+from dpicl_ui.generate.recipe_view import CuratorScreenEvent, RecipeView, reduce_recipe, replay_recipe
 from dpicl_ui.generate.replay import Replay, loaded
 from dpicl_ui.generate.replay_screen import screens
 from dpicl_ui.generate.run_view import RunView
 from dpicl_ui.generate.runner import Runner
-from dpicl_ui.generate.state import NO_DATA, GenerateState
+from dpicl_ui.generate.state import NO_DATA, GenerateState, Run
 from dpicl_ui.generate.time_card import time_card
 from dpicl_ui.generate.waiting import Waiting
 from dpicl_ui.privacy.form import PrivacyForm
@@ -36,11 +37,12 @@ from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep, budget_of
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import StudioError, UsageError
-from mechanisms.studio.recipes.events import Drafting, StageProgress, VotesReleased
-from mechanisms.studio.synthesis.events import PrivateDiagnostics, RunFailed, TokenReleased
+from mechanisms.studio.recipes.events import Drafting, RecipeStarted, StageProgress, StageStarted, VotesReleased
+from mechanisms.studio.synthesis.events import PrivateDiagnostics, RunFailed, RunStarted, TokenReleased
 
 _INTERVAL = 0.08
 """Least seconds between two updates of the screen: 12 a second."""
+_BEGINNINGS = RunStarted | RecipeStarted | StageStarted
 _TO_BE_SEEN = 0.8
 """Seconds that a vote stays on the screen before the next label's ballot."""
 
@@ -68,6 +70,7 @@ class GenerateStep:
         self._runner = Runner(loader, embedder)
         with bar.panel(3), gr.Row(elem_classes="split"):
             with gr.Column(scale=7, min_width=300):
+                self.cut_off = CutOffCard(sessions, ledgers, self._runner)
                 self._build_run(line)
             with gr.Column(scale=4, min_width=300, elem_classes="aside"):
                 with gr.Column(elem_classes="card public"):
@@ -83,7 +86,7 @@ class GenerateStep:
             with gr.Row(elem_classes="actions"):
                 self.start = gr.Button("Generate", variant="primary", elem_id="generate")
                 self.stop = gr.Button("Stop", variant="stop", elem_id="stop", interactive=False)
-            self.waiting = Waiting(self._sessions, line, self.start)
+            self.waiting = Waiting(self._sessions, line, self.start, self.cut_off.go_on)
             self.notice = panel(elem_id="run-notice")
             self.time = panel(elem_id="run-time")
             self.stages = panel(elem_id="run-stages")
@@ -102,22 +105,27 @@ class GenerateStep:
         outputs = [
             *self._shows, self.time, self.finished, self.budget, self.notice, self.start, self.stop, self.test,
             self.export, self.curator, self.replay.bar, self.replay.save, self.replay.load, self._bar.html,
+            self.cut_off.body,
         ]  # fmt: skip
-        self.ended = self.start.click(
-            guarded(self.notice, self._buttons)(self._run),
-            [self.curator, *privacy.form],
-            outputs,
-            **MODEL,
-            **PRIVATE,
+        runs = guarded(self.notice, self._buttons)
+        self.ended = (
+            self.start.click(runs(self._run), [self.curator, *privacy.form], outputs, **MODEL, **PRIVATE),
+            self.cut_off.go_on.click(runs(self._go_on), self.curator, outputs, **MODEL, **PRIVATE),
         )
-        self.waiting.watch(self.ended)
+        self.waiting.watch(*self.ended)
+        self.cut_off.wire(self.notice)
+        self.follow(*self.ended)
         self.stop.click(self._stop, None, self.stop, queue=False, **PRIVATE)
         self.replay.save.click(guarded(self.notice)(self._save), None, [self.replay.sink, self.notice], **PRIVATE)
         self._loaded = outputs
         self.loads(self.replay.load, self.notice)
-        privacy.start.click(self._show_budget, None, self.budget, **PRIVATE)
+        self.follow(privacy.start.click(self._show_budget, None, self.budget, **PRIVATE))
         for button, step in ((self.test, 4), (self.export, 5)):
             button.click(self._mover(step), None, self._bar.html, **PRIVATE)
+
+    def follow(self, *events: gr.events.Dependency) -> None:
+        """Look whether a run on the data of step 1 was cut off, after each of these."""
+        self.cut_off.follow(*events)
 
     def _mover(self, step: int) -> Any:
         def move(request: gr.Request) -> Any:
@@ -169,20 +177,46 @@ class GenerateStep:
         session, ledger = self._sessions.of(request), self._ledgers.of(request)
         if session.of(DataState).confirmed is None:  # step 3 is open for a saved run, which stays on the screen
             raise UsageError(NO_DATA)
+        place = self.cut_off.place(request)
+
+        def begin(run: Run) -> Generator[CuratorScreenEvent]:
+            return self._runner.events(session, ledger, run, PrivacyForm.read(*form), curator, place)
+
         run = session.of(GenerateState).begin()
+        yield from self._followed(session, ledger, run, begin, curator)
+
+    def _go_on(self, request: gr.Request, curator: bool) -> Iterator[dict[Any, Any]]:
+        session, ledger = self._sessions.of(request), self._ledgers.of(request)
+        journal, place = self.cut_off.journal(request)
+
+        def begin(run: Run) -> Generator[CuratorScreenEvent]:
+            return self._runner.going_on(session, ledger, run, journal, curator, place)
+
+        run = session.of(GenerateState).begin(1 + len(journal.told or ()))
+        yield from self._followed(session, ledger, run, begin, curator)
+
+    def _followed(
+        self,
+        session: Session,
+        ledger: PrivacyLedger,
+        run: Run,
+        begin: Callable[[Run], Generator[CuratorScreenEvent]],
+        curator: bool,
+    ) -> Iterator[dict[Any, Any]]:
+        """The screen while a run is under way, and at its end. What it told before is on it at once."""
         view, pace, shown = RecipeView(), None, 0.0
         try:
             yield self._begun()
-            with closing(self._runner.events(session, ledger, run, PrivacyForm.read(*form), curator)) as events:
+            with closing(begin(run)) as events:
                 for event in events:
                     if not isinstance(event, PrivateDiagnostics | StageProgress | Drafting):
                         run.recording.append(event)
                     view, now = reduce_recipe(view, event), time.monotonic()
-                    pace = paced(pace or _foreseen(session), event, now)
+                    pace = _paced(pace or _foreseen(session, run), run, event, now)
                     self.waiting.tell(left(pace, view, now), now)
-                    if isinstance(event, TokenReleased) and curator:
-                        continue  # its clean values follow at once
-                    frequent = isinstance(event, TokenReleased | PrivateDiagnostics | StageProgress)
+                    if _passed_over(run, event, curator):
+                        continue
+                    frequent = not run.again and isinstance(event, TokenReleased | PrivateDiagnostics | StageProgress)
                     if frequent and now - shown < _INTERVAL:
                         continue
                     shown = now
@@ -210,6 +244,7 @@ class GenerateStep:
             self.test: gr.Button(visible=False),
             self.export: gr.Button(visible=False),
             **self.replay.under_way(),
+            **self.cut_off.hidden(),
         }
 
     def _screens(self, view: RecipeView) -> dict[Any, Any]:
@@ -245,10 +280,22 @@ class GenerateStep:
         }
 
 
-def _foreseen(session: Session) -> Pace:
-    """The pace of a run that begins, with what step 2 had forecast."""
+def _foreseen(session: Session, run: Run) -> Pace:
+    """The pace of a run that begins, with what step 2 had forecast; it has no forecast for one that goes on."""
     planned = session.of(PrivacyState).planned
-    return Pace(planned.parts if planned else {})
+    return Pace(planned.parts if planned and not run.before else {})
+
+
+def _paced(pace: Pace, run: Run, event: CuratorScreenEvent, now: float) -> Pace:
+    """The pace after an event; one that is told again says at most which part is under way."""
+    return paced(pace, event, now) if not run.again or isinstance(event, _BEGINNINGS) else pace
+
+
+def _passed_over(run: Run, event: CuratorScreenEvent, curator: bool) -> bool:
+    """Not shown by itself: all but the last of what is told again, and a token whose clean values follow at once."""
+    if run.again:
+        return len(run.recording) < run.before
+    return curator and isinstance(event, TokenReleased)
 
 
 def _savable(view: RecipeView) -> bool:

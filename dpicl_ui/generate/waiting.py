@@ -40,17 +40,18 @@ class Waiting:
     that no late answer of another one remains on the screen.
     """
 
-    def __init__(self, sessions: Sessions, line: Line, button: gr.Button) -> None:
+    def __init__(self, sessions: Sessions, line: Line, *buttons: gr.Button) -> None:
         self._sessions, self._line = sessions, line
         self._told: tuple[Left, float] | None = None
         self.words = panel(elem_id="run-line")
         self.leave = gr.Button("Leave the line", size="sm", visible=False, elem_id="leave-line")
         self._clock = gr.Timer(_LOOK_AGAIN, active=False)
-        button.click(None, None, self._clock, js=_START, **PRIVATE)
+        for button in buttons:
+            button.click(None, None, self._clock, js=_START, **PRIVATE)
 
-    def watch(self, pressed: gr.events.Dependency) -> None:
-        """Look for the presses that `pressed` answers."""
-        self._press = pressed["id"]
+    def watch(self, *pressed: gr.events.Dependency) -> None:
+        """Look for the presses that these answer."""
+        self._presses = [each["id"] for each in pressed]
         self._clock.tick(self._look, None, [self.words, self.leave, self._clock], queue=False, **PRIVATE)
         self.leave.click(self._leave, None, None, queue=False, **PRIVATE)
 
@@ -63,8 +64,9 @@ class Waiting:
         self._told = (remaining, now) if remaining else None
 
     async def _look(self, request: gr.Request) -> dict[Any, Any]:
-        state, place = self._sessions.of(request).of(LineState), await self._line.place(request, self._press)
-        if place is None:
+        state = self._sessions.of(request).of(LineState)
+        places = [await self._line.place(request, press) for press in self._presses]
+        if (place := next(filter(None, places), None)) is None:
             said, state.left, state.shown = notice(_LEFT, "info") if state.left else [], False, []
             return {self.words: said, self.leave: gr.Button(visible=False), self._clock: gr.Timer(active=False)}
         words, before = waiting(place, self._left(time.monotonic())), state.shown
@@ -73,8 +75,9 @@ class Waiting:
         return {self.leave: gr.Button(visible=True)} | ({self.words: words} if words != before else {})
 
     async def _leave(self, request: gr.Request) -> None:
-        if await self._line.leave(request, self._press):
-            self._sessions.of(request).of(LineState).left = True
+        for press in self._presses:
+            if await self._line.leave(request, press):
+                self._sessions.of(request).of(LineState).left = True
 
     def _left(self, now: float) -> Left | None:
         if (told := self._told) is None:

@@ -104,7 +104,8 @@ class PrivacyLedger:
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        database = Database((folder or data_folder()) / "ledger.sqlite")
+        self.folder = folder or data_folder()
+        database = Database(self.folder / "ledger.sqlite")
         self.transaction = database.transaction
         self.rows = KnownRows(database)
 

@@ -36,7 +36,9 @@ class RunJournal:
     """The file of one run; see `mechanisms.studio.synthesis.going_on.Journal`.
 
     Attributes:
+        path: where it is.
         key: what the ledger knows the run by.
+        begun: the first event of a run that was cut off; None where it only begins.
         told: what it had told when it was cut off, without its first event; None where it only begins.
     """
 
@@ -50,7 +52,7 @@ class RunJournal:
         missing: str = "",
     ) -> None:
         self.key, self.told = key, told
-        self._path, self._begun, self._whole, self._missing = path, begun, whole, missing
+        self.path, self.begun, self._whole, self._missing = path, begun, whole, missing
         self._file: int | None = None
         self._events: list[RunEvent] = []
 
@@ -98,8 +100,8 @@ class RunJournal:
         Raises:
             UsageError: the file's certificate states no run.
         """
-        assert self._begun is not None
-        request = rebuilt(self._begun.demo_set).request
+        assert self.begun is not None
+        request = rebuilt(self.begun.demo_set).request
         inputs = tuple(each for each in request.public_inputs if each not in _ADDED)
         measured = replace(request.measured, content=content) if request.measured else None
         if isinstance(request, SynthesisRequest):
@@ -110,8 +112,8 @@ class RunJournal:
     def begin(self, started: Started) -> None:
         """See `Journal.begin`."""
         self._events = [started, *(self.told or ())]
-        if self._begun is not None:
-            if not _same(self._begun, started):
+        if self.begun is not None:
+            if not _same(self.begun, started):
                 raise UsageError("The file is of another run: its settings, or its model, are others.")
             self._open(os.O_WRONLY | os.O_APPEND)
             self._append(self._missing, durable=True)
@@ -137,15 +139,15 @@ class RunJournal:
         """
         text = to_lines([*self._events, ended], marks)
         self.close()
-        partial = self._path.with_name(f".{self._path.name}.{self.key[:8]}")
+        partial = self.path.with_name(f".{self.path.name}.{self.key[:8]}")
         try:
             with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(partial, self._path)
+            os.replace(partial, self.path)
         except OSError as error:
-            raise _unwritable(self._path) from error
+            raise _unwritable(self.path) from error
 
     def close(self) -> None:
         """Write no more; the file stays as it is."""
@@ -155,10 +157,10 @@ class RunJournal:
 
     def _open(self, flags: int) -> None:
         try:
-            self._file = os.open(self._path, flags, 0o600)
+            self._file = os.open(self.path, flags, 0o600)
             os.ftruncate(self._file, self._whole)
         except OSError as error:
-            raise _unwritable(self._path) from error
+            raise _unwritable(self.path) from error
 
     def _append(self, text: str, durable: bool) -> None:
         assert self._file is not None
@@ -169,7 +171,7 @@ class RunJournal:
             if durable:
                 os.fsync(self._file)
         except OSError as error:
-            raise _unwritable(self._path) from error
+            raise _unwritable(self.path) from error
 
 
 def _unwritable(path: Path) -> UsageError:

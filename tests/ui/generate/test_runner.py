@@ -39,7 +39,7 @@ from mechanisms.studio.recipes.recipe import Stage
 from mechanisms.studio.synthesis.events import DemoCompleted, DemoStarted, PrivateDiagnostics, RunCompleted, RunStopped
 from tests.ui.generate.recipe_recording import STORIES, voted
 from tests.ui.generate.recording import CLEAN, demo_set, recording, token
-from tests.ui.privacy.test_form import DATASET
+from tests.ui.privacy.test_form import DATASET, VALUES
 from tests.ui.tabs import confirm
 
 LOADER = ModelLoader("none")
@@ -52,7 +52,7 @@ class Told(Runner):
         super().__init__(LOADER, EmbedderLoader(LOADER))
         self.story, self.closed = story, False
 
-    def _start(self, planned: Any, ledger: Any, curator: bool) -> Any:
+    def _start(self, *_: Any) -> Any:
         try:
             yield from self.story
         finally:
@@ -63,7 +63,8 @@ class Told(Runner):
 def session(monkeypatch: pytest.MonkeyPatch) -> Session:
     tab = Session()
     confirm(tab, DATASET)
-    planned = SimpleNamespace(confirmed=tab.of(DataState).confirmed)
+    request = PrivacyForm.read(*VALUES).request(DATASET)
+    planned = SimpleNamespace(confirmed=tab.of(DataState).confirmed, request=request)
     monkeypatch.setattr(PrivacyState, "calibrate", lambda *_: planned)
     return tab
 

@@ -1,4 +1,5 @@
-"""Two tabs and one model: the second run waits and says where; a tab that is closed leaves nothing behind.
+"""Two tabs and one model: the second run waits and says where; a tab that is closed leaves nothing private behind,
+and a run that a reload cut off goes on.
 
 The server runs in this process, with a toy for a model, so that what it remembers can be looked at.
 """
@@ -37,13 +38,16 @@ CANARY = "canary 5f0c8e1b7d2a4c66"
 
 
 class Paused(ToyModel):
-    """Goes on when it may."""
+    """Goes on when it may; stops for that before a session."""
 
     def __init__(self) -> None:
         super().__init__()
         self.free = threading.Event()
+        self.pause_at: int | None = None
 
     def open(self, *arguments: Any) -> Any:
+        if len(self.opened) == self.pause_at:
+            self.free.clear()
         assert self.free.wait(SLOW / 1000)
         return super().open(*arguments)
 
@@ -58,6 +62,7 @@ class Visit:
     overflow: int = 0
     open_tabs: list[int] = field(default_factory=list)
     held: list[bool] = field(default_factory=list)
+    journals: list[Path] | None = None
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +104,12 @@ def tab(browser: Browser, port: int, visited: Visit, name: str) -> Iterator[Page
     page = context.new_page()
     watch(page, visited.journey, port)
     page.goto(f"http://127.0.0.1:{port}/")
+    choose(page, visited, name)
+    yield page
+    context.close()
+
+
+def choose(page: Page, visited: Visit, name: str) -> None:
     rows = [(f"My invoice is lost. {CANARY}", "Billing"), *messages(30)]
     page.set_input_files("#upload-data input[type=file]", write_csv(visited.folder / f"{name}.csv", rows))
     page.wait_for_selector("#data-preview table", timeout=SLOW)
@@ -111,8 +122,6 @@ def tab(browser: Browser, port: int, visited: Visit, name: str) -> Iterator[Page
     fill(page, "subsets", 8)
     fill(page, "tokens", 4)
     step(page, 3)
-    yield page
-    context.close()
 
 
 def go(browser: Browser, port: int, visited: Visit, sessions: Sessions, model: Paused) -> None:
@@ -135,6 +144,7 @@ def go(browser: Browser, port: int, visited: Visit, sessions: Sessions, model: P
         visited.open_tabs.append(len(sessions._sessions))
     gone(sessions, 0)
     visited.open_tabs.append(len(sessions._sessions))
+    reload_in_the_middle(browser, port, visited, model)
     gc.collect()
     visited.held = [each() is not None for each in tables]
 
@@ -146,6 +156,31 @@ def wait_and_leave(page: Page, visited: Visit) -> None:
     visited.overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     press(page, "#leave-line", "#run-line .notice")
     visited.said["left"] = page.inner_text("#run-line .notice")
+
+
+def reload_in_the_middle(browser: Browser, port: int, visited: Visit, model: Paused) -> None:
+    with tab(browser, port, visited, "third") as page:
+        model.pause_at = len(model.opened) + 2  # the second text's sessions
+        press(page, "#generate", "#stop:enabled")
+        page.wait_for_selector("#finished .demo", timeout=SLOW)
+        console = [*visited.journey.console]
+        page.reload()
+        [journal] = (visited.folder / "home" / "journals").iterdir()
+        visited.said["journal"] = journal.read_text(encoding="utf-8")
+        until = time.monotonic() + SLOW / 1000
+        while any(thread.name == "behind" for thread in threading.enumerate()):
+            assert time.monotonic() < until, "the page was left, and its run goes on"
+            model.free.set()
+            page.wait_for_timeout(200)
+        visited.journey.console[:] = console  # a page that is left says that its connections end
+        choose(page, visited, "third")
+        page.wait_for_selector("#cut-off-words p", timeout=SLOW)
+        visited.said["cut off"] = page.inner_text("#cut-off-words")
+        press(page, "#go-on", "#run-notice .notice")
+        visited.said["gone on"] = page.inner_text("#run-notice")
+        visited.said["its texts"] = page.inner_text("#finished")
+        page.wait_for_selector("#go-on", state="hidden")
+        visited.journals = list(journal.parent.iterdir())
 
 
 def gone(sessions: Sessions, left: int) -> None:
@@ -179,6 +214,18 @@ def test_nobody_who_waits_reads_anything_of_the_others_data(visit: Visit):
 def test_a_closed_tab_is_forgotten(visit: Visit):
     assert visit.open_tabs == [2, 1, 0]
     assert visit.held == [False, False]
+
+
+def test_a_run_that_a_reload_cut_off_goes_on_and_costs_what_one_run_costs(visit: Visit):
+    assert "1 of 2 demonstrations was whole" in visit.said["cut off"]
+    assert visit.said["gone on"].startswith("Done.")
+    assert "2 of 2" in visit.said["its texts"]
+    assert CANARY not in visit.said["journal"] + visit.said["cut off"]
+    assert visit.journals == []
+    ledger = PrivacyLedger(visit.folder / "home")
+    once, again = (ledger.account(name, "record") for name in ("first", "third"))
+    assert len(again.runs) == 1
+    assert again.spends == once.spends
 
 
 def test_no_file_of_the_server_holds_a_row(visit: Visit):

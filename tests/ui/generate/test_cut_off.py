@@ -1,0 +1,324 @@
+"""A run in the app whose tab was closed: it is offered when its data are there again, and goes on for nothing more."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gradio as gr
+import pytest
+
+from dpicl_ui.data.state import DataState
+from dpicl_ui.frame.embedder_loader import EmbedderLoader
+from dpicl_ui.frame.ledgers import CuratorLedger, Ledgers, TabLedgers
+from dpicl_ui.frame.line import Line
+from dpicl_ui.frame.model_loader import Loaded, ModelLoader
+from dpicl_ui.frame.sessions import Session, Sessions
+from dpicl_ui.frame.step_bar import StepBar
+from dpicl_ui.frame.tree import text_of
+from dpicl_ui.generate.replay import own_run
+from dpicl_ui.generate.state import GenerateState
+from dpicl_ui.generate.step import GenerateStep
+from dpicl_ui.page import PLACES
+from dpicl_ui.privacy.form import PrivacyForm
+from dpicl_ui.privacy.link_card import OpenedLink
+from dpicl_ui.privacy.step import PrivacyStep
+from mechanisms.accounting import Cap, PrivacyLedger, going_on
+from mechanisms.records import Dataset, Record
+from mechanisms.studio.recipes.events import RecipeCompleted, VotesReleased
+from mechanisms.studio.recipes.recipe import Division, Kind
+from mechanisms.studio.runs.lines import line_of
+from mechanisms.studio.runs.run_file import from_lines
+from mechanisms.studio.synthesis.events import DemoCompleted, DemoCutOff, RunCompleted, TokenReleased
+from mechanisms.studio.synthesis.forecast import ModelSpeed
+from tests.studio.recipes.running import CAP, Embedding, Log, Reading, data, planned, recipe, rows
+from tests.toy_model import ToyModel
+from tests.ui.privacy.test_form import VALUES
+from tests.ui.tabs import confirm
+
+DATASET = Dataset("d", ("a", "b"), tuple(Record(f"canary {i}", label) for label in "ab" for i in range(30)))
+FORM = [*VALUES[:7], 4, 2, *VALUES[9:]]
+"""Two texts a label, four tokens each."""
+
+
+class App:
+    """A server with one model, and a fresh tab for each name."""
+
+    def __init__(
+        self,
+        model: Any = None,
+        ledgers: Ledgers | None = None,
+        dataset: Dataset = DATASET,
+        folder: Path | None = None,
+    ) -> None:
+        self.ledger, self.sessions, self.dataset = PrivacyLedger(folder), Sessions(), dataset
+        self.loader = ModelLoader("none")
+        self.loader._loaded = Loaded(model or ToyModel(), ModelSpeed(1.0, 1.0, 1.0), 0)
+        self.loader._done.set()
+        self.step = asyncio.run(self._built(ledgers or CuratorLedger(self.ledger)))
+
+    async def _built(self, ledgers: Ledgers) -> GenerateStep:
+        with gr.Blocks() as self.page:
+            bar = StepBar(PLACES)
+            privacy = PrivacyStep(self.sessions, ledgers, self.loader, bar, OpenedLink())
+            embedder = EmbedderLoader(self.loader)
+            return GenerateStep(self.sessions, ledgers, self.loader, embedder, bar, privacy, Line(self.page))
+
+    def tab(self, name: str = "tab", dataset: Dataset | None = None) -> Any:
+        request = SimpleNamespace(username=None, session_hash=name)
+        confirm(self.sessions.of(request), dataset or self.dataset)
+        return request
+
+    def session(self, tab: Any) -> Session:
+        return self.sessions.of(tab)
+
+    def generate(self, tab: Any) -> Iterator[dict[Any, Any]]:
+        return self.step._run(tab, False, *FORM)
+
+    def go_on(self, tab: Any) -> Iterator[dict[Any, Any]]:
+        return self.step._go_on(tab, False)
+
+    def recorded(self, tab: Any) -> list[Any]:
+        return self.session(tab).of(GenerateState).run.recording
+
+    def card(self, tab: Any) -> str:
+        shown = self.step.cut_off.shown(tab)
+        return text_of(shown[self.step.cut_off.words]) if shown[self.step.cut_off.body].visible else ""
+
+    def notice(self, updates: list[dict[Any, Any]]) -> str:
+        return text_of([each for update in updates for each in update.get(self.step.notice, [])])
+
+    def journals(self) -> list[Path]:
+        return [path for path in self.ledger.folder.rglob("journals/*") if path.is_file()]
+
+    def leave(self, tab: Any) -> str:
+        card = self.step.cut_off
+        [handler] = [
+            each.fn for each in self.page.fns.values() if each.targets == [(card.leave._id, "click")] and each.fn
+        ]
+        return text_of(handler(tab)[self.step.notice])
+
+    def charges(self) -> Counter[Any]:
+        with self.ledger.transaction() as database:
+            return Counter(database.execute("SELECT list, event FROM charges"))
+
+    def spent(self) -> float:
+        return self.ledger.snapshot(self.dataset.name, self.dataset.unit).epsilon
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpicl_ui.generate.step._INTERVAL", 0.0)
+    monkeypatch.setattr("dpicl_ui.generate.step._TO_BE_SEEN", 0.0)
+
+
+def until(app: App, tab: Any, running: Iterator[Any], wanted: Callable[[Any], bool]) -> None:
+    next(running)
+    while not any(wanted(event) for event in app.recorded(tab)):
+        next(running)
+
+
+def cut_off(app: App, tab: Any, wanted: Callable[[Any], bool], run: Any = None) -> list[Any]:
+    """A run whose tab is closed as soon as something wanted is on the screen; what had been told by then."""
+    with closing(run or app.generate(tab)) as running:
+        until(app, tab, running, wanted)
+    told = app.recorded(tab)
+    app.sessions.drop(tab)
+    return told
+
+
+def whole(event: Any) -> bool:
+    return isinstance(event, DemoCompleted)
+
+
+def test_a_run_whose_tab_was_closed_goes_on_where_it_was_and_costs_what_one_run_costs():
+    app = App()
+    told = cut_off(app, app.tab(), whole)
+    [path] = app.journals()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert "canary" not in path.read_text()
+    assert app.dataset.name not in path.name.split("-")
+    again = app.tab("again")
+    assert "1 of 4 demonstrations was whole" in app.card(again)
+    updates = list(app.go_on(again))
+    recording = app.recorded(again)
+    assert [line_of(event) for event in recording[: len(told)]] == [line_of(event) for event in told]
+    assert isinstance(recording[-1], RunCompleted)
+    assert len(recording[-1].demo_set.demonstrations) == 4
+    assert app.notice(updates).startswith("Done.")
+    assert app.session(again).of(GenerateState).made.demo_set == recording[-1].demo_set
+    assert (app.journals(), app.card(again)) == ([], "")
+    once = App(folder=app.ledger.folder / "once")
+    list(once.generate(once.tab()))
+    assert app.charges() == once.charges()
+    assert app.spent() == pytest.approx(once.spent())
+
+
+def test_after_a_server_has_died_what_was_being_written_is_finished_from_public_text(monkeypatch: pytest.MonkeyPatch):
+    app = App()
+    tab = app.tab()
+    running = app.generate(tab)  # and is never closed
+    until(app, tab, running, lambda event: isinstance(event, TokenReleased) and event.step == 2)
+    monkeypatch.setattr(going_on, "_lives", lambda holder: False)
+    later = App(folder=app.ledger.folder)
+    again = later.tab()
+    assert "0 of 4 demonstrations were whole" in later.card(again)
+    assert "finished from public text alone: 1." in later.notice(list(later.go_on(again)))
+    recording = later.recorded(again)
+    assert from_lines(own_run(later.session(again), later.ledger))[-1].demo_set == recording[-1].demo_set
+    assert [event.finished for event in recording if isinstance(event, DemoCutOff)] == [True]
+    assert len(recording[-1].demo_set.demonstrations) == 4
+
+
+def test_what_was_told_before_is_on_the_screen_at_once():
+    app = App()
+    cut_off(app, app.tab(), whole)
+    again = app.tab("again")
+    running = app.go_on(again)
+    next(running)
+    first = next(running)
+    assert "1 of 4" in text_of(first[app.step.finished])
+    assert len(app.recorded(again)) == app.session(again).of(GenerateState).run.before, "only when more was told"
+    running.close()
+
+
+def test_a_stop_is_an_end_and_a_closed_tab_is_none():
+    app = App()
+    tab = app.tab()
+    running = app.generate(tab)
+    until(app, tab, running, whole)
+    assert len(app.journals()) == 1
+    app.session(tab).of(GenerateState).stop()
+    assert app.notice(list(running)).startswith("Stopped.")
+    assert (app.journals(), app.card(tab)) == ([], "")
+    running = app.generate(tab)
+    until(app, tab, running, whole)
+    app.sessions.drop(tab)  # the run notices before its iterator is closed
+    list(running)
+    assert "was cut off" in app.card(app.tab("again"))
+
+
+def test_who_leaves_a_run_has_nothing_to_go_on_with_and_stays_charged():
+    app = App()
+    cut_off(app, app.tab(), whole)
+    again, spent = app.tab("again"), app.spent()
+    assert "stays charged" in app.leave(again)
+    assert (app.journals(), app.card(again)) == ([], "")
+    assert app.spent() == spent > 0
+
+
+def test_other_data_show_no_card_and_a_new_run_takes_the_place_of_the_old():
+    app = App()
+    cut_off(app, app.tab(), whole)
+    changed = replace(DATASET, records=(*DATASET.records[1:], Record("new", "a")))
+    assert app.card(app.tab("renamed", replace(DATASET, name="e"))) == ""
+    assert app.card(app.tab("changed", changed)) == ""
+    assert app.card(app.tab("same")) != ""
+    somebody_else = App(folder=app.ledger.folder / "another")
+    assert somebody_else.card(somebody_else.tab()) == ""
+    [old] = app.journals()
+    cut_off(app, app.tab("anew"), whole)
+    [new] = app.journals()
+    assert new != old
+
+
+def test_a_run_that_is_refused_takes_no_place():
+    app = App()
+    cut_off(app, app.tab(), lambda event: True)
+    [old] = app.journals()
+    app.ledger.set_cap("d", "record", Cap(0.5, 1e-4))
+    tab = app.tab("anew")
+    assert "cap" in app.notice(list(app.generate(tab)))
+    assert app.journals() == [old]
+    assert "cap" in app.notice(list(app.go_on(tab))), "nothing of it was charged, and the cap is smaller now"
+    assert "was cut off" in app.card(tab)
+
+
+def test_two_tabs_cannot_both_go_on():
+    app = App()
+    cut_off(app, app.tab(), whole)
+    one, two = app.tab("one"), app.tab("two")
+    first = app.go_on(one)
+    next(first)
+    next(first)
+    assert "at work in another tab" in app.card(two)
+    assert "still at work" in app.notice(list(app.go_on(two)))
+    assert app.notice(list(first)).startswith("Done.")
+    with pytest.raises(Exception, match="nothing to go on with"):
+        list(app.go_on(two))
+    once = [event for event in app.recorded(one) if isinstance(event, TokenReleased)]
+    assert len({(each.label, each.number, each.step) for each in once}) == len(once)
+
+
+def test_another_model_is_named_and_the_run_waits_for_its_own():
+    app = App()
+    cut_off(app, app.tab(), whole)
+    model = app.loader._loaded.model
+    model.sha256 = "1" * 64
+    tab = app.tab("again")
+    assert "begun with the model toy" in app.notice(list(app.go_on(tab)))
+    del model.sha256
+    assert app.notice(list(app.go_on(tab))).startswith("Done.")
+
+
+def test_a_damaged_file_can_only_be_left():
+    app = App()
+    cut_off(app, app.tab(), whole)
+    [path] = app.journals()
+    path.write_text("{}\n")
+    tab = app.tab("again")
+    shown = app.step.cut_off.shown(tab)
+    assert not shown[app.step.cut_off.go_on].visible
+    assert shown[app.step.cut_off.leave].visible
+
+
+def test_nothing_is_written_down_where_nothing_outlives_the_tab():
+    ledgers = TabLedgers()
+    app = App(ledgers=ledgers)
+    app.ledger = ledgers.of(app.tab())
+    told = cut_off(app, app.tab(), whole)
+    assert told
+    assert app.journals() == []
+    assert not (app.ledger.folder / "journals").exists()
+    assert app.card(app.tab()) == ""
+
+
+def test_a_run_that_is_not_private_is_not_written_down():
+    app = App()
+    values = ["non-private" if each == "gaussian" else each for each in FORM]
+    tab = app.tab()
+    cut_off(app, tab, whole, app.step._run(tab, False, *values))
+    assert app.journals() == []
+
+
+@pytest.mark.slow
+def test_a_run_in_stages_goes_on_from_the_vote():
+    records = data(rows(30))
+    wanted = planned(records, recipe(Kind.VOTE, Division.ROLES, rounds=2))
+    app = App(Reading(Log()), dataset=records)
+    app.ledger.set_cap("d", "record", CAP)
+    app.step._runner._embedder = SimpleNamespace(embedder=lambda: Embedding(Log()))
+    tab = app.tab()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "dpicl_ui.generate.runner.PrivacyState.calibrate",
+            lambda *_: SimpleNamespace(confirmed=app.session(tab).of(DataState).confirmed, request=wanted),
+        )
+        patch.setattr(PrivacyForm, "read", lambda *_: None)
+        told = cut_off(app, tab, lambda event: isinstance(event, VotesReleased))
+    again = app.tab("again")
+    assert "as far as the vote" in app.card(again)
+    list(app.go_on(again))
+    recording = app.recorded(again)
+    assert isinstance(recording[-1], RecipeCompleted)
+    assert next(each for each in told if isinstance(each, VotesReleased)) in recording
+    assert from_lines(own_run(app.session(again), app.ledger))[-1].demo_set == recording[-1].demo_set
+    assert app.journals() == []
