@@ -161,7 +161,7 @@ def test_a_run_that_ends_early_leaves_what_was_released(
     demos = tmp_path / "demos.json"
     kept = certified(asked(recipe(Kind.VOTE, Division.ROLES)), **FOUND)
 
-    def ending(*_):
+    def ending(*_, **__):
         if released:
             yield SetKept(kept)
         raise error

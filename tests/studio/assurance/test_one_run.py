@@ -10,7 +10,7 @@ from mechanisms.noise import SeededRandomness
 from mechanisms.records import PromptTemplate
 from mechanisms.studio.assurance.one_run import VOTE, audit_run, audited_runs
 from mechanisms.studio.assurance.stand_ins import CanaryModel, canary, word
-from mechanisms.studio.recipes import run
+from mechanisms.studio.recipes import stages
 from mechanisms.studio.recipes.cleaning import cleaned
 from mechanisms.tallies import Votes
 
@@ -38,7 +38,7 @@ class Silent(SeededRandomness):
 @pytest.fixture
 def quick_drafts(monkeypatch):
     monkeypatch.setattr(
-        run, "write_drafts", lambda model, template, label, labels, count, *rest: tuple(map(word, range(count)))
+        stages, "write_drafts", lambda model, template, label, labels, count, *rest: tuple(map(word, range(count)))
     )
 
 
