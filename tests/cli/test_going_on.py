@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-
 import pytest
 
 from mechanisms.accounting import PrivacyLedger
@@ -11,8 +9,6 @@ from mechanisms.errors import ModelUnavailable
 from mechanisms.studio.runs.run_file import from_lines
 from mechanisms.studio.synthesis.demo_set import loads
 from tests.cli.command import BANK, check_refusal, run
-from tests.studio.recipes.test_drafts import Speaking
-from tests.toy_embedder import ToyEmbedder
 
 LINE = (
     f"synthesize {BANK} --text-column text --label-column topic --labels Cards,Fraud --delta 1e-5 --subsets 4 "
@@ -22,16 +18,6 @@ KINDS = {
     "tokens": "--count-epsilon 0.5 --epsilon 2",
     "stages": "--recipe both --sizes Cards=900,Fraud=1500 --epsilon 2 --drafts 3 --sets 1 --draft-tokens 12",
 }
-
-
-@pytest.fixture
-def toy_models(monkeypatch):
-    @contextmanager
-    def opened(name, engine):
-        yield Speaking(sharpness=1.0, busy=10**6)
-
-    monkeypatch.setattr("mechanisms.cli.synthesize.opened", opened)
-    monkeypatch.setattr("mechanisms.cli.synthesize.load_embedder", ToyEmbedder)
 
 
 def cut_off(capsys, monkeypatch, line: str, when: str) -> None:

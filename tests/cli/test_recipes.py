@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import contextmanager
 
 import pytest
 
@@ -23,8 +22,6 @@ from mechanisms.studio.recipes.recipe import Division, Kind, Stage
 from mechanisms.studio.synthesis.demo_set import loads
 from tests.cli.command import BANK, check_refusal, run
 from tests.studio.certificates.recipes import FOUND, asked, certified, recipe
-from tests.studio.recipes.test_drafts import Speaking
-from tests.toy_embedder import ToyEmbedder
 
 SIZES = {"Cards": 900, "Fraud": 1500}
 LINE = (
@@ -32,16 +29,6 @@ LINE = (
     "--epsilon 2 --delta 1e-5 --subsets 4 --tokens 3 --candidates 10"
 )
 QUICK = "--drafts 3 --sets 1 --draft-tokens 12"
-
-
-@pytest.fixture
-def toy_models(monkeypatch):
-    @contextmanager
-    def opened(name, engine):
-        yield Speaking(sharpness=1.0, busy=10**6)
-
-    monkeypatch.setattr("mechanisms.cli.synthesize.opened", opened)
-    monkeypatch.setattr("mechanisms.cli.synthesize.load_embedder", ToyEmbedder)
 
 
 def options(rest: str):

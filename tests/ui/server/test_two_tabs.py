@@ -144,7 +144,7 @@ def go(browser: Browser, port: int, visited: Visit, sessions: Sessions, model: P
         visited.open_tabs.append(len(sessions._sessions))
     gone(sessions, 0)
     visited.open_tabs.append(len(sessions._sessions))
-    reload_in_the_middle(browser, port, visited, model)
+    reload_in_the_middle(browser, port, visited, sessions, model)
     gc.collect()
     visited.held = [each() is not None for each in tables]
 
@@ -158,20 +158,23 @@ def wait_and_leave(page: Page, visited: Visit) -> None:
     visited.said["left"] = page.inner_text("#run-line .notice")
 
 
-def reload_in_the_middle(browser: Browser, port: int, visited: Visit, model: Paused) -> None:
+def reload_in_the_middle(browser: Browser, port: int, visited: Visit, sessions: Sessions, model: Paused) -> None:
     with tab(browser, port, visited, "third") as page:
         model.pause_at = len(model.opened) + 2  # the second text's sessions
         press(page, "#generate", "#stop:enabled")
         page.wait_for_selector("#finished .demo", timeout=SLOW)
         console = [*visited.journey.console]
+        before = set(sessions._sessions)
         page.reload()
         [journal] = (visited.folder / "home" / "journals").iterdir()
         visited.said["journal"] = journal.read_text(encoding="utf-8")
+        ledger = PrivacyLedger(visited.folder / "home")
         until = time.monotonic() + SLOW / 1000
-        while any(thread.name == "behind" for thread in threading.enumerate()):
+        while ledger.history("third")[-1]["status"] == "running":
             assert time.monotonic() < until, "the page was left, and its run goes on"
-            model.free.set()
             page.wait_for_timeout(200)
+            if before.isdisjoint(sessions._sessions):
+                model.free.set()
         visited.journey.console[:] = console  # a page that is left says that its connections end
         choose(page, visited, "third")
         page.wait_for_selector("#cut-off-words p", timeout=SLOW)
