@@ -29,7 +29,7 @@ from playwright.sync_api import Error, Page, sync_playwright
 from tests.ui.visit import SLOW, Journey, browser, free_port, plan_by_token, press, serve, watch
 
 LABELS = ("Billing", "Delivery")
-ROWS, TOKENS, SUBSETS = 30, 6, 8
+ROWS, TOKENS, SUBSETS = 30, 3, 2
 GROWTH = 1.05
 MISSING = "no answer"
 
@@ -141,6 +141,11 @@ def _growth(crowd: Crowd) -> float:
     return median(thirds[1]) / median(thirds[0])
 
 
+def _by_minute(crowd: Crowd) -> list[int]:
+    start = crowd.memory[0][0]
+    return list({int((at - start) // 60): rss for at, rss in crowd.memory}.values())
+
+
 def _table(crowd: Crowd, left: int, grown: float) -> str:
     lines = ["| answer of a run | runs |", "|---|---|"]
     lines += [f"| {answer} | {count} |" for answer, count in crowd.answers.most_common()]
@@ -150,6 +155,7 @@ def _table(crowd: Crowd, left: int, grown: float) -> str:
         f"seconds of a visit: median {median(crowd.seconds):.0f}, longest {max(crowd.seconds):.0f}",
         f"words seen on another's page: {crowd.crossed}; files with a word left: {left}",
         f"memory: at most {peak:.2f} GiB; last third over the one before: {grown:.3f}",
+        "GiB at each minute's end: " + " ".join(f"{rss / 2**30:.2f}" for rss in _by_minute(crowd)),
     ]
     return "\n".join(lines)
 

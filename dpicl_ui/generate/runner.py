@@ -16,6 +16,7 @@ from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Fingerprint, PrivacyLedger, fingerprint
 from mechanisms.errors import UsageError
+from mechanisms.inference.engine.allocator import release_freed_memory
 from mechanisms.records import Dataset
 from mechanisms.studio.recipes.events import Drafting, RecipeCompleted, RecipeStarted, RecipeStopped, SetKept
 from mechanisms.studio.recipes.request import RecipeRequest
@@ -115,6 +116,7 @@ class Runner:
             ended = not pressed.left.is_set()
         finally:
             run.close()
+            release_freed_memory()  # rows were in it
             if journal is not None:
                 journal.close()
                 if begun:  # one that was refused may be at work elsewhere

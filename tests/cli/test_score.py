@@ -44,9 +44,11 @@ def test_a_set_by_hand_is_scored_and_charged(capsys, line):
 
 
 def test_few_rows_are_said_to_be_few(capsys, line):
-    code, _, err = run(capsys, f"{line} --epsilon 0.2 --json")
+    code, out, err = run(capsys, f"{line} --epsilon 0.05 --json")
     assert code == 0
-    assert "demonstrations: too few rows" in err
+    widths = {name: arm["interval"][1] - arm["interval"][0] for name, arm in json.loads(out)["arms"].items()}
+    said = {each.split(":")[0] for each in err.splitlines() if "too few rows" in each}
+    assert said == {name for name, width in widths.items() if width > 0.2}
 
 
 def test_users_are_the_unit(capsys, line):

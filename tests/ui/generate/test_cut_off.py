@@ -283,12 +283,14 @@ def test_a_damaged_file_can_only_be_left():
 def test_nothing_is_written_down_where_nothing_outlives_the_tab():
     ledgers = TabLedgers()
     app = App(ledgers=ledgers)
-    app.ledger = ledgers.of(app.tab())
-    told = cut_off(app, app.tab(), whole)
+    app.ledger = ledgers.of(tab := app.tab())
+    told = cut_off(app, tab, whole)
     assert told
     assert app.journals() == []
     assert not (app.ledger.folder / "journals").exists()
     assert app.card(app.tab()) == ""
+    ledgers.drop(tab)
+    assert not app.ledger.folder.exists()
 
 
 def test_a_run_that_is_not_private_is_not_written_down():
