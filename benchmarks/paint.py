@@ -40,10 +40,11 @@ _DUE = """
 window.arrived = 0; window.painted = [];
 const every = window.setInterval;
 window.setInterval = (call, delay, ...given) => {
-  let due = performance.now();
+  const period = Math.trunc(delay), start = performance.now();
+  let last = start;
   return every(() => {
-    due += delay * Math.max(1, Math.floor((performance.now() - due) / delay));
-    window.arrived = due;
+    window.arrived = last + period;
+    last = start + period * Math.floor((performance.now() + 1 - start) / period);
     call(...given);
   }, delay);
 };
