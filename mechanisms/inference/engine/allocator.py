@@ -7,7 +7,6 @@ kernel each time, which then has to clear them again page by page: up to a third
 from __future__ import annotations
 
 import ctypes
-import gc
 import sys
 
 import torch
@@ -28,8 +27,7 @@ def keep_freed_memory() -> None:
 
 
 def release_freed_memory() -> None:
-    """Give back what was kept: a model that is gone leaves room for the next one."""
-    gc.collect()
+    """Give back what was kept: a model that is gone leaves room for the next one, and no rows stay behind a run."""
     library = ctypes.CDLL(None) if sys.platform == "linux" else None
     if library is not None and hasattr(library, "malloc_trim"):
         library.malloc_trim(0)

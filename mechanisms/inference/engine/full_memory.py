@@ -7,6 +7,7 @@ passes of the new shape, so that equal rows still have equal numbers; noise is d
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -59,7 +60,8 @@ def smaller_when_full(work: Callable[[DeviceRoom], _T], room: DeviceRoom, rows: 
         except (MemoryError, RuntimeError) as error:
             if not _ran_out(error):
                 raise
-        release_freed_memory()  # not above, where the error holds on to what was computed
+        gc.collect()  # not above, where the error holds on to what was computed
+        release_freed_memory()
         room = room.halved(rows, positions)
     return work(room)
 
