@@ -22,6 +22,7 @@ from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.line import Line
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions
+from dpicl_ui.frame.shown import forget_shown
 from dpicl_ui.frame.step_bar import Place, StepBar
 from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.generate import state as generate_state
@@ -59,6 +60,11 @@ def build(ledgers: Ledgers, loader: ModelLoader, elsewhere: RemoteReader | None 
     def to_test(request: gr.Request) -> dict[str, Any]:
         return bar.value(sessions.of(request), 4)
 
+    def forget(request: gr.Request) -> None:
+        sessions.drop(request)
+        ledgers.drop(request)
+        forget_shown(page, request.session_hash or "")
+
     with page:
         status = _head(ledgers, loader)
         opened, bar = OpenedLink(), StepBar(PLACES)
@@ -81,8 +87,7 @@ def build(ledgers: Ledgers, loader: ModelLoader, elsewhere: RemoteReader | None 
         data.source.load_instead.click(to_test, None, bar.html, **PRIVATE)
         if ledgers.serves_programs:
             add_endpoints(loader)
-        page.unload(sessions.drop)
-        page.unload(ledgers.drop)
+        page.unload(forget)
     page.queue(api_open=False, max_size=32)
     return page
 

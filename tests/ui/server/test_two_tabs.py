@@ -35,6 +35,7 @@ from tests.ui.visit import ARGUMENTS, CHROMIUM, SLOW, Journey, free_port, press,
 
 pytestmark = pytest.mark.slow
 CANARY = "canary 5f0c8e1b7d2a4c66"
+LOST = "My invoice is lost."
 
 
 class Paused(ToyModel):
@@ -62,6 +63,7 @@ class Visit:
     overflow: int = 0
     open_tabs: list[int] = field(default_factory=list)
     held: list[bool] = field(default_factory=list)
+    texts: list[int] = field(default_factory=list)
     journals: list[Path] | None = None
 
 
@@ -110,7 +112,7 @@ def tab(browser: Browser, port: int, visited: Visit, name: str) -> Iterator[Page
 
 
 def choose(page: Page, visited: Visit, name: str) -> None:
-    rows = [(f"My invoice is lost. {CANARY}", "Billing"), *messages(30)]
+    rows = [(f"{LOST} {CANARY}", "Billing"), *messages(30)]
     page.set_input_files("#upload-data input[type=file]", write_csv(visited.folder / f"{name}.csv", rows))
     page.wait_for_selector("#data-preview table", timeout=SLOW)
     page.fill("#data-name input, #data-name textarea", name)
@@ -140,13 +142,16 @@ def go(browser: Browser, port: int, visited: Visit, sessions: Sessions, model: P
             two.wait_for_selector("#run-line .spinner", state="detached", timeout=SLOW)
             tables = [weakref.ref(each.of(DataState).confirmed.dataset) for each in sessions._sessions.values()]
             visited.open_tabs.append(len(sessions._sessions))
+            visited.texts.append(texts_with(f"{LOST} {CANARY}"))
         gone(sessions, 1)
         visited.open_tabs.append(len(sessions._sessions))
     gone(sessions, 0)
     visited.open_tabs.append(len(sessions._sessions))
     reload_in_the_middle(browser, port, visited, sessions, model)
+    gone(sessions, 0)
     gc.collect()
     visited.held = [each() is not None for each in tables]
+    visited.texts.append(texts_with(f"{LOST} {CANARY}"))
 
 
 def wait_and_leave(page: Page, visited: Visit) -> None:
@@ -193,6 +198,22 @@ def gone(sessions: Sessions, left: int) -> None:
         time.sleep(0.2)
 
 
+def texts_with(words: str) -> int:
+    """How many texts that hold these words any list, mapping or object of this process refers to."""
+    gc.collect()
+    waiting, found = gc.get_objects(), 0
+    known = {id(each) for each in waiting}
+    while waiting:
+        for each in gc.get_referents(waiting.pop()):
+            kind = type(each)  # isinstance would ask what only pretends to be of a type
+            if kind is str:
+                found += words in each
+            elif kind in (dict, list, tuple, set) and id(each) not in known:  # some are in no list of gc's
+                known.add(id(each))
+                waiting.append(each)
+    return found
+
+
 def test_the_second_reads_its_place_and_its_run_ends(visit: Visit):
     assert visit.said["second"].startswith("Somebody else's run is before yours: place 2")
     assert visit.said["second again"].startswith("Somebody else's run is before yours: place 2")
@@ -217,6 +238,9 @@ def test_nobody_who_waits_reads_anything_of_the_others_data(visit: Visit):
 def test_a_closed_tab_is_forgotten(visit: Visit):
     assert visit.open_tabs == [2, 1, 0]
     assert visit.held == [False, False]
+    while_open, after = visit.texts
+    assert while_open > 0
+    assert after == 0
 
 
 def test_a_run_that_a_reload_cut_off_goes_on_and_costs_what_one_run_costs(visit: Visit):
