@@ -76,7 +76,9 @@ class RecipeSettings:
                     1, 4, 1, step=1, label="Rounds", info="Later drafts are written with the winners before in view."
                 )
                 self.sets = gr.Slider(1, 6, 3, step=1, label="Sets of winners to choose from")
-                self.tokens = gr.Slider(5, 256, USUAL_DRAFT_TOKENS, step=1, label="Longest draft (tokens)")
+                self.tokens = gr.Slider(
+                    5, 256, USUAL_DRAFT_TOKENS, step=1, label="Longest draft (tokens)", elem_id="longest"
+                )
                 with gr.Row():
                     self.shares = [
                         gr.Number(

@@ -1,4 +1,4 @@
-"""The default recipe in a real browser with the embedded model: vote, choice, private score, export."""
+"""The default recipe, with few drafts, in a real browser with the embedded model: vote, choice, score, export."""
 
 from __future__ import annotations
 
@@ -45,8 +45,11 @@ def travel(page: Page, seen: Journey) -> None:
     page.wait_for_selector("#step-2.current")
     page.wait_for_selector("#outcome .guarantee", timeout=SLOW)
     seen.shown["proposal"] = page.inner_text("#step-2 .tasks")
-    page.fill("#epsilon-number", "4")
-    page.press("#epsilon-number", "Tab")
+    page.click("button:has-text('The stages in detail')")
+    page.check("#by-hand input")
+    for place, value in (("#epsilon-number", 4), ("#drafts input[type=number]", 6), ("#longest input[type=number]", 12)):
+        page.fill(place, str(value))
+        page.press(place, "Tab")
     step(page, 3)
     page.click("#generate")
     page.wait_for_selector("#run-notice .notice", timeout=3 * SLOW)
