@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gradio as gr
 
+from dpicl_ui.data.hub_card import HubCard
 from dpicl_ui.frame.tree import el, panel
 from mechanisms.studio.data.examples import ANSWERED_EXAMPLES, EXAMPLES, RECORD_EXAMPLES
 from mechanisms.studio.data.files import FORMATS
@@ -20,9 +21,13 @@ _SOURCE = [
 
 
 class SourceCard:
-    """Components."""
+    """Components.
 
-    def __init__(self) -> None:
+    Args:
+        own: see `HubCard`.
+    """
+
+    def __init__(self, own: bool) -> None:
         with gr.Column(elem_classes="card"):
             panel(*_SOURCE)
             with gr.Row(elem_classes="source"):
@@ -33,6 +38,7 @@ class SourceCard:
                         (gr.Button(each.title, size="sm"), each) for each in (*EXAMPLES, *ANSWERED_EXAMPLES)
                     ]
                     self.record_examples = [(gr.Button(each.title, size="sm"), each) for each in RECORD_EXAMPLES]
+                    self.hub = HubCard(own)
                     panel(el("p.small-head", "Demonstrations made before?"))
                     self.load_instead = gr.Button("Load an exported set and test it", size="sm", elem_id="load-instead")
                     self.load_run = gr.UploadButton("Look at a saved run again", size="sm", elem_id="look-again")
