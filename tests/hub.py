@@ -16,6 +16,8 @@ import pytest
 from huggingface_hub import constants
 
 CONVERSION = "refs/convert/parquet"
+ELSEWHERE = "localhost"
+"""Another host's name, whose server has no business with a token."""
 
 
 @dataclass
@@ -25,6 +27,7 @@ class Repository:
     Attributes:
         token: who may see it; anybody, unless one is given.
         gated: it is shown, and its files are not.
+        elsewhere: its files lie on another host, and the hub says where.
         sizes: what is said of sizes, where that is not true.
     """
 
@@ -32,6 +35,7 @@ class Repository:
     conversion: dict[str, bytes] = field(default_factory=dict)
     token: str | None = None
     gated: bool = False
+    elsewhere: bool = False
     sizes: dict[str, int] = field(default_factory=dict)
 
     def at(self, revision: str) -> dict[str, bytes]:
@@ -43,10 +47,11 @@ class Repository:
 
 @dataclass
 class Asked:
-    """One request, and the token that came with it."""
+    """One request: of which host, and with which token."""
 
     path: str
     token: str | None
+    host: str
 
 
 @dataclass
@@ -71,11 +76,14 @@ def serving(repositories: dict[str, Repository]) -> Iterator[Hub]:
         def do_GET(self) -> None:
             path = unquote(urlsplit(self.path).path)
             token = (self.headers.get("authorization") or "").removeprefix("Bearer ") or None
-            asked.append(Asked(path, token))
-            status, error, body = _answer(repositories, path, token)
+            host = self.headers["host"].split(":")[0]
+            asked.append(Asked(path, token, host))
+            status, error, body = _answer(repositories, path, token, host)
             self.send_response(status)
             for name, value in {"Content-Length": str(len(body)), "X-Error-Code": error}.items():
                 self.send_header(name, value)
+            if status == 302:
+                self.send_header("Location", f"http://{ELSEWHERE}:{server.server_port}{self.path}")
             self.end_headers()
             try:
                 self.wfile.write(body)
@@ -105,16 +113,18 @@ def lead_to(url: str, patch: pytest.MonkeyPatch) -> None:
     patch.delenv("HF_TOKEN", raising=False)
 
 
-def _answer(repositories: dict[str, Repository], path: str, token: str | None) -> tuple[int, str, bytes]:
+def _answer(repositories: dict[str, Repository], path: str, token: str | None, host: str) -> tuple[int, str, bytes]:
     described = path.startswith("/api/datasets/")
     owner, name, *rest = path.removeprefix("/api").removeprefix("/datasets/").split("/")
     repository = repositories.get(f"{owner}/{name}")
-    if repository is None or repository.token not in (None, token):
+    if repository is None or (repository.token not in (None, token) and host != ELSEWHERE):
         return 401, "RepoNotFound", b""
     if described:
         return _described(repository, f"{owner}/{name}", "/".join(rest[1:]) or "main")
     if repository.gated:
         return 403, "GatedRepo", b""
+    if repository.elsewhere and host != ELSEWHERE:
+        return 302, "", b""
     revision, file = rest[1], "/".join(rest[2:])
     found = repository.at(revision).get(file)
     return (404, "EntryNotFound", b"") if found is None else (200, "", found)
