@@ -29,7 +29,7 @@ class HubCard:
             self.said = gr.Textbox(
                 label="Name of the data set",
                 placeholder="owner/name/split",
-                info="Or owner/name/configuration/split, or the path of a file in it.",
+                info="owner/name/split; or owner/name/configuration/split, or the path of a file behind owner/name.",
                 max_length=_LONGEST,
                 elem_id="hub-name",
             )

@@ -31,14 +31,15 @@ class SourceCard:
         with gr.Column(elem_classes="card"):
             panel(*_SOURCE)
             with gr.Row(elem_classes="source"):
-                self.upload = gr.File(show_label=False, height=150, elem_id="upload-data", elem_classes="drop")
+                with gr.Column(min_width=240):
+                    self.upload = gr.File(show_label=False, height=150, elem_id="upload-data", elem_classes="drop")
+                    self.hub = HubCard(own)
                 with gr.Column(elem_classes="examples", min_width=240):
                     panel(el("p.small-head", "No data at hand? Take an example"))
                     self.examples = [
                         (gr.Button(each.title, size="sm"), each) for each in (*EXAMPLES, *ANSWERED_EXAMPLES)
                     ]
                     self.record_examples = [(gr.Button(each.title, size="sm"), each) for each in RECORD_EXAMPLES]
-                    self.hub = HubCard(own)
                     panel(el("p.small-head", "Demonstrations made before?"))
                     self.load_instead = gr.Button("Load an exported set and test it", size="sm", elem_id="load-instead")
                     self.load_run = gr.UploadButton("Look at a saved run again", size="sm", elem_id="look-again")

@@ -32,4 +32,5 @@ def test_a_run_is_charged_to_the_data_set_by_its_own_name(capsys, toy_models, tm
 
 
 def test_a_split_that_is_not_there_is_refused_in_one_line(capsys):
-    check_refusal(capsys, f"synthesize hf://datasets/ada/bank/dev {REST}", 2, "with one of these behind it: data/train")
+    told = "ask for ada/bank/NAME, where NAME is one of these: data/train"
+    check_refusal(capsys, f"synthesize hf://datasets/ada/bank/dev {REST}", 2, told)

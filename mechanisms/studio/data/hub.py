@@ -136,9 +136,9 @@ def _chosen(repository: str, wanted: str, splits: dict[str, list[_File]]) -> lis
         return splits[fitting[0]]
     if not splits:
         raise DataError(f"The data set '{repository}' has no file that can be read here: CSV, JSON Lines or Parquet.")
-    said = f"more than one '{wanted}'" if wanted and fitting else "several" if fitting else f"no '{wanted}'"
+    said = f"no '{wanted}'" if not fitting else f"more than one '{wanted}'" if wanted else "more than one split"
     raise DataError(
-        f"The data set '{repository}' has {said}: ask for '{repository}/' with one of these behind it: "
+        f"The data set '{repository}' has {said}: ask for {repository}/NAME, where NAME is one of these: "
         f"{_names(fitting or splits)}."
     )
 

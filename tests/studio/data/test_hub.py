@@ -129,7 +129,7 @@ def test_a_name_finds_its_rows(served: Hub, said: str, found: list[str]):
         ("ada/nowhere", "The hub shows no data set 'ada/nowhere': check the name"),
         ("ada/private", "put a token that may read it into HF_TOKEN"),
         ("ada/gated", "The data set 'ada/gated' is gated: ask for access"),
-        ("ada/several", "has several: .*: default/test, default/train, short/train"),
+        ("ada/several", "has more than one split: .*: default/test, default/train, short/train"),
         ("ada/several/train", "has more than one 'train': .*: default/train, short/train"),
         ("ada/several/dev", "has no 'dev': .*: default/test, default/train, short/train"),
         ("ada/several/dev.csv", "has no 'dev.csv': .*: train.csv"),

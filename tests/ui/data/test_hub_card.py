@@ -83,7 +83,7 @@ def test_a_fault_stands_where_that_of_an_upload_stands_and_the_open_file_stays(c
     before = sessions.of(TAB).of(DataState).columns
     *_, shown = guarded(step.source.notice)(step._fetch)("ada/letters/dev", TAB)
     assert list(shown) == [step.source.notice]
-    assert "behind it: train" in text_of(shown[step.source.notice])
+    assert "one of these: train" in text_of(shown[step.source.notice])
     assert sessions.of(TAB).of(DataState).columns is before
 
 
