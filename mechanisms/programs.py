@@ -25,9 +25,9 @@ from mechanisms.records import Dataset, PromptTemplate, default_template
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
 from mechanisms.studio.certificates.signature import signed
-from mechanisms.studio.data.files import read_table
 from mechanisms.studio.data.mapping import Mapping as Columns
 from mechanisms.studio.data.mapping import to_dataset
+from mechanisms.studio.data.sources import name_of, read_source
 from mechanisms.studio.evaluation.labelled import labelled
 from mechanisms.studio.synthesis.demo_set import DemoSet, loads, to_text
 from mechanisms.studio.synthesis.events import RunCompleted
@@ -67,9 +67,9 @@ def read_csv(
     """
     if isinstance(labels, str):
         raise UsageError("Give the labels as a list, one text each.")
-    table = read_table(Path(path))
+    table = read_source(path)
     _warn(table.remarks)
-    return to_dataset(table, Columns(text, label, user), (name or Path(path).stem).strip(), tuple(labels))
+    return to_dataset(table, Columns(text, label, user), (name or name_of(path)).strip(), tuple(labels))
 
 
 def write(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gradio as gr
 
+from dpicl_ui.data.hub_card import HubCard
 from dpicl_ui.frame.tree import el, panel
 from mechanisms.studio.data.examples import ANSWERED_EXAMPLES, EXAMPLES, RECORD_EXAMPLES
 from mechanisms.studio.data.files import FORMATS
@@ -20,13 +21,19 @@ _SOURCE = [
 
 
 class SourceCard:
-    """Components."""
+    """Components.
 
-    def __init__(self) -> None:
+    Args:
+        own: see `HubCard`.
+    """
+
+    def __init__(self, own: bool) -> None:
         with gr.Column(elem_classes="card"):
             panel(*_SOURCE)
             with gr.Row(elem_classes="source"):
-                self.upload = gr.File(show_label=False, height=150, elem_id="upload-data", elem_classes="drop")
+                with gr.Column(min_width=240):
+                    self.upload = gr.File(show_label=False, height=150, elem_id="upload-data", elem_classes="drop")
+                    self.hub = HubCard(own)
                 with gr.Column(elem_classes="examples", min_width=240):
                     panel(el("p.small-head", "No data at hand? Take an example"))
                     self.examples = [

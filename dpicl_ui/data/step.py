@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import gradio as gr
@@ -45,7 +46,7 @@ class DataStep:
     def __init__(self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, bar: StepBar) -> None:
         self._sessions, self._ledgers, self._loader, self._bar = sessions, ledgers, loader, bar
         with bar.panel(1):
-            self.source = SourceCard()
+            self.source = SourceCard(ledgers.own_account)
             with gr.Column(visible=False) as self.body:
                 self._build_columns()
                 self.public = PublicCard()
@@ -89,6 +90,8 @@ class DataStep:
         takes += [(button, self._record_example(each)) for button, each in source.record_examples]
         for taken_from, take in takes:
             self.changing.append(taken_from.click(guarded(source.notice)(take), None, loaded, **PRIVATE))
+        fetch, name = source.hub.fetch, source.hub.said
+        self.changing.append(fetch.click(guarded(source.notice)(self._fetch), name, loaded, **PRIVATE))
         self._wire_columns()
         self._wire_labels()
         self._wire_records()
@@ -126,18 +129,11 @@ class DataStep:
             self.changing.append(
                 event(guarded(form.problem)(self._inspect), self._described_by, self._inspected_outputs, **latest)
             )
-        for event, handler, given in (
-            (form.upload.upload, self._give_schema, [form.upload]),
-            (form.back.click, self._take_back_schema, []),
+        for event, handler, inputs in (
+            (form.upload.upload, self._give_schema, [form.upload, *self._described_by]),
+            (form.back.click, self._take_back_schema, self._described_by),
         ):
-            self.changing.append(
-                event(
-                    guarded(form.problem)(handler),
-                    [*given, *self._described_by],
-                    self._inspected_outputs,
-                    **PRIVATE,
-                )
-            )
+            self.changing.append(event(guarded(form.problem)(handler), inputs, self._inspected_outputs, **PRIVATE))
 
     def _wire_public(self) -> None:
         public = self.public
@@ -170,10 +166,16 @@ class DataStep:
                 table = read_table(path)
         except DataError as error:
             return {self.source.upload: None, self.source.notice: notice(str(error))}
-        session = self._sessions.of(request)
-        mapping = guess_mapping(table)
+        return {self.source.upload: None} | self._read(request, table, proposed_name(upload))
+
+    def _fetch(self, said: str, request: gr.Request) -> Iterator[dict[Any, Any]]:
+        yield {self.source.notice: notice("Asking the hub …", "info")}
+        yield self._read(request, *self.source.hub.read(said))
+
+    def _read(self, request: gr.Request, table: Table, name: str) -> dict[Any, Any]:
+        session, mapping = self._sessions.of(request), guess_mapping(table)
         session.of(DataState).open(table, first_names(mapping))
-        return {self.source.upload: None} | self._opened(session, table, mapping, proposed_name(upload), rows_of(table))
+        return self._opened(session, table, mapping, name, rows_of(table))
 
     def _example(self, example: Example) -> Any:
         def take(request: gr.Request) -> dict[Any, Any]:

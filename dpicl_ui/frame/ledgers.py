@@ -23,6 +23,7 @@ class Ledgers(Protocol):
         signed_in: somebody signed in, and may sign out.
         serves_programs: whoever comes in is known, so that programs may ask too; strangers' would take the model.
         lasting: a ledger outlives the tab, and what is kept beside it.
+        own_account: whoever comes in is who runs the server, and may read what a token of this account may.
     """
 
     footing: str
@@ -30,6 +31,7 @@ class Ledgers(Protocol):
     signed_in: bool
     serves_programs: bool
     lasting: bool
+    own_account: bool
 
     def of(self, request: gr.Request) -> PrivacyLedger:
         """The ledger of whoever sent a request.
@@ -50,6 +52,7 @@ class CuratorLedger:
     signed_in = False
     serves_programs = True
     lasting = True
+    own_account = True
 
     def __init__(self, ledger: PrivacyLedger) -> None:
         self._ledger = ledger
@@ -70,6 +73,7 @@ class OwnerLedgers:
     signed_in = True
     serves_programs = True
     lasting = True
+    own_account = False
 
     def __init__(self, accounts: Accounts) -> None:
         self._accounts = accounts
@@ -101,6 +105,7 @@ class TabLedgers:
     signed_in = False
     serves_programs = False
     lasting = False
+    own_account = False
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

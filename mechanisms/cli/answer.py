@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting import PrivacyLedger
@@ -23,9 +22,9 @@ from mechanisms.studio.answering.events import AnswerReleased, AnswersOpened
 from mechanisms.studio.answering.request import AnswerRequest
 from mechanisms.studio.answering.session import AnswerSession, open_session
 from mechanisms.studio.answering.words import answer_in_words, reservation_in_words
-from mechanisms.studio.data.files import read_table
 from mechanisms.studio.data.mapping import Mapping, asked_column, to_dataset
 from mechanisms.studio.data.marks import SCORED
+from mechanisms.studio.data.sources import name_of, read_source
 from mechanisms.studio.data.table import Table
 
 
@@ -67,7 +66,7 @@ def _answer(options: argparse.Namespace) -> None:
 
 def _read(options: argparse.Namespace, path: str, unit: str | None) -> tuple[Table, Mapping]:
     """A file with its text columns joined into one, and how to read it."""
-    table = read_table(Path(path))
+    table = read_source(path)
     for remark in table.remarks:
         progress(remark)
     names = [name.strip() for name in options.text_column.split(",")]
@@ -105,7 +104,7 @@ def _test_rows(file: Dataset, options: argparse.Namespace, request: AnswerReques
 
 def _open(options: argparse.Namespace, request: AnswerRequest) -> AnswerSession:
     table, mapping = _read(options, options.csv, options.unit_column)
-    name = (options.name or Path(options.csv).stem).strip()
+    name = (options.name or name_of(options.csv)).strip()
     dataset = to_dataset(table, mapping, name, request.labels)
     seed = options.test_seed
     randomness: Randomness = SecureRandomness() if seed is None else SeededRandomness(seed)

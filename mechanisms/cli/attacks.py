@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting import Claim, PrivacyLedger, PrivacyTarget, fingerprint
@@ -21,9 +20,9 @@ from mechanisms.studio.assurance.audit import AuditProgress
 from mechanisms.studio.assurance.canaries import Exposure, canary_attack, writes
 from mechanisms.studio.assurance.roc import LOW, Roc, allowed
 from mechanisms.studio.assurance.shown_rows import RELEASED
-from mechanisms.studio.data.files import read_table
 from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.marks import mark_attacked
+from mechanisms.studio.data.sources import name_of, read_source
 from mechanisms.studio.recipes.any_set import AnySet, read_set, with_choice
 from mechanisms.studio.synthesis.demo_set import finite, loads, read_json
 from mechanisms.studio.synthesis.request import SynthesisRequest
@@ -165,11 +164,11 @@ def _task(path: str) -> tuple[AnySet, Claim | None]:
 
 
 def _dataset(options: argparse.Namespace, path: str, labels: tuple[str, ...]) -> Dataset:
-    table = read_table(Path(path))
+    table = read_source(path)
     for remark in table.remarks:
         progress(remark)
     mapping = Mapping(options.text_column, options.label_column, options.unit_column, label_names=label_names(options))
-    return to_dataset(table, mapping, (options.name or Path(path).stem).strip(), labels)
+    return to_dataset(table, mapping, (options.name or name_of(path)).strip(), labels)
 
 
 def _begun(options: argparse.Namespace, private: Dataset, held_out: Dataset | None = None) -> LanguageModel:

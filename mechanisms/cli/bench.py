@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from mechanisms.cli.output import add_json, progress, show
@@ -14,8 +13,8 @@ from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.studio.assurance.bench import Measured, bench
 from mechanisms.studio.data.examples import EXAMPLES
-from mechanisms.studio.data.files import read_table
 from mechanisms.studio.data.mapping import Mapping, guess_columns, to_records
+from mechanisms.studio.data.sources import name_of, read_source
 
 
 def add_commands(commands: Any) -> None:
@@ -47,11 +46,11 @@ def _bench(options: argparse.Namespace) -> None:
 
 
 def _texts(options: argparse.Namespace) -> list[str]:
-    path = Path(options.texts) if options.texts else EXAMPLES[0].path
-    table = read_table(path)
+    said = options.texts or EXAMPLES[0].path
+    table = read_source(said)
     texts = [record.text for record in to_records(table, Mapping(*guess_columns(table)))]
     if not texts:
-        raise DataError(f"'{path.name}' has no rows with text: give a file with a text and a label column.")
+        raise DataError(f"'{name_of(said)}' has no rows with text: give a file with a text and a label column.")
     return texts
 
 

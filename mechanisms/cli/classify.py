@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from mechanisms.cli.comparing import compared
@@ -21,9 +20,9 @@ from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.records import Dataset
-from mechanisms.studio.data.files import read_table
 from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.record_files import KIND, of_kind
+from mechanisms.studio.data.sources import read_source
 from mechanisms.studio.evaluation.answers import LocalReader
 from mechanisms.studio.evaluation.evaluate import arms_of
 from mechanisms.studio.evaluation.labelled import labelled
@@ -108,7 +107,7 @@ def _evaluate(options: argparse.Namespace) -> None:
 
 
 def _test_file(options: argparse.Namespace) -> Dataset:
-    table = read_table(Path(options.test))
+    table = read_source(options.test)
     mapping = Mapping(options.text_column, options.label_column, label_names=label_names(options))
     if options.output_column:  # which label a row would have is not asked
         table, mapping = of_kind(table, options.output_column), Mapping(options.text_column, KIND)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
@@ -16,9 +15,9 @@ from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.records import Dataset
-from mechanisms.studio.data.files import read_table
 from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.marks import CLEAN_VALUES
+from mechanisms.studio.data.sources import name_of, read_source
 from mechanisms.studio.evaluation.evaluate import PUBLIC_ONLY, Accuracy
 from mechanisms.studio.evaluation.measures.copying import longest_copied
 from mechanisms.studio.evaluation.measures.likeness import can_compare
@@ -116,7 +115,7 @@ def _as_many(texts: Sequence[Labelled], like: Sequence[Labelled]) -> list[Labell
 
 def _rows(options: argparse.Namespace, path: str, labels: tuple[str, ...]) -> Dataset:
     mapping = Mapping(options.text_column, options.label_column, label_names=label_names(options))
-    return to_dataset(read_table(Path(path)), mapping, Path(path).stem, labels)
+    return to_dataset(read_source(path), mapping, name_of(path), labels)
 
 
 def _copied(

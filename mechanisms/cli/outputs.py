@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from mechanisms.cli.label_names import label_names
 from mechanisms.errors import UsageError
 from mechanisms.records import PromptTemplate, open_template
-from mechanisms.studio.data.files import read_table
 from mechanisms.studio.data.mapping import Mapping
 from mechanisms.studio.data.record_files import KIND, of_kind
+from mechanisms.studio.data.sources import read_source
 from mechanisms.studio.data.table import Table
 from mechanisms.studio.synthesis.outputs import Answers, Outputs
 
@@ -77,7 +76,7 @@ def label_column(options: argparse.Namespace) -> str:
 
 def read_answered(options: argparse.Namespace) -> tuple[Table, Mapping]:
     """The private rows, and which of their columns are what; a column that nobody writes from is not read as one."""
-    table = read_table(Path(options.csv))
+    table = read_source(options.csv)
     if options.label_column is None:
         table = of_kind(table, options.labels.strip())
     output = None if options.answers == Answers.MODEL else options.output_column

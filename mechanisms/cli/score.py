@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
@@ -15,9 +14,9 @@ from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.records import Dataset
 from mechanisms.sampling import Adjacency
-from mechanisms.studio.data.files import read_table
 from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.marks import WHETHER_MET, WHETHER_SHOWN
+from mechanisms.studio.data.sources import name_of, read_source
 from mechanisms.studio.recipes.any_set import read_set, with_choice
 from mechanisms.studio.recipes.score_set import ScoreFound, ScoreRequest, score_set
 from mechanisms.studio.synthesis.request import FILE_FORMAT, LABEL_SET
@@ -69,10 +68,10 @@ def _score(options: argparse.Namespace) -> None:
         max_unit_records=options.max_unit_records,
         prototypes_epsilon=options.prototypes_epsilon,
     )
-    table, ledger = read_table(Path(options.csv)), PrivacyLedger()
+    table, ledger = read_source(options.csv), PrivacyLedger()
     mapping = Mapping(options.text_column, options.label_column, options.unit_column, options.drop_duplicates)
     mapping = replace(mapping, label_names=label_names(options))
-    dataset = to_dataset(table, mapping, (options.name or Path(options.csv).stem).strip(), scored.labels)
+    dataset = to_dataset(table, mapping, (options.name or name_of(options.csv)).strip(), scored.labels)
     for warning in (*table.remarks, *ledger.rows.recognise(fingerprint(dataset))):
         progress(warning)
     embedder = None if request.prototypes_epsilon is None else load_embedder()

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting import Fingerprint, PrivacyLedger, PrivacyTarget, fingerprint, rounded_up
@@ -36,9 +35,10 @@ from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset, PromptTemplate, default_template
 from mechanisms.studio.certificates.signature import signed
 from mechanisms.studio.data.counts import measure_sizes
-from mechanisms.studio.data.files import FORMATS, read_table
+from mechanisms.studio.data.files import FORMATS
 from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.record_schema import RecordSchema
+from mechanisms.studio.data.sources import name_of, read_source
 from mechanisms.studio.recipes.events import RecipeCompleted
 from mechanisms.studio.runs.journal import RunJournal
 from mechanisms.studio.synthesis.demo_set import DemoSet, to_text
@@ -157,10 +157,10 @@ def _dataset(
     elif outputs:
         table, mapping = read_answered(options)
     else:
-        table = read_table(Path(options.csv))
+        table = read_source(options.csv)
         mapping = Mapping(options.text_column, label_column(options), options.unit_column, options.drop_duplicates)
         mapping = replace(mapping, label_names=label_names(options))
-    name = (options.name or Path(options.csv).stem).strip()
+    name = (options.name or name_of(options.csv)).strip()
     return to_dataset(table, mapping, name, labels_of(options)), table.remarks
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -47,26 +48,37 @@ _OPTIONS = {"pre_buffer": False, "arrow_extensions_enabled": False, "thrift_cont
 _TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 
 
-def read_parquet(path: Path) -> Table:
+def read_parquet(*paths: Path) -> Table:
     """The columns of plain values, each cell as text by `cell_text`; a value that Python cannot hold is empty.
 
+    Args:
+        paths: one file, or the parts of one, whose rows follow each other; what holds for one holds for all together.
+
     Raises:
-        DataError: damaged, encrypted, without rows or without such columns, nested more than a hundred deep, or too
-            large when it is unpacked.
+        DataError: damaged, encrypted, without rows or without such columns, nested more than a hundred deep, too large
+            when it is unpacked, or parts with different columns.
     """
     try:
-        if _footer_bytes(path) > _MAX_FOOTER:
-            raise DataError(_LONG_FOOTER)
-        with pq.ParquetFile(path, **_OPTIONS) as file:
-            schema, metadata = file.schema_arrow, file.metadata
-        kept = [field for field in schema if _is_plain(field.type)]
-        _check_size(metadata, len(kept))
-        names = column_names(field.name for field in kept)
-        left_out = len(schema) - len(kept)
+        parts = [_described(path) for path in paths]
+        kept = [[field for field in schema if _is_plain(field.type)] for schema, _ in parts]
+        if any([field.name for field in each] != [field.name for field in kept[0]] for each in kept):
+            raise DataError("The parts of the Parquet file have different columns: give one of them.")
+        _check_size([metadata for _, metadata in parts], len(kept[0]))
+        names = column_names(field.name for field in kept[0])
+        left_out = len(parts[0][0]) - len(kept[0])
         remarks = [f"Columns that hold other things than plain values, and are left out: {left_out}."]
-        return table_of(names, _rows(path, kept), remarks if left_out else [])
+        rows = chain.from_iterable(map(_rows, paths, kept))
+        return table_of(names, rows, remarks if left_out else [])
     except (pa.ArrowException, OSError, ValueError, ArithmeticError, MemoryError, LookupError, TypeError) as error:
         raise DataError(_BROKEN) from error
+
+
+def _described(path: Path) -> tuple[Any, Any]:
+    """What the footer says: columns, and sizes."""
+    if _footer_bytes(path) > _MAX_FOOTER:
+        raise DataError(_LONG_FOOTER)
+    with pq.ParquetFile(path, **_OPTIONS) as file:
+        return file.schema_arrow, file.metadata
 
 
 def _footer_bytes(path: Path) -> int:
@@ -83,11 +95,12 @@ def _value_type(kind: Any) -> Any:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def _check_size(metadata: Any, columns: int) -> None:
-    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    if sum(group.total_byte_size for group in groups) > MAX_BYTES or metadata.num_rows * columns > MAX_CELLS:
+def _check_size(parts: list[Any], columns: int) -> None:
+    groups = [each.row_group(i) for each in parts for i in range(each.num_row_groups)]
+    rows = sum(each.num_rows for each in parts)
+    if sum(group.total_byte_size for group in groups) > MAX_BYTES or rows * columns > MAX_CELLS:
         raise DataError(UNPACKED)
-    if not metadata.num_rows:
+    if not rows:
         raise DataError(NO_ROWS)
 
 

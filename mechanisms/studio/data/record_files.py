@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.errors import DataError
-from mechanisms.studio.data.files import read_table
 from mechanisms.studio.data.json_lines import Lines
 from mechanisms.studio.data.record_schema import RecordSchema, dumps
+from mechanisms.studio.data.sources import read_source
 from mechanisms.studio.data.table import Table
 
 RECORD, KIND = " record", " kind"
@@ -42,13 +42,13 @@ def of_kind(table: Table, kind: str) -> Table:
     return table.beside({KIND: [kind] * len(table.frame)})
 
 
-def read_records(path: Path, schema: RecordSchema, kind: str) -> Table:
+def read_records(said: str | Path, schema: RecordSchema, kind: str) -> Table:
     """A file as `as_records` gives it.
 
     Raises:
         DataError: it cannot be read, or has none of the schema's properties.
     """
-    return as_records(read_table(path), schema, kind)
+    return as_records(read_source(said), schema, kind)
 
 
 def as_lines(texts: Iterable[str]) -> str:

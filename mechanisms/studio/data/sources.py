@@ -1,0 +1,28 @@
+"""Private rows by what a person calls their place: the path of a file, or a data set of the Hugging Face hub."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mechanisms.studio.data.files import read_table
+from mechanisms.studio.data.hub import SCHEME, read_hub, repository_of
+from mechanisms.studio.data.table import Table
+
+
+def read_source(said: str | Path) -> Table:
+    """A file as `read_table` reads it, or, with `SCHEME` before its name, a data set as `read_hub` does.
+
+    Raises:
+        DataError: see there.
+    """
+    said = str(said)
+    return read_hub(said) if said.startswith(SCHEME) else read_table(Path(said))
+
+
+def name_of(said: str | Path) -> str:
+    """What the ledger calls it unless it is told: a file's name, or the data set's, whichever split of it is read.
+
+    The ledger keeps what was spent by name: under "train" one data set would pay for another.
+    """
+    said = str(said)
+    return repository_of(said) if said.startswith(SCHEME) else Path(said).stem
