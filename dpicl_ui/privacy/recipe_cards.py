@@ -11,12 +11,6 @@ from mechanisms.studio.recipes.request import RecipeRequest
 
 _ROLES = "Each {unit} has one task only, given by a secret key: so every task may use the whole epsilon."
 _EPSILON = "The tasks share epsilon, since every {unit} takes part in all of them."
-
-_READ = (
-    " Of each text the model reads the first {tokens} tokens, about {words} English words, unless you set more below."
-)
-_WORDS = 0.75
-"""Words of a token, roughly."""
 _LONG = 1800
 _WHY_LONG = (
     "mostly for reading rows behind {shown} demonstrations: without the private score, with fewer or shorter label "
@@ -35,10 +29,7 @@ def stages_in_words(request: RecipeRequest) -> list[Tree]:
     unit = "user" if request.by_user else "row"
     remark = _ROLES if request.recipe.division is Division.ROLES else _EPSILON
     lines = [el("li", f"{_who(request, stage)} {_task(request, stage)}") for stage in request.recipe.stages]
-    words = round(request.max_record_tokens * _WORDS, -1)
-    reads = request.recipe.stages != (Stage.VOTE,)
-    read = _READ.format(tokens=request.max_record_tokens, words=f"{words:.0f}") if reads else ""
-    return [el("ol.tasks", *lines), el("p.muted", remark.format(unit=unit) + read)]
+    return [el("ol.tasks", *lines), el("p.muted", remark.format(unit=unit))]
 
 
 def why_so_long(preview: RecipePreview) -> str:

@@ -17,7 +17,7 @@ from mechanisms.accounting import PrivacyTarget
 from mechanisms.records import default_template
 from mechanisms.studio.recipes.advice import proposed
 from mechanisms.studio.recipes.preview import preview_recipe
-from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
+from mechanisms.studio.recipes.recipe import Division, Kind, Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 
 LABELS = ("a", "b")
@@ -59,13 +59,6 @@ def test_where_epsilon_is_shared_all_rows_are_asked_and_the_score_is_not_called_
     assert f"All rows, for epsilon {made.epsilon(Stage.VOTE):.2g}" in words
     assert "nothing else" not in words
     assert "nothing else" in text_of(stages_in_words(request()))
-
-
-def test_how_much_of_a_text_is_read_is_told_where_the_model_reads_any():
-    made = replace(request(), max_record_tokens=200)
-    assert "first 200 tokens, about 150 English words" in text_of(stages_in_words(made))
-    alone = replace(made, recipe=Recipe(Kind.VOTE, Division.ROLES, {Stage.VOTE: 0.5}))
-    assert "tokens" not in text_of(stages_in_words(alone))
 
 
 def test_a_long_run_says_what_takes_so_long():
