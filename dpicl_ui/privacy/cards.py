@@ -7,7 +7,7 @@ from typing import Any
 from dpicl_ui.frame.cards import fact
 from dpicl_ui.frame.tree import Tree, el, notice
 from dpicl_ui.privacy.duration import duration
-from dpicl_ui.privacy.recipe_cards import stage_facts
+from dpicl_ui.privacy.recipe_cards import stage_facts, why_so_long
 from mechanisms.parameters import parameters
 from mechanisms.studio.data.counts import MeasuredSizes
 from mechanisms.studio.recipes.preview import RecipePreview
@@ -34,13 +34,13 @@ def clarity(signal_to_noise: float) -> str:
 
 def outcome(preview: Preview | RecipePreview) -> list[Tree]:
     """The consequences of the settings."""
-    claim, others = preview.claim, list[Tree]()
+    claim, others, remark = preview.claim, list[Tree](), ""
     if isinstance(preview, Preview):
         solved, others = calibrated_values(preview.request.mechanism)
         signal = preview.signal_to_noise
         facts = [*solved, fact("Signal-to-noise of a token", f"{signal:.3g}", clarity(signal)), *_kept(preview.request)]
     else:
-        facts = stage_facts(preview)
+        facts, remark = stage_facts(preview), why_so_long(preview)
     seconds = duration(preview.seconds) if preview.seconds is not None else "known when the model is loaded"
     return [
         el(
@@ -51,7 +51,7 @@ def outcome(preview: Preview | RecipePreview) -> list[Tree]:
             el(
                 "dl.facts",
                 *facts,
-                fact("Time on this machine", seconds),
+                fact("Time on this machine", seconds, remark),
                 fact(
                     "Epsilon by two accountants",
                     f"{claim.epsilon:.4g} ({claim.accountant})",

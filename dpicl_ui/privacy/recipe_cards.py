@@ -11,6 +11,11 @@ from mechanisms.studio.recipes.request import RecipeRequest
 
 _ROLES = "Each {unit} has one task only, given by a secret key: so every task may use the whole epsilon."
 _EPSILON = "The tasks share epsilon, since every {unit} takes part in all of them."
+_LONG = 1800
+_WHY_LONG = (
+    "mostly for reading rows behind {shown} demonstrations: without the private score, with fewer or shorter label "
+    "names it is shorter"
+)
 
 
 def roughly(count: float) -> str:
@@ -25,6 +30,13 @@ def stages_in_words(request: RecipeRequest) -> list[Tree]:
     remark = _ROLES if request.recipe.division is Division.ROLES else _EPSILON
     lines = [el("li", f"{_who(request, stage)} {_task(request, stage)}") for stage in request.recipe.stages]
     return [el("ol.tasks", *lines), el("p.muted", remark.format(unit=unit))]
+
+
+def why_so_long(preview: RecipePreview) -> str:
+    """What a long run spends its time on, and what makes it shorter; nothing of a short one."""
+    if preview.seconds is None or preview.seconds < _LONG:
+        return ""
+    return _WHY_LONG.format(shown=len(preview.request.labels) * preview.request.shots)
 
 
 def _who(request: RecipeRequest, stage: Stage) -> str:

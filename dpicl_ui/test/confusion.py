@@ -13,6 +13,9 @@ _SCALE = [[0.0, "rgba(26,143,133,0.05)"], [1.0, "rgba(26,143,133,0.6)"]]
 _LONGEST = 18
 _NUMBERED = 12
 """Labels up to which every cell shows its count."""
+_LEAST_ROW = 16
+"""Pixels of a label, however many there are: each is to be read, and Plotly leaves out names that would touch."""
+_SMALL = 10
 _AXIS = AXIS | {"type": "category", "showgrid": False}
 
 
@@ -24,6 +27,7 @@ def _short(label: str) -> str:
 def confusion_figure(card: Scorecard, labels: Sequence[str]) -> go.Figure:
     """Counts of true label (rows) by predicted label (columns), calibrated; shape (labels, labels)."""
     few = len(labels) <= _NUMBERED
+    every = {} if few else {"dtick": 1, "tickfont": {"size": _SMALL}}
     names = [f"{i + 1}. {_short(label)}" for i, label in enumerate(labels)]
     figure = go.Figure(
         go.Heatmap(
@@ -43,8 +47,8 @@ def confusion_figure(card: Scorecard, labels: Sequence[str]) -> go.Figure:
     figure.update_layout(
         **LAYOUT,
         margin={"l": 10, "r": 10, "t": 10, "b": 44},
-        height=min(640, 110 + 44 * len(labels)),
-        xaxis=_AXIS | {"title": {"text": "predicted", "standoff": 8}},
-        yaxis=_AXIS | {"automargin": True, "autorange": "reversed"},
+        height=110 + len(labels) * 44 if few else max(640, 110 + len(labels) * _LEAST_ROW),
+        xaxis=_AXIS | every | {"title": {"text": "predicted", "standoff": 8}},
+        yaxis=_AXIS | every | {"automargin": True, "autorange": "reversed"},
     )
     return figure

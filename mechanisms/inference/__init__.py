@@ -4,7 +4,7 @@
 """
 
 from mechanisms.inference.grammar import Grammar
-from mechanisms.inference.language_model import LanguageModel, Session, Tokens
+from mechanisms.inference.language_model import LanguageModel, Session, Tokens, scores_of
 from mechanisms.inference.models.embedder import Embedder
 from mechanisms.inference.prompts import DraftPrompt, GenerationPrompt, QueryPrompt, QueryWords
 
@@ -18,4 +18,5 @@ __all__ = [
     "QueryWords",
     "Session",
     "Tokens",
+    "scores_of",
 ]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+import numpy as np
 from llguidance import LLTokenizer
 
 from mechanisms.noise import Floats, Integers
@@ -30,6 +31,22 @@ class Session(Protocol):
     def score(self, continuation: Tokens) -> Floats:
         """Log-probability of `continuation` after each row, shape (rows,). The session stays where it was."""
         ...
+
+
+@runtime_checkable
+class Branching(Protocol):
+    """A session that can read many continuations at once."""
+
+    def scores(self, continuations: Sequence[Tokens]) -> Floats:
+        """`Session.score` of each, up to rounding, shape (rows, continuations). The session stays where it was."""
+        ...
+
+
+def scores_of(session: Session, continuations: Sequence[Tokens]) -> Floats:
+    """Log-probability of each continuation after each row, shape (rows, continuations)."""
+    if isinstance(session, Branching):
+        return session.scores(continuations)
+    return np.stack([session.score(each) for each in continuations], axis=1)
 
 
 class LanguageModel(Protocol):

@@ -140,3 +140,15 @@ def test_the_confusion_matrix_holds_every_count_and_no_markup():
     assert figure["data"][0]["z"] == [[4, 1], [2, 3]]
     assert not any("<" in name for name in figure["data"][0]["y"])
     assert figure["data"][0]["texttemplate"] == "%{z}"
+
+
+def test_every_one_of_many_labels_has_its_row_and_its_name():
+    labels = [f"label number {i}" for i in range(80)]
+    card = replace(scorecard(PRIVATE), confusion=np.arange(6400).reshape(80, 80))
+    figure = confusion_figure(card, labels).to_plotly_json()
+    layout, [heatmap] = figure["layout"], figure["data"]
+    assert heatmap["z"] == card.confusion.tolist()
+    assert len(set(heatmap["y"])) == len(set(heatmap["x"])) == 80
+    assert layout["xaxis"]["dtick"] == layout["yaxis"]["dtick"] == 1, "plotly leaves out names"
+    inner = layout["height"] - layout["margin"]["t"] - layout["margin"]["b"]
+    assert inner / 80 > layout["yaxis"]["tickfont"]["size"]

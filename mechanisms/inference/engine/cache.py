@@ -53,6 +53,16 @@ class _Layer(CacheLayerMixin):  # type: ignore[misc]
         return self.capacity
 
 
+class _Ahead(_Layer):
+    """Rows of another layer, and behind them what is only looked at and not kept."""
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        keys, values = self.keys[:, :, : self.filled], self.values[:, :, : self.filled]
+        return torch.cat([keys, key_states], dim=2), torch.cat([values, value_states], dim=2)
+
+
 class GrowingCache(Cache):  # type: ignore[misc]
     """Keys and values of one chunk of rows, for up to `capacity` positions."""
 
@@ -70,6 +80,13 @@ class GrowingCache(Cache):  # type: ignore[misc]
         for source, target in zip(self.layers, part.layers, strict=True):
             target.share(source, rows)
         return part
+
+    def ahead(self, rows: slice) -> Cache:
+        """Some of the rows, for a pass that leaves this cache as it is."""
+        layers = [_Ahead(layer.capacity) for layer in self.layers]
+        for source, target in zip(self.layers, layers, strict=True):
+            target.share(source, rows)
+        return Cache(layers=layers)
 
     def expanded(self, rows: int, capacity: int) -> GrowingCache:
         """This one-row cache, copied for `rows` rows and a larger capacity."""

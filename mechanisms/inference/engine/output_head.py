@@ -36,10 +36,14 @@ class OutputHead:
     def features(self, **inputs: Any) -> torch.Tensor:
         """What logits of the last position are made of: (rows, 1, width), or those logits themselves."""
         if self.separable:
-            hidden: torch.Tensor = self._model.base_model(**inputs).last_hidden_state[:, -1:]
-            return hidden
+            return self.states(**inputs)[:, -1:]
         logits: torch.Tensor = self._model(**inputs, logits_to_keep=1).logits[:, -1:]
         return logits
+
+    def states(self, **inputs: Any) -> torch.Tensor:
+        """What logits of every position are made of, (rows, positions, width), of a model whose head is one matrix."""
+        hidden: torch.Tensor = self._model.base_model(**inputs).last_hidden_state
+        return hidden
 
     def logits(self, features: torch.Tensor, columns: torch.Tensor | None = None) -> torch.Tensor:
         """Logits of features (rows, positions, width): (rows, positions, vocabulary) or (rows, positions, columns)."""

@@ -17,6 +17,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from mechanisms.errors import UsageError
 from mechanisms.inference.engine import attention
 from mechanisms.inference.engine.allocator import keep_freed_memory
+from mechanisms.inference.engine.branches import Branches
 from mechanisms.inference.engine.cache import GrowingCache
 from mechanisms.inference.engine.chunk import Chunk
 from mechanisms.inference.engine.device_room import DeviceRoom
@@ -314,3 +315,36 @@ class TransformersSession:
         chunk.cache.fill(length)
         chunk.tokens, chunk.mask = tokens, mask
         return np.asarray(total.cpu().numpy())
+
+    @told_when_full()
+    def scores(self, continuations: Sequence[Tokens]) -> Floats:
+        """See `Branching.scores`; one by one where the model cannot look at a tree."""
+        if not self._forward.branches:
+            return np.stack([self.score(each) for each in continuations], axis=1)
+        self._settle()
+        rows, tree = self._chunks[0].rows, Branches.of(continuations)
+        with torch.inference_mode():
+            parts = [
+                self._scores(chunk, self._features[i * rows : (i + 1) * rows], tree)
+                for i, chunk in enumerate(self._chunks)
+            ]
+        return np.concatenate(parts)[: self._count]
+
+    def _scores(self, chunk: Chunk, features: torch.Tensor, tree: Branches) -> Floats:
+        states = torch.cat([features, *self._ahead(chunk, tree)], dim=1)
+        total = torch.zeros((chunk.rows, len(tree.continuations)), dtype=torch.float64, device=features.device)
+        for place, path in enumerate(tree.paths):
+            # A path at a time: so many rows are known to be alike, and a vocabulary is large.
+            logits = self._head.logits(states[:, place : place + 1].contiguous())[:, -1]
+            going, tokens = tree.after(path)
+            total[:, going] += torch.log_softmax(logits.double(), dim=-1)[:, tokens]
+        return np.asarray(total.cpu().numpy())
+
+    def _ahead(self, chunk: Chunk, tree: Branches) -> list[torch.Tensor]:
+        if not (nodes := len(tree.paths) - 1):
+            return []
+        most = self._room.chunk(nodes, chunk.mask.shape[1] + nodes)
+        sizes = (each for each in self._room.sizes(chunk.rows, nodes) if each <= most)
+        size = next(each for each in sizes if self._slots.alike(each, nodes))
+        parts = [self._forward.ahead(chunk, slice(i, i + size), tree) for i in range(0, chunk.rows, size)]
+        return [torch.cat(parts)]

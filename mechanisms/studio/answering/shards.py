@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from mechanisms.inference import LanguageModel
+from mechanisms.inference import LanguageModel, scores_of
 from mechanisms.inference.prompts import first_tokens
 from mechanisms.inference.shard_prompt import ShardPrompt
 from mechanisms.noise import Integers
@@ -80,7 +80,7 @@ class LabelRespondent:
         prompt, mechanism = self._prompt, self._request.mechanism
         rows = [prompt.row(shard[::-1], asked) for asked in (query, CONTENT_FREE[0]) for shard in examples]
         session = self._model.open(prompt.prefix, rows, length, self._room)
-        scores = np.stack([session.score(label) for label in self._labels], axis=1)
+        scores = scores_of(session, self._labels)
         with np.errstate(invalid="ignore"):
             gained = scores[: len(examples)] - scores[len(examples) :]
         return [mechanism.vote(row) if np.isfinite(row).all() else otherwise for row in gained]

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import log_softmax, logsumexp, softmax
 
 from mechanisms.errors import UsageError
-from mechanisms.inference import LanguageModel, QueryPrompt, Session, Tokens
+from mechanisms.inference import LanguageModel, QueryPrompt, Session, Tokens, scores_of
 from mechanisms.noise import Floats
 from mechanisms.records import Demonstration, PromptTemplate
 
@@ -151,14 +151,7 @@ def _label_scores(session: Session, labels: Sequence[Tokens]) -> Floats:
     """Log-probability of each label after each row, up to a constant of the row, shape (rows, labels)."""
     if all(len(label) == 1 for label in labels):  # the rest of the vocabulary cancels
         return session.logits(np.array([label[0] for label in labels], dtype=np.int64))
-    single = [label[0] for label in labels if len(label) == 1]
-    found = dict(zip(single, _next_token(session, single).T, strict=True)) if single else {}
-    return np.stack([found[label[0]] if len(label) == 1 else session.score(label) for label in labels], axis=1)
-
-
-def _next_token(session: Session, tokens: Sequence[int]) -> Floats:
-    """Log-probabilities of these tokens, shape (rows, tokens); a row at a time, since a vocabulary is large."""
-    return np.stack([log_softmax(logits)[list(tokens)] for logits in session.logits()])
+    return scores_of(session, labels)
 
 
 def _enough(texts: int) -> int:

@@ -13,6 +13,13 @@ _FRAME = 20
 """Tokens around a text that is classified, roughly; what stands before it is read once for many."""
 _PROMPT = 60
 """Tokens of the prompt for a draft, roughly."""
+_CHARACTERS = 4
+"""Of a token of a label, roughly."""
+_READ = 4.0
+"""What a label's further token costs, in positions: the whole vocabulary is asked after it."""
+_ATTENDED = 1 / 300
+"""What a position costs more for each position before it, in positions: of the embedded model on a CPU. Under eighty
+demonstrations that is ten times the rest."""
 _EMBEDDED = 0.15
 """A position of the embedding model in positions of a small language model, which has several times its parameters."""
 ARMS = 3
@@ -48,10 +55,23 @@ def seconds_by_part(request: RecipeRequest, speed: ModelSpeed) -> dict[Stage | N
         if stage is Stage.WRITE:
             parts[stage] = written_seconds(request.written, speed) if request.written else 0.0
         else:
-            parts[stage] = _read(request, stage) * (request.max_record_tokens + _FRAME) * speed.position
+            parts[stage] = _read(request, stage) * _positions(request, stage) * speed.position
     if Stage.VOTE in parts:
         parts[Stage.VOTE] = rounds * parts[Stage.VOTE] + (rounds - 1) * drafting
     return parts
+
+
+def _positions(request: RecipeRequest, stage: Stage) -> float:
+    """What reading one row costs, in positions of the model; a voter's text is embedded alone.
+
+    To judge it the model reads it behind the demonstrations of a set, and every label's tokens behind it.
+    """
+    own = request.max_record_tokens + _FRAME
+    if stage is Stage.VOTE:
+        return own
+    further = sum(max(0, round(len(label) / _CHARACTERS) - 1) for label in request.labels)
+    shown = len(request.labels) * request.shots * (request.tokens + _FRAME)
+    return (own + further) * (1 + _ATTENDED * shown) + _READ * further
 
 
 def sets_read(request: RecipeRequest, stage: Stage) -> int:

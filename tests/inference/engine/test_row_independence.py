@@ -37,7 +37,8 @@ def seen(model, mine, next_token, beside, place):
     session = model.open([5, 6, 7], [tokens for tokens, _ in batch], CAP, 3)
     first = session.logits(COLUMNS)[place]
     session.advance([token for _, token in batch])
-    return first, session.logits()[place], session.logits(COLUMNS)[place], session.score([300, 301])[place]
+    told = session.logits()[place], session.logits(COLUMNS)[place], session.score([300, 301])[place]
+    return first, *told, session.scores([[300, 301], [300, 302, 303], [400]])[place]
 
 
 @settings(max_examples=12, derandomize=True)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from mechanisms.studio.recipes.forecast import sets_read, units
+from mechanisms.accounting import PrivacyTarget
+from mechanisms.studio.recipes.advice import proposed
+from mechanisms.studio.recipes.forecast import seconds_by_part, sets_read, units
 from mechanisms.studio.recipes.recipe import Division, Kind, Stage
+from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.recipes.roles import divide
-from mechanisms.studio.synthesis.forecast import measure_speed
-from tests.studio.recipes.running import Embedding, Log, Reading, begun, data, planned, recipe, rows
+from mechanisms.studio.synthesis.forecast import ModelSpeed, measure_speed
+from tests.studio.recipes.running import TEMPLATE, Embedding, Log, Reading, begun, data, planned, recipe, rows
 from tests.toy_model import ToyModel
 
 JUDGING = (Stage.CALIBRATE, Stage.CHOOSE, Stage.SCORE)
@@ -42,3 +47,22 @@ def test_a_model_is_measured_behind_its_first_passes():
     many, one = shapes[:2]
     assert shapes == [many, one, many, one]
     assert many[0] > one[0] == 1
+
+
+def test_labels_of_more_tokens_and_more_demonstrations_take_longer_to_judge_by():
+    speed = ModelSpeed(1e-3, 1e-4, 1e-2)
+
+    def judged(names) -> dict[Stage, float]:
+        sizes = dict.fromkeys(names, 4000 // len(names))
+        made = proposed(Kind.VOTE, sizes, 1.0)
+        made = RecipeRequest(tuple(names), TEMPLATE, replace(made, sets=1), PrivacyTarget(1.0, 1e-5), sizes, "x")
+        parts = seconds_by_part(made, speed)
+        return {stage: parts[stage] for stage in (Stage.VOTE, *JUDGING)}
+
+    short, long, many = (
+        judged([f"{each}{i:02}" for i in range(count)]) for each, count in (("a", 4), ("a" * 40, 4), ("a", 80))
+    )
+    for stage in JUDGING:
+        assert short[stage] < long[stage]
+        assert 2 * short[stage] < many[stage]
+    assert short[Stage.VOTE] == long[Stage.VOTE] == many[Stage.VOTE], "a voter is not read behind demonstrations"

@@ -61,6 +61,15 @@ def test_where_epsilon_is_shared_all_rows_are_asked_and_the_score_is_not_called_
     assert "nothing else" in text_of(stages_in_words(request()))
 
 
+def test_a_long_run_says_what_takes_so_long():
+    made = preview_recipe(request())
+    told = {
+        seconds: "behind 2 demonstrations" in text_of(outcome(replace(made, seconds=seconds)))
+        for seconds in (None, 60.0, 7200.0)
+    }
+    assert told == {None: False, 60.0: False, 7200.0: True}
+
+
 def test_users_are_no_rows():
     words = text_of(stages_in_words(request(by_user=True)))
     assert "At most about" in words
