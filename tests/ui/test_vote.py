@@ -15,6 +15,7 @@ from tests.ui.visit import HOSTILE, SLOW, Journey, step, visiting
 
 pytestmark = pytest.mark.slow
 LABELS = ("Billing", "Delivery")
+FEW = (("drafts", "6"), ("longest", "12"))
 
 
 def write_csv(seen: Journey) -> Path:
@@ -47,8 +48,8 @@ def travel(page: Page, seen: Journey) -> None:
     seen.shown["proposal"] = page.inner_text("#step-2 .tasks")
     page.click("button:has-text('The stages in detail')")
     page.check("#by-hand input")
-    for place, value in (("#epsilon-number", 4), ("#drafts input[type=number]", 6), ("#longest input[type=number]", 12)):
-        page.fill(place, str(value))
+    for place, value in [("#epsilon-number", "4"), *((f"#{name} input[type=number]", few) for name, few in FEW)]:
+        page.fill(place, value)
         page.press(place, "Tab")
     step(page, 3)
     page.click("#generate")
