@@ -120,10 +120,16 @@ def test_more_work_takes_longer(longer):
 def test_a_score_left_out_takes_no_time():
     made = request()
     shares = {stage: share for stage, share in made.recipe.shares.items() if stage is not Stage.SCORE}
-    shorter = replace(made, recipe=replace(made.recipe, shares=shares))
-    saved = predicted_seconds(made, SPEED) - predicted_seconds(shorter, SPEED)
+
+    def saved(longest: int) -> float:
+        scored = replace(made, max_record_tokens=longest)
+        shorter = replace(scored, recipe=replace(made.recipe, shares=shares))
+        return predicted_seconds(scored, SPEED) - predicted_seconds(shorter, SPEED)
+
     rows = 6000 * made.role(Stage.SCORE)
-    assert saved == pytest.approx(3 * rows * (made.max_record_tokens + 20) * SPEED.position)
+    alone = 3 * rows * SPEED.position  # of a token of each text; behind demonstrations it costs more
+    assert alone * (100 + 20) < saved(100) < 2 * alone * (100 + 20)
+    assert saved(220) == pytest.approx(2 * saved(100))
 
 
 def test_the_duration_of_writing_is_part_of_both():
