@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
 from huggingface_hub import constants
+
+from tests.http_server import Handler, at_work
 
 CONVERSION = "refs/convert/parquet"
 ELSEWHERE = "localhost"
@@ -70,39 +69,18 @@ def serving(repositories: dict[str, Repository]) -> Iterator[Hub]:
     """Serve data sets until the block ends."""
     asked: list[Asked] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class Asking(Handler):
         def do_GET(self) -> None:
             path = unquote(urlsplit(self.path).path)
             token = (self.headers.get("authorization") or "").removeprefix("Bearer ") or None
-            host = self.headers["host"].split(":")[0]
+            host, _, port = self.headers["host"].partition(":")
             asked.append(Asked(path, token, host))
             status, error, body = _answer(repositories, path, token, host)
-            self.send_response(status)
-            for name, value in {"Content-Length": str(len(body)), "X-Error-Code": error}.items():
-                self.send_header(name, value)
-            if status == 302:
-                self.send_header("Location", f"http://{ELSEWHERE}:{server.server_port}{self.path}")
-            self.end_headers()
-            try:
-                self.wfile.write(body)
-            except OSError:  # who asked has heard enough
-                self.close_connection = True
+            there = {"Location": f"http://{ELSEWHERE}:{port}{self.path}"} if status == 302 else {}
+            self.answer(status, {"X-Error-Code": error} | there, body)
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield Hub(f"http://127.0.0.1:{server.server_port}", asked)
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with at_work(Asking) as port:
+        yield Hub(f"http://127.0.0.1:{port}", asked)
 
 
 def lead_to(url: str, patch: pytest.MonkeyPatch) -> None:

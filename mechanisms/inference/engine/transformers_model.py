@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -295,13 +295,14 @@ class TransformersSession:
     @told_when_full()
     def score(self, continuation: Tokens) -> Floats:
         """See `Session.score`."""
+        return self._of_chunks(lambda chunk, features: self._score(chunk, features, continuation))
+
+    def _of_chunks(self, work: Callable[[Chunk, torch.Tensor], Floats]) -> Floats:
+        """What is found of each chunk and the features of its rows, one below the other, for the session's rows."""
         self._settle()
         rows = self._chunks[0].rows
         with torch.inference_mode():
-            parts = [
-                self._score(chunk, self._features[i * rows : (i + 1) * rows], continuation)
-                for i, chunk in enumerate(self._chunks)
-            ]
+            parts = [work(chunk, self._features[i * rows : (i + 1) * rows]) for i, chunk in enumerate(self._chunks)]
         return np.concatenate(parts)[: self._count]
 
     def _score(self, chunk: Chunk, features: torch.Tensor, continuation: Tokens) -> Floats:
@@ -321,14 +322,8 @@ class TransformersSession:
         """See `Branching.scores`; one by one where the model cannot look at a tree."""
         if not self._forward.branches:
             return np.stack([self.score(each) for each in continuations], axis=1)
-        self._settle()
-        rows, tree = self._chunks[0].rows, Branches.of(continuations)
-        with torch.inference_mode():
-            parts = [
-                self._scores(chunk, self._features[i * rows : (i + 1) * rows], tree)
-                for i, chunk in enumerate(self._chunks)
-            ]
-        return np.concatenate(parts)[: self._count]
+        tree = Branches.of(continuations)
+        return self._of_chunks(lambda chunk, features: self._scores(chunk, features, tree))
 
     def _scores(self, chunk: Chunk, features: torch.Tensor, tree: Branches) -> Floats:
         states = torch.cat([features, *self._ahead(chunk, tree)], dim=1)

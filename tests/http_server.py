@@ -1,0 +1,43 @@
+"""A server on this machine, for as long as a block lasts."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers without a word on the screen."""
+
+    protocol_version = "HTTP/1.1"
+
+    def answer(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(body)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        try:
+            self.wfile.write(body)
+        except OSError:  # who asked has heard enough
+            self.close_connection = True
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@contextmanager
+def at_work(handler: type[Handler]) -> Iterator[int]:
+    """The port at which it answers."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
