@@ -28,7 +28,7 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
+from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
@@ -37,7 +37,7 @@ from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record, d
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
 from mechanisms.studio.evaluation.classify import Classifier
-from mechanisms.studio.recipes import run as run_module
+from mechanisms.studio.recipes import stages
 from mechanisms.studio.recipes.advice import proposed
 from mechanisms.studio.recipes.corrections import Correction, step, targets
 from mechanisms.studio.recipes.drafts import write_drafts
@@ -169,6 +169,9 @@ class Bench:
         """One run of the default recipe at each epsilon, beside its baselines; all of them under one key."""
         os.environ["DPICL_HOME"] = tempfile.mkdtemp()
         self.dataset = replace(self.dataset)  # under the fresh key
+        # Rows are public here: runs share a ledger for its key, and none is refused for what others spent.
+        most = 2 * len(epsilons)
+        PrivacyLedger().set_cap(self.dataset.name, self.dataset.unit, Cap(most * max(epsilons), most * DELTA))
         private = random.SystemRandom().sample(list(self.dataset.records), min(CALIBRATORS, len(self.dataset.records)))
         real = self._real()
         with remembered():
@@ -248,7 +251,7 @@ def remembered() -> Iterator[None]:
             drafts[label] = write_drafts(model, template, label, *given)
         return drafts[label]
 
-    with patch.object(Classifier, "reading", read), patch.object(run_module, "write_drafts", write):
+    with patch.object(Classifier, "reading", read), patch.object(stages, "write_drafts", write):
         yield
 
 
@@ -271,6 +274,8 @@ def run(options: argparse.Namespace) -> None:
     key = {"task": options.task, "model": options.model, "rows": options.rows}
     for number in range(options.runs):
         wanted = [each for each in options.epsilons if done(options.out, key | {"target": each}) <= number]
+        if not wanted:
+            continue
         for found in bench.run(wanted, options.tokens):
             with open(options.out, "a", encoding="utf-8") as file:
                 file.write(json.dumps(key | found, ensure_ascii=False) + "\n")
