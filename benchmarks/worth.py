@@ -169,9 +169,9 @@ class Bench:
         """One run of the default recipe at each epsilon, beside its baselines; all of them under one key."""
         os.environ["DPICL_HOME"] = tempfile.mkdtemp()
         self.dataset = replace(self.dataset)  # under the fresh key
-        # Rows are public here: runs share a ledger for its key, and none is refused for what others spent.
-        most = 2 * len(epsilons)
-        PrivacyLedger().set_cap(self.dataset.name, self.dataset.unit, Cap(most * max(epsilons), most * DELTA))
+        # Rows are public here: runs share a ledger for its key, and none is refused for what another one spent.
+        room = 4 * len(epsilons)
+        PrivacyLedger().set_cap(self.dataset.name, self.dataset.unit, Cap(room * max(epsilons), room * DELTA))
         private = random.SystemRandom().sample(list(self.dataset.records), min(CALIBRATORS, len(self.dataset.records)))
         real = self._real()
         with remembered():
