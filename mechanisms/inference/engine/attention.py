@@ -15,6 +15,9 @@ from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface, eager_mask, remap_positions_for_packed_sequence
 
 NAME = "row-independent"
+_BLOCK = 2**20
+"""Weights that are held at once on a CPU, where more than its caches hold are slow: a tenth of a label's tokens behind
+eighty demonstrations. Other devices have them all."""
 
 
 def row_independent_attention(
@@ -35,21 +38,56 @@ def row_independent_attention(
     Returns:
         Output of shape (rows, positions, heads, width), and no weights.
     """
+    scale = scaling if scaling is not None else query.shape[-1] ** -0.5
+    mask = None if attention_mask is None else attention_mask.expand(len(query), 1, query.shape[2], -1)
+    return _by_blocks(query, key, value, mask, scale, kwargs.get("softcap")).transpose(1, 2).contiguous(), None
+
+
+def _by_blocks(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None,
+    scale: float,
+    softcap: float | None,
+) -> torch.Tensor:
+    """The output, (rows, heads, positions, width), of all rows at once, or by some positions of a row at a time.
+
+    Which of the two follows from the shape of one row alone.
+    """
+    _, heads, positions, _ = query.shape
+    block = max(1, _BLOCK // (heads * key.shape[2]))
+    if positions <= block or query.device.type != "cpu":
+        return _attend(query, key, value, mask, scale, softcap)
+    output = query.new_empty(*query.shape[:3], value.shape[-1])
+    for row in range(len(query)):
+        one = slice(row, row + 1)
+        for start in range(0, positions, block):
+            part = slice(start, start + block)
+            seen = None if mask is None else mask[one, :, part]
+            output[one, :, part] = _attend(query[one, :, part], key[one], value[one], seen, scale, softcap)
+    return output
+
+
+def _attend(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None,
+    scale: float,
+    softcap: float | None,
+) -> torch.Tensor:
     rows, heads, positions, width = query.shape
     key_heads = key.shape[1]
     groups = heads // key_heads
-    scale = scaling if scaling is not None else width**-0.5
-    softcap = kwargs.get("softcap")
     stacked = query.reshape(rows, key_heads, groups * positions, width)
     weights = torch.matmul(stacked, key.transpose(2, 3)).float().mul_(scale)
     if softcap is not None:
         weights = torch.tanh(weights / softcap) * softcap
-    if attention_mask is not None:
-        mask = attention_mask.float().expand(rows, 1, positions, -1)
+    if mask is not None:
         weights.view(rows, key_heads, groups, positions, -1).add_(mask[:, :, None])
     weights = torch.softmax(weights, dim=-1).to(query.dtype)
-    output = torch.matmul(weights, value).view(rows, heads, positions, -1)
-    return output.transpose(1, 2).contiguous(), None
+    return torch.matmul(weights, value).view(rows, heads, positions, -1)
 
 
 def mask_by_position(

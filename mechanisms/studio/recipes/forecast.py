@@ -15,11 +15,11 @@ _PROMPT = 60
 """Tokens of the prompt for a draft, roughly."""
 _CHARACTERS = 4
 """Of a token of a label, roughly."""
-_READ = 4.0
+_READ = 1.0
 """What a label's further token costs, in positions: the whole vocabulary is asked after it."""
-_ATTENDED = 1 / 300
+_ATTENDED = 1 / 1000
 """What a position costs more for each position before it, in positions: of the embedded model on a CPU. Under eighty
-demonstrations that is ten times the rest."""
+demonstrations that is several times the rest."""
 _EMBEDDED = 0.15
 """A position of the embedding model in positions of a small language model, which has several times its parameters."""
 ARMS = 3

@@ -7,6 +7,7 @@ import pytest
 import torch
 from transformers import Gemma3ForCausalLM, Gemma3TextConfig, MistralConfig, MistralForCausalLM
 
+from mechanisms.inference.engine import attention
 from mechanisms.inference.engine.independence import refuse_by_test
 from mechanisms.inference.engine.transformers_model import TransformersModel
 
@@ -43,3 +44,29 @@ def test_a_padded_session_of_a_sliding_window_model_equals_the_plain_forward_pas
     for token in steps:
         session.advance([token] * len(rows))
     assert np.abs(session.logits() - expected).max() < 1e-5
+
+
+@pytest.mark.parametrize("softcap", [None, 5.0])
+def test_attention_by_blocks_is_attention(monkeypatch, softcap):
+    query, key, value = torch.randn(3, 6, 11, 8), torch.randn(3, 2, 40, 8), torch.randn(3, 2, 40, 8)
+    mask = torch.zeros(3, 1, 11, 40).masked_fill(torch.ones(11, 40).triu(30).bool(), -torch.inf)
+    repeated = key.repeat_interleave(3, dim=1)
+    weights = query @ repeated.transpose(2, 3) / 8**0.5
+    weights = weights if softcap is None else softcap * torch.tanh(weights / softcap)
+    expected = (weights + mask).softmax(-1) @ value.repeat_interleave(3, dim=1)
+    for block in (1, 1000, 2**20):  # a position at a time, a few, and all of them
+        monkeypatch.setattr(attention, "_BLOCK", block)
+        given = {} if softcap is None else {"softcap": softcap}
+        found, _ = attention.row_independent_attention(torch.nn.Module(), query, key, value, mask, **given)
+        assert (found.transpose(1, 2) - expected).abs().max() < 1e-5
+
+
+def test_a_rows_attention_by_blocks_is_its_own_to_the_bit(monkeypatch):
+    monkeypatch.setattr(attention, "_BLOCK", 2**14)
+    query, key, value = (torch.randn(4, heads, n, 16, dtype=torch.bfloat16) for heads, n in ((6, 90), (2, 70), (2, 70)))
+    found, _ = attention.row_independent_attention(torch.nn.Module(), query, key, value, None)
+    for row in range(4):
+        alone, _ = attention.row_independent_attention(
+            torch.nn.Module(), query[row : row + 1], key[row : row + 1], value[row : row + 1], None
+        )
+        assert torch.equal(found[row], alone[0])
