@@ -47,9 +47,10 @@ def _which(view: RecipeView) -> str:
 def _left(pace: Pace, view: RecipeView, now: float) -> str:
     remaining = left(pace, view, now)
     if remaining is None:
-        foreseen = pace.foreseen
-        late = foreseen is not None and pace.elapsed(now) > foreseen
-        return f"longer than the forecast, {duration(foreseen)}" if foreseen is not None and late else ""
+        foreseen, so_far = pace.foreseen, pace.elapsed(now)
+        if foreseen is None or so_far <= foreseen:
+            return ""
+        return f"longer than the forecast, {duration(foreseen)}: {exactly(so_far)} so far"
     return f"{in_words(remaining)} left"
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dpicl_ui.frame.cards import fact
 from dpicl_ui.frame.tree import Tree, el
+from mechanisms.studio.recipes.advice import FEWEST_FOR_ROLES
 from mechanisms.studio.recipes.forecast import competing, units
 from mechanisms.studio.recipes.preview import RecipePreview, score_margin, votes_a_draft
 from mechanisms.studio.recipes.recipe import Division, Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 
 _ROLES = "Each {unit} has one task only, given by a secret key: so every task may use the whole epsilon."
-_EPSILON = "The tasks share epsilon, since every {unit} takes part in all of them."
+_EPSILON = (
+    "The tasks share epsilon, since every {unit} takes part in all of them, as in files of fewer than {fewest:,}: "
+    "that takes longer than where each has one task."
+)
 _LONG = 1800
 _WHY_LONG = (
     "mostly for reading rows behind {shown} demonstrations: without the private score, with fewer or shorter label "
@@ -29,7 +33,7 @@ def stages_in_words(request: RecipeRequest) -> list[Tree]:
     unit = "user" if request.by_user else "row"
     remark = _ROLES if request.recipe.division is Division.ROLES else _EPSILON
     lines = [el("li", f"{_who(request, stage)} {_task(request, stage)}") for stage in request.recipe.stages]
-    return [el("ol.tasks", *lines), el("p.muted", remark.format(unit=unit))]
+    return [el("ol.tasks", *lines), el("p.muted", remark.format(unit=unit, fewest=FEWEST_FOR_ROLES))]
 
 
 def why_so_long(preview: RecipePreview) -> str:

@@ -73,7 +73,8 @@ def test_before_there_is_a_pace_the_forecast_is_left_and_then_nothing_is_claimed
     pace, view = told(*steady()[:2])
     assert left(pace, view, 5.0).seconds == 55.0
     assert left(pace, view, 61.0) is None
-    assert "longer than the forecast, about a minute" in text_of(time_card(pace, view, 61.0))
+    late = text_of(time_card(pace, view, 61.0))
+    assert "longer than the forecast, about a minute: 61 seconds so far" in late
     assert left(*told(*steady()[:2], forecast={}), 5.0) is None
 
 
