@@ -96,7 +96,7 @@ class PrivacyStep:
         with gr.Column(elem_classes="card"):
             panel(
                 el("h2", "How much privacy?"),
-                el("p.lead", "Epsilon bounds how much one row, or one user, can change what is released. Smaller is safer."),
+                el("p.lead", "Epsilon bounds how much one row or user can change what is released. Smaller is safer."),
             )
             self.epsilon = epsilon_slider()
             self.odds = Odds(self._sessions)
