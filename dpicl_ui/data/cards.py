@@ -73,7 +73,8 @@ def label_counts(inspection: Inspection, labels: list[str], by_user: bool = Fals
             )
         )
     sizes = [inspection.counts.get(label, 0) for label in labels]
-    span = f"{len(labels)} labels, with {min(sizes):,} to {max(sizes):,} {units}" if many else ""
+    each = " to ".join(dict.fromkeys(f"{size:,}" for size in (min(sizes, default=0), max(sizes, default=0))))
+    span = f"{len(labels)} labels, with {each} {units}" if many else ""
     few = sum(size < _FEW for size in sizes) if many else 0
     return [
         el(

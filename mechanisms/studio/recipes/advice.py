@@ -16,6 +16,8 @@ FEWEST_FOR_ROLES = 2000
 # 640 + 840 + 390 row passes: three quarters of a minute. Voters are only embedded, which is cheap.
 WANTED = {Stage.VOTE: 800, Stage.CALIBRATE: 320, Stage.CHOOSE: 140, Stage.SCORE: 130}
 """Units of each role, where there are as many."""
+VOTERS_A_LABEL = 40
+"""Of many labels: each is voted on by its own rows alone."""
 MOST_VOTERS = 0.5
 """Share of the units that vote at most."""
 MOST_WRITERS = 0.5
@@ -61,7 +63,7 @@ def proposed(
         division = Division.ROLES if units >= FEWEST_FOR_ROLES else Division.EPSILON
     left_out = {Stage.VOTE} if kind is Kind.TOKENS else {Stage.WRITE} if kind is Kind.VOTE else set()
     stages = [stage for stage in Stage if stage not in left_out and (score or stage is not Stage.SCORE)]
-    shares = _roles(stages, units) if division is Division.ROLES else _epsilon_shares(stages)
+    shares = _roles(stages, units, len(sizes)) if division is Division.ROLES else _epsilon_shares(stages)
     return Recipe(
         kind=kind,
         division=division,
@@ -71,10 +73,11 @@ def proposed(
     )
 
 
-def _roles(stages: list[Stage], units: int) -> dict[Stage, float]:
+def _roles(stages: list[Stage], units: int, labels: int) -> dict[Stage, float]:
     """Shares that give the wanted numbers; of fewer units than roles want, what they are of the fewest."""
     asked = [stage for stage in stages if stage is not Stage.WRITE]
-    shares: dict[Stage, float] = {stage: WANTED[stage] / max(units, FEWEST_FOR_ROLES) for stage in asked}
+    wanted = WANTED | {Stage.VOTE: max(WANTED[Stage.VOTE], VOTERS_A_LABEL * labels)}
+    shares: dict[Stage, float] = {stage: wanted[stage] / max(units, FEWEST_FOR_ROLES) for stage in asked}
     if Stage.VOTE in shares:
         shares[Stage.VOTE] = min(shares[Stage.VOTE], MOST_VOTERS)
     shares = {stage: _two_digits(share) for stage, share in shares.items()}

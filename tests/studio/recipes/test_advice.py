@@ -9,6 +9,8 @@ from mechanisms.studio.recipes.advice import (
     FEWEST_DRAFTS,
     FEWEST_FOR_ROLES,
     MOST_DRAFTS,
+    MOST_VOTERS,
+    VOTERS_A_LABEL,
     WANTED,
     proposed,
 )
@@ -64,6 +66,12 @@ def test_roles_have_the_numbers_that_compute_allows(units):
     found = {stage: share * units for stage, share in recipe.shares.items()}
     passes = 2 * found[Stage.CALIBRATE] + sets * found[Stage.CHOOSE] + 3 * found[Stage.SCORE]
     assert passes <= 2_200 * 1.001
+
+
+@pytest.mark.parametrize("units", [3_200, 32_000])
+def test_the_labels_of_many_have_voters_each(units):
+    recipe = proposed(Kind.VOTE, sizes(80, units // 80), 1.0)
+    assert recipe.shares[Stage.VOTE] * units / 80 == pytest.approx(min(VOTERS_A_LABEL, MOST_VOTERS * units / 80), 0.02)
 
 
 def test_writers_get_what_the_others_leave():
