@@ -18,6 +18,7 @@ from dpicl_ui.frame.choosable import Choosable
 from dpicl_ui.frame.embedder_loader import EmbedderLoader
 from dpicl_ui.frame.endpoints import add_endpoints
 from dpicl_ui.frame.guard import PRIVATE
+from dpicl_ui.frame.language import language_switch
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.line import Line
 from dpicl_ui.frame.model_loader import ModelLoader
@@ -117,6 +118,7 @@ def _foot(ledgers: Ledgers) -> None:
         ),
         elem_id="footing",
     )
+    language_switch()
     if ledgers.signed_in:
         gr.Button("Sign out", link="/logout", link_target="_self", size="sm", elem_id="sign-out")
 

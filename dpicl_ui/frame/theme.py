@@ -17,6 +17,8 @@ HEAD = f"""
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}">
 <meta name="referrer" content="no-referrer">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="google" content="notranslate">
+<script>document.documentElement.translate = false</script>
 """
 
 

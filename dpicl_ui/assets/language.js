@@ -1,0 +1,114 @@
+// Shows the page in German: what stands in a text node or an attribute is looked up in a catalogue and written over.
+// `props.value` is that catalogue (see languages/), or null until somebody wants it: a browser that prefers German asks by
+// itself, others by the button. Nothing is translated on the server, and what people brought is left alone (`notranslate`,
+// code, lists of choices, fields).
+const ATTRIBUTES = ["aria-label", "title", "placeholder", "alt"];
+const KEPT = "code, pre, script, style, textarea, [role=listbox], .notranslate";
+const HEADS = "[data-testid=block-info], [data-testid=block-label]"; // the app's own words on a component of other people's
+const NUMBER = "((?:[-−+±]?\\d[\\d.,:]*(?:e[-+]?\\d+)?)|∞|inf)";
+const MOST_REMEMBERED = 4000;
+let german = false;
+let exact = new Map();
+let patterns = [];
+const remembered = new Map();
+const written = new WeakMap(); // node -> {name of the attribute, or "": {english, german}}
+
+const literal = (text) => text.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&");
+// {n} is a number, {t} words that are translated themselves, {x} anything, left as it is; digits tell several apart.
+function pattern(english, translation) {
+  const names = [];
+  const source = english.split(/(\{[ntx]\d*\})/).map((part) => {
+    if (!/^\{[ntx]\d*\}$/.test(part)) return literal(part);
+    names.push(part);
+    return part[1] === "n" ? NUMBER : "(.+?)";
+  });
+  const fixed = english.replace(/\{[ntx]\d*\}/g, "");
+  return { expression: new RegExp(`^${source.join("")}$`, "su"), start: english.split("{")[0], names, translation, fixed };
+}
+function learn(catalogue) {
+  const entries = Object.entries(catalogue);
+  exact = new Map(entries.filter(([english]) => !/\{[ntx]\d*\}/.test(english)));
+  patterns = entries.filter(([english]) => !exact.has(english)).map(([english, words]) => pattern(english, words));
+  patterns.sort((one, other) => other.fixed.length - one.fixed.length); // what says most about a sentence fits it best
+}
+function phrase(words) {
+  if (exact.has(words)) return exact.get(words);
+  for (const { expression, start, names, translation } of patterns) {
+    const found = words.startsWith(start) && expression.exec(words);
+    if (!found) continue;
+    const values = new Map(names.map((name, i) => [name, name[1] === "t" ? translated(found[i + 1]) : found[i + 1]]));
+    return translation.replace(/\{[ntx]\d*\}/g, (name) => values.get(name));
+  }
+  return null;
+}
+function translated(text) {
+  if (!/[A-Za-z]/.test(text)) return text;
+  if (remembered.has(text)) return remembered.get(text);
+  const [, before, words, after] = /^(\s*)(.*?)(\s*)$/s.exec(text);
+  const sentences = () => words.split(/(?<=[.!?:;…]) /).map((each) => phrase(each) ?? each).join(" ");
+  const made = before + (phrase(words) ?? sentences()) + after;
+  if (remembered.size > MOST_REMEMBERED) remembered.clear();
+  remembered.set(text, made);
+  return made;
+}
+function kept(parent) {
+  const keeper = parent?.closest(KEPT);
+  return Boolean(keeper) && !(keeper.matches(".notranslate") && parent.closest(HEADS));
+}
+function write(node, name, now, put) {
+  const before = written.get(node)?.[name];
+  if (!german) {
+    if (before && before.german === now) put(before.english);
+    return;
+  }
+  if (!now || (before && before.german === now)) return;
+  const made = translated(now);
+  if (made === now) return;
+  written.set(node, { ...written.get(node), [name]: { english: now, german: made } });
+  put(made);
+}
+function attributes(node) {
+  if (kept(node)) return;
+  for (const name of ATTRIBUTES)
+    if (node.hasAttribute(name)) write(node, name, node.getAttribute(name), (words) => node.setAttribute(name, words));
+}
+function say(node) {
+  if (node.nodeType === Node.TEXT_NODE && !kept(node.parentElement))
+    write(node, "", node.data, (words) => { node.data = words; });
+  if (node.nodeType !== Node.ELEMENT_NODE) return;
+  attributes(node);
+  node.childNodes.forEach(say);
+}
+const observer = new MutationObserver((changes) => {
+  for (const { type, target, addedNodes } of changes)
+    if (type === "childList") addedNodes.forEach(say);
+    else if (type === "attributes") attributes(target);
+    else say(target);
+});
+const watched = { subtree: true, childList: true, characterData: true, attributes: true, attributeFilter: ATTRIBUTES };
+
+const button = document.createElement("button");
+button.type = "button";
+button.className = "notranslate";
+element.replaceChildren(button);
+function show() {
+  document.documentElement.lang = german ? "de" : "en";
+  button.textContent = german ? "English" : "Deutsch";
+  button.lang = german ? "en" : "de";
+  if (german) observer.observe(document.body, watched);
+  else observer.disconnect();
+  say(document.body);
+}
+function change() {
+  if (!props.value) return trigger("expand"); // the catalogue comes, and the page turns German
+  german = !german;
+  show();
+}
+watch("value", () => {
+  if (!props.value || german) return;
+  learn(props.value);
+  change();
+});
+button.addEventListener("click", change);
+show();
+if (/^de\b/i.test(navigator.language)) change();
