@@ -2,7 +2,7 @@
 // `props.value` is that catalogue (see languages/), or null until somebody wants it: a browser that prefers German asks by
 // itself, others by the button. Nothing is translated on the server, and what people brought is left alone (`notranslate`,
 // code, lists of choices, fields).
-const ATTRIBUTES = ["aria-label", "title", "placeholder", "alt"];
+const ATTRIBUTES = ["aria-label", "aria-valuetext", "title", "placeholder", "alt"];
 const KEPT = "code, pre, script, style, textarea, [role=listbox], .notranslate";
 const HEADS = "[data-testid=block-info], [data-testid=block-label]"; // the app's own words on a component of other people's
 const NUMBER = "((?:[-−+±]?\\d[\\d.,:]*(?:e[-+]?\\d+)?)|∞|inf)";
@@ -13,7 +13,7 @@ let patterns = [];
 const remembered = new Map();
 const written = new WeakMap(); // node -> {name of the attribute, or "": {english, german}}
 
-const literal = (text) => text.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&");
+const literal = (text) => text.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
 // {n} is a number, {t} words that are translated themselves, {x} anything, left as it is; digits tell several apart.
 function pattern(english, translation) {
   const names = [];
