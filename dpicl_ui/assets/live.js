@@ -16,7 +16,7 @@ const meter = make("div", "meter", element);
 const filled = make("div", "meter-fill", meter);
 const text = make("p", "live-text", element);
 const settled = make("span", "", text);
-const fresh = make("mark", "", text);
+const fresh = make("mark", "notranslate", text);
 const legend = make("div", "live-legend", element);
 const plot = make("div", "live-plot", element);
 const band = make("div", "live-band", plot);
@@ -24,7 +24,8 @@ const zero = make("div", "live-zero", plot);
 const axis = make("div", "live-axis", element);
 const others = make("div", "live-others", element);
 const rows = [];
-const say = (node, words) => { if (node.textContent !== words) node.textContent = words; };
+// What a node says is remembered, since language.js may have written it in German.
+const say = (node, words) => { if (node.said !== words) node.textContent = node.said = words; };
 
 function row() {
   const line = make("div", "bar-row", plot);
@@ -92,21 +93,26 @@ function beside(drafts) {
   if (drafts.length) make("div", "live-legend", others).textContent = "Being written beside it";
   for (const each of drafts) {
     const line = make("p", "live-other", others);
-    make("b", "", line).textContent = each.title;
-    line.append(" " + each.text);
+    const title = make("b", "", line);
+    make("span", "notranslate", title).textContent = each.label;
+    title.append(each.which);
+    line.append(" ");
+    make("span", "notranslate", line).textContent = each.text;
   }
 }
 // In a replay the whole text is there, token by token: those behind the one that is shown are pale.
 function token(each, now) {
-  if (each.place === null) return document.createTextNode(each.text);
   const made = document.createElement("span"); // a button would break the lines of the text
+  const said = make("span", "notranslate", made);
+  said.textContent = each.text;
+  if (each.place === null) return made;
   made.setAttribute("role", "button");
   made.tabIndex = -1; // the replay's slider goes through them with the arrow keys
   made.className = "live-token" + (each.place === now ? " now" : each.place > now ? " later" : "") + (each.free ? " free" : "");
   if (each.place === now) made.setAttribute("aria-current", "step");
-  made.textContent = each.text;
-  made.title = each.free ? `${each.token}: free, public text alone decided` : each.token;
-  made.setAttribute("aria-label", `Show the step of ${made.title}`);
+  const title = each.free ? `${each.token}: free, public text alone decided` : each.token;
+  (each.free ? made : said).title = title;
+  made.setAttribute("aria-label", `Show the step of ${title}`);
   made.addEventListener("click", () =>
     element.dispatchEvent(new CustomEvent("replay-go", { detail: each.place, bubbles: true })));
   return made;
@@ -122,6 +128,7 @@ function draw(view = props.value) {
   fresh.textContent = view.fresh;
   const empty = !view.text && !view.fresh && !view.tokens;
   text.classList.toggle("empty", empty);
+  settled.classList.toggle("notranslate", !empty && !view.tokens); // what tokens are called beside it is the app's
   if (view.tokens) {
     settled.replaceChildren(...view.tokens.map((each) => token(each, view.at)));
     fresh.textContent = "";

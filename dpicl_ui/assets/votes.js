@@ -23,7 +23,7 @@ const rows = new Map();
 
 function row(key) {
   const line = make("div", "ballot-row", plot);
-  const text = make("p", "ballot-text", line);
+  const text = make("p", "ballot-text notranslate", line);
   const track = make("div", "bar-track", line);
   const bar = make("div", "bar", track);
   const value = make("span", "bar-value", line);
@@ -37,8 +37,8 @@ function place(each, digits) {
   made.line.getBoundingClientRect(); // it moves from where it was
   made.line.style.setProperty("--rank", each.rank);
   made.line.classList.toggle("chosen", each.winner);
-  made.text.textContent = each.text;
-  made.text.title = each.text;
+  made.text.classList.toggle("notranslate", Boolean(each.text));
+  made.text.textContent = made.text.title = each.text || "(empty)";
   made.bar.getBoundingClientRect(); // a new bar grows from nothing
   made.bar.style.left = 100 * each.from + "%";
   made.bar.style.width = 100 * (each.to - each.from) + "%";
@@ -52,7 +52,10 @@ function entry(kind, words) {
 function draw(view = props.value) {
   element.hidden = !view;
   if (!view) return;
-  where.textContent = view.where;
+  const label = document.createElement("span");
+  label.className = "notranslate";
+  label.textContent = view.label;
+  where.replaceChildren(view.where, label, view.round);
   count.textContent = view.count;
   hint.textContent = view.hint;
   hint.hidden = !view.hint;

@@ -19,7 +19,7 @@ def live(view: RunView) -> dict[str, Any]:
     Returns:
         phase, where (which demonstration), count (which token), progress (0 to 1), text (without the last token), fresh
         (the last token's text), hint (shown instead of an empty text), chart (None before the first token) and others
-        (title and text of the demonstrations that are written beside it).
+        (label, number in words and text of the demonstrations that are written beside it).
     """
     draft = view.shown
     token, text, before = (draft.token, draft.text, draft.before) if draft else (None, "", "")
@@ -35,13 +35,12 @@ def live(view: RunView) -> dict[str, Any]:
         "fresh": text[len(before) :],
         "hint": _hint(view),
         "chart": chart(view, draft, token) if draft and token else None,
-        "others": [{"title": _title(view, each), "text": each.text} for each in view.drafts[1:]],
+        "others": [{"label": each.label, "which": _which(view, each), "text": each.text} for each in view.drafts[1:]],
     }
 
 
-def _title(view: RunView, draft: Draft) -> str:
-    which = f", number {draft.number} of {view.shots}" if view.shots > 1 else ""
-    return f"{draft.label}{which}"
+def _which(view: RunView, draft: Draft) -> str:
+    return f", number {draft.number} of {view.shots}" if view.shots > 1 else ""
 
 
 def _count(view: RunView, token: TokenReleased) -> str:
@@ -57,7 +56,7 @@ def _where(view: RunView) -> str:
     if view.phase in ("idle", "failed") or not view.shown:
         return "Nothing of yours is running" if view.phase != "running" else "Starting …"
     verb = "Writing" if view.drafts and view.phase == "running" else "Last written"
-    return f"{verb}: {_title(view, view.shown)}"
+    return f"{verb}: {view.shown.label}{_which(view, view.shown)}"
 
 
 def _hint(view: RunView) -> str:

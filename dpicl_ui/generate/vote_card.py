@@ -14,10 +14,10 @@ def vote_card(view: RecipeView) -> dict[str, Any] | None:
     """Everything that the vote's screen draws; None where there is no vote to show.
 
     Returns:
-        where (whose vote), count (drafts in the ballot), hint (shown instead of drafts), rows (each with key, rank,
-        text, vote, winner, and its bar's ends from and to), band (the ends of the noise: one standard deviation to
-        either side of nothing), zero, noise and axis (words). Places are shares of the width, 0 to 1; band and zero
-        are None before there are votes.
+        where, label and round (whose vote), count (drafts in the ballot), hint (shown instead of drafts), rows (each
+        with key, rank, text, vote, winner, and its bar's ends from and to), band (the ends of the noise: one standard
+        deviation to either side of nothing), zero, noise and axis (words). Places are shares of the width, 0 to 1; band
+        and zero are None before there are votes.
     """
     if Stage.VOTE not in view.stages or view.sets or (view.stage is not Stage.VOTE and not view.ballots):
         return None
@@ -27,7 +27,9 @@ def vote_card(view: RecipeView) -> dict[str, Any] | None:
     low, high = _domain(ballot)
     noise = ballot.votes.noise if ballot.votes else None
     return _screen(
-        where=_where(view, ballot),
+        where=f"{'Voted' if ballot.votes else 'To be voted on'}: ",
+        label=ballot.label,
+        round=_round(view, ballot),
         count=f"{len(ballot.drafts)} draft{'' if len(ballot.drafts) == 1 else 's'}",
         rows=[_row(ballot, i, rank, low, high) for rank, i in enumerate(_order(ballot)[:MOST_DRAFTS])],
         band=None if noise is None else [_share(-noise, low, high), _share(noise, low, high)],
@@ -40,6 +42,8 @@ def vote_card(view: RecipeView) -> dict[str, Any] | None:
 def _screen(**values: Any) -> dict[str, Any]:
     empty: dict[str, Any] = {
         "where": "",
+        "label": "",
+        "round": "",
         "count": "",
         "hint": "",
         "rows": [],
@@ -51,11 +55,10 @@ def _screen(**values: Any) -> dict[str, Any]:
     return empty | values
 
 
-def _where(view: RecipeView, ballot: Ballot) -> str:
+def _round(view: RecipeView, ballot: Ballot) -> str:
     parameters = view.run.demo_set.certificate.parameters if view.run.demo_set else {}
     rounds = parameters.get("rounds", 1)
-    which = f", round {ballot.round} of {rounds}" if rounds > 1 else ""
-    return f"{'Voted' if ballot.votes else 'To be voted on'}: {ballot.label}{which}"
+    return f", round {ballot.round} of {rounds}" if rounds > 1 else ""
 
 
 def _order(ballot: Ballot) -> list[int]:
@@ -85,7 +88,7 @@ def _row(ballot: Ballot, i: int, rank: int, low: float, high: float) -> dict[str
     return {
         "key": f"{ballot.label}#{ballot.round}#{i}",
         "rank": rank,
-        "text": ballot.drafts[i] or "(empty)",
+        "text": ballot.drafts[i],
         "vote": None if vote is None else _rounded(vote),
         "winner": ballot.votes is not None and i in ballot.votes.winners,
         "from": _share(min(0.0, vote or 0.0), low, high),

@@ -8,14 +8,27 @@ from dataclasses import replace
 import pytest
 
 from dpicl_ui.frame.tree import text_of
+from dpicl_ui.generate.cards import finished
 from dpicl_ui.generate.choice_card import choice_card
 from dpicl_ui.generate.recipe_view import RecipeView, replay_recipe
+from dpicl_ui.generate.record_card import answered, record
 from dpicl_ui.generate.score_card import OWN, of_hundred, score_card
 from dpicl_ui.generate.vote_card import MOST_DRAFTS, vote_card
+from mechanisms.records import Demonstration
 from mechanisms.studio.recipes.corrections import Correction
 from mechanisms.studio.recipes.events import ScoreReleased
 from mechanisms.studio.synthesis.findings import ArmScore
-from tests.ui.generate.recipe_recording import SCORE, STORIES, VOTING, drafts, started, voted, votes
+from tests.ui.generate.recipe_recording import (
+    SCORE,
+    STORIES,
+    TEMPLATE,
+    VOTING,
+    drafts,
+    started,
+    voted,
+    votes,
+    winners,
+)
 from tests.ui.generate.recording import HOSTILE
 from tests.ui.test_cards import tags
 
@@ -28,7 +41,7 @@ def test_before_the_vote_drafts_stand_in_the_order_of_the_ballot():
     assert ballot()["rows"] == []
     assert "without the data" in ballot()["hint"]
     shown = ballot(drafts("News", 1))
-    assert shown["where"] == "To be voted on: News, round 1 of 2"
+    assert shown["where"] + shown["label"] + shown["round"] == "To be voted on: News, round 1 of 2"
     assert (shown["count"], shown["axis"]) == ("14 drafts", "2 more drafts not shown")
     assert [row["text"] for row in shown["rows"]] == list(drafts("News", 1).drafts[:MOST_DRAFTS])
     assert all(row["vote"] is None and row["from"] == row["to"] for row in shown["rows"])
@@ -109,6 +122,22 @@ def classes(tree, wanted: str) -> list:
         return [found for each in tree for found in classes(each, wanted)]
     own = [tree] if wanted in tree.get("class", "").split() else []
     return own + classes(tree["children"], wanted)
+
+
+def others_words(tree) -> list[str]:
+    """The texts of a tree that are not the app's own: no language changes them."""
+    return [text_of(each) for each in classes(tree, "notranslate")]
+
+
+def test_what_was_written_and_what_it_is_of_is_marked_as_no_words_of_the_app():
+    shown = finished(replay_recipe(voted()))
+    for each in winners(0):
+        assert {each.label, each.text} <= set(others_words(shown))
+    assert "Demonstrations" not in others_words(shown)
+    for text in ('{"Data": "open"}', "open"):
+        assert "open" in " ".join(others_words(record(text)))
+    answer = Demonstration("Data", "News", "done")
+    assert {"Data", "done"} <= set(" ".join(others_words(answered(answer, replace(TEMPLATE, output="Answer")))).split())
 
 
 def test_the_ladder_keeps_the_public_order_and_marks_one_rung():
