@@ -34,6 +34,10 @@ class DataError(UsageError):
     """A file or a data set cannot be used as given."""
 
 
+class TooLong(UsageError):
+    """A run does not fit into a run file; what it made is whole all the same."""
+
+
 class ReservedOtherwise(UsageError):
     """The data set has a reservation for another file or other terms; a new one has to be asked for."""
 

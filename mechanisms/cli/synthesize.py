@@ -26,7 +26,7 @@ from mechanisms.cli.plan_options import add_plan_options, mechanism, sampling_pl
 from mechanisms.cli.recipe_options import add_recipe_options, in_stages
 from mechanisms.cli.recipes import recipe_request, run_in_stages
 from mechanisms.cli.records import add_record_options, read_table_of, schema_of, template_of, write_records
-from mechanisms.errors import UsageError
+from mechanisms.errors import TooLong, UsageError
 from mechanisms.inference.language_model import LanguageModel
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.inference.models.engines import ENGINES, LOCAL, opened
@@ -142,10 +142,13 @@ def _keep(
     document = signed(demo_set.with_marks(marks))
     if options.out and not write_records(options.out, demo_set, document):
         write(options.out, to_text(document))
-    if journal is not None and ended is not None:
-        journal.end(ended, marks)
     if options.json or not options.out:
         show(options, document)
+    if journal is not None and ended is not None:
+        try:
+            journal.end(ended, marks)
+        except TooLong as error:
+            progress(str(error))
 
 
 def _dataset(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.errors import ModelUnavailable
+from mechanisms.errors import ModelUnavailable, UsageError
+from mechanisms.studio.runs import run_file
+from mechanisms.studio.runs.journal import RunJournal
 from mechanisms.studio.runs.run_file import from_lines
 from mechanisms.studio.synthesis.demo_set import loads
 from tests.cli.command import BANK, check_refusal, run
@@ -64,3 +68,21 @@ def test_what_does_not_fit_is_refused_in_one_line(capsys, monkeypatch, tmp_path,
         check_refusal(capsys, f"{line} {changed} --resume {journal}", 2, "give the same options")
     check_refusal(capsys, f"{line} --name other --resume {journal}", 2, "other data")
     check_refusal(capsys, f"replay {journal}", 2, "has not ended")
+
+
+@pytest.mark.slow
+def test_a_set_is_given_whatever_becomes_of_its_run_file(capsys, monkeypatch, tmp_path, toy_models):
+    line, journal = f"{LINE} --sizes Cards=900,Fraud=1500 --epsilon 2 --json", tmp_path / "run.jsonl"
+
+    def unwritable(*_):
+        raise UsageError("Cannot write the run's file.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RunJournal, "end", unwritable)
+        code, first, err = run(capsys, f"{line} --journal {journal}")
+    assert (code, err.splitlines()[-1]) == (2, "synthesize: Cannot write the run's file.")
+    with monkeypatch.context() as patched:
+        patched.setattr(run_file, "LARGEST", 100)
+        code, again, err = run(capsys, f"{line} --resume {journal}")
+    assert (code, err.splitlines()[-1].split(". ")[0]) == (0, "This run is too long for a run file")
+    assert json.loads(first)["demonstrations"] == json.loads(again)["demonstrations"] != []

@@ -14,7 +14,7 @@ from mechanisms.studio.data.counts import SMALLEST_EPSILON, MeasuredSizes
 from mechanisms.studio.data.mapping import MOST_LABELS
 from mechanisms.studio.synthesis.request import NO_FILE
 
-_MOST_DEMONSTRATIONS = 100_000
+MOST_DEMONSTRATIONS = 100_000
 """What a file can ask to be accounted: every label can be a cost of its own, every demonstration a list of its own."""
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", dict: "an object"}
 
@@ -64,7 +64,7 @@ class Stated:
 
 def check_extent(labels: Collection[str], shots: int, stated: Stated) -> None:
     """Refuse, before anything is built of them, so many labels or demonstrations that nobody can check them."""
-    if len(labels) > MOST_LABELS or len(labels) * shots > _MOST_DEMONSTRATIONS:
+    if len(labels) > MOST_LABELS or len(labels) * shots > MOST_DEMONSTRATIONS:
         raise UsageError(f"{stated.where}/shots_per_label: so many labels or demonstrations cannot be checked.")
 
 

@@ -135,7 +135,8 @@ class RunJournal:
         """The run has ended: its run file takes the journal's place; see `to_lines`.
 
         Raises:
-            UsageError: it cannot be written, or is too long for a run file.
+            UsageError: it cannot be written.
+            TooLong: it is too long for a run file; the journal stays as it is.
         """
         text = to_lines([*self._events, ended], marks)
         self.close()

@@ -15,8 +15,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from mechanisms import __version__
-from mechanisms.errors import StudioError, UsageError
+from mechanisms.errors import StudioError, TooLong, UsageError
 from mechanisms.studio.certificates.rebuild import rebuilt
+from mechanisms.studio.certificates.stated import MOST_DEMONSTRATIONS as MOST_STATED
 from mechanisms.studio.certificates.verification import verify
 from mechanisms.studio.recipes.events import RecipeCompleted, RecipeStarted, RecipeStopped
 from mechanisms.studio.runs.lines import (
@@ -32,12 +33,16 @@ from mechanisms.studio.runs.lines import (
 from mechanisms.studio.runs.paid import Paid, holds
 from mechanisms.studio.runs.story import Story
 from mechanisms.studio.synthesis.demo_set import VERSION, DemoSet, loads, read_json, to_text
-from mechanisms.studio.synthesis.events import RunCompleted, RunStarted, RunStopped
+from mechanisms.studio.synthesis.events import DemoStarted, RunCompleted, RunStarted, RunStopped
 
 FORMAT = "dpicl-run/1"
 LARGEST = 32 * 2**20
 """Characters of a file."""
 MOST_LINES = 200_000
+MOST_DEMONSTRATIONS = 2000
+"""That are begun: what a page can show, and more than a file of the largest size has of the usual candidates."""
+_LARGEST_JOURNAL = 2**30
+"""Characters of a run that has not ended: this installation wrote it, and what it was charged must not be lost."""
 _HEAD = {"format", "demo_set", "run", "software"}
 _UNFINISHED = "unfinished"
 """In the first line of a run that has not ended: the key by which the ledger knows it."""
@@ -54,8 +59,8 @@ def to_lines(recording: Sequence[RunEvent], marks: tuple[str, ...] = ()) -> str:
         marks: why clean values of the data count as known by now; they are added to the certificate's.
 
     Raises:
-        UsageError: the run has not ended, or is not private: what it showed is for its curator alone. Or it is too
-            long to be read again.
+        UsageError: the run has not ended, or is not private: what it showed is for its curator alone.
+        TooLong: it could not be read again.
     """
     begun, ended = (recording[0], recording[-1]) if recording else (None, None)
     if not isinstance(begun, RunStarted | RecipeStarted) or not isinstance(ended, ENDS):
@@ -66,8 +71,9 @@ def to_lines(recording: Sequence[RunEvent], marks: tuple[str, ...] = ()) -> str:
     end = end_line(isinstance(ended, RunStopped | RecipeStopped))
     lines = [head_of(begun, made), *told, end]
     text = "\n".join(lines) + "\n"
-    if len(text) > LARGEST or len(lines) > MOST_LINES:
-        raise UsageError("This run is too long for a run file. Its demonstrations can be exported all the same.")
+    written = sum(isinstance(event, DemoStarted) for event in recording)
+    if len(text) > LARGEST or len(lines) > MOST_LINES or written > MOST_DEMONSTRATIONS:
+        raise TooLong("This run is too long for a run file. Its demonstrations can be exported all the same.")
     return text
 
 
@@ -92,15 +98,17 @@ def head_of(begun: RunStarted | RecipeStarted, made: DemoSet, key: str | None = 
 def unfinished(text: str) -> tuple[str, list[RunEvent]]:
     """The ledger's key of a run that has not ended, and its events so far.
 
+    It may be far larger than a run file from anywhere: it has as many demonstrations as a certificate may state.
+
     Raises:
         UsageError: it is no such file, or its run has ended.
     """
-    if len(text) > LARGEST or (lines := text.removesuffix("\n").split("\n")) == [""]:
+    if len(text) > _LARGEST_JOURNAL or (lines := text.removesuffix("\n").split("\n")) == [""]:
         raise _refused("it is empty, or too large")
     with _line(1):
         document = _json(lines[0])
         key = str(document.pop(_UNFINISHED, "")) if isinstance(document, dict) else ""
-        story = _head(document)
+        story = _head(document, MOST_STATED)
         holds(bool(_KEY.fullmatch(key)), "its run has ended, and cannot be gone on with")
     return key, [story.begun, *_events(story, lines[1:])]
 
@@ -126,7 +134,7 @@ def from_lines(text: str) -> list[RunEvent]:
     if not 2 <= len(lines) <= MOST_LINES:
         raise _refused("it has too few lines, or too many")
     with _line(1):
-        story = _head(_json(lines[0]))
+        story = _head(_json(lines[0]), MOST_DEMONSTRATIONS)
     events = [story.begun, *_events(story, lines[1:-1])]
     with _line(len(lines)):
         events.append(_end(story, lines[-1]))
@@ -153,7 +161,7 @@ def _json(line: str) -> Any:
         raise UsageError("it is not JSON, repeats a field, or is nested too deeply") from None
 
 
-def _head(document: Any) -> Story:
+def _head(document: Any, most: int) -> Story:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise UsageError("its format is another one")
     holds(_UNFINISHED not in document, "its run has not ended: it can be gone on with, and not be shown yet")
@@ -171,7 +179,7 @@ def _head(document: Any) -> Story:
     for name, value in shape.model_validate(begun):
         if getattr(stated, name) != value:
             raise UsageError(f"run/{name}: is not what the certificate has paid for")
-    return Story(begun, made, paid)
+    return Story(begun, made, paid, most)
 
 
 def _paid(made: DemoSet) -> Paid:

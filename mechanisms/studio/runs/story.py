@@ -36,8 +36,6 @@ _WHEN = {
     ScoreReleased: (Stage.SCORE,),
 }
 """The stages that a release may come in."""
-MOST_DEMONSTRATIONS = 2000
-"""In a file: what a page can show, and more than a file of the largest size has of the usual candidates."""
 _ARMS = {ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS}
 _FIRST_JUDGED = 2
 """Place of the first set that private rows have made: after none, and public only."""
@@ -51,12 +49,14 @@ class Story:
         begun: the run's first event.
         made: the set that it ended with.
         paid: what the certificate lets it tell.
+        most: demonstrations that may be begun.
         known: demonstrations of which something was released.
     """
 
     begun: RunStarted | RecipeStarted
     made: DemoSet
     paid: Paid
+    most: int
     steps: dict[_Whose, int] = field(default_factory=dict)
     whole: dict[_Whose, Demonstration] = field(default_factory=dict)
     cut_off: dict[_Whose, bool] = field(default_factory=dict)
@@ -141,7 +141,7 @@ class Story:
         if isinstance(event, DemoStarted):
             planned = label in self.made.labels and event.number <= self.paid.shots
             holds(planned, "a demonstration that was not planned")
-            holds(len(self.steps) < MOST_DEMONSTRATIONS, "more demonstrations than a run file has")
+            holds(len(self.steps) < self.most, "more demonstrations than a run file has")
             holds(whose not in self.steps, "a demonstration begins twice")
             self.steps[whose] = 0
             return

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from mechanisms.accounting import Cap, PrivacyLedger, fingerprint, going_on
-from mechanisms.errors import BudgetRefused, StudioError, UsageError
+from mechanisms.errors import BudgetRefused, StudioError, TooLong, UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Record
 from mechanisms.sampling import SamplingPlan, Scheme
@@ -23,6 +23,7 @@ from mechanisms.studio.certificates.verification import verify
 from mechanisms.studio.recipes.events import RecipeCompleted, StageProgress, VotesReleased
 from mechanisms.studio.recipes.recipe import Division, Kind
 from mechanisms.studio.recipes.run import run_recipe
+from mechanisms.studio.runs import run_file
 from mechanisms.studio.runs.journal import RunJournal
 from mechanisms.studio.runs.lines import RunEvent, line_of
 from mechanisms.studio.runs.run_file import from_lines
@@ -180,6 +181,20 @@ def test_disjoint_batches_get_no_second_division(tmp_path):
     assert tokens_of(after) == tokens_of(before)
     assert charges() == paid
     assert from_lines((tmp_path / FILE).read_text())[-1].demo_set.demonstrations == after[-1].demo_set.demonstrations
+
+
+@pytest.mark.slow
+def test_a_run_that_is_too_long_for_a_run_file_is_gone_on_with_all_the_same(tmp_path, monkeypatch):
+    for name, most in (("LARGEST", 100), ("MOST_LINES", 3), ("MOST_DEMONSTRATIONS", 1)):
+        monkeypatch.setattr(run_file, name, most)
+    cut_off("tokens", tmp_path / FILE, lambda event: isinstance(event, DemoStarted) and event.number == 2)
+    with pytest.raises(TooLong, match="too long for a run file"):
+        gone_on("tokens", tmp_path / FILE)
+    paid, whole = charges(), (tmp_path / FILE).read_bytes()
+    with closing(journal_at(tmp_path / FILE)) as journal:  # nothing is lost: it tells the same once more
+        again = list(begun("tokens", journal))
+    assert len(again[-1].demo_set.demonstrations) == 4
+    assert (charges(), (tmp_path / FILE).read_bytes()) == (paid, whole)
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ from mechanisms.studio.recipes.events import (
 )
 from mechanisms.studio.recipes.recipe import Division, Kind, Stage
 from mechanisms.studio.recipes.sets import NONE
-from mechanisms.studio.runs import run_file, story
+from mechanisms.studio.runs import run_file
 from mechanisms.studio.runs.run_file import from_lines, to_lines
 from mechanisms.studio.synthesis.events import (
     DemoCompleted,
@@ -226,9 +226,12 @@ def test_more_than_is_paid_for_is_refused_whatever_the_first_line_says():
 
 
 def test_a_file_has_so_many_demonstrations_and_no_more(monkeypatch):
-    monkeypatch.setattr(story, "MOST_DEMONSTRATIONS", 3)
+    text = file_of("tokens")
+    monkeypatch.setattr(run_file, "MOST_DEMONSTRATIONS", 3)
     with pytest.raises(UsageError, match="more demonstrations than a run file has"):
-        from_lines(file_of("tokens"))
+        from_lines(text)
+    with pytest.raises(UsageError, match="too long for a run file"):  # what cannot be read is not written
+        to_lines(recorded("tokens"))
 
 
 def test_values_stand_only_beside_tokens_whose_mechanism_releases_them():
