@@ -38,6 +38,18 @@ class TooLong(UsageError):
     """A run does not fit into a run file; what it made is whole all the same."""
 
 
+class NotWritten(UsageError):
+    """What a run was charged for cannot be written where it was to go.
+
+    Attributes:
+        text: what the file was to hold; releasable.
+    """
+
+    def __init__(self, message: str, text: str) -> None:
+        super().__init__(message)
+        self.text = text
+
+
 class ReservedOtherwise(UsageError):
     """The data set has a reservation for another file or other terms; a new one has to be asked for."""
 

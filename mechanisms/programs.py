@@ -16,8 +16,7 @@ from typing import Literal
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.cli.output import check_writable
 from mechanisms.cli.output import read as text_of
-from mechanisms.cli.output import write as keep
-from mechanisms.errors import UsageError
+from mechanisms.errors import NotWritten, UsageError
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.noise import SecureRandomness
@@ -28,6 +27,7 @@ from mechanisms.studio.certificates.signature import signed
 from mechanisms.studio.data.mapping import Mapping as Columns
 from mechanisms.studio.data.mapping import to_dataset
 from mechanisms.studio.data.sources import name_of, read_source
+from mechanisms.studio.evaluation.kept_file import keep
 from mechanisms.studio.evaluation.labelled import labelled
 from mechanisms.studio.synthesis.demo_set import DemoSet, loads, to_text
 from mechanisms.studio.synthesis.events import RunCompleted
@@ -41,7 +41,7 @@ from mechanisms.studio.synthesis.request import (
 )
 from mechanisms.studio.synthesis.synthesize import synthesize
 
-__all__ = ["classify", "load", "load_model", "read_csv", "write"]
+__all__ = ["NotWritten", "classify", "load", "load_model", "read_csv", "write"]
 
 _USUAL = SamplingPlan()
 
@@ -100,6 +100,7 @@ def write(
 
     Raises:
         UsageError: a value is out of range, or the file cannot be written.
+        NotWritten: the file can no longer be written when the run has ended; `text` is what it was to hold.
         BudgetRefused: the data set's cap does not allow the run.
         StudioError: the accountants refuse it, or there is no model.
     """
@@ -120,7 +121,11 @@ def write(
         public_inputs=(LABEL_SET, FILE_FORMAT, _declared(dataset, sizes)),
     ).calibrated()
     demo_set = _run(dataset, request, model or _embedded(), PrivacyLedger())
-    keep(str(out), to_text(signed(demo_set)))
+    text = to_text(signed(demo_set))
+    try:
+        keep(Path(out), text)
+    except UsageError as error:
+        raise NotWritten(f"{error} The set is not lost: this error's `text` holds it.", text) from error
     return demo_set
 
 

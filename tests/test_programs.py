@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,24 @@ def test_what_is_refused_is_not_charged_and_leaves_no_file(data, tmp_path):
         programs.write(data, out, sizes="counted", **CHEAP)
     assert spent() == 0
     assert not out.exists()
+
+
+def test_a_set_that_can_no_longer_be_written_is_not_lost(data, tmp_path, monkeypatch):
+    folder, run = tmp_path / "folder", programs._run
+    folder.mkdir()
+
+    def removing(*arguments):
+        made = run(*arguments)
+        shutil.rmtree(folder)
+        return made
+
+    monkeypatch.setattr(programs, "_run", removing)
+    with pytest.raises(UsageError, match="Cannot write") as lost:
+        programs.write(data, folder / "demos.json", sizes="counted", **CHEAP)
+    assert spent() > 0
+    (tmp_path / "demos.json").write_text(lost.value.text, encoding="utf-8")
+    assert check_signature(lost.value.text) is Signature.VALID
+    assert verify(programs.load(tmp_path / "demos.json")).problems == ()
 
 
 def test_one_text_in_place_of_a_list_is_refused(data, tmp_path):

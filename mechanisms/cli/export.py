@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mechanisms.cli.output import add_json, progress, read, show, write
+from mechanisms.cli.output import add_json, progress, read, show
 from mechanisms.errors import AccountingError, UsageError
 from mechanisms.studio.certificates.verification import verify
+from mechanisms.studio.evaluation.kept_file import keep
 from mechanisms.studio.exports.export_format import Released, packed
 from mechanisms.studio.exports.registry import format_named, format_names
 
@@ -41,12 +42,12 @@ def _export(options: argparse.Namespace) -> None:
 
 def _write(path: Path, files: Mapping[str, str]) -> list[str]:
     if len(files) == 1 or path.suffix == ".zip":
-        write(str(path), packed(files))
+        keep(path, packed(files))
         return [str(path)]
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"Cannot make the folder '{path}': choose another place for --out.") from error
     for name, text in files.items():
-        write(str(path / name), text)
+        keep(path / name, text)
     return [str(path / name) for name in files]

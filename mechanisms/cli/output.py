@@ -20,13 +20,18 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 def show(options: argparse.Namespace, document: Mapping[str, Any]) -> None:
     """Print a result; what a terminal would obey in its texts is escaped as JSON, and `?` for people."""
     if options.json:
-        print(_escaped(json.dumps(document, ensure_ascii=False, allow_nan=False)))
+        show_json(document)
         return
     width = max(len(key) for key in document)
     for key, value in document.items():
         shown = json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
         words = f"{shown:.6g}" if isinstance(shown, float) else printable(str(shown))
         print(f"{key.replace('_', ' '):{width}}  {words}")
+
+
+def show_json(document: Mapping[str, Any]) -> None:
+    """Print a result as one JSON object, see `show`."""
+    print(_escaped(json.dumps(document, ensure_ascii=False, allow_nan=False)))
 
 
 def _escaped(document: str) -> str:
@@ -45,22 +50,10 @@ def check_writable(path: str) -> None:
     Raises:
         UsageError: the place cannot be written.
     """
-    folder = os.path.dirname(os.path.abspath(path))
-    if os.path.isdir(path) or not os.access(path if os.path.exists(path) else folder, os.W_OK):
+    folder, there = os.path.dirname(os.path.realpath(path)), os.path.exists(path)
+    places = [path] if there and not os.path.isfile(path) else [folder, path] if there else [folder]
+    if os.path.isdir(path) or not all(os.access(each, os.W_OK) for each in places):
         raise UsageError(f"Cannot write '{path}': choose another place for --out.")
-
-
-def write(path: str, content: str | bytes) -> None:
-    """Write a result file; text as UTF-8, with the line breaks that it has.
-
-    Raises:
-        UsageError: the place cannot be written.
-    """
-    try:
-        with open(path, "wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-    except OSError as error:
-        raise UsageError(f"Cannot write '{path}': choose another place for --out.") from error
 
 
 def read(path: str) -> str:

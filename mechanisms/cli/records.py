@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mechanisms.cli.output import check_writable, progress, read, write
+from mechanisms.cli.output import check_writable, progress, read
 from mechanisms.errors import UsageError
 from mechanisms.records import PromptTemplate
 from mechanisms.studio.data.mapping import Mapping as Columns
 from mechanisms.studio.data.record_files import KIND, RECORD, as_lines, read_records
 from mechanisms.studio.data.record_schema import RECORD_TEMPLATE, RecordSchema
 from mechanisms.studio.data.table import Table
+from mechanisms.studio.evaluation.kept_file import keep
 from mechanisms.studio.synthesis.demo_set import DemoSet, to_text
 
 _LINES = ".jsonl"
@@ -68,9 +69,9 @@ def write_records(path: str, demo_set: DemoSet, document: Mapping[str, Any]) -> 
     if demo_set.schema is None or Path(path).suffix != _LINES:
         return False
     beside = _beside(path)
-    write(path, as_lines(each.text for each in demo_set.demonstrations))
-    write(str(beside["schema"]), to_text(demo_set.schema.document))
-    write(str(beside["demos"]), to_text(dict(document)))
+    keep(Path(path), as_lines(each.text for each in demo_set.demonstrations))
+    keep(beside["schema"], to_text(demo_set.schema.document))
+    keep(beside["demos"], to_text(dict(document)))
     progress(f"The schema is in '{beside['schema'].name}', the certificate in '{beside['demos'].name}'.")
     return True
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting import Fingerprint, PrivacyLedger, PrivacyTarget, fingerprint, rounded_up
@@ -20,7 +21,7 @@ from mechanisms.cli.going_on import (
     resumed,
 )
 from mechanisms.cli.label_names import add_labels, label_names, labels_of
-from mechanisms.cli.output import add_json, check_writable, progress, show, write
+from mechanisms.cli.output import add_json, check_writable, progress, show, show_json
 from mechanisms.cli.outputs import add_output_options, label_column, open_template_of, outputs_of, read_answered
 from mechanisms.cli.plan_options import add_plan_options, mechanism, sampling_plan, transform
 from mechanisms.cli.recipe_options import add_recipe_options, in_stages
@@ -39,6 +40,7 @@ from mechanisms.studio.data.files import FORMATS
 from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.record_schema import RecordSchema
 from mechanisms.studio.data.sources import name_of, read_source
+from mechanisms.studio.evaluation.kept_file import keep
 from mechanisms.studio.recipes.events import RecipeCompleted
 from mechanisms.studio.runs.journal import RunJournal
 from mechanisms.studio.synthesis.demo_set import DemoSet, to_text
@@ -119,14 +121,14 @@ def _synthesize(options: argparse.Namespace) -> None:
             check_schema(schema, model)
         embedder = load_embedder() if staged else None
         request = _with_sizes(request, options, dataset, ledger, randomness, journal)
-        keep = partial(_keep, options, ledger, data, journal)
+        kept = partial(_keep, options, ledger, data, journal)
         with closing(journal) if journal else nullcontext():
             if embedder is not None:
                 stages = recipe_request(options, request)
-                run_in_stages(dataset, stages, model, embedder, ledger, randomness, keep, journal)
+                run_in_stages(dataset, stages, model, embedder, ledger, randomness, kept, journal)
             else:
                 ready = resumed(journal, request) if journal and goes_on(journal) else request.calibrated()
-                _run(dataset, ready, ledger, randomness, model, keep, journal)
+                _run(dataset, ready, ledger, randomness, model, kept, journal)
 
 
 def _keep(
@@ -140,8 +142,13 @@ def _keep(
     """Write a set where it goes, and, where its run has ended, the run where it was written down."""
     marks = ledger.rows.marks(data)  # shown while it ran counts too
     document = signed(demo_set.with_marks(marks))
-    if options.out and not write_records(options.out, demo_set, document):
-        write(options.out, to_text(document))
+    try:
+        if options.out and not write_records(options.out, demo_set, document):
+            keep(Path(options.out), to_text(document))
+    except UsageError:  # the run's file stays as it is too: gone on with, it gives the set again
+        progress("The set is on standard output: what it cost stays charged, so keep it from there.")
+        show_json(document)
+        raise
     if options.json or not options.out:
         show(options, document)
     if journal is not None and ended is not None:
@@ -266,7 +273,7 @@ def _run(
     ledger: PrivacyLedger,
     randomness: Randomness,
     model: LanguageModel,
-    keep: Callable[[DemoSet, RunCompleted], None],
+    kept: Callable[[DemoSet, RunCompleted], None],
     journal: RunJournal | None,
 ) -> None:
     claimed = request.claim()
@@ -288,6 +295,6 @@ def _run(
             case RunCompleted(demo_set=completed):
                 if request.kept is not None:
                     progress(f"kept {len(completed.demonstrations)} of {done}: those whose label the model finds best")
-                keep(completed, event)
+                kept(completed, event)
             case _:
                 pass

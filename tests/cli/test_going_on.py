@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -86,3 +87,28 @@ def test_a_set_is_given_whatever_becomes_of_its_run_file(capsys, monkeypatch, tm
         code, again, err = run(capsys, f"{line} --resume {journal}")
     assert (code, err.splitlines()[-1].split(". ")[0]) == (0, "This run is too long for a run file")
     assert json.loads(first)["demonstrations"] == json.loads(again)["demonstrations"] != []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_set_whose_place_is_gone_is_on_standard_output_and_its_run_gives_it_again(
+    kind, capsys, monkeypatch, tmp_path, toy_models
+):
+    line, journal, folder = f"{LINE} {KINDS[kind]}", tmp_path / "run.jsonl", tmp_path / "folder"
+    folder.mkdir()
+
+    def removing(message: str) -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+
+    with monkeypatch.context() as patched:
+        for module in ("synthesize", "recipes"):
+            patched.setattr(f"mechanisms.cli.{module}.progress", removing)
+        code, out, err = run(capsys, f"{line} --out {folder}/demos.json --journal {journal}")
+    assert code == 2
+    assert "Cannot write" in err.splitlines()[-1]
+    saved = tmp_path / "saved.json"
+    saved.write_text(out)
+    assert run(capsys, f"account --from {saved}")[0] == 0
+    again = tmp_path / "again.json"
+    assert run(capsys, f"{line} --resume {journal} --out {again}")[0] == 0
+    assert loads(again.read_text()).demonstrations == loads(out).demonstrations
