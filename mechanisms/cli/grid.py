@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting import fingerprint
-from mechanisms.cli.output import check_writable, progress
+from mechanisms.cli.output import check_apart, check_writable, progress
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Dataset
@@ -52,6 +52,7 @@ def check_grid(options: argparse.Namespace) -> None:
     for path in (options.out, options.plot):
         if path is not None:
             check_writable(path)
+    check_apart(options.out, options.plot)
 
 
 def _numbers(options: argparse.Namespace) -> tuple[list[int], int, int]:

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from mechanisms.errors import UsageError, printable
@@ -54,6 +55,24 @@ def check_writable(path: str) -> None:
     places = [path] if there and not os.path.isfile(path) else [folder, path] if there else [folder]
     if os.path.isdir(path) or not all(os.access(each, os.W_OK) for each in places):
         raise UsageError(f"Cannot write '{path}': choose another place for --out.")
+
+
+def check_apart(*places: str | Path | None) -> None:
+    """Refuse two files of one command at one place, where the later would take the earlier one's.
+
+    Args:
+        places: None where a file is not asked for.
+
+    Raises:
+        UsageError: two are the same, through links too.
+    """
+    known: set[str] = set()
+    for place in places:
+        if place is None:
+            continue
+        if (whole := os.path.realpath(place)) in known:
+            raise UsageError(f"Two files would be written to '{place}': give each a place of its own.")
+        known.add(whole)
 
 
 def read(path: str) -> str:

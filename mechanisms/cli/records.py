@@ -45,7 +45,7 @@ def schema_of(options: argparse.Namespace) -> RecordSchema | None:
         raise UsageError("With --schema all rows are records of one kind: give --labels one name for it.")
     if options.min_tokens:
         raise UsageError("A record ends where its schema says: leave out --min-tokens.")
-    for path in _beside(options.out).values() if options.out else ():
+    for path in beside(options.out).values() if options.out else ():
         check_writable(str(path))
     given = str(options.schema)
     return RecordSchema.read(given if given.startswith("{") else read(given))
@@ -68,15 +68,16 @@ def write_records(path: str, demo_set: DemoSet, document: Mapping[str, Any]) -> 
     """Write records as lines, their schema and their demo set with its certificate, where that is asked for."""
     if demo_set.schema is None or Path(path).suffix != _LINES:
         return False
-    beside = _beside(path)
+    others = beside(path)
     keep(Path(path), as_lines(each.text for each in demo_set.demonstrations))
-    keep(beside["schema"], to_text(demo_set.schema.document))
-    keep(beside["demos"], to_text(dict(document)))
-    progress(f"The schema is in '{beside['schema'].name}', the certificate in '{beside['demos'].name}'.")
+    keep(others["schema"], to_text(demo_set.schema.document))
+    keep(others["demos"], to_text(dict(document)))
+    progress(f"The schema is in '{others['schema'].name}', the certificate in '{others['demos'].name}'.")
     return True
 
 
-def _beside(path: str) -> dict[str, Path]:
+def beside(path: str) -> dict[str, Path]:
+    """What is written beside records at a path, and where."""
     if Path(path).suffix != _LINES:
         return {}
     return {what: Path(path).with_suffix(f".{what}.json") for what in ("schema", "demos")}

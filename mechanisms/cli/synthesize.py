@@ -21,12 +21,12 @@ from mechanisms.cli.going_on import (
     resumed,
 )
 from mechanisms.cli.label_names import add_labels, label_names, labels_of
-from mechanisms.cli.output import add_json, check_writable, progress, show, show_json
+from mechanisms.cli.output import add_json, check_apart, check_writable, progress, show, show_json
 from mechanisms.cli.outputs import add_output_options, label_column, open_template_of, outputs_of, read_answered
 from mechanisms.cli.plan_options import add_plan_options, mechanism, sampling_plan, transform
 from mechanisms.cli.recipe_options import add_recipe_options, in_stages
 from mechanisms.cli.recipes import recipe_request, run_in_stages
-from mechanisms.cli.records import add_record_options, read_table_of, schema_of, template_of, write_records
+from mechanisms.cli.records import add_record_options, beside, read_table_of, schema_of, template_of, write_records
 from mechanisms.errors import TooLong, UsageError
 from mechanisms.inference.language_model import LanguageModel
 from mechanisms.inference.models.embeddings import load_embedder
@@ -186,6 +186,7 @@ def _check(options: argparse.Namespace, staged: bool) -> None:
         raise UsageError("--test-seed must not be negative.")
     if options.out:
         check_writable(options.out)
+        check_apart(options.out, *beside(options.out).values(), options.journal or options.resume)
 
 
 def _request(

@@ -112,3 +112,18 @@ def test_a_set_whose_place_is_gone_is_on_standard_output_and_its_run_gives_it_ag
     again = tmp_path / "again.json"
     assert run(capsys, f"{line} --resume {journal} --out {again}")[0] == 0
     assert loads(again.read_text()).demonstrations == loads(out).demonstrations
+
+
+def test_a_run_and_its_set_have_places_of_their_own(capsys, tmp_path):
+    line = f"{LINE} --sizes Cards=900,Fraud=1500 --epsilon 2"
+    (tmp_path / "link").symlink_to(tmp_path)
+    for journal, out, more in (
+        ("run.jsonl", "run.jsonl", ""),
+        ("link/run", "run", ""),
+        ("run.demos.json", "run.jsonl", "--schema {}"),
+        ("run.schema.json", "run.jsonl", "--schema {}"),
+    ):
+        for option in ("--journal", "--resume"):
+            given = f"{line} {option} {tmp_path}/{journal} --out {tmp_path}/{out} {more}"
+            check_refusal(capsys, given, 2, "give each a place of its own")
+    assert PrivacyLedger().names() == []

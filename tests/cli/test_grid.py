@@ -49,6 +49,12 @@ def table(path):
     return list(csv.DictReader(path.read_text().splitlines()))
 
 
+def test_table_and_plot_have_places_of_their_own(evaluated, tmp_path):
+    code, _, err = evaluated("--out", "r", "--plot", str(tmp_path / "r"))
+    assert (code, Counting.sessions) == (2, 0)
+    assert "give each a place of its own" in err
+
+
 def test_a_grid_has_every_cell_in_every_reading(evaluated, tmp_path):
     code, document, err = evaluated("--shots", "1", "2", "8", "--orders", "1", "--out", "r.csv", "--plot", "p.html")
     assert code == 0, err
