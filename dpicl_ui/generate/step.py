@@ -148,19 +148,20 @@ class GenerateStep:
         """Show the run in a file that is uploaded here, and move to this step; what is wrong is said in `where`."""
 
         def load(upload: str | None, request: gr.Request) -> Iterator[dict[Any, Any]]:
-            yield {button: None, where: []}
-            if upload is not None:
-                yield from self._load(upload, request)
+            if upload is None:
+                yield {button: None, where: []}
+                return
+            yield {button: None, where: [el("p.spinner", "Reading the run …", role="status")]}
+            yield {where: []} | self._looked_at(upload, request)
 
         outputs = list(dict.fromkeys([*self._loaded, button, where]))
         button.upload(guarded(where)(load), button, outputs, **PRIVATE)
 
-    def _load(self, upload: str, request: gr.Request) -> Iterator[dict[Any, Any]]:
-        yield {self.notice: [el("p.spinner", "Reading the run …", role="status")]}
+    def _looked_at(self, upload: str, request: gr.Request) -> dict[Any, Any]:
         events, session = loaded(upload), self._sessions.of(request)
         session.of(GenerateState).look()
         view = replay_recipe(events)
-        yield (
+        return (
             self._screens(view)
             | self.replay.ended(events, savable=False)
             | {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import gradio as gr
 import pytest
@@ -14,6 +16,7 @@ from dpicl_ui.frame.line import Line
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.frame.step_bar import StepBar
+from dpicl_ui.frame.tree import text_of
 from dpicl_ui.generate.recipe_view import RecipeView
 from dpicl_ui.generate.run_view import RunView
 from dpicl_ui.generate.step import GenerateStep
@@ -21,6 +24,8 @@ from dpicl_ui.page import PLACES
 from dpicl_ui.privacy.link_card import OpenedLink
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import PrivacyLedger
+from mechanisms.studio.runs.run_file import from_lines
+from tests.studio.runs.runs import file_of
 
 
 @pytest.fixture
@@ -51,3 +56,27 @@ def test_the_budget_stays_on_the_page_until_a_run_is_charged(step: GenerateStep,
     assert step.budget not in step._shown(drafting, whole=True)
     snapshot = PrivacyLedger(tmp_path).snapshot("a", "record")
     assert step._shown(RecipeView(RunView(phase="running", budget=snapshot)), whole=True)[step.budget]
+
+
+class Pressed:
+    """A button for files, elsewhere than in step 3."""
+
+    def upload(self, handler: Any, *_: Any, **__: Any) -> None:
+        self.chosen = handler
+
+
+@pytest.mark.parametrize("readable", [True, False])
+def test_nothing_turns_for_ever_after_a_saved_run_was_chosen_elsewhere(step: GenerateStep, monkeypatch, readable: bool):
+    button, where, shown = Pressed(), gr.HTML(), {}
+    if readable:
+        monkeypatch.setattr("dpicl_ui.generate.step.loaded", lambda _: from_lines(file_of("tokens")))
+    step.loads(button, where)
+    turned: list[Any] = []
+    for update in button.chosen("nowhere", SimpleNamespace(username=None, session_hash="tab")):
+        shown |= update
+        turned += [place for place, tree in update.items() if isinstance(tree, list) and "Reading" in text_of(tree)]
+    said = {place: text_of(shown.get(place) or []) for place in (where, step.notice)}
+    assert turned == [where]
+    assert not any("Reading" in each for each in said.values())
+    assert ("A saved run" in said[step.notice]) is readable
+    assert ("did not arrive" in said[where]) is not readable
