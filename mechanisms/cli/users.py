@@ -27,10 +27,15 @@ def add_commands(commands: Any) -> None:
 
 
 def _password(options: argparse.Namespace) -> str:
-    if options.password_stdin:
-        return sys.stdin.readline().rstrip("\r\n")
-    password = getpass.getpass("Password: ")
-    if getpass.getpass("Once more: ") != password:
+    try:
+        if options.password_stdin:
+            return sys.stdin.readline().rstrip("\r\n")
+        password, again = getpass.getpass("Password: "), getpass.getpass("Once more: ")
+    except UnicodeDecodeError:  # whose message quotes the password
+        raise UsageError("The password cannot be read as text: give it in UTF-8, with --password-stdin.") from None
+    except EOFError as error:
+        raise UsageError("There is no terminal to ask for a password: give --password-stdin.") from error
+    if again != password:
         raise UsageError("The two passwords differ: nothing was changed.")
     return password
 

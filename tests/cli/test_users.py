@@ -41,6 +41,27 @@ def test_a_mistyped_password_changes_nothing(capsys, monkeypatch):
     assert Accounts().names() == []
 
 
+def test_without_a_terminal_one_line_says_what_to_do(capsys, monkeypatch):
+    def asked(_prompt):
+        raise EOFError
+
+    monkeypatch.setattr("getpass.getpass", asked)
+    check_refusal(capsys, "users add Ada", 2, "give --password-stdin.")
+    assert Accounts().names() == []
+
+
+@pytest.mark.parametrize("option", ["", "--password-stdin"])
+def test_a_password_that_is_no_text_is_refused_and_not_shown(capsys, monkeypatch, option):
+    given = io.TextIOWrapper(io.BytesIO(b"canary\xff\n"), encoding="utf-8")
+    monkeypatch.setattr("sys.stdin", given)
+    monkeypatch.setattr("getpass.getpass", lambda _prompt: given.readline())
+    code, out, err = run(capsys, f"users add Ada {option}")
+    assert (code, out) == (2, "")
+    assert "UTF-8" in err
+    assert "canary" not in err
+    assert Accounts().names() == []
+
+
 @pytest.mark.parametrize(("line", "message"), [("users remove Ada", "Nobody"), ("users remove \x07", "printable")])
 def test_who_is_not_there_cannot_be_removed(capsys, line: str, message: str):
     check_refusal(capsys, line, 2, message)
