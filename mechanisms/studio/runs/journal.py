@@ -84,8 +84,8 @@ class RunJournal:
         except UnicodeDecodeError as error:
             raise UsageError(f"Cannot read '{path}': it is not text.") from error
         key, events = unfinished(whole)
-        there = set(whole.splitlines())
-        missing = "".join(f"{line}\n" for line in ledger.newest(key).splitlines() if line not in there)
+        there = {"", *whole.split("\n")}  # a text may hold what splitlines() takes for the end of a line
+        missing = "".join(f"{line}\n" for line in ledger.newest(key).split("\n") if line not in there)
         try:
             _, events = unfinished(whole + missing)
         except UsageError:  # it does not follow what an older copy holds

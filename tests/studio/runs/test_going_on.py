@@ -270,6 +270,17 @@ def test_a_torn_line_is_left_out_and_a_wrong_one_is_named(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("odd", ["\u2028", "\x85", "\x0b"])
+def test_what_the_ledger_noted_last_is_taken_up_whatever_its_text_holds(odd, tmp_path, monkeypatch):
+    *_, last = cut_off("tokens", tmp_path / FILE, lambda event: isinstance(event, DemoCompleted))
+    last = replace(last, demonstration=replace(last.demonstration, text=f"one{odd}two"))
+    whole = (tmp_path / FILE).read_bytes().splitlines(keepends=True)
+    (tmp_path / FILE).write_bytes(b"".join(whole[:-1]))  # the disk lost the last line
+    monkeypatch.setattr(PrivacyLedger, "newest", lambda *_: f"{line_of(last)}\n")
+    assert journal_at(tmp_path / FILE).told[-1] == last
+
+
+@pytest.mark.slow
 def test_a_file_that_tells_more_than_the_ledger_let_out_is_refused(tmp_path):
     """Else what somebody wrote by hand would be signed as this installation's."""
     cut_off("tokens", tmp_path / FILE, lambda event: isinstance(event, DemoStarted))
