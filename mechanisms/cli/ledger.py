@@ -41,10 +41,12 @@ def _show(options: argparse.Namespace) -> None:
 
 
 def _cap(options: argparse.Namespace) -> None:
-    ledger = PrivacyLedger()
-    unit = privacy_unit(options.unit_column)
-    ledger.set_cap(options.name, unit, Cap(options.epsilon, options.delta))
-    show(options, asdict(ledger.snapshot(options.name, unit)))
+    name = options.name.strip()  # as runs do: a cap under another name would hold for none of them
+    if not name or (options.unit_column is not None and not options.unit_column.strip()):
+        raise UsageError("Give the data set's name, and the column of users where it has one: neither may be empty.")
+    ledger, unit = PrivacyLedger(), privacy_unit(options.unit_column)
+    ledger.set_cap(name, unit, Cap(options.epsilon, options.delta))
+    show(options, asdict(ledger.snapshot(name, unit)))
 
 
 def _export(options: argparse.Namespace) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mechanisms.accounting import PrivacyLedger
 from mechanisms.studio.data.examples import EXAMPLES
 from mechanisms.studio.recipes.recipe import Division, Kind
 from mechanisms.studio.synthesis.demo_set import loads
@@ -210,6 +211,18 @@ def test_a_refused_budget_is_exit_code_three(capsys):
     code, _, err = run(capsys, f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 2")
     assert code == 3
     assert "allows epsilon 0.5" in err
+
+
+def test_a_cap_is_of_a_name_that_a_run_can_have(capsys):
+    cap = "ledger cap --epsilon 0.5 --delta 1e-4 --json"
+    for name, *unit in (("",), (" ",), ("clinic", "--unit-column", ""), ("clinic", "--unit-column", " ")):
+        code, out, err = run(capsys, cap, name, *unit)
+        assert (code, out) == (2, "")
+        assert "empty" in err
+    code, out, _ = run(capsys, cap, " clinic ")
+    assert (code, json.loads(out)["name"]) == (0, "clinic")
+    assert PrivacyLedger().snapshot("clinic", "record").cap.epsilon == 0.5
+    assert set(PrivacyLedger().names()) <= {("clinic", "record")}
 
 
 @pytest.mark.parametrize(
