@@ -46,11 +46,6 @@ class Roc:
     found: float
     found_interval: Interval
 
-    @property
-    def finds_nothing(self) -> bool:
-        """Whether guessing blindly would do as well, as far as these numbers of rows can tell."""
-        return self.interval[0] <= 0.5 <= self.interval[1]
-
 
 def roc(members: Floats, others: Floats) -> Roc:
     """Compare the scores of members, shape (m,), with those of others, shape (n,); members should score higher.

@@ -17,6 +17,7 @@ from mechanisms.steps import mechanism_class
 from mechanisms.studio.assurance.canaries import FORMAT, canary_attack, distinct_secrets, exposure, planted, writes
 from mechanisms.studio.assurance.shown_rows import NOTHING, RELEASED, ROWS
 from mechanisms.studio.synthesis.request import NO_FILE, SynthesisRequest
+from tests.studio.assurance.test_roc import finds_nothing
 from tests.toy_model import ToyModel
 
 LABELS = ("red", "blue")
@@ -60,13 +61,13 @@ def test_a_leak_is_found_to_the_last_bit():
         assert set(found[shown].bits) == {found[shown].most} == {math.log2(121)}
         assert found[shown].ranks.area == 1.0
     assert found[NOTHING].verbatim == 0
-    assert found[NOTHING].ranks.finds_nothing
+    assert finds_nothing(found[NOTHING].ranks)
 
 
 def test_demonstrations_that_no_canary_was_used_for_expose_none():
     found = attacked(lambda dataset: PUBLIC)[RELEASED]
     assert found.verbatim == 0
-    assert found.ranks.finds_nothing
+    assert finds_nothing(found.ranks)
     assert found.most > max(found.bits)
     assert np.mean(found.bits) < 3  # 1.44 in the long run
 

@@ -22,6 +22,7 @@ from mechanisms.studio.assurance.membership import (
 )
 from mechanisms.studio.assurance.shown_rows import RELEASED, ROWS
 from mechanisms.studio.recipes.any_set import AnySet
+from tests.studio.assurance.test_roc import finds_nothing
 from tests.toy_model import VOCABULARY, ToyModel
 
 LABELS = ("red", "blue")
@@ -104,7 +105,7 @@ def test_real_rows_are_found_and_released_demonstrations_without_any_are_not():
 def test_what_a_row_would_score_anyway_is_what_makes_an_attack_strong():
     planted = attacked()[ROWS].attacks
     assert planted[PROBABILITY].interval[1] < planted[REFERENCES].interval[0]
-    assert not planted[PROBABILITY].finds_nothing
+    assert not finds_nothing(planted[PROBABILITY])
 
 
 def test_a_set_of_real_rows_is_found():
@@ -123,7 +124,7 @@ def test_a_model_that_learns_nothing_gives_nothing_away():
     ]
     for name in (PROBABILITY, ZERO_SHOT, REFERENCES, WORDS):
         assert np.mean([each[name].area for each in found]) == pytest.approx(0.5, abs=0.06)
-        assert sum(each[name].finds_nothing for each in found) >= 9
+        assert sum(finds_nothing(each[name]) for each in found) >= 9
 
 
 def test_rows_of_both_files_are_no_strangers():
