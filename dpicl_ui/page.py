@@ -142,5 +142,5 @@ def model_status(loader: ModelLoader) -> list[Tree]:
     if loader.problem:
         return [el("p.status.bad", loader.problem, role="status")]
     if loader.ready:
-        return [el("p.status.good", "Model ready", el("span", loader.title), role="status")]
+        return [el("p.status.good", "Model ready", el("span.notranslate", loader.title), role="status")]
     return [el("p.status.busy", "Model loading …", role="status")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dpicl_ui.data.state import Columns
@@ -41,7 +41,7 @@ def preview_table(table: Table) -> list[Tree]:
         el("div.card-head", el("h3", "First rows"), private_tag()),
         el("p.muted", size + cut),
         *(el("p.notice.info", remark) for remark in table.remarks),
-        el("div.scroll", el("table.preview", el("thead", head), el("tbody", *rows))),
+        el("div.scroll", el("table.preview.notranslate", el("thead", head), el("tbody", *rows))),
     ]
 
 
@@ -66,7 +66,7 @@ def label_counts(inspection: Inspection, labels: list[str], by_user: bool = Fals
         lines.append(
             el(
                 "div.count-row",
-                el("span.count-name", label, title=label),
+                el("span.count-name.notranslate", label, title=label),
                 el("span.count-bar", numbers={"share": count / largest}),
                 el("span.count-number", f"{count:,}"),
                 remark,
@@ -104,7 +104,7 @@ def _of_kind(columns: Columns) -> list[Tree]:
         el("p", el("strong", f"{count:,}"), f" {units}"),
         el("p.few", f"few {units}: much noise for each") if count < _FEW else "",
         *_problems(columns.inspection),
-        *([el("details", el("summary", _FIRST), el("p.line", first[:_LONG]))] if columns.records else []),
+        *([el("details", el("summary", _FIRST), el("p.line.notranslate", first[:_LONG]))] if columns.records else []),
     ]
 
 
@@ -119,19 +119,19 @@ def schema_card(schema: RecordSchema) -> list[Tree]:
 def _properties(document: Mapping[str, Any]) -> list[Tree]:
     needed = document.get("required", ())
     return [
-        fact(name, _words(each), "" if name in needed else "may be left out")
+        fact(el("span.notranslate", name), _words(each), "" if name in needed else "may be left out")
         for name, each in document["properties"].items()
     ]
 
 
-def _words(schema: Mapping[str, Any]) -> str:
+def _words(schema: Mapping[str, Any]) -> Tree:
     if "enum" in schema:
-        return "One of: " + ", ".join(map(str, schema["enum"]))
+        return el("span", "One of: ", _names(schema["enum"]))
     match schema["type"]:
         case "object":
-            return f"Record of {', '.join(schema['properties'])}"
+            return el("span", "Record of ", _names(schema["properties"]))
         case "array":
-            return f"List of at most {schema['maxItems']}. Each: {_words(schema['items'])}"
+            return el("span", f"List of at most {schema['maxItems']}. Each: ", _words(schema["items"]))
         case "string":
             return f"Text of at most {schema['maxLength']} letters"
         case "integer":
@@ -139,3 +139,7 @@ def _words(schema: Mapping[str, Any]) -> str:
         case "boolean":
             return "Yes or no"
     return "Nothing (null)"
+
+
+def _names(given: Iterable[Any]) -> Tree:
+    return el("span.notranslate", ", ".join(map(str, given)))

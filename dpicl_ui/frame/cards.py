@@ -26,7 +26,7 @@ def private_tag(words: str = "Only on your screen") -> Tree:
     return el("span.tag.private", words)
 
 
-def fact(name: str, value: str, remark: str = "") -> Tree:
+def fact(name: Tree, value: Tree, remark: str = "") -> Tree:
     """A named value with a remark."""
     return el("div.fact", el("dt", name), el("dd", value, el("span.remark", remark) if remark else None))
 
@@ -49,7 +49,11 @@ def budget(snapshot: BudgetSnapshot, planned: float | None = None, warnings: tup
     return [
         el(
             "div.budget",
-            el("div.card-head", el("h3", "Privacy budget"), el("span.budget-name", snapshot.name, title=snapshot.name)),
+            el(
+                "div.card-head",
+                el("h3", "Privacy budget"),
+                el("span.budget-name.notranslate", snapshot.name, title=snapshot.name),
+            ),
             el(
                 "div.budget-bar",
                 el("span.budget-spent", numbers={"share": spent}),
