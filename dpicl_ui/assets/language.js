@@ -31,18 +31,21 @@ function learn(catalogue) {
   patterns = entries.filter(([english]) => !exact.has(english)).map(([english, words]) => pattern(english, words));
   patterns.sort((one, other) => other.fixed.length - one.fixed.length); // what says most about a sentence fits it best
 }
+// A German reads 7,872 as less than eight: a narrow blank divides thousands. The decimal point stays, as in the fields.
+const grouped = (number) => number.replace(/(\d),(?=\d{3}(?!\d))/g, "$1\u202f");
+const VALUES = { n: grouped, t: translated, x: (words) => words };
 function phrase(words) {
   if (exact.has(words)) return exact.get(words);
   for (const { expression, start, names, translation } of patterns) {
     const found = words.startsWith(start) && expression.exec(words);
     if (!found) continue;
-    const values = new Map(names.map((name, i) => [name, name[1] === "t" ? translated(found[i + 1]) : found[i + 1]]));
+    const values = new Map(names.map((name, i) => [name, VALUES[name[1]](found[i + 1])]));
     return translation.replace(/\{[ntx]\d*\}/g, (name) => values.get(name));
   }
   return null;
 }
 function translated(text) {
-  if (!/[A-Za-z]/.test(text)) return text;
+  if (!/[A-Za-z]/.test(text)) return grouped(text);
   if (remembered.has(text)) return remembered.get(text);
   const [, before, words, after] = /^(\s*)(.*?)(\s*)$/s.exec(text);
   const sentences = () => words.split(/(?<=[.!?:;…]) /).map((each) => phrase(each) ?? each).join(" ");
