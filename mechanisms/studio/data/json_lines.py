@@ -21,6 +21,7 @@ from mechanisms.studio.data.csv_rows import decoded
 from mechanisms.studio.data.record_schema import dumps
 from mechanisms.studio.data.table import MAX_CELLS, TEXT, UNPACKED, WINDOWS_1252, Table, cell_text, table_of
 
+_ARRAY = "This is a JSON array: save one object a line (JSON Lines)."
 _MOST_NAMES = 100
 """So many names are offered as columns, at most: where names are themselves values they have no end."""
 
@@ -53,11 +54,14 @@ def read_json_lines(path: Path) -> Lines:
     between its words, is no column's name.
 
     Raises:
-        DataError: unreadable, or without an object that has a name in it.
+        DataError: unreadable, without an object that has a name in it, or a JSON array: what a file begins with is its
+            format, as where it begins with a header.
     """
     rows: list[Mapping[str, Any]] = []
     left_out = windows_1252 = 0
-    for line in _lines(path):
+    for number, line in enumerate(_lines(path)):
+        if number == 0 and line.lstrip().startswith(b"["):
+            raise DataError(_ARRAY)
         row, not_utf8 = _object(line)
         if row is None:
             left_out += 1

@@ -24,7 +24,7 @@ NEIGHBOURS = {
     "no UTF-8": b'{"note": "\xe9"}',
     "no text at all": b"\x00\xff\xfe\x81",
     "a byte-order mark": b"\xef\xbb\xbf",
-    "no object": b"[1]",
+    "no object": b"1",
     "a value of a type": json.dumps({"text": [1], "label": None, "user": 1.5, "x": {"y": 1}}).encode(),
     "the same name twice": b'{"text": "x", "text": "", "label": "a", "user": "u"}',
 }
@@ -49,6 +49,28 @@ def test_a_line_changes_no_cell_of_another(tmp_path, line, at):
     own = [row for row in beside if row not in alone]
     assert len(own) <= 1
     assert [row for row in beside if row not in own] == alone
+
+
+@pytest.mark.parametrize("at", [1, 5])
+def test_an_array_among_the_lines_is_no_object(tmp_path, at):
+    assert usable(read(tmp_path, *ROWS[:at], b"[1]", *ROWS[at:])) == usable(read(tmp_path, *ROWS))
+
+
+def as_array(rows: list[dict], between: str) -> bytes:
+    return f"[{between}{f',{between}'.join(map(json.dumps, rows))}{between}]".encode()
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        *(start + as_array(ROWS, between) for start in (b"", b"\xef\xbb\xbf \n\t") for between in ("", "\n", "\r\n")),
+        json.dumps(ROWS, indent=2).encode(),
+        as_array([], "\n"),
+    ],
+)
+def test_an_array_is_refused_however_it_is_laid_out(tmp_path, raw):
+    with pytest.raises(DataError, match=r"^This is a JSON array: save one object a line \(JSON Lines\)\.$"):
+        read(tmp_path, raw)
 
 
 def test_one_line_takes_no_column_from_what_is_offered(tmp_path):
