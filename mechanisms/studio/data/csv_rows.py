@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
@@ -20,6 +21,8 @@ MAX_FURTHER_BYTES = 2**20
 """A quoted cell goes on for at most so many bytes behind its first line; a quote that is open for longer is stray."""
 
 _DELIMITERS = (b",", b";", b"\t", b"|")
+_OPENING_QUOTE = re.compile(rb'(?<![^,;\t|])"')
+"""Where a cell begins, whichever of the separators the file has."""
 _BLOCK = 2**20
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _ENDS = b"\r\n"
@@ -33,7 +36,7 @@ class Rows:
 
     Args:
         opened: opens the file at its start.
-        delimiter: what stands between cells; by default what the header line has most of.
+        delimiter: what stands between cells; by default what the header has most of outside its quoted cells.
 
     Attributes:
         header: the header's cells.
@@ -54,7 +57,7 @@ class Rows:
         first = next((line for line in self._lines if not line.isspace()), None)
         if first is None:
             raise DataError("The file is empty: it needs a header line and one row for each record.")
-        self._delimiter = delimiter or max(_DELIMITERS, key=first.count)
+        self._delimiter = delimiter or max(_DELIMITERS, key=_unquoted(first, self._lines).count)
         cells = _record(first, self._lines, self._delimiter, MAX_COLUMNS + 1)
         if cells is None and first.count(self._delimiter) > MAX_COLUMNS:
             raise DataError(TOO_MANY_COLUMNS)
@@ -158,6 +161,25 @@ def _line_end(opened: Callable[[], BinaryIO], encoding: str) -> str:
     with io.TextIOWrapper(opened(), encoding, "replace", newline="") as text:
         header = next((line for line in text if line.strip()), "")
     return "\r" if header.endswith("\r") else "\n"
+
+
+def _unquoted(line: bytes, lines: _Lines) -> bytes:
+    """The record that begins with a line, without its quoted cells, whatever separates them; no further line is taken.
+
+    From a quote that stays open the line is as it stands, and behind as many quoted cells as a header may have.
+    """
+    taken: list[bytes] = []
+    parts: list[bytes] = []
+    at = 0
+    while len(parts) < MAX_COLUMNS and (opening := _OPENING_QUOTE.search(line, at)):
+        parts.append(line[at : opening.start()])
+        at = opening.start()
+        found = _quoted_cell(line, opening.end(), lines, taken)
+        if found is None:
+            break
+        _, line, at = found
+    lines.give_back(taken)
+    return b"".join([*parts, line[at:]])
 
 
 def _record(line: bytes, lines: _Lines, delimiter: bytes, most: int) -> list[bytes] | None:

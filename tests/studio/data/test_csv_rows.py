@@ -49,6 +49,26 @@ def test_what_csv_writes_comes_back(rows, delimiter, everything, encoding):
     assert list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)) == content
 
 
+@given(st.lists(CELLS.filter(lambda cell: "\r" not in cell), min_size=2, max_size=5), st.sampled_from(DELIMITERS))
+def test_what_stands_within_the_header_s_quotes_separates_no_cells(header, delimiter):
+    content = [header, ["x"] * len(header)]
+    assert parsed("".join(written(row, delimiter, True) for row in content).encode()) == content
+
+
+@pytest.mark.parametrize(
+    ("line", "header"),
+    [
+        ('text;"city, street, country"', ["text", "city, street, country"]),
+        ('"a, ""b"", c";label', ['a, "b", c', "label"]),
+        ('"the\ntext, as it was";label', ["the\ntext, as it was", "label"]),
+        ('5" screen;label', ['5" screen', "label"]),
+        ('text,a;"b', ["text", 'a;"b']),
+    ],
+)
+def test_the_separator_is_what_the_header_has_most_of_outside_quotes(line, header):
+    assert parsed(f"{line}\nx\ny\n".encode()) == [header, ["x", ""], ["y", ""]]
+
+
 @given(
     st.lists(st.tuples(UNMISTAKABLE, LABELS, st.booleans(), st.sampled_from(["utf-8", "cp1252"])), min_size=1),
     st.sampled_from(HOSTILE),
