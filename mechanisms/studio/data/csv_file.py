@@ -17,7 +17,8 @@ _TABS = (".tsv", ".tab")
 def read_csv(path: Path) -> Table:
     """Parse a CSV file: UTF-8 (with or without BOM), UTF-16 or Windows-1252; comma, semicolon, tab or bar.
 
-    A file that calls itself TSV has tabs, whatever else stands in its header.
+    A file that begins with a line `sep=X`, as Excel reads it, says its separator itself. Else one that calls itself TSV
+    has tabs, whatever else stands in its header. Columns without a name are left out, with a remark.
 
     Raises:
         DataError: binary, empty, without rows, or with rows that do not fit the header.

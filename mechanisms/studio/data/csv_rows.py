@@ -23,6 +23,8 @@ MAX_FURTHER_BYTES = 2**20
 _DELIMITERS = (b",", b";", b"\t", b"|")
 _OPENING_QUOTE = re.compile(rb'(?<![^,;\t|])"')
 """Where a cell begins, whichever of the separators the file has."""
+_SAID_SEPARATOR = re.compile(rb'"?sep=([^\w\s"\x80-\xff]|\t)"?', re.IGNORECASE)
+"""A first line that is for Excel."""
 _BLOCK = 2**20
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _ENDS = b"\r\n"
@@ -36,7 +38,8 @@ class Rows:
 
     Args:
         opened: opens the file at its start.
-        delimiter: what stands between cells; by default what the header has most of outside its quoted cells.
+        delimiter: what stands between cells where no first line `sep=X` says it; by default what the header has most of
+            outside its quoted cells.
 
     Attributes:
         header: the header's cells.
@@ -54,9 +57,9 @@ class Rows:
             mark = _mark(file)
         self.utf16 = mark in _UTF16
         self._lines = _Lines(_physical_lines(opened, mark))
-        first = next((line for line in self._lines if not line.isspace()), None)
-        if first is None:
-            raise DataError("The file is empty: it needs a header line and one row for each record.")
+        first = self._next_line()
+        if said := _SAID_SEPARATOR.fullmatch(first.rstrip(_ENDS)):
+            delimiter, first = said[1], self._next_line()
         self._delimiter = delimiter or max(_DELIMITERS, key=_unquoted(first, self._lines).count)
         cells = _record(first, self._lines, self._delimiter, MAX_COLUMNS + 1)
         if cells is None and first.count(self._delimiter) > MAX_COLUMNS:
@@ -75,6 +78,12 @@ class Rows:
                 cells = self._as_it_stands(line)
             row = self._decoded(cells)
             yield row if len(row) == self._width else row + [""] * (self._width - len(row))
+
+    def _next_line(self) -> bytes:
+        line = next((line for line in self._lines if not line.isspace()), None)
+        if line is None:
+            raise DataError("The file is empty: it needs a header line and one row for each record.")
+        return line
 
     def _as_it_stands(self, line: bytes) -> list[bytes]:
         cells = line.rstrip(_ENDS).split(self._delimiter)

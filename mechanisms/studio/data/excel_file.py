@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,8 @@ _EMPTY = (None, "")
 def read_excel(path: Path) -> Table:
     """The first visible sheet of a workbook: its first row that is not empty names the columns.
 
-    Empty rows are left out, and so is what stands beside the named columns. Each cell is text by `cell_text`; a formula
-    is the value that was saved with it.
+    Empty rows are left out, and so is what stands beside the named columns; that a column before or between them has
+    no name is remarked. Each cell is text by `cell_text`; a formula is the value that was saved with it.
 
     Raises:
         DataError: no workbook, damaged, empty, without rows, or too large when it is unpacked.
@@ -49,7 +50,7 @@ def _first_sheet(path: Path) -> Table:
         shown[0].reset_dimensions()  # which a file may state as it likes
         at, header = _header(shown[0])
         names = column_names(map(cell_text, header))
-        rows = _filled_rows(shown[0].iter_rows(min_row=at + 1, max_col=len(names), values_only=True))
+        rows = _filled_rows(shown[0].iter_rows(min_row=at + 1, max_col=len(names), values_only=True), names)
         remarks = [f"Read the first of {len(shown)} sheets."] if len(shown) > 1 else []
         return table_of(names, (tuple(map(cell_text, row)) for row in rows), remarks)
 
@@ -64,9 +65,10 @@ def _header(sheet: Any) -> tuple[int, Sequence[Any]]:
     raise DataError("The sheet is empty: it needs a header line and one row for each record.")
 
 
-def _filled_rows(rows: Iterator[Sequence[Any]]) -> Iterator[Sequence[Any]]:
+def _filled_rows(rows: Iterator[Sequence[Any]], names: Sequence[str]) -> Iterator[Sequence[Any]]:
+    """Those with anything in a column that has a name."""
     for number, row in enumerate(rows):
         if number >= _MAX_ROWS:
             raise DataError(BROKEN)
-        if any(cell not in _EMPTY for cell in row):
+        if any(cell not in _EMPTY for cell in compress(row, names)):
             yield row

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -70,21 +71,22 @@ def checked_size(path: Path) -> int:
 
 
 def column_names(header: Iterable[str]) -> list[str]:
-    """The names of a header, each on one line.
+    """The names of a header, each on one line; empty where a column has none.
 
     Raises:
-        DataError: one is missing or there twice, or there are too many.
+        DataError: there is none, or one twice, or there are too many columns.
     """
     names = [" ".join(name.split()) for name in header]
-    if not names or not all(names) or len(set(names)) != len(names):
-        raise DataError("The first line must name every column, each name once.")
+    named = [name for name in names if name]
+    if not named or len(set(named)) != len(named):
+        raise DataError("The first line must name the columns, each name once.")
     if len(names) > MAX_COLUMNS:
         raise DataError(TOO_MANY_COLUMNS)
     return names
 
 
 def table_of(names: Sequence[str], rows: Iterable[Sequence[str]], remarks: Iterable[str] = ()) -> Table:
-    """A table of rows that have as many cells as there are names.
+    """A table of rows that have as many cells as there are names; what stands under an empty name is left out.
 
     Args:
         names: from `column_names`.
@@ -93,17 +95,20 @@ def table_of(names: Sequence[str], rows: Iterable[Sequence[str]], remarks: Itera
     Raises:
         DataError: no rows, or more than fit.
     """
-    columns: list[list[str]] = [[] for _ in names]
+    named = [name for name in names if name]
+    columns: list[list[str]] = [[] for _ in named]
     most, characters = MAX_CELLS // len(names), 0
     for row in rows:  # no row outlives its turn: a million lists would keep the garbage collector busy
-        for column, cell in zip(columns, row, strict=True):
+        for column, cell in zip(columns, compress(row, names), strict=True):
             column.append(cell)
             characters += len(cell)
         if len(columns[0]) > most or characters > MAX_CHARACTERS:
             raise DataError(UNPACKED)
     if not columns[0]:
         raise DataError(NO_ROWS)
-    return Table(pd.DataFrame(dict(zip(names, columns, strict=True)), dtype=TEXT), tuple(remarks))
+    nameless = len(names) - len(named)
+    told = [f"Columns without a name, which are left out: {nameless}."] if nameless else []
+    return Table(pd.DataFrame(dict(zip(named, columns, strict=True)), dtype=TEXT), (*told, *remarks))
 
 
 def cell_text(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 from concurrent.futures import ThreadPoolExecutor
@@ -50,8 +51,10 @@ def test_encodings_delimiters_quotes_and_multi_line_cells(tmp_path, delimiter, e
         (b"text,label\n", "no rows"),
         (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "not a text file"),
         (random.Random(1).randbytes(5000), "not a text file"),
-        (b"text,text\na,b\n", "name every column"),
-        (b"text,\na,b\n", "name every column"),
+        (b"sep=;\n\n", "empty"),
+        (b"text,text\na,b\n", "name the columns"),
+        (b"text,text,\na,b,c\n", "name the columns"),
+        (b",\na,b\n", "name the columns"),
         (b"text,label\na,b,c\nd,e\n", "does not fit"),
         (b'text,label\n"open,b,c\nc,d\n', "Line 2 does not fit"),
         (b"\xff\xfeabc", "not a text file"),
@@ -68,6 +71,22 @@ def test_a_file_that_calls_itself_tsv_has_tabs_whatever_its_header_says(tmp_path
     path = tmp_path / "data.tsv"
     path.write_text("text, as it came in\tlabel\na, b\tx\n")
     assert read_table(path).columns == ["text, as it came in", "label"]
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|", ":", "^"])
+@pytest.mark.parametrize("first", ["sep={}", '"sep={}"', "SEP={}"])
+def test_a_first_line_for_excel_says_the_separator(tmp_path, separator, first):
+    lines = [first.format(separator), f'text{separator}"a, b; c"', f'"é, e; d"{separator}x']
+    for suffix, end, encoding in itertools.product(
+        ("csv", "tsv"), ("\n", "\r\n", "\r"), ("utf-8", "utf-8-sig", "utf-16")
+    ):
+        path = tmp_path / f"data.{suffix}"
+        path.write_bytes(end.join(lines).encode(encoding))
+        assert read_table(path).frame.to_dict("records") == [{"text": "é, e; d", "a, b; c": "x"}]
+
+
+def test_a_header_that_only_looks_like_excel_s_line_is_a_header(tmp_path):
+    assert read_table(written(tmp_path, b"sep=;,label\na,b\n")).columns == ["sep=;", "label"]
 
 
 def test_a_header_of_several_lines_works(tmp_path):

@@ -244,8 +244,8 @@ def test_row_groups_say_their_size_before_they_are_unpacked(monkeypatch):
         (sheet("<sheetData></sheetData>"), "empty"),
         (b"PAR1", "damaged"),
         (as_parquet({"text": pa.array([], pa.string())}), "no rows"),
-        (as_parquet({"list": [[1]]}), "name every column"),
-        (as_parquet({"a b": ["x"], "a  b": ["y"]}), "name every column"),
+        (as_parquet({"list": [[1]]}), "name the columns"),
+        (as_parquet({"a b": ["x"], "a  b": ["y"]}), "name the columns"),
         (as_parquet({f"c{i}": ["x"] for i in range(1001)}), "1,000 columns"),
     ],
 )
