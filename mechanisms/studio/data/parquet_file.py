@@ -45,7 +45,10 @@ _SCALAR = (
     pa.types.is_null,
 )  # fmt: skip
 _OPTIONS = {"pre_buffer": False, "arrow_extensions_enabled": False, "thrift_container_size_limit": _MAX_LISTED}
-_TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+_TEXT = (
+    pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
+    pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view,
+)  # fmt: skip
 
 
 def read_parquet(*paths: Path) -> Table:

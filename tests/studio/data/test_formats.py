@@ -177,6 +177,20 @@ def test_parquet_s_own_types_are_read_and_what_is_nested_is_left_out_with_a_rema
     assert table.remarks == ("Columns that hold other things than plain values, and are left out: 1.",)
 
 
+@pytest.mark.parametrize(
+    "kind", [pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view()]
+)
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_text_is_text_however_arrow_keeps_it(kind, dictionary):
+    texts = ["café", "", None, "café", "x" * 40]
+    as_string, table = (
+        read(as_parquet({"text": pa.array(texts, each)}, use_dictionary=dictionary), "parquet")
+        for each in (pa.string(), kind)
+    )
+    assert list(table.frame["text"]) == list(as_string.frame["text"]) == [text or "" for text in texts]
+    assert table.remarks == ()
+
+
 def test_a_formula_is_the_value_that_was_saved_with_it_and_only_the_first_sheet_that_shows_is_read():
     raw = as_workbook([("=1+1", "a", "x")], "second", "third")
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
@@ -243,6 +257,8 @@ def test_row_groups_say_their_size_before_they_are_unpacked(monkeypatch):
         (as_workbook([]), "no rows"),
         (sheet("<sheetData></sheetData>"), "empty"),
         (b"PAR1", "damaged"),
+        (as_parquet({"name": ["x"]}).replace(b"name", b"na\xffe"), "damaged"),
+        (as_parquet({"when": pa.array([0], pa.timestamp("s", "Nowhere/Land"))}), "damaged"),
         (as_parquet({"text": pa.array([], pa.string())}), "no rows"),
         (as_parquet({"list": [[1]]}), "name the columns"),
         (as_parquet({"a b": ["x"], "a  b": ["y"]}), "name the columns"),
