@@ -8,6 +8,8 @@ from mechanisms.studio.data.files import read_table
 from mechanisms.studio.data.hub import SCHEME, read_hub, repository_of
 from mechanisms.studio.data.table import Table
 
+_SCHEME_OF_A_PATH = SCHEME.replace("//", "/")
+
 
 def read_source(said: str | Path) -> Table:
     """A file as `read_table` reads it, or, with `SCHEME` before its name, a data set as `read_hub` does.
@@ -15,7 +17,7 @@ def read_source(said: str | Path) -> Table:
     Raises:
         DataError: see there.
     """
-    said = str(said)
+    said = _as_said(said)
     return read_hub(said) if said.startswith(SCHEME) else read_table(Path(said))
 
 
@@ -24,5 +26,12 @@ def name_of(said: str | Path) -> str:
 
     The ledger keeps what was spent by name: under "train" one data set would pay for another.
     """
-    said = str(said)
+    said = _as_said(said)
     return repository_of(said) if said.startswith(SCHEME) else Path(said).stem
+
+
+def _as_said(place: str | Path) -> str:
+    """A place as a person writes it: a path has a single slash left of those behind a scheme."""
+    if isinstance(place, Path) and place.as_posix().startswith(_SCHEME_OF_A_PATH):
+        return SCHEME + place.as_posix().removeprefix(_SCHEME_OF_A_PATH)
+    return str(place)

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from huggingface_hub import constants
 
+from mechanisms import programs
 from mechanisms.errors import DataError
 from mechanisms.studio.data import hub, parquet_file
 from mechanisms.studio.data.hub import SCHEME, read_hub
@@ -218,6 +219,14 @@ def test_a_place_is_a_file_unless_it_says_otherwise(served: Hub, tmp_path: Path)
     assert list(read_source(f"{SCHEME}ada/one").frame["text"]) == ["one"]
     splits = ("ada/several/default/train", "ada/several/test", "ada/several/train.csv")
     assert {name_of(SCHEME + said) for said in splits} == {"ada/several"}
+
+
+def test_a_path_that_names_the_hub_is_no_file_although_it_lost_a_slash(served: Hub):
+    said = f"{SCHEME}ada/several/default/train"
+    assert str(Path(said)) != said
+    assert list(read_source(Path(said)).frame["text"]) == list(read_source(said).frame["text"])
+    assert name_of(Path(said)) == "ada/several"
+    assert programs.read_csv(Path(said), ["a"]).name == "ada/several"
 
 
 READING = """
