@@ -157,7 +157,7 @@ def classify(demo_set: DemoSet, texts: Sequence[str], model: LanguageModel | Non
     """The label that the model gives each text behind the demonstrations; reads nothing private, and costs nothing.
 
     Raises:
-        UsageError: the texts are none, or the set answers with text.
+        UsageError: the texts are none, or the set gives no labels: it answers with text, holds records or has one.
     """
     if isinstance(texts, str):
         raise UsageError("Give the texts as a list.")

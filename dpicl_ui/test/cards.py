@@ -8,12 +8,13 @@ from dpicl_ui.frame.cards import MANY_LABELS, in_words, private_tag
 from dpicl_ui.frame.tree import Tree, el, notice
 from dpicl_ui.generate.cards import demonstrations
 from dpicl_ui.test.baseline import PROTOTYPES, verdict
-from dpicl_ui.test.state import ANSWERED, RECORDS
+from dpicl_ui.test.state import ANSWERED
 from mechanisms.accounting import rounded_up
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats
 from mechanisms.studio.evaluation.classify import Prediction
 from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, Scorecard
+from mechanisms.studio.evaluation.labels_to_find import RECORDS
 from mechanisms.studio.evaluation.reader import readers_in_words, same_reader
 from mechanisms.studio.synthesis.demo_set import DemoSet
 
@@ -34,6 +35,7 @@ _NONE_CHOSEN = (
     "Private rows compared sets of demonstrations with the instruction alone, under noise, and the instruction alone "
     "came out best: examples can lead a small model astray. The app says so rather than export examples that harm."
 )
+_OF_RECORDS = f"{RECORDS} Step 5 exports them."
 _STILL_CARRIED = "The set still carries the measured prior, with which the model's answers are read."
 
 
@@ -68,7 +70,7 @@ def _listed(demo_set: DemoSet) -> list[Tree]:
             el("summary", "Show the demonstrations"),
             el("div.demos", *demonstrations(demo_set)),
         ),
-        *notice(RECORDS if demo_set.schema else ANSWERED if demo_set.template.output else "", "info"),
+        *notice(_OF_RECORDS if demo_set.schema else ANSWERED if demo_set.template.output else "", "info"),
     ]
 
 

@@ -14,6 +14,7 @@ from mechanisms.inference import LanguageModel
 from mechanisms.records import Dataset, Demonstration, Record
 from mechanisms.studio.data.table import Table
 from mechanisms.studio.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard, arms_of
+from mechanisms.studio.evaluation.labels_to_find import check_labels
 from mechanisms.studio.evaluation.open_answers import OpenScorecard
 from mechanisms.studio.evaluation.query_reader import Arm
 from mechanisms.studio.evaluation.reader import as_read_by, same_reader, without_corrections
@@ -25,10 +26,6 @@ NOTHING = "There is nothing to test: write demonstrations in step 3, or load an 
 ANSWERED = (
     "The set's texts have answers: they are measured as text, on a test file with a column of answers. Class "
     "prototypes and the attack are for labels."
-)
-RECORDS = (
-    "The set holds records of a schema: they have no labels to find, so there is nothing to measure or to classify. "
-    "Step 5 exports them."
 )
 
 
@@ -105,12 +102,12 @@ class TestState(State):
         """The set under test, as examples of labels or answers.
 
         Raises:
-            UsageError: there is none, or its demonstrations are records, which have neither.
+            UsageError: there is none, or its demonstrations have neither answers nor labels to find.
         """
         if (tested := self.tested) is None:
             raise UsageError(NOTHING)
-        if tested.schema is not None:
-            raise UsageError(RECORDS)
+        if tested.template.output is None:
+            check_labels(tested.labels, tested.schema)
         return tested
 
     @property

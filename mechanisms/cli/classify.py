@@ -25,7 +25,8 @@ from mechanisms.studio.data.record_files import KIND, of_kind
 from mechanisms.studio.data.sources import read_source
 from mechanisms.studio.evaluation.answers import LocalReader
 from mechanisms.studio.evaluation.evaluate import arms_of
-from mechanisms.studio.evaluation.labelled import labelled
+from mechanisms.studio.evaluation.labelled import check_gives_labels, labelled
+from mechanisms.studio.evaluation.labels_to_find import check_labels
 from mechanisms.studio.evaluation.reader import as_read_by, readers_in_words, same_reader
 from mechanisms.studio.synthesis.demo_set import DemoSet, loads
 from mechanisms.studio.synthesis.public_demonstrations import public_demonstrations
@@ -63,6 +64,8 @@ def _query(options: argparse.Namespace) -> None:
     written, remote = loads(read(options.demos)), remote_reader(options)
     if remote is not None and written.template.output is not None:
         raise UsageError(_HERE)
+    if written.template.output is None:
+        check_gives_labels(written)
     if remote is not None:
         show(options, queried_elsewhere(remote, written, options.text))
         return
@@ -138,6 +141,8 @@ def _check_outputs(options: argparse.Namespace, sets: Sequence[DemoSet], elsewhe
             raise UsageError("The demonstrations of this set have no outputs: leave out --output-column.")
         if not options.output_column and each.template.output is not None and len(each.labels) == 1:
             raise UsageError("The demonstrations of this set have outputs: give the test file's --output-column.")
+        if not options.output_column:
+            check_labels(each.labels, each.schema)
 
 
 def _as_read_by(written: DemoSet, model: LanguageModel) -> DemoSet:

@@ -27,7 +27,7 @@ def classified(written: DemoSet, model: LanguageModel, texts: Sequence[str]) -> 
     """A label for each text behind a demo set, with all probabilities, as JSON.
 
     Raises:
-        UsageError: the set answers with text.
+        UsageError: the set gives no labels.
     """
     found = labelled(written, model, texts)
     probabilities = [dict(zip(written.labels, each.answer.tolist(), strict=True)) for each in found]

@@ -30,6 +30,7 @@ from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.records import Dataset, Record
 from mechanisms.sampling import SamplingPlan
 from mechanisms.studio.evaluation.evaluate import Accuracy, known_rows
+from mechanisms.studio.evaluation.labelled import check_gives_labels
 from mechanisms.studio.synthesis.demo_set import DemoSet, loads
 from mechanisms.studio.synthesis.planner import Task
 
@@ -117,6 +118,7 @@ class _Tools:
         Send public or fictional rows alone: the figure has no noise.
         """
         written, given = self._set(name), checked_texts(texts)
+        check_gives_labels(written)
         if len(labels) != len(given):
             raise UsageError("Give one label for each text.")
         rows = known_rows(written.labels, [Record(text, label) for text, label in zip(given, labels, strict=True)])

@@ -10,6 +10,8 @@ import jsonschema
 from mechanisms.errors import UsageError
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Demonstration, PromptTemplate
+from mechanisms.studio.data.record_schema import RecordSchema
+from mechanisms.studio.evaluation.labels_to_find import check_labels
 from mechanisms.studio.recipes.recipe import Division, Stage
 from mechanisms.studio.synthesis.demo_set import VERSION, DemoSet, Json, loads, read_json, schema
 from mechanisms.studio.synthesis.public_demonstrations import tries_of
@@ -28,6 +30,7 @@ class AnySet:
         prior: what is added to each label's log-probability under the demonstrations; None where not measured.
         zero_shot: the same without demonstrations.
         model_sha256: of the model that the corrections were measured with.
+        schema: what the demonstrations are records of, if they are.
         spare: the share of the units, at the scorers' end, that no stage read which made or chose the set.
     """
 
@@ -41,6 +44,7 @@ class AnySet:
     zero_shot: Mapping[str, float] | None = None
     model_sha256: str | None = None
     spare: float = 0.0
+    schema: RecordSchema | None = None
 
     def as_read_by(self, model: LanguageModel) -> AnySet:
         """The set as a model may read it: without corrections that were measured with another one."""
@@ -59,10 +63,9 @@ def with_choice(task: AnySet) -> AnySet:
     """The set, for whoever asks which of its labels a text has.
 
     Raises:
-        UsageError: it has only one.
+        UsageError: see `check_labels`.
     """
-    if len(task.labels) < 2:
-        raise UsageError("A set needs at least two labels for this: with one there is nothing to tell apart.")
+    check_labels(task.labels, task.schema)
     return task
 
 
@@ -100,6 +103,7 @@ def of_demo_set(demo_set: DemoSet) -> AnySet:
         zero_shot=demo_set.choice.zero_shot if demo_set.choice else None,
         model_sha256=demo_set.model_sha256,
         spare=max(0.0, 1 - read) if by_roles and demo_set.stages else 0.0,
+        schema=demo_set.schema,
     )
 
 
