@@ -8,7 +8,7 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.budget.compare_cards import Named, column
+from dpicl_ui.budget.compare_cards import OWN, Named, column
 from dpicl_ui.budget.compare_figure import score_figure
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
@@ -23,7 +23,6 @@ from mechanisms.studio.runs.summary import summarised
 
 LETTERS = "ABCD"
 """Of the columns, as many as there are."""
-_OWN = "This tab's run"
 _WHAT = (
     "Up to four runs, as they were released: this tab's last one, and run files (“Save this run” in step 3). Each "
     "epsilon is the run's own; runs on the same rows add up, and scores compare only on the same rows. Files are not "
@@ -112,7 +111,7 @@ class Comparison:
 
     def _add_own(self, request: gr.Request) -> dict[Any, Any]:
         state = self._state(request)
-        state.add(_OWN, own_run(self._sessions.of(request), self._ledgers.of(request)))
+        state.add(OWN, own_run(self._sessions.of(request), self._ledgers.of(request)))
         return self._shown(state)
 
     def _remover(self, place: int) -> Any:

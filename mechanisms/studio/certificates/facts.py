@@ -10,6 +10,8 @@ from mechanisms.steps import mechanism_class, mechanism_names
 from mechanisms.studio.synthesis.demo_set import Certificate, DemoSet
 from mechanisms.studio.synthesis.findings import Score
 
+MODEL = "Model"
+"""The fact that is a name, and no word of the app."""
 _SHARED = {"roles": "units, each has one role for good", "epsilon": "epsilon, every unit takes part in each"}
 
 
@@ -37,7 +39,7 @@ def stated_facts(demo_set: DemoSet) -> list[Fact]:
         Fact("Taken as public", ", ".join(held.public_inputs), "besides the parameters and the prompt"),
         Fact("Clean values known to the curator", shown),
         Fact("Spent before on the same data set", spent),
-        Fact("Model", demo_set.model_id, f"sha256 {demo_set.model_sha256[:16]}…"),
+        Fact(MODEL, demo_set.model_id, f"sha256 {demo_set.model_sha256[:16]}…"),
     ]
 
 
