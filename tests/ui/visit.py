@@ -113,12 +113,13 @@ def serve(folder: Path, port: int, **settings: str) -> subprocess.Popen[bytes]:
     raise RuntimeError(f"the app does not answer: {(folder / 'log').read_text()}")
 
 
-def browser(playwright: Playwright, folder: Path) -> BrowserContext:
+def browser(playwright: Playwright, folder: Path, locale: str = "en-US") -> BrowserContext:
     return playwright.chromium.launch_persistent_context(
         folder / "profile",
         executable_path=CHROMIUM if CHROMIUM.exists() else None,
         args=ARGUMENTS,
         headless=not HEADED,
+        locale=locale,  # the page speaks the browser's language
         viewport={"width": 1280, "height": 900},
     )
 
