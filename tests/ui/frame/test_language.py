@@ -205,7 +205,8 @@ def test_longer_words_have_room_on_a_phone(seen: Seen):
 
 
 @pytest.mark.slow
-def test_the_browsers_own_translator_which_would_send_rows_away_is_not_offered(seen: Seen):
+def test_the_browsers_own_translator_is_told_to_stay_away(seen: Seen):
+    """It would send the page, private rows included, to whoever made the browser."""
     assert seen.translate == ["no", "no"]
 
 
