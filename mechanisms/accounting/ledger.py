@@ -193,11 +193,13 @@ class PrivacyLedger:
 
         Raises:
             UsageError: the ledger has no such run, it was planned otherwise or for other data, or it is still at work.
-            BudgetRefused: what it had left over when it was stopped has been spent since.
+            BudgetRefused: what it had left over when it was stopped has been spent since, or runs at another privacy
+                unit have charged.
         """
         planned = Spend(claimed.epsilon, claimed.delta, dict(event))
         with self.transaction() as database:
             number, holder, released = take_over(database, key, data, mechanism, event)
+            self._check_unit(database, data.name, data.unit)
             before = self._snapshot(database, data.name, data.unit, but=number)
             after = usage([*self._spends(database, data.name, data.unit, but=number), planned], before.cap)
             if not after.allowed:
