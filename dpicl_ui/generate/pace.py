@@ -124,7 +124,7 @@ def paced(pace: Pace, event: CuratorScreenEvent, now: float) -> Pace:
 
 
 def left(pace: Pace, view: RecipeView, now: float) -> Left | None:
-    """What is left of a run under way; None where that is not known, or it takes longer than was foreseen."""
+    """What is left of a run under way, for its curator's eyes; None where that is not known, or it takes longer."""
     if pace.begun is None:
         return None
     later = _later(pace)
@@ -139,6 +139,25 @@ def left(pace: Pace, view: RecipeView, now: float) -> Left | None:
     if here is None or later is None:
         return Left(later, "at least ") if later else None
     return Left(here + later)
+
+
+def foreseen_left(pace: Pace, now: float) -> float | None:
+    """Seconds that are left by the forecast, for whoever waits in line; None without one, or where it is over.
+
+    That line is read by people who may know nothing of the private rows, and how long a stage or a token takes among
+    these follows from the rows. So of all that has happened only the pace of the first drafts counts, which are public.
+    """
+    if pace.begun is None or pace.foreseen is None:
+        return None
+    seconds = _public_scale(pace, pace.begun) * pace.foreseen - pace.elapsed(now)
+    return seconds if seconds > 0 else None
+
+
+def _public_scale(pace: Pace, begun: float) -> float:
+    """How much longer than forecast the first drafts take, by the labels that are done."""
+    done, of, since = pace.drafted
+    foreseen, took = pace.forecast.get(None, 0.0), since - begun
+    return took / done * of / foreseen if done and took >= _MEASURED and foreseen >= _FORESEEN else 1.0
 
 
 def _scale(pace: Pace) -> float:

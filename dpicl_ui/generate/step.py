@@ -23,7 +23,7 @@ from dpicl_ui.frame.tree import drawn, el, notice, panel
 from dpicl_ui.generate.cards import finished, outcome_of_loading, outcome_of_run
 from dpicl_ui.generate.cut_off_card import CutOffCard
 from dpicl_ui.generate.live_chart import live
-from dpicl_ui.generate.pace import Pace, left, paced
+from dpicl_ui.generate.pace import Pace, foreseen_left, paced
 from dpicl_ui.generate.recipe_view import CuratorScreenEvent, RecipeView, reduce_recipe, replay_recipe
 from dpicl_ui.generate.replay import Replay, loaded
 from dpicl_ui.generate.replay_screen import screens
@@ -214,7 +214,7 @@ class GenerateStep:
                         run.recording.append(event)
                     view, now = reduce_recipe(view, event), time.monotonic()
                     pace = _paced(pace or _foreseen(session, run), run, event, now)
-                    self.waiting.tell(left(pace, view, now), now)
+                    self.waiting.tell(foreseen_left(pace, now), now)
                     if _passed_over(run, event, curator):
                         continue
                     frequent = not run.again and isinstance(event, TokenReleased | PrivateDiagnostics | StageProgress)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import Any
 
 import gradio as gr
@@ -42,7 +41,7 @@ class Waiting:
 
     def __init__(self, sessions: Sessions, line: Line, *buttons: gr.Button) -> None:
         self._sessions, self._line = sessions, line
-        self._told: tuple[Left, float] | None = None
+        self._told: tuple[float, float] | None = None
         self.words = panel(elem_id="run-line")
         self.leave = gr.Button("Leave the line", size="sm", visible=False, elem_id="leave-line")
         self._clock = gr.Timer(_LOOK_AGAIN, active=False)
@@ -55,13 +54,14 @@ class Waiting:
         self._clock.tick(self._look, None, [self.words, self.leave, self._clock], queue=False, **PRIVATE)
         self.leave.click(self._leave, None, None, queue=False, **PRIVATE)
 
-    def tell(self, remaining: Left | None, now: float) -> None:
-        """What is left of the run under way on this server, as far as that is known; None when it ends.
+    def tell(self, remaining: float | None, now: float) -> None:
+        """Seconds that are left of the run under way on this server, where that is known; None when it ends.
 
         Args:
+            remaining: public; see `foreseen_left`. Other people read it.
             now: seconds of `time.monotonic`.
         """
-        self._told = (remaining, now) if remaining else None
+        self._told = None if remaining is None else (remaining, now)
 
     async def _look(self, request: gr.Request) -> dict[Any, Any]:
         state = self._sessions.of(request).of(LineState)
@@ -79,26 +79,27 @@ class Waiting:
             if await self._line.leave(request, press):
                 self._sessions.of(request).of(LineState).left = True
 
-    def _left(self, now: float) -> Left | None:
+    def _left(self, now: float) -> float | None:
         if (told := self._told) is None:
             return None
         remaining, when = told
-        seconds = remaining.seconds - (now - when)
-        return replace(remaining, seconds=seconds) if seconds > 0 else None
+        seconds = remaining - (now - when)
+        return seconds if seconds > 0 else None
 
 
-def waiting(place: Place, left: Left | None) -> list[Tree]:
+def waiting(place: Place, left: float | None) -> list[Tree]:
     """One line.
 
     Args:
-        left: of the run under way, as far as that is known. How long those take that wait between, nobody knows.
+        left: seconds of the run under way, where they are known. How long those take that wait between, nobody knows.
     """
     if place.number > 2:
         before = "Other runs are before yours"
-        left = None if left is None or left.bound == "at most " else replace(left, bound="at least ")
     elif place.own:
         before = "Your own work with the model comes before this"
     else:
         before = "Somebody else's run is before yours"
     words = f"{before}: place {place.number}" if place.number > 1 else "Your run is next"
-    return [el("p.spinner", f"{words}, {in_words(left)}" if left else words, role="status")]
+    if left is not None:
+        words = f"{words}, {in_words(Left(left, 'at least ' if place.number > 2 else ''))}"
+    return [el("p.spinner", words, role="status")]

@@ -22,7 +22,6 @@ from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import text_of
 from dpicl_ui.generate import step
 from dpicl_ui.generate.cards import finished
-from dpicl_ui.generate.pace import Left
 from dpicl_ui.generate.recipe_view import replay_recipe
 from dpicl_ui.generate.runner import Runner
 from dpicl_ui.generate.state import GenerateState, Made, gate
@@ -209,7 +208,7 @@ def test_what_is_told_to_those_who_wait_ends_with_the_run_also_when_its_tab_is_c
     generate._runner = Told(STORIES["both"])
     monkeypatch.setattr(generate._sessions, "of", lambda _: session)
     monkeypatch.setattr(PrivacyForm, "read", lambda *_: None)
-    monkeypatch.setattr(step, "left", lambda *_: Left(40))
+    monkeypatch.setattr(step, "foreseen_left", lambda *_: 40.0)
     request: Any = SimpleNamespace(session_hash="tab", username=None)
     running = generate._run(request, False)
     next(running)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,15 +18,24 @@ from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import text_of
+from dpicl_ui.generate import step as module
+from dpicl_ui.generate.pace import Pace
 from dpicl_ui.generate.recipe_view import RecipeView
 from dpicl_ui.generate.run_view import RunView
+from dpicl_ui.generate.state import Run
 from dpicl_ui.generate.step import GenerateStep
 from dpicl_ui.page import PLACES
 from dpicl_ui.privacy.link_card import OpenedLink
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import PrivacyLedger
+from mechanisms.studio.recipes.events import Drafting
+from mechanisms.studio.recipes.recipe import Stage
 from mechanisms.studio.runs.run_file import from_lines
 from tests.studio.runs.runs import file_of
+from tests.ui.generate.recipe_recording import STORIES
+
+DRAFTS = [Drafting("News", 1, 2), Drafting("Sport", 2, 2)]
+FORECAST = {None: 20.0, **dict.fromkeys(Stage, 40.0)}
 
 
 @pytest.fixture
@@ -80,3 +90,35 @@ def test_nothing_turns_for_ever_after_a_saved_run_was_chosen_elsewhere(step: Gen
     assert not any("Reading" in each for each in said.values())
     assert ("A saved run" in said[step.notice]) is readable
     assert ("did not arrive" in said[where]) is not readable
+
+
+def heard(step: GenerateStep, monkeypatch: pytest.MonkeyPatch, story: list[Any], pause: float) -> dict[int, Any]:
+    """What is left of a run, second by second, for who waits: its drafts take 40 s, each further event a `pause`."""
+    now, left = [0.0], dict[int, Any]()
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(module, "_TO_BE_SEEN", 0.0)
+    monkeypatch.setattr(module, "_foreseen", lambda *_: Pace(FORECAST))
+
+    def begin(_: Run) -> Iterator[Any]:
+        for event in story:
+            yield event
+            until = now[0] + (20.0 if isinstance(event, Drafting) else pause)
+            left.update((second, step.waiting._left(second)) for second in range(int(now[0]), int(until)))
+            now[0] = until
+
+    tab: Any = SimpleNamespace(session_hash="tab", username=None)
+    list(step._followed(step._sessions.of(tab), step._ledgers.of(tab), Run(), begin, False))
+    return left
+
+
+@pytest.mark.parametrize("story", sorted(STORIES))
+def test_how_long_private_stages_and_tokens_take_is_not_told_to_who_waits(
+    story: str, step: GenerateStep, monkeypatch: pytest.MonkeyPatch
+):
+    """It follows from the rows. The first drafts are public, and here twice as slow as foreseen."""
+    events = STORIES[story] if story == "tokens" else [*DRAFTS, *STORIES[story]]
+    quick, slow = (heard(step, monkeypatch, events, pause) for pause in (1.0, 7.0))
+    assert {second: slow[second] for second in quick} == quick
+    assert len(quick) >= len(events) - 1
+    last, scale = max(quick), 1 if story == "tokens" else 2
+    assert quick[last] == pytest.approx(scale * sum(FORECAST.values()) - last)

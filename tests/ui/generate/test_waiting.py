@@ -15,7 +15,6 @@ from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.frame.tree import text_of
 from dpicl_ui.generate import waiting as module
-from dpicl_ui.generate.pace import Left
 from dpicl_ui.generate.waiting import Waiting, waiting
 from dpicl_ui.page import build
 from mechanisms.accounting import PrivacyLedger
@@ -26,17 +25,16 @@ TAB: Any = SimpleNamespace(session_hash="tab", username=None)
 @pytest.mark.parametrize(
     ("place", "left", "said"),
     [
-        (Place(2, False), Left(40), "Somebody else's run is before yours: place 2, about 40 seconds"),
+        (Place(2, False), 40.0, "Somebody else's run is before yours: place 2, about 40 seconds"),
         (Place(2, False), None, "Somebody else's run is before yours: place 2"),
-        (Place(2, False), Left(2), "Somebody else's run is before yours: place 2, a few seconds"),
-        (Place(2, True), Left(40), "Your own work with the model comes before this: place 2, about 40 seconds"),
-        (Place(3, False), Left(40), "Other runs are before yours: place 3, at least about 40 seconds"),
-        (Place(3, False), Left(40, "at least "), "Other runs are before yours: place 3, at least about 40 seconds"),
-        (Place(3, False), Left(40, "at most "), "Other runs are before yours: place 3"),
+        (Place(2, False), 2.0, "Somebody else's run is before yours: place 2, a few seconds"),
+        (Place(2, True), 40.0, "Your own work with the model comes before this: place 2, about 40 seconds"),
+        (Place(3, False), 40.0, "Other runs are before yours: place 3, at least about 40 seconds"),
+        (Place(3, False), None, "Other runs are before yours: place 3"),
         (Place(1, True), None, "Your run is next"),
     ],
 )
-def test_no_more_is_said_than_is_known(place: Place, left: Left | None, said: str):
+def test_no_more_is_said_than_is_known(place: Place, left: float | None, said: str):
     assert text_of(waiting(place, left)) == said
 
 
@@ -88,13 +86,13 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
 
 def test_what_is_left_runs_down_and_is_not_said_once_it_is_over(watched: Watched):
     assert "about" not in watched.said()
-    watched.waiting.tell(Left(600, "at most "), 100.0)
-    assert "at most about 10 minutes" in watched.said()
+    watched.waiting.tell(600.0, 100.0)
+    assert "about 10 minutes" in watched.said()
     watched.now = 400.0
-    assert "at most about 5 minutes" in watched.said()
+    assert "about 5 minutes" in watched.said()
     watched.now = 701.0
     assert watched.said().endswith("place 2")
-    watched.waiting.tell(Left(600), 701.0)
+    watched.waiting.tell(600.0, 701.0)
     watched.waiting.tell(None, 702.0)
     assert watched.said().endswith("place 2")
 
@@ -111,7 +109,7 @@ def test_the_same_words_are_not_said_twice_but_after_another_press(watched: Watc
 
 def test_nobody_who_does_not_wait_reads_anything_and_the_clock_stops(watched: Watched):
     watched.line.now = None
-    watched.waiting.tell(Left(600), 100.0)
+    watched.waiting.tell(600.0, 100.0)
     update = watched.look()
     assert update[watched.waiting.words] == []
     assert not update[watched.waiting.leave].visible
