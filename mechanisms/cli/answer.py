@@ -138,6 +138,7 @@ def _terms(opened: AnswersOpened) -> dict[str, Any]:
         "queries": opened.queries,
         "noise": opened.noise,
         "private": opened.private,
+        "public_inputs": list(opened.public_inputs),
         "curator_diagnostics_shown": bool(opened.shown),
         "shown": list(opened.shown),
         "reservation": "continued" if opened.continued else "new",

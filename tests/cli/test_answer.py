@@ -6,6 +6,9 @@ import json
 
 import pytest
 
+from mechanisms.studio.answering.request import WHETHER_RESERVED
+from mechanisms.studio.data.marks import WHETHER_SHOWN
+from mechanisms.studio.synthesis.request import FILE_FORMAT, LABEL_SET
 from tests.cli.command import BANK, check_refusal, run
 
 BASE = f"answer {BANK} --label-column topic --delta 1e-5"
@@ -52,6 +55,20 @@ def test_a_question_is_answered_and_the_reservation_goes_on(capsys, small):
     assert code == 0
 
 
+def test_what_is_taken_as_public_stands_beside_every_claim(capsys, small, tmp_path):
+    """As in a demo set's certificate: what follows from the rows themselves, and is no parameter."""
+    stated = {LABEL_SET, FILE_FORMAT, WHETHER_SHOWN, WHETHER_RESERVED}
+    line = f"answer {small} {DUMMY} --epsilon 4"
+    _, out, _ = run(capsys, f"answer {small} colour? {DUMMY} --epsilon 4")
+    assert set(json.loads(out)["public_inputs"]) == stated
+    strangers = tmp_path / "strangers.csv"
+    strangers.write_text("question,who\nWhat is near the garden?,u0\n")
+    _, out, _ = run(capsys, f"{line} --test {strangers}")
+    assert set(json.loads(out)["public_inputs"]) == stated
+    _, out, _ = run(capsys, f"{line} --test {small} --limit 1")
+    assert set(json.loads(out)["session"]["public_inputs"]) == stated
+
+
 @pytest.mark.slow
 def test_the_model_votes_on_a_test_file(capsys):
     line = f"{VOTES} --queries 2 --epsilon 8 --shards 3 --neighbours 1 --max-record-tokens 16 --json"
@@ -91,6 +108,7 @@ def test_open_answers_from_several_columns_for_users(capsys, small):
     report = json.loads(out)
     assert code == 0, err
     assert report["session"]["unit"] == "user:who"
+    assert LABEL_SET not in report["session"]["public_inputs"]
     assert 0 <= report["private_answers"]["rouge_1"] <= 1
     assert report["abstained"] in (0, 1)
 

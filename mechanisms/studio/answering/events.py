@@ -23,6 +23,7 @@ class AnswersOpened:
         continued: an earlier reservation goes on, and nothing new was charged to the ledger.
         noise: standard deviation of an answer's noise, in votes of shards.
         private: False with a test seed.
+        public_inputs: see `AnswerRequest.public_inputs`.
         notes: what the data owner should know, one line each.
         budget: the data set's ledger, this reservation included.
         shown: why clean values of the data set count as known: threshold, shards and the like are then no longer
@@ -39,6 +40,7 @@ class AnswersOpened:
     continued: bool
     noise: float
     private: bool
+    public_inputs: tuple[str, ...]
     notes: tuple[str, ...]
     budget: BudgetSnapshot
     shown: tuple[str, ...] = ()

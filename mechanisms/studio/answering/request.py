@@ -12,7 +12,11 @@ from mechanisms.parameters import parameters
 from mechanisms.privacy_events import ZCDP, Approximate, Composed, Gaussian, Poisson, PrivacyEvent, Repeat
 from mechanisms.queries import QueryMechanism, Retrieval
 from mechanisms.records import PromptTemplate
+from mechanisms.studio.data.marks import WHETHER_SHOWN
+from mechanisms.studio.synthesis.request import FILE_FORMAT, LABEL_SET
 
+WHETHER_RESERVED = "whether the file is the one reserved for"
+"""A session stops, or begins anew, where it is another one: that follows from the rows themselves."""
 FAILURE_SHARE = 0.5
 """The part of delta that pays for tests that pass wrongly, where the mechanism has one."""
 
@@ -92,6 +96,11 @@ class AnswerRequest:
             events = (Repeat(self.queries, Poisson(self.rate, Gaussian(self.mechanism.dominating_noise))),)
         failure = self.queries * self.mechanism.delta
         return Composed("dataset", (("all", events + ((Approximate(failure),) if failure else ())),))
+
+    @property
+    def public_inputs(self) -> tuple[str, ...]:
+        """What the claim takes as public beyond the parameters, in the words of a demo set's certificate."""
+        return (*((LABEL_SET,) if self.labels else ()), FILE_FORMAT, WHETHER_SHOWN, WHETHER_RESERVED)
 
     def claim(self) -> Claim:
         """The (epsilon, delta) of all answers together."""

@@ -75,8 +75,7 @@ def open_session(
     randomness = randomness or SecureRandomness()
     respondent = _respondent(model, request)
     wanted = _reservation(dataset, request, randomness)
-    caution = request.mechanism.caution(request.shards)
-    notes = (*ledger.rows.recognise(wanted.data), *([caution] if caution else []))
+    notes = (*ledger.rows.recognise(wanted.data), *filter(None, [request.mechanism.caution(request.shards)]))
     paid = reserve(ledger, wanted, anew)
     # Embedding a large file takes minutes: a refusal comes before it, and a reservation outlives an interruption.
     units = SearchableUnits(dataset, request, embedder)
@@ -95,6 +94,7 @@ def open_session(
         continued=paid.continued,
         noise=request.mechanism.deviation,
         private=randomness.private,
+        public_inputs=request.public_inputs,
         notes=(*notes, *([_SHOWN.format(reasons="; ".join(shown))] if shown else [])),
         budget=ledger.snapshot(dataset.name, dataset.unit),
         shown=shown,

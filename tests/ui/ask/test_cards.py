@@ -21,7 +21,7 @@ from mechanisms.studio.answering.threshold import ThresholdEffect
 from mechanisms.studio.synthesis.findings import ArmScore, Score
 from tests.ui.generate.recording import HOSTILE, demo_set, snapshot
 
-OPENED = AnswersOpened("letters", "record", 4.0, 1e-5, 0.3, 5, 0, False, 2.0, True, (), snapshot())
+OPENED = AnswersOpened("letters", "record", 4.0, 1e-5, 0.3, 5, 0, False, 2.0, True, (), (), snapshot())
 VOTES = AnswerReleased(
     "Which one?", "Sport", "News", ("News", "Sport", "Art"), (-1.5, 9.0, 2.0), (), None, 0.3, 0.07, 0.0, 2, 5
 )
