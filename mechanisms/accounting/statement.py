@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from mechanisms.accounting.account import Account, RecordedRun
 from mechanisms.accounting.event_words import in_words
 from mechanisms.accounting.filter import Usage, usages
-from mechanisms.accounting.ledger import Account, RecordedRun
 from mechanisms.records import unit_in_words
 from mechanisms.spreadsheet import safe
 
