@@ -11,11 +11,11 @@ from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.generate.recipe_view import CuratorScreenEvent, RecipeView, reduce_recipe
 from dpicl_ui.generate.state import GenerateState, Made, Run
-from dpicl_ui.generate.unfinished import Unfinished, remove
+from dpicl_ui.generate.unfinished import Unfinished
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Fingerprint, PrivacyLedger, fingerprint
-from mechanisms.errors import UsageError
+from mechanisms.errors import StudioError, UsageError
 from mechanisms.inference.engine.allocator import release_freed_memory
 from mechanisms.records import Dataset
 from mechanisms.studio.recipes.events import Drafting, RecipeCompleted, RecipeStarted, RecipeStopped, SetKept
@@ -121,9 +121,9 @@ class Runner:
                 journal.close()
                 if begun:  # one that was refused may be at work elsewhere
                     self.at_work.discard(journal.key)
-                if ended:
-                    with suppress(UsageError):  # what can still be gone on with is offered again
-                        remove(journal.path)
+                if unfinished and (ended or not journal.path.exists()):  # or another run took its place
+                    with suppress(StudioError):  # what can still be gone on with is offered again
+                        unfinished.remove(journal.path)
 
     def _start(
         self, dataset: Dataset, request: Request, ledger: PrivacyLedger, curator: bool, journal: RunJournal | None

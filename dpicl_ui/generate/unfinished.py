@@ -1,15 +1,15 @@
 """Where runs are written down while they go on: one file for a data set, in a folder beside its owner's ledger.
 
-A file holds what its run released, and nothing else (`mechanisms/studio/runs/journal.py`). Names are keyed digests.
+A file holds what its run released, and nothing else (`mechanisms/studio/runs/journal.py`). Names are keyed digests and
+the key by which the ledger knows the run, so that it can forget one whose file is damaged.
 """
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
-from mechanisms.accounting import Fingerprint, PrivacyLedger
+from mechanisms.accounting import Fingerprint, PrivacyLedger, new_key
 from mechanisms.errors import UsageError
 from mechanisms.home import keyed_digest
 from mechanisms.studio.runs.journal import RunJournal
@@ -33,13 +33,14 @@ class Unfinished:
             self._folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise UsageError(f"The folder '{self._folder}' cannot be used: check its permissions.") from error
-        return RunJournal.new(self._folder / f"{_whose(data)}-{_what(data)}-{secrets.token_hex(4)}.jsonl")
+        key = new_key()
+        return RunJournal.new(self._folder / f"{_whose(data)}-{_what(data)}-{key}.jsonl", key)
 
     def replace(self, data: Fingerprint, journal: RunJournal) -> None:
         """The run has begun: the other ones under the data set's name cannot be gone on with any more."""
         for path in self._folder.glob(f"{_whose(data)}-*"):
             if path != journal.path:
-                remove(path)
+                self.remove(path)
 
     def waits(self, data: Fingerprint) -> bool:
         """Whether there is a run on these very data that has not ended."""
@@ -57,28 +58,25 @@ class Unfinished:
         return RunJournal.read(path, self._ledger)
 
     def leave(self, data: Fingerprint) -> None:
-        """Remove the journal.
+        """Remove the journal; see `remove`."""
+        for path in self._of(data):
+            self.remove(path)
+
+    def remove(self, path: Path) -> None:
+        """Remove a journal, if it is still there, and what the ledger holds of what its run told.
 
         Raises:
             UsageError: the folder cannot be written.
+            StudioError: the ledger cannot be used; the journal stays.
         """
-        for path in self._of(data):
-            remove(path)
+        self._ledger.forget(path.stem.rpartition("-")[2])
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise UsageError(f"Cannot remove '{path}': check the permissions of its folder.") from error
 
     def _of(self, data: Fingerprint) -> Iterator[Path]:
         return self._folder.glob(f"{_whose(data)}-{_what(data)}-*")
-
-
-def remove(path: Path) -> None:
-    """Remove a journal, if it is still there.
-
-    Raises:
-        UsageError: the folder cannot be written.
-    """
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        raise UsageError(f"Cannot remove '{path}': check the permissions of its folder.") from error
 
 
 def _whose(data: Fingerprint) -> str:

@@ -90,6 +90,7 @@ class Database:
             with closing(sqlite3.connect(self._path, timeout=30, isolation_level=None)) as database:
                 database.execute("PRAGMA journal_mode=WAL")
                 database.execute("PRAGMA synchronous=FULL")
+                database.execute("PRAGMA secure_delete=ON")  # what is forgotten is overwritten in the file
                 database.execute("BEGIN IMMEDIATE")
                 yield database
                 if database.in_transaction:

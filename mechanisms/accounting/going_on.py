@@ -3,7 +3,8 @@
 A part is what is drawn together: a demonstration's tokens, or what a stage of a recipe releases at once. It is charged
 once, whoever asks, and marked here after its draw and before anybody sees it. So a part without a mark was seen by
 nobody and may be drawn anew, and one with a mark never is, whatever became of the file that the run writes. The newest
-mark holds what is told of its part as well, so that nothing is lost between the ledger and that file.
+mark holds what is told of its part as well, so that nothing is lost between the ledger and that file; it is forgotten
+when that file goes.
 """
 
 from __future__ import annotations
@@ -84,6 +85,12 @@ def newest(database: sqlite3.Connection, key: str) -> str:
     query = "SELECT told FROM released NATURAL JOIN resumable WHERE key = ? AND told <> ''"
     found = database.execute(query, (key,)).fetchone()
     return str(found[0]) if found else ""
+
+
+def forget(database: sqlite3.Connection, key: str) -> None:
+    """Keep nothing more of what a run has told: nobody goes on with it. That its parts were let out stays."""
+    query = "UPDATE released SET told = '' WHERE told <> '' AND run IN (SELECT run FROM resumable WHERE key = ?)"
+    database.execute(query, (key,))
 
 
 def _new_holder() -> str:

@@ -2,7 +2,8 @@
 
 It holds no private text or length: names chosen by the curator, public events and claims, and keyed digests of rows and
 users, whose number stays on this machine: of those that took part, of those whose clean values were shown, and of those
-that have paid for private answers.
+that have paid for private answers. Of a run that is written down while it goes on it holds the names of its parts that
+were let out, and what the newest of these released until the run has ended, is left or replaced (`forget`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from mechanisms.accounting.claims import Claim, PrivacyTarget
 from mechanisms.accounting.database import Database, now
 from mechanisms.accounting.filter import Cap, Spend, Usage, usage
 from mechanisms.accounting.fingerprint import Fingerprint
-from mechanisms.accounting.going_on import mark, newest, register, take_over
+from mechanisms.accounting.going_on import forget, mark, newest, register, take_over
 from mechanisms.accounting.known_rows import KnownRows
 from mechanisms.errors import BudgetRefused, UsageError
 from mechanisms.home import data_folder
@@ -218,6 +219,11 @@ class PrivacyLedger:
         """What is told of the part that a run has marked last; "" where there is none, or no such run."""
         with self.transaction() as database:
             return newest(database, key)
+
+    def forget(self, key: str) -> None:
+        """Keep nothing more of what is told of a run, which can then be gone on with from its file alone."""
+        with self.transaction() as database:
+            forget(database, key)
 
     def finish(self, run: int, holder: str = "") -> None:
         """Close a run, unless another process goes on with it: from here on it costs what was charged."""

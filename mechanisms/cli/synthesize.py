@@ -153,7 +153,7 @@ def _keep(
         show(options, document)
     if journal is not None and ended is not None:
         try:
-            journal.end(ended, marks)
+            journal.end(ended, ledger, marks)
         except TooLong as error:
             progress(str(error))
 

@@ -32,3 +32,15 @@ def test_a_run_that_was_stopped_goes_on_at_its_own_unit():
     begun(ledger, key).finish()
     ledger.begin(ROWS, *PLANNED)
     assert ledger.resume(ROWS, *PLANNED, key).released == frozenset()
+
+
+def test_what_is_told_is_kept_for_who_goes_on_and_forgotten_with_the_run(data_folder):
+    ledger, keys = PrivacyLedger(), (new_key(), new_key())
+    for key in keys:
+        run = begun(ledger, key)
+        run.mark("write a 1", f"a text of {key}")
+        run.finish()  # one that was stopped by a failure goes on
+    ledger.forget(keys[0])
+    assert [ledger.newest(key) for key in keys] == ["", f"a text of {keys[1]}"]
+    assert ledger.resume(ROWS, *PLANNED, keys[0]).released == {"write a 1"}, "nothing is drawn twice all the same"
+    assert not any(f"a text of {keys[0]}".encode() in path.read_bytes() for path in data_folder.rglob("ledger*"))

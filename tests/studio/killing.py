@@ -89,7 +89,7 @@ def runs(ledger: PrivacyLedger, journal: RunJournal | None = None):
         if isinstance(event, TokenReleased):
             yield f"{event.label} {event.number}", [request.charge(event.label, event.number)], 0, line_of(event)
     if journal:
-        journal.end(event)
+        journal.end(event, ledger)
 
 
 def answers(ledger: PrivacyLedger, journal: None = None):
@@ -127,7 +127,7 @@ def votes(ledger: PrivacyLedger, journal: RunJournal | None = None):
         elif isinstance(event, TokenReleased | VotesReleased | PriorsReleased | ChoiceReleased | ScoreReleased):
             yield stage.value, list(request.charges(stage)), 0, line_of(event)
     if journal:
-        journal.end(event)
+        journal.end(event, ledger)
 
 
 WORK = {work.__name__: work for work in (runs, answers, votes)}

@@ -57,15 +57,19 @@ class RunJournal:
         self._events: list[RunEvent] = []
 
     @classmethod
-    def new(cls, path: Path) -> RunJournal:
+    def new(cls, path: Path, key: str = "") -> RunJournal:
         """The journal of a run that begins; the file is made with its first event.
+
+        Args:
+            path: where.
+            key: one of `new_key`; "" for any.
 
         Raises:
             UsageError: there is a file.
         """
         if path.exists():
             raise UsageError(f"'{path}' is there already: go on with its run, or choose another place.")
-        return cls(path, new_key())
+        return cls(path, key or new_key())
 
     @classmethod
     def read(cls, path: Path, ledger: PrivacyLedger) -> RunJournal:
@@ -131,12 +135,17 @@ class RunJournal:
             self._events += events
             self._append(lines, durable=not all(isinstance(event, TokenReleased) for event in events))
 
-    def end(self, ended: ENDS, marks: tuple[str, ...] = ()) -> None:
-        """The run has ended: its run file takes the journal's place; see `to_lines`.
+    def end(self, ended: ENDS, ledger: PrivacyLedger, marks: tuple[str, ...] = ()) -> None:
+        """The run has ended: its run file takes the journal's place, and the ledger forgets what it told.
+
+        Args:
+            ended, marks: see `to_lines`.
+            ledger: the run's.
 
         Raises:
             UsageError: it cannot be written.
             TooLong: it is too long for a run file; the journal stays as it is.
+            StudioError: the ledger cannot be used; the run can be gone on with to its end.
         """
         text = to_lines([*self._events, ended], marks)
         self.close()
@@ -146,6 +155,7 @@ class RunJournal:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
+            ledger.forget(self.key)  # first: without a journal nobody would
             os.replace(partial, self.path)
         except OSError as error:
             raise _unwritable(self.path) from error

@@ -77,7 +77,7 @@ def gone_on(kind: str, path: Path, **rest) -> list[RunEvent]:
     """All events of a run that goes on, after which its file is a run file."""
     with closing(journal_at(path)) as journal:
         told = list(begun(kind, journal, **rest))
-        journal.end(told[-1])
+        journal.end(told[-1], PrivacyLedger())
     return told
 
 
@@ -88,6 +88,11 @@ def journal_at(path: Path) -> RunJournal:
 def charges() -> Counter:
     with PrivacyLedger().transaction() as database:
         return Counter(database.execute("SELECT list, event FROM charges"))
+
+
+def kept() -> list[str]:
+    with PrivacyLedger().transaction() as database:
+        return [told for (told,) in database.execute("SELECT told FROM released WHERE told <> ''")]
 
 
 @pytest.mark.slow
@@ -114,6 +119,7 @@ def test_wherever_a_run_is_cut_off_it_ends_well_and_costs_what_one_run_costs(kin
         assert told[-1].demo_set.demonstrations == after[-1].demo_set.demonstrations
         assert verify(after[-1].demo_set).problems == ()
         assert "secret" not in "".join(written), "private text"
+        assert kept() == [], "a text that its file holds by now"
         (data_folder / FILE).unlink()
 
 

@@ -105,6 +105,11 @@ class App:
         ]
         return text_of(handler(tab)[self.step.notice])
 
+    def kept(self) -> list[str]:
+        """What the ledger holds of released texts, for runs to go on with."""
+        with self.ledger.transaction() as database:
+            return [told for (told,) in database.execute("SELECT told FROM released WHERE told <> ''")]
+
     def charges(self) -> Counter[Any]:
         with self.ledger.transaction() as database:
             return Counter(database.execute("SELECT list, event FROM charges"))
@@ -213,6 +218,34 @@ def test_who_leaves_a_run_has_nothing_to_go_on_with_and_stays_charged():
     assert "stays charged" in app.leave(again)
     assert (app.journals(), app.card(again)) == ([], "")
     assert app.spent() == spent > 0
+
+
+@pytest.mark.parametrize("how", ["gone on with", "left", "replaced", "replaced while at work"])
+def test_what_the_ledger_keeps_of_a_run_goes_with_its_file(how: str):
+    app = App()
+    cut_off(app, app.tab(), whole)
+    assert len(app.kept()) == 1
+    again = app.tab("again")
+    if how == "left":
+        app.leave(again)
+    elif how == "gone on with":
+        list(app.go_on(again))
+    elif how == "replaced":
+        list(app.generate(again))
+    else:
+        with closing(app.go_on(again)) as first:
+            until(app, again, first, lambda event: isinstance(event, DemoCutOff | RunCompleted) or whole(event))
+            list(app.generate(app.tab("another")))
+    assert (app.journals(), app.kept()) == ([], [])
+
+
+def test_a_damaged_file_that_is_left_leaves_nothing_in_the_ledger():
+    app = App()
+    cut_off(app, app.tab(), whole)
+    [path] = app.journals()
+    path.write_text("{}\n")
+    app.leave(app.tab("again"))
+    assert (app.journals(), app.kept()) == ([], [])
 
 
 def test_other_data_show_no_card_and_a_new_run_takes_the_place_of_the_old():
