@@ -98,7 +98,7 @@ def _answer(labels: Sequence[str], name: str, prediction: Prediction) -> Tree:
     bars = [
         el(
             "div.count-row",
-            el("span.count-name", labels[i], title=labels[i]),
+            el("span.count-name.notranslate", labels[i], title=labels[i]),
             el("span.count-bar" + (".best" if i == best else ""), numbers={"share": float(prediction.answer[i])}),
             el("span.count-number", f"{100 * float(prediction.answer[i]):.0f}%"),
         )
@@ -106,7 +106,7 @@ def _answer(labels: Sequence[str], name: str, prediction: Prediction) -> Tree:
     ]
     return named_arm(
         name,
-        el("p.answer", labels[best]),
+        el("p.answer.notranslate", labels[best]),
         *bars,
         None if few else el("p.muted", f"The likeliest {_LIKELIEST} of {len(labels)} labels."),
         _other_reading("Calibrated by empty queries", labels, prediction.calibrated) if corrected else None,

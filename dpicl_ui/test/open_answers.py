@@ -27,7 +27,7 @@ def answered_in_text(state: TestState, demo_set: DemoSet, model: LanguageModel, 
     for arm in state.arms(demo_set, model):
         responder = Responder(model, demo_set.template, arm.demonstrations, longest_output(demo_set))
         [answer] = responder.answers([query])
-        shown.append(named_arm(arm.name, el("p.answer", answer or _NOTHING)))
+        shown.append(named_arm(arm.name, el("p.answer.notranslate", answer) if answer else el("p.answer", _NOTHING)))
         yield [el("div.arms", *shown), *readers(demo_set, model)]
 
 
