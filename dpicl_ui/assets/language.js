@@ -3,7 +3,7 @@
 // itself, others by the button. Nothing is translated on the server, and what people brought is left alone (`notranslate`,
 // code, lists of choices, fields).
 const ATTRIBUTES = ["aria-label", "aria-valuetext", "title", "placeholder", "alt"];
-const KEPT = "code, pre, script, style, textarea, [role=listbox], .notranslate";
+const KEPT = "code, pre, script, style, textarea, [role=listbox], .notranslate, #confusion .ytick";
 const HEADS = "[data-testid=block-info], [data-testid=block-label]"; // the app's own words on a component of other people's
 const NUMBER = "((?:[-−+±]?\\d[\\d.,:]*(?:e[-+]?\\d+)?)|∞|inf)";
 const MOST_REMEMBERED = 4000;
@@ -71,7 +71,7 @@ function write(node, name, now, put) {
   put(made);
 }
 function attributes(node) {
-  if (kept(node)) return;
+  if (kept(node.localName === "textarea" ? node.parentElement : node)) return; // its placeholder is the app's
   for (const name of ATTRIBUTES)
     if (node.hasAttribute(name)) write(node, name, node.getAttribute(name), (words) => node.setAttribute(name, words));
 }
