@@ -44,12 +44,23 @@ function phrase(words) {
   }
   return null;
 }
+// Several sentences: as many together as have an entry, then those behind them.
+function sentences(words) {
+  const parts = words.split(/(?<=[.!?:;…]) /), made = [];
+  for (let from = 0, to; from < parts.length; from = to) {
+    let known = null;
+    for (to = parts.length; to > from; to--)
+      if ((known = phrase(parts.slice(from, to).join(" "))) !== null) break;
+    if (known === null) to = from + 1;
+    made.push(known ?? parts[from]);
+  }
+  return made.join(" ");
+}
 function translated(text) {
   if (!/[A-Za-z]/.test(text)) return grouped(text);
   if (remembered.has(text)) return remembered.get(text);
   const [, before, words, after] = /^(\s*)(.*?)(\s*)$/s.exec(text);
-  const sentences = () => words.split(/(?<=[.!?:;…]) /).map((each) => phrase(each) ?? each).join(" ");
-  const made = before + (phrase(words) ?? sentences()) + after;
+  const made = before + sentences(words) + after;
   if (remembered.size > MOST_REMEMBERED) remembered.clear();
   remembered.set(text, made);
   return made;

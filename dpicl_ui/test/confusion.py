@@ -41,7 +41,7 @@ def confusion_figure(card: Scorecard, labels: Sequence[str]) -> go.Figure:
             ygap=3 if few else 1,
             texttemplate="%{z}" if few else None,
             textfont={"size": 14},
-            hovertemplate="true %{y}<br>predicted %{x} %{customdata}<br>%{z} rows<extra></extra>",
+            hovertemplate="in truth %{y}<br>predicted %{x} %{customdata}<br>%{z} rows<extra></extra>",
         )
     )
     figure.update_layout(
