@@ -21,7 +21,7 @@ from mechanisms.studio.synthesis.demo_set import DemoSet
 ARMS = {
     ZERO_SHOT: ("Zero-shot", "the instruction alone"),
     PUBLIC_ONLY: ("Public only", "demonstrations written without the data, epsilon 0"),
-    PRIVATE: ("Your demonstrations", "the private set under test"),
+    PRIVATE: ("Your demonstrations", "the set under test"),
 }
 
 _WITH_PRIOR = ", with the measured prior"
@@ -174,11 +174,6 @@ def tag(owners: Sequence[str]) -> list[Tree]:
     """That figures are the curator's alone, where the scored rows belong to private data sets."""
     names = ", ".join(f"'{name}'" for name in owners)
     return [private_tag(f"Only on your screen: without noise, on rows of {names}")] if owners else []
-
-
-def confused(owners: Sequence[str]) -> list[Tree]:
-    """The head of the confusion matrix."""
-    return [el("h3", "Which labels are confused"), *tag(owners)]
 
 
 def _scores(card: Scorecard) -> Tree:

@@ -21,7 +21,8 @@ from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import el, notice, panel
 from dpicl_ui.frame.uploads import taken
 from dpicl_ui.test.bundled_file import bundled_rows_for
-from dpicl_ui.test.cards import ARMS, accuracies, confused, readers
+from dpicl_ui.test.cards import ARMS, accuracies, readers
+from dpicl_ui.test.confused_card import confused
 from dpicl_ui.test.confusion import confusion_figure
 from dpicl_ui.test.elsewhere import Elsewhere, reads, refuse_private_rows
 from dpicl_ui.test.open_answers import open_scores
@@ -125,7 +126,7 @@ class FileMeasurement:
             **PRIVATE,
         )
         self.cancel.click(self._cancel, None, self.cancel, queue=False, **PRIVATE)
-        self.arm.input(self._choose_arm, self.arm, self.plot, **PRIVATE)
+        self.arm.input(self._choose_arm, self.arm, [self.matrix_head, self.plot], **PRIVATE)
 
     def _open_test(self, upload: str | None, request: gr.Request) -> dict[Any, Any]:
         if upload is None:
@@ -234,7 +235,7 @@ class FileMeasurement:
         own = scored.cards[-1]
         yield {
             self.matrix: gr.Column(visible=True),
-            self.matrix_head: confused(scored.owners),
+            self.matrix_head: confused(scored.owners, own, scored.of.labels),
             self.arm: gr.Radio(value=own.name, visible=len(scored.cards) > 1),
             self.plot: confusion_figure(own, scored.of.labels),
         }
@@ -276,8 +277,9 @@ class FileMeasurement:
         scored = self._sessions.of(request).of(TestState).scored
         for card in scored.cards if scored else ():
             if scored and card.name == name:
-                return confusion_figure(card, scored.of.labels)
-        return gr.skip()
+                labels = scored.of.labels
+                return confused(scored.owners, card, labels), confusion_figure(card, labels)
+        return gr.skip(), gr.skip()
 
 
 def _test_rows(table: Table, text: str, label: str, tested: DemoSet, names: LabelNames) -> Dataset:

@@ -18,6 +18,7 @@ from dpicl_ui.generate.recipe_view import RecipeView, replay_recipe
 from dpicl_ui.generate.run_view import RunView
 from dpicl_ui.privacy.duration import duration
 from dpicl_ui.test.cards import accuracies
+from dpicl_ui.test.confused_card import confused
 from dpicl_ui.test.confusion import confusion_figure
 from mechanisms.records import Dataset, Demonstration, Record
 from mechanisms.studio.data.mapping import Inspection
@@ -140,6 +141,20 @@ def test_the_confusion_matrix_holds_every_count_and_no_markup():
     assert figure["data"][0]["z"] == [[4, 1], [2, 3]]
     assert not any("<" in name for name in figure["data"][0]["y"])
     assert figure["data"][0]["texttemplate"] == "%{z}"
+
+
+def test_the_pairs_that_most_rows_are_lost_between_are_said_in_words():
+    labels = [f"label {i}" for i in range(80)]
+    counts = 9 * np.eye(80, dtype=np.int64)
+    counts[3, 7], counts[7, 3], counts[0, 79] = 5, 1, 4
+    shown = text_of(confused((), replace(scorecard(PRIVATE), confusion=counts), labels))
+    places = [
+        shown.index(pair) for pair in ("label 3  read as  label 7 : 5", "label 0  read as  label 79 : 4", ": 1 row")
+    ]
+    assert places == sorted(places)
+    assert shown.count("read as") == 3
+    right = replace(scorecard(PRIVATE), confusion=9 * np.eye(80, dtype=np.int64))
+    assert "read as" not in text_of(confused((), right, labels))
 
 
 def test_every_one_of_many_labels_has_its_row_and_its_name():
