@@ -56,6 +56,7 @@ _OF_LABELS = (
 )
 _NOT_BEGUN = "Stopped. No row was read, and nothing was marked."
 _STOPPED = "Stopped. Nothing was shown; the mark on these rows stays."
+_EMPTY = "This set holds no demonstrations: there is nothing to attack."
 _REPLACED = "Another set is under test now: the attack was stopped. The mark on its rows stays."
 
 
@@ -174,8 +175,10 @@ def _target(session: Session, text: str, label: str) -> _Target:
     """
     test, confirmed = session.of(TestState), session.of(DataState).confirmed
     demo_set, made = test.tested, session.of(GenerateState).made
-    if demo_set is None or not demo_set.demonstrations:
+    if demo_set is None:
         raise UsageError(NOTHING)
+    if not demo_set.demonstrations:
+        raise UsageError(_EMPTY)
     if confirmed is None:
         raise UsageError(_NO_DATA)
     unlabelled = demo_set.schema is not None or demo_set.template.output is not None

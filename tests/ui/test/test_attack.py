@@ -146,7 +146,7 @@ def test_what_is_missing_is_said_in_one_line(tmp_path: Path, missing: str):
         place.session = SESSIONS.of(request := SimpleNamespace(session_hash="bare", username=None, ledger=place.ledger))
         place.request = request
         place.state.load(SET)
-    expected = {"data": "step 1", "file": "test file", "set": "nothing to test", "other data": "not written from"}
+    expected = {"data": "step 1", "file": "test file", "set": "nothing to attack", "other data": "not written from"}
     with pytest.raises(UsageError, match=expected[missing]) as refused:
         list(place.press())
     assert "\n" not in str(refused.value)
