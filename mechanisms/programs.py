@@ -26,6 +26,7 @@ from mechanisms.steps import mechanism_class
 from mechanisms.studio.certificates.signature import signed
 from mechanisms.studio.data.mapping import Mapping as Columns
 from mechanisms.studio.data.mapping import to_dataset
+from mechanisms.studio.data.marks import marks_at_the_end
 from mechanisms.studio.data.sources import name_of, read_source
 from mechanisms.studio.evaluation.kept_file import keep
 from mechanisms.studio.evaluation.labelled import labelled
@@ -141,7 +142,7 @@ def _run(dataset: Dataset, request: SynthesisRequest, model: LanguageModel, ledg
         for event in synthesize(dataset, request, model, ledger, SecureRandomness())
         if isinstance(event, RunCompleted)
     ]
-    return done.demo_set.with_marks(ledger.rows.marks(data))  # shown while it ran counts too
+    return done.demo_set.with_marks(marks_at_the_end(data, ledger))  # shown while it ran counts too
 
 
 def load(path: str | Path) -> DemoSet:

@@ -23,8 +23,8 @@ def _pairs(card: Scorecard, labels: Sequence[str]) -> list[Tree]:
     wrong = card.confusion - np.diag(np.diag(card.confusion))
     often = np.argsort(-wrong, axis=None, kind="stable")[:_LISTED]
     pairs = [(*divmod(int(place), len(labels)), int(wrong.flat[place])) for place in often if wrong.flat[place]]
-    if not pairs:
-        return [el("p.muted", _NOTHING)]
+    if not pairs:  # where no row was answered at all, that says nothing
+        return [el("p.muted", _NOTHING)] if card.confusion.any() else []
     return [
         el("p.muted", "Most often:"),
         el("ul.confused", *(_pair(labels[true], labels[said], rows) for true, said, rows in pairs)),

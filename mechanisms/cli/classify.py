@@ -128,7 +128,7 @@ def _check(options: argparse.Namespace, sets: Sequence[DemoSet], elsewhere: bool
     if elsewhere and in_cells(options):
         raise UsageError(_NO_CELLS)
     _check_outputs(options, sets, elsewhere)
-    check_grid(options)
+    check_grid(options, read=(*options.demos, options.test))
 
 
 def _check_outputs(options: argparse.Namespace, sets: Sequence[DemoSet], elsewhere: bool) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mechanisms.cli.output import add_json, progress, read, show
+from mechanisms.cli.output import add_json, check_apart, progress, read, show
 from mechanisms.errors import AccountingError, UsageError
 from mechanisms.studio.certificates.verification import verify
 from mechanisms.studio.evaluation.kept_file import keep
@@ -34,6 +34,7 @@ def _export(options: argparse.Namespace) -> None:
     files = chosen.write(released)
     if problems := verify(released.demo_set).problems:
         raise AccountingError(f"The certificate is refused, so nothing is written. {problems[0]}")
+    check_apart(options.out, but=(options.demos,))
     if caution := chosen.caution(released.demo_set):
         progress(caution)
     written = _write(Path(options.out), files)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +42,8 @@ def in_cells(options: argparse.Namespace) -> bool:
     return any(getattr(options, name) is not None for name in ("shots", "orders", "seed", "out", "plot"))
 
 
-def check_grid(options: argparse.Namespace) -> None:
-    """Refuse numbers out of range, and places that cannot be written, before a model is loaded.
+def check_grid(options: argparse.Namespace, read: Iterable[str] = ()) -> None:
+    """Refuse numbers out of range, and places that cannot be written or are read, before a model is loaded.
 
     Raises:
         UsageError: see there.
@@ -52,7 +52,7 @@ def check_grid(options: argparse.Namespace) -> None:
     for path in (options.out, options.plot):
         if path is not None:
             check_writable(path)
-    check_apart(options.out, options.plot)
+    check_apart(options.out, options.plot, but=read)
 
 
 def _numbers(options: argparse.Namespace) -> tuple[list[int], int, int]:

@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,23 +54,27 @@ def check_writable(path: str) -> None:
     folder, there = os.path.dirname(os.path.realpath(path)), os.path.exists(path)
     places = [path] if there and not os.path.isfile(path) else [folder, path] if there else [folder]
     if os.path.isdir(path) or not all(os.access(each, os.W_OK) for each in places):
-        raise UsageError(f"Cannot write '{path}': choose another place for --out.")
+        raise UsageError(f"Cannot write '{path}': choose another place.")
 
 
-def check_apart(*places: str | Path | None) -> None:
+def check_apart(*places: str | Path | None, but: Iterable[str | Path | None] = ()) -> None:
     """Refuse two files of one command at one place, where the later would take the earlier one's.
 
     Args:
-        places: None where a file is not asked for.
+        places: what is written; None where a file is not asked for.
+        but: what is read, and must not be written over.
 
     Raises:
         UsageError: two are the same, through links too.
     """
+    read = {os.path.realpath(place) for place in but if place is not None}
     known: set[str] = set()
     for place in places:
         if place is None:
             continue
-        if (whole := os.path.realpath(place)) in known:
+        if (whole := os.path.realpath(place)) in read:
+            raise UsageError(f"'{place}' is what is read here: write to another place.")
+        if whole in known:
             raise UsageError(f"Two files would be written to '{place}': give each a place of its own.")
         known.add(whole)
 

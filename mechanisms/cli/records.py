@@ -69,9 +69,9 @@ def write_records(path: str, demo_set: DemoSet, document: Mapping[str, Any]) -> 
     if demo_set.schema is None or Path(path).suffix != _LINES:
         return False
     others = beside(path)
-    keep(Path(path), as_lines(each.text for each in demo_set.demonstrations))
+    keep(others["demos"], to_text(dict(document)))  # what is paid for first
     keep(others["schema"], to_text(demo_set.schema.document))
-    keep(others["demos"], to_text(dict(document)))
+    keep(Path(path), as_lines(each.text for each in demo_set.demonstrations))
     progress(f"The schema is in '{others['schema'].name}', the certificate in '{others['demos'].name}'.")
     return True
 

@@ -38,6 +38,7 @@ from mechanisms.studio.certificates.signature import signed
 from mechanisms.studio.data.counts import measure_sizes
 from mechanisms.studio.data.files import FORMATS
 from mechanisms.studio.data.mapping import Mapping, to_dataset
+from mechanisms.studio.data.marks import marks_at_the_end
 from mechanisms.studio.data.record_schema import RecordSchema
 from mechanisms.studio.data.sources import name_of, read_source
 from mechanisms.studio.evaluation.kept_file import keep
@@ -140,7 +141,7 @@ def _keep(
     ended: RunCompleted | RecipeCompleted | None,
 ) -> None:
     """Write a set where it goes, and, where its run has ended, the run where it was written down."""
-    marks = ledger.rows.marks(data)  # shown while it ran counts too
+    marks = marks_at_the_end(data, ledger)  # shown while it ran counts too
     document = signed(demo_set.with_marks(marks))
     try:
         if options.out and not write_records(options.out, demo_set, document):
@@ -186,7 +187,8 @@ def _check(options: argparse.Namespace, staged: bool) -> None:
         raise UsageError("--test-seed must not be negative.")
     if options.out:
         check_writable(options.out)
-        check_apart(options.out, *beside(options.out).values(), options.journal or options.resume)
+    written = (options.out, *beside(options.out or "").values(), options.journal or options.resume)
+    check_apart(*written, but=(options.csv, options.config, options.label_names, options.schema))
 
 
 def _request(

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
-from mechanisms.accounting import PrivacyLedger
+from mechanisms.accounting import LedgerRun, PrivacyLedger
+from mechanisms.accounting.known_rows import KnownRows
 from mechanisms.errors import ModelUnavailable, UsageError
+from mechanisms.studio.data.marks import UNKNOWN
 from mechanisms.studio.runs import run_file
 from mechanisms.studio.runs.journal import RunJournal
 from mechanisms.studio.runs.run_file import from_lines
@@ -87,6 +90,42 @@ def test_a_set_is_given_whatever_becomes_of_its_run_file(capsys, monkeypatch, tm
         code, again, err = run(capsys, f"{line} --resume {journal}")
     assert (code, err.splitlines()[-1].split(". ")[0]) == (0, "This run is too long for a run file")
     assert json.loads(first)["demonstrations"] == json.loads(again)["demonstrations"] != []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_set_is_given_where_the_ledger_is_full_when_its_run_ends(kind, capsys, monkeypatch, tmp_path, toy_models):
+    def full(*_):
+        raise UsageError("The ledger cannot be written.")
+
+    with monkeypatch.context() as patched:
+
+        def fill(message: str) -> None:
+            if ("4 of 4" if kind == "tokens" else ": accuracy") in message:
+                patched.setattr(KnownRows, "marks", full)
+                patched.setattr(LedgerRun, "snapshot", full)
+                patched.setattr(PrivacyLedger, "forget", full)
+
+        for module in ("synthesize", "recipes"):
+            patched.setattr(f"mechanisms.cli.{module}.progress", fill)
+        line = f"{LINE} {KINDS[kind]} --json --journal {tmp_path / 'run.jsonl'}"
+        code, out, err = run(capsys, line)
+    assert (code, err.splitlines()[-1]) == (2, "synthesize: The ledger cannot be written.")
+    made = loads(out)
+    assert made.demonstrations or made.choice is not None
+    assert made.certificate.shown == (UNKNOWN,)
+    saved = tmp_path / "saved.json"
+    saved.write_text(out)
+    assert run(capsys, f"account --from {saved}")[0] == 0
+
+
+@pytest.mark.parametrize("option", ["--out", "--journal", "--resume"])
+def test_the_private_file_is_not_written_over(option, capsys, tmp_path):
+    private = tmp_path / "bank.csv"
+    private.write_bytes(Path(BANK).read_bytes())
+    line = LINE.replace(str(BANK), str(private)) + " --sizes Cards=900,Fraud=1500 --epsilon 2"
+    check_refusal(capsys, f"{line} {option} {private}", 2, "is what is read here")
+    assert private.read_bytes() == Path(BANK).read_bytes()
 
 
 @pytest.mark.slow

@@ -91,10 +91,21 @@ def test_a_table_of_another_set_or_test_file_is_refused(evaluated, tmp_path):
     code, _, err = evaluated("--out", "r.csv", "--limit", "4")
     assert code == 2
     assert "another test file" in err
-    code, _, err = evaluated("--out", "test.csv")
+    (tmp_path / "notes.csv").write_text("text,label\n")
+    code, _, err = evaluated("--out", "notes.csv")
     assert code == 2
     assert "is no table" in err
-    assert (tmp_path / "test.csv").read_text().startswith("text,label\n")
+    assert (tmp_path / "notes.csv").read_text() == "text,label\n"
+
+
+@pytest.mark.parametrize("option", ["--out", "--plot"])
+@pytest.mark.parametrize("read", ["test.csv", "set.json"])
+def test_what_is_read_is_not_written_over(evaluated, tmp_path, option, read):
+    before = (tmp_path / read).read_bytes()
+    code, _, err = evaluated(option, read)
+    assert code == 2
+    assert "is what is read here" in err
+    assert (tmp_path / read).read_bytes() == before
 
 
 def test_two_sets_are_compared_on_the_same_rows(evaluated):

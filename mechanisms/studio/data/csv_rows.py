@@ -23,8 +23,9 @@ MAX_FURTHER_BYTES = 2**20
 _DELIMITERS = (b",", b";", b"\t", b"|")
 _OPENING_QUOTE = re.compile(rb'(?<![^,;\t|])"')
 """Where a cell begins, whichever of the separators the file has."""
-_SAID_SEPARATOR = re.compile(rb'"?sep=([^\w\s"\x80-\xff]|\t)"?', re.IGNORECASE)
-"""A first line that is for Excel."""
+_SAYS_SEPARATOR = re.compile(rb'"?sep=.?"?', re.IGNORECASE)
+_SAID_SEPARATOR = re.compile(rb'"?sep=([!#-/:-@\[-`{-~]|\t)"?\1*', re.IGNORECASE)
+"""A first line that is for Excel; some programs fill it up to the width of the table."""
 _BLOCK = 2**20
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _ENDS = b"\r\n"
@@ -60,6 +61,8 @@ class Rows:
         first = self._next_line()
         if said := _SAID_SEPARATOR.fullmatch(first.rstrip(_ENDS)):
             delimiter, first = said[1], self._next_line()
+        elif _SAYS_SEPARATOR.fullmatch(first.rstrip(_ENDS)):
+            raise DataError("The first line says 'sep=', and no separator that can be read: remove that line.")
         self._delimiter = delimiter or max(_DELIMITERS, key=_unquoted(first, self._lines).count)
         cells = _record(first, self._lines, self._delimiter, MAX_COLUMNS + 1)
         if cells is None and first.count(self._delimiter) > MAX_COLUMNS:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mechanisms.accounting import Fingerprint, PrivacyLedger, share_any
+from mechanisms.errors import StudioError
 
 CLEAN_VALUES = "clean values were on a screen"
 NO_NOISE = "a run without noise"
 SEEDED = "a run with a test seed, whose noise an observer can predict"
 SCORED = "accuracy without noise on rows of it"
 ATTACKED = "figures of attacks on rows of it, which have no noise"
+
+UNKNOWN = "not known: the ledger could not be read when the run had ended"
+"""Says less than there may be to say, never more."""
 
 WHETHER_SHOWN = "whether clean values of its rows were shown before"
 """The mark follows from the rows themselves, so that a certificate has to name it among its public inputs."""
@@ -33,6 +37,14 @@ def owners_of(test: Fingerprint, ledger: PrivacyLedger, own: Fingerprint | None 
     if own is not None and share_any(test.rows, own.rows):
         names = list(dict.fromkeys([*names, own.name]))
     return names
+
+
+def marks_at_the_end(data: Fingerprint, ledger: PrivacyLedger) -> tuple[str, ...]:
+    """A data set's marks when a run has ended, whose set is paid for and must not be lost with the ledger."""
+    try:
+        return ledger.rows.marks(data)
+    except StudioError:
+        return (UNKNOWN,)
 
 
 def mark_scored(test: Fingerprint, ledger: PrivacyLedger, owners: Sequence[str] = ()) -> None:

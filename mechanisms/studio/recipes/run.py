@@ -29,7 +29,7 @@ from mechanisms.studio.recipes.untouched import is_new
 from mechanisms.studio.synthesis.demo_set import Certificate, DemoSet
 from mechanisms.studio.synthesis.events import DemoCompleted
 from mechanisms.studio.synthesis.fit import check_fit
-from mechanisms.studio.synthesis.going_on import Journal, begin, check_journal, reserved
+from mechanisms.studio.synthesis.going_on import Journal, at_the_end, begin, check_journal, reserved
 from mechanisms.studio.synthesis.request import SynthesisRequest
 from mechanisms.studio.synthesis.synthesize import TEST_SEED
 from mechanisms.studio.synthesis.writing import Writing
@@ -117,7 +117,7 @@ def _told(
                 demo_set = stages.kept(demo_set)
                 yield SetKept(demo_set)
             yield event
-    yield RecipeCompleted(demo_set, run.snapshot())
+    yield RecipeCompleted(demo_set, at_the_end(run))
 
 
 def _check_writing(request: RecipeRequest, written: SynthesisRequest) -> None:

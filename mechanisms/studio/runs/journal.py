@@ -18,6 +18,7 @@ from mechanisms.accounting import PrivacyLedger, new_key
 from mechanisms.errors import UsageError
 from mechanisms.studio.certificates.rebuild import rebuilt
 from mechanisms.studio.data.marks import WHETHER_MET, WHETHER_SHOWN
+from mechanisms.studio.evaluation.kept_file import keep
 from mechanisms.studio.recipes.events import RecipeStarted
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.runs.lines import RunEvent, line_of
@@ -144,21 +145,14 @@ class RunJournal:
 
         Raises:
             UsageError: it cannot be written.
-            TooLong: it is too long for a run file; the journal stays as it is.
-            StudioError: the ledger cannot be used; the run can be gone on with to its end.
+            TooLong: it is too long for a run file; the journal stays, and can be gone on with.
+            StudioError: the ledger cannot be used; the journal stays, and can be gone on with.
         """
+        self._append("", durable=True)
+        ledger.forget(self.key)  # all of it is in the file; and without a journal nobody would
         text = to_lines([*self._events, ended], marks)
         self.close()
-        partial = self.path.with_name(f".{self.path.name}.{self.key[:8]}")
-        try:
-            with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            ledger.forget(self.key)  # first: without a journal nobody would
-            os.replace(partial, self.path)
-        except OSError as error:
-            raise _unwritable(self.path) from error
+        keep(self.path, text)
 
     def close(self) -> None:
         """Write no more; the file stays as it is."""

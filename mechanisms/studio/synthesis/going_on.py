@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
-from mechanisms.accounting import Claim, Fingerprint, LedgerRun, PrivacyLedger
-from mechanisms.errors import UsageError
+from mechanisms.accounting import BudgetSnapshot, Claim, Fingerprint, LedgerRun, PrivacyLedger
+from mechanisms.errors import StudioError, UsageError
 from mechanisms.noise import Randomness
 from mechanisms.privacy_events import Composed
 from mechanisms.studio.synthesis.events import DemoCompleted, DemoStarted, TokenReleased, WritingEvent
@@ -89,6 +89,14 @@ def let_out(run: LedgerRun | None, journal: Journal | None, part: str, *events: 
     """Mark a part that has been drawn, before anybody is told."""
     if run is not None and journal is not None:
         run.mark(part, journal.lines(*events))
+
+
+def at_the_end(run: LedgerRun) -> BudgetSnapshot | None:
+    """The ledger's state when all is written; None where it cannot be read: what is paid for must not be lost then."""
+    try:
+        return run.snapshot()
+    except StudioError:
+        return None
 
 
 def check_journal(journal: Journal | None, randomness: Randomness, private: bool) -> None:

@@ -14,7 +14,16 @@ from mechanisms.studio.synthesis.best_of import Fidelity
 from mechanisms.studio.synthesis.demo_set import Certificate, DemoSet
 from mechanisms.studio.synthesis.events import CuratorEvent, RunCompleted, RunStarted
 from mechanisms.studio.synthesis.fit import check_fit
-from mechanisms.studio.synthesis.going_on import Journal, Whose, begin, check_journal, part_of, reserved, written_down
+from mechanisms.studio.synthesis.going_on import (
+    Journal,
+    Whose,
+    at_the_end,
+    begin,
+    check_journal,
+    part_of,
+    reserved,
+    written_down,
+)
 from mechanisms.studio.synthesis.request import RECORD_SCHEMA, SynthesisRequest
 from mechanisms.studio.synthesis.writing import Writing
 
@@ -77,7 +86,7 @@ def synthesize(
         written = writing.events(lambda *whose: _charge(run, request, whose), run, told, journal)
         yield from written_down(written, journal)
         made = demo_set.with_demonstrations(_kept(writing, request, fidelity))
-        yield RunCompleted(made, run.snapshot() if run else None)
+        yield RunCompleted(made, at_the_end(run) if run else None)
     finally:
         if run:
             run.finish()

@@ -52,6 +52,8 @@ def test_encodings_delimiters_quotes_and_multi_line_cells(tmp_path, delimiter, e
         (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "not a text file"),
         (random.Random(1).randbytes(5000), "not a text file"),
         (b"sep=;\n\n", "empty"),
+        (b"sep= \na;b\n1;2\n", "no separator that can be read"),
+        (b"sep=\x01\na;b\n1;2\n", "no separator that can be read"),
         (b"text,text\na,b\n", "name the columns"),
         (b"text,text,\na,b,c\n", "name the columns"),
         (b",\na,b\n", "name the columns"),
@@ -74,7 +76,7 @@ def test_a_file_that_calls_itself_tsv_has_tabs_whatever_its_header_says(tmp_path
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|", ":", "^"])
-@pytest.mark.parametrize("first", ["sep={}", '"sep={}"', "SEP={}"])
+@pytest.mark.parametrize("first", ["sep={}", '"sep={}"', "SEP={}", "sep={0}{0}"])
 def test_a_first_line_for_excel_says_the_separator(tmp_path, separator, first):
     lines = [first.format(separator), f'text{separator}"a, b; c"', f'"é, e; d"{separator}x']
     for suffix, end, encoding in itertools.product(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import threading
@@ -35,6 +36,38 @@ def test_a_link_stays_one_and_so_does_who_may_read(tmp_path):
     assert link.is_symlink()
     assert whole.read_text() == "new"
     assert stat.S_IMODE(whole.stat().st_mode) == 0o600
+
+
+def test_other_files_and_other_writers_are_left_alone(tmp_path):
+    path, other = tmp_path / "result.json", tmp_path / "result.json.partial"
+    other.write_text("somebody's own")
+    contents = [f"{number}" * 200_000 for number in range(4)]
+    writers = [threading.Thread(target=lambda each=each: [keep(path, each) for _ in range(20)]) for each in contents]
+    for each in writers:
+        each.start()
+    read = set()
+    while any(each.is_alive() for each in writers):
+        if path.exists():
+            read.add(path.read_text())
+    assert read <= set(contents)
+    assert path.read_text() in contents
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["result.json", "result.json.partial"]
+    assert other.read_text() == "somebody's own"
+
+
+def test_a_file_that_cannot_be_replaced_is_written_in_its_place(tmp_path, monkeypatch):
+    def mounted(*_):
+        raise OSError(errno.EBUSY, "busy")
+
+    path = tmp_path / "result.json"
+    path.write_text("older and longer")
+    path.chmod(0o640)
+    monkeypatch.setattr(os, "replace", mounted)
+    keep(path, "new")
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("result.json", "new")]
+    with pytest.raises(UsageError, match="another place"):
+        keep(tmp_path / "other.json", "new")
+    assert [each.name for each in tmp_path.iterdir()] == ["result.json"]
 
 
 def test_what_is_no_file_is_written_to_and_stays_what_it_is(tmp_path):

@@ -197,6 +197,7 @@ def test_a_run_that_is_too_long_for_a_run_file_is_gone_on_with_all_the_same(tmp_
     with pytest.raises(TooLong, match="too long for a run file"):
         gone_on("tokens", tmp_path / FILE)
     paid, whole = charges(), (tmp_path / FILE).read_bytes()
+    assert PrivacyLedger().newest(run_file.unfinished(whole.decode())[0]) == ""  # it is in the file
     with closing(journal_at(tmp_path / FILE)) as journal:  # nothing is lost: it tells the same once more
         again = list(begun("tokens", journal))
     assert len(again[-1].demo_set.demonstrations) == 4
