@@ -2,12 +2,17 @@
 // `props.value` is that catalogue (see languages/), or null until somebody wants it: a browser that prefers German asks by
 // itself, others by the button. Nothing is translated on the server, and what people brought is left alone (`notranslate`,
 // code, lists of choices, fields).
-const ATTRIBUTES = ["aria-label", "aria-valuetext", "title", "placeholder", "alt"];
-const KEPT = "code, pre, script, style, textarea, [role=listbox], .notranslate, #confusion .ytick";
+const ATTRIBUTES = ["aria-label", "aria-valuetext", "title", "data-title", "placeholder", "alt"]; // data-title: Plotly's
+const KEPT = "code, pre, script, style, textarea, option:not([value]), [contenteditable], [role=listbox], .notranslate, "
+  + "#confusion .ytick";
 const HEADS = "[data-testid=block-info], [data-testid=block-label]"; // the app's own words on a component of other people's
 const NUMBER = "((?:[-−+±]?\\d[\\d.,:]*(?:e[-+]?\\d+)?)|∞|inf)";
+const LONGEST = 2000; // characters; what is longer is no sentence of the app, and could keep the patterns busy
+const MOST_TOGETHER = 8; // sentences of one entry
 const MOST_REMEMBERED = 4000;
+const PATIENCE = 10000; // milliseconds after which the catalogue may be asked for once more
 let german = false;
+let asked = false;
 let exact = new Map();
 let patterns = [];
 const remembered = new Map();
@@ -23,7 +28,8 @@ function pattern(english, translation) {
     return part[1] === "n" ? NUMBER : "(.+?)";
   });
   const fixed = english.replace(/\{[ntx]\d*\}/g, "");
-  return { expression: new RegExp(`^${source.join("")}$`, "su"), start: english.split("{")[0], names, translation, fixed };
+  const start = english.split("{")[0], end = english.split("}").at(-1);
+  return { expression: new RegExp(`^${source.join("")}$`, "su"), start, end, names, translation, fixed };
 }
 function learn(catalogue) {
   const entries = Object.entries(catalogue);
@@ -32,12 +38,13 @@ function learn(catalogue) {
   patterns.sort((one, other) => other.fixed.length - one.fixed.length); // what says most about a sentence fits it best
 }
 // A German reads 7,872 as less than eight: a narrow blank divides thousands. The decimal point stays, as in the fields.
-const grouped = (number) => number.replace(/(\d),(?=\d{3}(?!\d))/g, "$1\u202f");
+const THOUSANDS = /^[-−+±]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?$/;
+const grouped = (number) => (THOUSANDS.test(number) ? number.replaceAll(",", "\u202f") : number);
 const VALUES = { n: grouped, t: translated, x: (words) => words };
 function phrase(words) {
   if (exact.has(words)) return exact.get(words);
-  for (const { expression, start, names, translation } of patterns) {
-    const found = words.startsWith(start) && expression.exec(words);
+  for (const { expression, start, end, names, translation } of patterns) {
+    const found = words.startsWith(start) && words.endsWith(end) && expression.exec(words);
     if (!found) continue;
     const values = new Map(names.map((name, i) => [name, VALUES[name[1]](found[i + 1])]));
     return translation.replace(/\{[ntx]\d*\}/g, (name) => values.get(name));
@@ -49,7 +56,7 @@ function sentences(words) {
   const parts = words.split(/(?<=[.!?:;…]) /), made = [];
   for (let from = 0, to; from < parts.length; from = to) {
     let known = null;
-    for (to = parts.length; to > from; to--)
+    for (to = Math.min(parts.length, from + MOST_TOGETHER); to > from; to--)
       if ((known = phrase(parts.slice(from, to).join(" "))) !== null) break;
     if (known === null) to = from + 1;
     made.push(known ?? parts[from]);
@@ -57,17 +64,18 @@ function sentences(words) {
   return made.join(" ");
 }
 function translated(text) {
-  if (!/[A-Za-z]/.test(text)) return grouped(text);
+  const words = text.trim(), at = text.indexOf(words);
+  if (words.length > LONGEST) return text;
   if (remembered.has(text)) return remembered.get(text);
-  const [, before, words, after] = /^(\s*)(.*?)(\s*)$/s.exec(text);
-  const made = before + sentences(words) + after;
+  const said = /[A-Za-z]/.test(words) ? sentences(words) : grouped(words);
+  const made = text.slice(0, at) + said + text.slice(at + words.length);
   if (remembered.size > MOST_REMEMBERED) remembered.clear();
   remembered.set(text, made);
   return made;
 }
 function kept(parent) {
-  const keeper = parent?.closest(KEPT);
-  return Boolean(keeper) && !(keeper.matches(".notranslate") && parent.closest(HEADS));
+  const keeper = parent?.closest(KEPT), head = parent?.closest(HEADS);
+  return Boolean(keeper) && !(head && keeper.matches(".notranslate") && keeper.contains(head));
 }
 function write(node, name, now, put) {
   const before = written.get(node)?.[name];
@@ -82,12 +90,13 @@ function write(node, name, now, put) {
   put(made);
 }
 function attributes(node) {
-  if (kept(node.localName === "textarea" ? node.parentElement : node)) return; // its placeholder is the app's
+  if (german && kept(node.localName === "textarea" ? node.parentElement : node)) return; // its placeholder is the app's
   for (const name of ATTRIBUTES)
     if (node.hasAttribute(name)) write(node, name, node.getAttribute(name), (words) => node.setAttribute(name, words));
 }
 function say(node) {
-  if (node.nodeType === Node.TEXT_NODE && !kept(node.parentElement))
+  if (!node.isConnected) return; // nobody knows where it will stand
+  if (node.nodeType === Node.TEXT_NODE && !(german && kept(node.parentElement)))
     write(node, "", node.data, (words) => { node.data = words; });
   if (node.nodeType !== Node.ELEMENT_NODE) return;
   attributes(node);
@@ -114,12 +123,19 @@ function show() {
   say(document.body);
 }
 function change() {
-  if (!props.value) return trigger("expand"); // the catalogue comes, and the page turns German
+  if (!patterns.length) return ask();
   german = !german;
+  remembered.clear();
   show();
 }
+function ask() {
+  if (asked) return;
+  asked = true;
+  setTimeout(() => { asked = false; }, PATIENCE);
+  trigger("expand"); // the catalogue comes, and the page turns German
+}
 watch("value", () => {
-  if (!props.value || german) return;
+  if (!props.value || patterns.length) return;
   learn(props.value);
   change();
 });

@@ -14,7 +14,7 @@ from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.plot_style import chart
 from dpicl_ui.frame.sessions import Session, Sessions, State
-from dpicl_ui.frame.tree import Tree, el, notice, panel
+from dpicl_ui.frame.tree import Tree, el, panel
 from dpicl_ui.frame.uploads import taken
 from dpicl_ui.generate.replay import own_run, text_in
 from mechanisms.errors import StudioError, UsageError
@@ -106,7 +106,8 @@ class Comparison:
             try:
                 _add(state, upload)
             except StudioError as error:
-                refused += notice(f"{Path(upload).name}: {error}")
+                name = el("span.notranslate", Path(upload).name)
+                refused.append(el("p.notice.bad", name, ": ", str(error), role="alert"))
         yield self._shown(state) | {self.notice: refused}
 
     def _add_own(self, request: gr.Request) -> dict[Any, Any]:

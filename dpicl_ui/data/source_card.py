@@ -32,7 +32,9 @@ class SourceCard:
             panel(*_SOURCE)
             with gr.Row(elem_classes="source"):
                 with gr.Column(min_width=240):
-                    self.upload = gr.File(show_label=False, height=150, elem_id="upload-data", elem_classes="drop")
+                    self.upload = gr.File(
+                        show_label=False, height=150, elem_id="upload-data", elem_classes=["drop", "notranslate"]
+                    )
                     self.hub = HubCard(own)
                 with gr.Column(elem_classes="examples", min_width=240):
                     panel(el("p.small-head", "No data at hand? Take an example"))

@@ -81,7 +81,9 @@ class FileMeasurement:
         )
         with gr.Row():
             with gr.Column():
-                self.test_file = gr.File(show_label=False, height=140, elem_id="upload-test", elem_classes="drop")
+                self.test_file = gr.File(
+                    show_label=False, height=140, elem_id="upload-test", elem_classes=["drop", "notranslate"]
+                )
                 self.bundled = gr.Button(_BUNDLED, size="sm", visible=False, elem_id="bundled-test")
             with gr.Column():
                 with gr.Row():

@@ -53,7 +53,9 @@ class EvaluationStep:
                         el("h3", "Or load an exported set"),
                         el("p.muted", "A .json file from step 5."),
                     )
-                    self.load = gr.File(show_label=False, height=140, elem_id="load-demos", elem_classes="drop")
+                    self.load = gr.File(
+                        show_label=False, height=140, elem_id="load-demos", elem_classes=["drop", "notranslate"]
+                    )
                     self.load_notice = panel(elem_id="load-notice")
             self.elsewhere = Elsewhere(elsewhere)
             with gr.Column(elem_classes="card"):

@@ -33,6 +33,7 @@ CHOICES = {"(every row stands for itself)", "The model that this server started 
 GRADIOS = {"Drop File Here", "- or -", "Click to Upload", "Radio", "Plot"}
 """Gradio's own words, in which it follows the browser and no button."""
 EXAMPLE = "The run of step 2 is planned on '{x}': choose it here."
+MANY = "x: a is stated, " * 800
 
 EVERYTHING = """() => {
   const said = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT);
@@ -178,6 +179,12 @@ def play(page: Page, seen: Seen) -> None:
     page.evaluate(CHANGE, ["sentence", EXAMPLE.format(x="done")])
     seen.played["changed back"] = page.evaluate(HELD, "sentence")
     seen.played["no entry"] = page.evaluate(HELD, "word")
+    page.evaluate(ADD, ["late", "", "Privacy"])
+    page.evaluate("document.getElementById('late').className = 'notranslate'")
+    page.evaluate(ADD, ["long", "", MANY])
+    seen.played["long"] = page.evaluate(HELD, "long")
+    page.click("#language button")
+    seen.played["late"] = page.evaluate(HELD, "late")
 
 
 def text_node(words: str) -> list[list[object]]:
@@ -226,6 +233,17 @@ def test_words_that_change_are_translated_again(seen: Seen):
     assert seen.played["changed"] == text_node(german()["done"])
     assert seen.played["changed back"] == text_node(german()[EXAMPLE].format(x="done"))
     assert seen.played["no entry"] == text_node("Budget of the ledger")
+
+
+@pytest.mark.slow
+def test_all_that_was_translated_is_english_again(seen: Seen):
+    assert seen.played["late"] == text_node("Privacy")
+
+
+@pytest.mark.slow
+def test_a_long_text_of_many_sentences_is_left_alone(seen: Seen):
+    """To try every part of it with every entry would take minutes."""
+    assert seen.played["long"] == text_node(MANY)
 
 
 @pytest.mark.slow
