@@ -6,6 +6,7 @@ import gradio as gr
 
 from dpicl_ui.data.hub_card import HubCard
 from dpicl_ui.frame.tree import el, panel
+from dpicl_ui.frame.uploads import drop
 from mechanisms.studio.data.examples import ANSWERED_EXAMPLES, EXAMPLES, RECORD_EXAMPLES
 from mechanisms.studio.data.files import FORMATS
 
@@ -32,9 +33,7 @@ class SourceCard:
             panel(*_SOURCE)
             with gr.Row(elem_classes="source"):
                 with gr.Column(min_width=240):
-                    self.upload = gr.File(
-                        show_label=False, height=150, elem_id="upload-data", elem_classes=["drop", "notranslate"]
-                    )
+                    self.upload = drop("upload-data", 150)
                     self.hub = HubCard(own)
                 with gr.Column(elem_classes="examples", min_width=240):
                     panel(el("p.small-head", "No data at hand? Take an example"))

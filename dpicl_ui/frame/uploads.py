@@ -7,9 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import gradio as gr
 from gradio.utils import get_upload_folder
 
 from mechanisms.errors import DataError
+
+
+def drop(elem_id: str, height: int = 140) -> gr.File:
+    """A place for a file, whose name is not the app's words."""
+    return gr.File(show_label=False, height=height, elem_id=elem_id, elem_classes=["drop", "notranslate"])
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from dpicl_ui.frame.plot_style import chart
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import el, notice, panel
-from dpicl_ui.frame.uploads import taken
+from dpicl_ui.frame.uploads import drop, taken
 from dpicl_ui.test.bundled_file import bundled_rows_for
 from dpicl_ui.test.cards import ARMS, accuracies, readers
 from dpicl_ui.test.confused_card import confused
@@ -81,9 +81,7 @@ class FileMeasurement:
         )
         with gr.Row():
             with gr.Column():
-                self.test_file = gr.File(
-                    show_label=False, height=140, elem_id="upload-test", elem_classes=["drop", "notranslate"]
-                )
+                self.test_file = drop("upload-test")
                 self.bundled = gr.Button(_BUNDLED, size="sm", visible=False, elem_id="bundled-test")
             with gr.Column():
                 with gr.Row():

@@ -14,7 +14,7 @@ from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import el, notice, panel
-from dpicl_ui.frame.uploads import taken
+from dpicl_ui.frame.uploads import drop, taken
 from dpicl_ui.test.attack import AttackOffer
 from dpicl_ui.test.cards import answers, readers, subject
 from dpicl_ui.test.elsewhere import Elsewhere, answered
@@ -53,9 +53,7 @@ class EvaluationStep:
                         el("h3", "Or load an exported set"),
                         el("p.muted", "A .json file from step 5."),
                     )
-                    self.load = gr.File(
-                        show_label=False, height=140, elem_id="load-demos", elem_classes=["drop", "notranslate"]
-                    )
+                    self.load = drop("load-demos")
                     self.load_notice = panel(elem_id="load-notice")
             self.elsewhere = Elsewhere(elsewhere)
             with gr.Column(elem_classes="card"):
