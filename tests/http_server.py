@@ -28,11 +28,17 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: Any) -> None:
+        """Whoever asked sees that it broke off; printed, it would stand on the screen of a later test."""
+
+
 @contextmanager
 def at_work(handler: type[Handler]) -> Iterator[int]:
     """The port at which it answers."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
+    server = _Server(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:

@@ -189,7 +189,7 @@ def test_a_test_seed_marks_the_export(capsys):
         (f"calibrate --epsilon 1 --delta 1e-5 --rate 0.1 --tokens {10**400}", 2, "tokens"),
         (f"account --noise-multiplier 1 --delta 1e-5 --size {10**30}", 2, "size"),
         ("account --mechanism non-private --delta 1e-5 --rate 0.1", 2, "nothing to account"),
-        (f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 1 --out /nowhere/demos.json", 2, "--out"),
+        (f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 1 --out /nowhere/demos.json", 2, "choose another place"),
         (f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 1 --test-seed -1", 2, "--test-seed"),
         (f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 1 --min-tokens 5", 2, "min tokens"),
         ("ledger show nobody", 2, "nobody"),
