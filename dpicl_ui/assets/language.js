@@ -11,6 +11,7 @@ const LONGEST = 2000; // characters; what is longer is no sentence of the app, a
 const MOST_TOGETHER = 8; // sentences of one entry
 const MOST_REMEMBERED = 4000;
 const PATIENCE = 10000; // milliseconds after which the catalogue may be asked for once more
+const HOLDER = /(\{[ntx]\d*\})/; // {n} is a number, {t} words that are translated themselves, {x} anything, left as it is
 let german = false;
 let asked = false;
 let exact = new Map();
@@ -19,23 +20,17 @@ const remembered = new Map();
 const written = new WeakMap(); // node -> {name of the attribute, or "": {english, german}}
 
 const literal = (text) => text.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
-// {n} is a number, {t} words that are translated themselves, {x} anything, left as it is; digits tell several apart.
 function pattern(english, translation) {
-  const names = [];
-  const source = english.split(/(\{[ntx]\d*\})/).map((part) => {
-    if (!/^\{[ntx]\d*\}$/.test(part)) return literal(part);
-    names.push(part);
-    return part[1] === "n" ? NUMBER : "(.+?)";
-  });
-  const fixed = english.replace(/\{[ntx]\d*\}/g, "");
-  const start = english.split("{")[0], end = english.split("}").at(-1);
-  return { expression: new RegExp(`^${source.join("")}$`, "su"), start, end, names, translation, fixed };
+  const parts = english.split(HOLDER), names = parts.filter((_, i) => i % 2), fixed = parts.filter((_, i) => i % 2 === 0);
+  const source = parts.map((part, i) => (i % 2 === 0 ? literal(part) : part[1] === "n" ? NUMBER : "(.+?)")).join("");
+  const expression = new RegExp(`^${source}$`, "su");
+  return { expression, start: fixed[0], end: fixed.at(-1), names, translation, letters: fixed.join("").length };
 }
 function learn(catalogue) {
   const entries = Object.entries(catalogue);
-  exact = new Map(entries.filter(([english]) => !/\{[ntx]\d*\}/.test(english)));
+  exact = new Map(entries.filter(([english]) => !HOLDER.test(english)));
   patterns = entries.filter(([english]) => !exact.has(english)).map(([english, words]) => pattern(english, words));
-  patterns.sort((one, other) => other.fixed.length - one.fixed.length); // what says most about a sentence fits it best
+  patterns.sort((one, other) => other.letters - one.letters); // what says most about a sentence fits it best
 }
 // A German reads 7,872 as less than eight: a narrow blank divides thousands. The decimal point stays, as in the fields.
 const THOUSANDS = /^[-−+±]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?$/;
@@ -47,7 +42,7 @@ function phrase(words) {
     const found = words.startsWith(start) && words.endsWith(end) && expression.exec(words);
     if (!found) continue;
     const values = new Map(names.map((name, i) => [name, VALUES[name[1]](found[i + 1])]));
-    return translation.replace(/\{[ntx]\d*\}/g, (name) => values.get(name));
+    return translation.split(HOLDER).map((part) => values.get(part) ?? part).join("");
   }
   return null;
 }

@@ -67,16 +67,22 @@ class Journey:
 @contextmanager
 def visiting(seen: Journey, **settings: str) -> Iterator[Page]:
     """The app's first page, served from `seen.folder`; the app ends with the visit."""
-    server = serve(seen.folder, port := free_port(), **settings)
+    with serving(seen.folder, **settings) as port, sync_playwright() as playwright:
+        context = browser(playwright, seen.folder)
+        page = context.pages[0]
+        watch(page, seen, port)
+        with traced(context, seen.folder.name):
+            page.goto(f"http://127.0.0.1:{port}/")
+            yield page
+        context.close()
+
+
+@contextmanager
+def serving(folder: Path, **settings: str) -> Iterator[int]:
+    """The port of an app that is served from a folder for as long as the block lasts."""
+    server = serve(folder, port := free_port(), **settings)
     try:
-        with sync_playwright() as playwright:
-            context = browser(playwright, seen.folder)
-            page = context.pages[0]
-            watch(page, seen, port)
-            with traced(context, seen.folder.name):
-                page.goto(f"http://127.0.0.1:{port}/")
-                yield page
-            context.close()
+        yield port
     finally:
         server.terminate()
         server.wait(20)

@@ -16,7 +16,7 @@ import dpicl_ui
 from dpicl_ui.languages import german
 from tests.ui.accessible import beyond_their_boxes
 from tests.ui.frame.catalogue import HOLDER, Lookup, holders, renumbered, texts
-from tests.ui.visit import HOSTILE, SLOW, browser, free_port, serve
+from tests.ui.visit import HOSTILE, SLOW, browser, serving
 
 PACKAGE = Path(dpicl_ui.__file__).parent
 FILES = sorted((PACKAGE / "languages" / "german").glob("*.json"))
@@ -112,20 +112,15 @@ class Seen:
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
     seen = Seen(tmp_path_factory.mktemp("language"))
-    server = serve(seen.folder, port := free_port())
-    try:
-        with sync_playwright() as playwright:
-            for locale, look in (("en-US", look_in_english), ("de-DE", look_in_german)):
-                context = browser(playwright, seen.folder / locale, locale)
-                page = context.pages[0]
-                page.goto(f"http://127.0.0.1:{port}/")
-                page.wait_for_selector(".status.good", timeout=SLOW)  # what is said of the model changes until then
-                seen.translate.append(page.get_attribute("html", "translate"))
-                look(page, seen)
-                context.close()
-    finally:
-        server.terminate()
-        server.wait(20)
+    with serving(seen.folder) as port, sync_playwright() as playwright:
+        for locale, look in (("en-US", look_in_english), ("de-DE", look_in_german)):
+            context = browser(playwright, seen.folder / locale, locale)
+            page = context.pages[0]
+            page.goto(f"http://127.0.0.1:{port}/")
+            page.wait_for_selector(".status.good", timeout=SLOW)  # what is said of the model changes until then
+            seen.translate.append(page.get_attribute("html", "translate"))
+            look(page, seen)
+            context.close()
     return seen
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.accounts import Accounts, owner_folder
-from tests.ui.visit import free_port, serve
+from tests.ui.visit import serving
 
 pytestmark = pytest.mark.slow
 NAME, PASSWORD = "Ada", "a long password"
@@ -48,15 +48,13 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         patch.setenv("DPICL_HOME", str(folder / "home"))
         Accounts().add(NAME, PASSWORD)
         PrivacyLedger(owner_folder(NAME)).set_cap(SECRET, "record", Cap(2.0, 1e-6))
-    server = serve(folder, port := free_port(), DPICL_MODEL="no-such-model", OMP_NUM_THREADS="1")
-    try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}") as ada:
-            assert ada.post("/login", data={"username": NAME, "password": PASSWORD}).status_code == 200
-            sent = ada.post("/gradio_api/upload", files={"files": ("x.csv", SECRET.encode())})
-            yield Served(folder, port, ada, Path(sent.json()[0]))
-    finally:
-        server.terminate()
-        server.wait(20)
+    with (
+        serving(folder, DPICL_MODEL="no-such-model", OMP_NUM_THREADS="1") as port,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}") as ada,
+    ):
+        assert ada.post("/login", data={"username": NAME, "password": PASSWORD}).status_code == 200
+        sent = ada.post("/gradio_api/upload", files={"files": ("x.csv", SECRET.encode())})
+        yield Served(folder, port, ada, Path(sent.json()[0]))
 
 
 def raw(served: Served, path: str, cookie: str) -> bytes:

@@ -16,7 +16,7 @@ from mechanisms.accounting import PrivacyLedger
 from mechanisms.accounting.ledger import DEFAULT_CAP
 from mechanisms.accounts import Accounts, owner_folder
 from mechanisms.studio.data.examples import EXAMPLES
-from tests.ui.visit import ARGUMENTS, CHROMIUM, Journey, free_port, serve, step, watch
+from tests.ui.visit import ARGUMENTS, CHROMIUM, Journey, serving, step, watch
 
 EXAMPLE = EXAMPLES[0]
 NAME = EXAMPLE.path.stem
@@ -44,9 +44,7 @@ def visit(tmp_path_factory: pytest.TempPathFactory) -> Visit:
     for name, password in PASSWORDS.items():
         accounts.add(name, password)
     visited = Visit(folder, journey=Journey(folder, canary=""))
-    port = free_port()
-    server = serve(folder, port, DPICL_MODEL="no-such-model", OMP_NUM_THREADS="1")
-    try:
+    with serving(folder, DPICL_MODEL="no-such-model", OMP_NUM_THREADS="1") as port:
         knock(visited, port)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(
@@ -57,9 +55,6 @@ def visit(tmp_path_factory: pytest.TempPathFactory) -> Visit:
                 spend(ada, visited)
                 look(ben, visited)
             browser.close()
-    finally:
-        server.terminate()
-        server.wait(20)
     return visited
 
 
