@@ -42,7 +42,9 @@ def test_a_cell_is_four_texts_and_their_figures(bench, cell):
     assert all(0 <= line[name] <= 1 for name in ("one", "all", "likeliest", "impossible", "accuracy"))
     assert ("texts" in line) == cell.releasable
     if cell.releasable:
-        assert [len(text.split()) for text in line["texts"]] == [LENGTH] * SHOTS
+        # A model that has learnt nothing draws the unknown word at times, and that is no text.
+        assert [0 < len(text.split()) <= LENGTH for text in line["texts"]] == [True] * SHOTS
+        assert {word for text in line["texts"] for word in text.split()} <= set(bench.concepts.tokens)
     else:  # nothing of the rows is kept
         assert not any(row in json.dumps(line) for row in ROWS)
 
