@@ -248,9 +248,11 @@ class Demonstration:
 
 
 def default_template(labels: tuple[str, ...], text: str = "Text", label: str = "Label") -> PromptTemplate:
-    """A plain classification instruction over the labels."""
-    listed = ", ".join(labels[:-1]) + f" or {labels[-1]}" if len(labels) > 1 else "".join(labels)
-    return PromptTemplate(f"Classify each {text.lower()} as {listed}.", text.capitalize(), label.capitalize())
+    """A plain classification instruction over the labels; with a single one there is nothing to classify."""
+    asked = f"Go on with each {text.lower()}."
+    if len(labels) > 1:
+        asked = f"Classify each {text.lower()} as {', '.join(labels[:-1])} or {labels[-1]}."
+    return PromptTemplate(asked, text.capitalize(), label.capitalize())
 
 
 def open_template(text: str = "Text", label: str = "Kind", output: str = "Output") -> PromptTemplate:

@@ -8,11 +8,12 @@ from dpicl_ui.frame.cards import MANY_LABELS, in_words, private_tag
 from dpicl_ui.frame.tree import Tree, el, notice
 from dpicl_ui.generate.cards import demonstrations
 from dpicl_ui.test.baseline import PROTOTYPES, verdict
-from dpicl_ui.test.state import ANSWERED
+from dpicl_ui.test.state import ANSWERED, OF_ONE_KIND
 from mechanisms.accounting import rounded_up
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats
 from mechanisms.studio.evaluation.classify import Prediction
+from mechanisms.studio.evaluation.completions import completes
 from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, Scorecard
 from mechanisms.studio.evaluation.labels_to_find import RECORDS
 from mechanisms.studio.evaluation.reader import readers_in_words, same_reader
@@ -70,8 +71,14 @@ def _listed(demo_set: DemoSet) -> list[Tree]:
             el("summary", "Show the demonstrations"),
             el("div.demos", *demonstrations(demo_set)),
         ),
-        *notice(_OF_RECORDS if demo_set.schema else ANSWERED if demo_set.template.output else "", "info"),
+        *notice(_no_labels(demo_set), "info"),
     ]
+
+
+def _no_labels(demo_set: DemoSet) -> str:
+    if demo_set.schema:
+        return _OF_RECORDS
+    return OF_ONE_KIND if completes(demo_set) else ANSWERED if demo_set.template.output else ""
 
 
 def _none_chosen(demo_set: DemoSet) -> list[Tree]:

@@ -164,7 +164,7 @@ class FileMeasurement:
     ) -> Iterator[dict[Any, Any]]:
         session = self._sessions.of(request)
         state = session.of(TestState)
-        table, tested = state.table, state.asked
+        table, tested = state.table, state.measurable
         if table is None:
             raise UsageError("Upload a labelled test file first.")
         test = _test_rows(table, text, label, tested, session.of(DataState).names_for(tested.labels))

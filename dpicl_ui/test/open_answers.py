@@ -1,4 +1,4 @@
-"""Step 4 where answers are text: a query answered by each arm, and exact answers and shared words with intervals."""
+"""Step 4 where answers are text: a query answered, or gone on with, by each arm; exact answers and shared words."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dpicl_ui.frame.tree import Tree, el
 from dpicl_ui.test.cards import accuracy_row, arm_name, named_arm, readers, tag
 from dpicl_ui.test.state import TestState
 from mechanisms.inference import LanguageModel
+from mechanisms.studio.evaluation.completions import completing
 from mechanisms.studio.evaluation.evaluate import PRIVATE
 from mechanisms.studio.evaluation.open_answers import OpenScorecard
-from mechanisms.studio.evaluation.responder import Responder
+from mechanisms.studio.evaluation.responder import answering
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.outputs import longest_output
 
@@ -22,10 +23,13 @@ _NOTHING = "(nothing)"
 
 
 def answered_in_text(state: TestState, demo_set: DemoSet, model: LanguageModel, query: str) -> Iterator[list[Tree]]:
-    """What the model says to a query behind each arm, one more at a time."""
+    """What the model says to a query behind each arm, or how it goes on with it, one more at a time."""
     shown = list[Tree]()
     for arm in state.arms(demo_set, model):
-        responder = Responder(model, demo_set.template, arm.demonstrations, longest_output(demo_set))
+        if demo_set.template.output is None:
+            responder = completing(model, demo_set, arm.demonstrations)
+        else:
+            responder = answering(model, demo_set.template, arm.demonstrations, longest_output(demo_set))
         [answer] = responder.answers([query])
         shown.append(named_arm(arm.name, el("p.answer.notranslate", answer) if answer else el("p.answer", _NOTHING)))
         yield [el("div.arms", *shown), *readers(demo_set, model)]

@@ -13,6 +13,7 @@ from mechanisms.errors import UsageError
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Dataset, Demonstration, Record
 from mechanisms.studio.data.table import Table
+from mechanisms.studio.evaluation.completions import completes
 from mechanisms.studio.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard, arms_of
 from mechanisms.studio.evaluation.labels_to_find import check_labels
 from mechanisms.studio.evaluation.open_answers import OpenScorecard
@@ -27,6 +28,15 @@ ANSWERED = (
     "The set's texts have answers: they are measured as text, on a test file with a column of answers. Class "
     "prototypes and the attack are for labels."
 )
+OF_ONE_KIND = (
+    "The set's texts are of one kind and have no answers: ask how a text goes on. How surprised the model is by the "
+    "texts of a test file is measured on the command line. Class prototypes and the attack are for labels."
+)
+
+
+def in_text(demo_set: DemoSet) -> bool:
+    """Whether a question is answered with text, and not with a label."""
+    return demo_set.template.output is not None or completes(demo_set)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,15 +109,26 @@ class TestState(State):
 
     @property
     def asked(self) -> DemoSet:
+        """The set under test, as examples of labels, of answers, or of how texts go on.
+
+        Raises:
+            UsageError: there is none, or its demonstrations are records.
+        """
+        if (tested := self.tested) is None:
+            raise UsageError(NOTHING)
+        if not in_text(tested):
+            check_labels(tested.labels, tested.schema)
+        return tested
+
+    @property
+    def measurable(self) -> DemoSet:
         """The set under test, as examples of labels or answers.
 
         Raises:
             UsageError: there is none, or its demonstrations have neither answers nor labels to find.
         """
-        if (tested := self.tested) is None:
-            raise UsageError(NOTHING)
-        if tested.template.output is None:
-            check_labels(tested.labels, tested.schema)
+        if completes(tested := self.asked):
+            raise UsageError(OF_ONE_KIND)
         return tested
 
     @property
@@ -117,7 +138,7 @@ class TestState(State):
         Raises:
             UsageError: there is none, or its demonstrations have no labels to find.
         """
-        if (tested := self.asked).template.output is not None:
+        if (tested := self.measurable).template.output is not None:
             raise UsageError(ANSWERED)
         return tested
 

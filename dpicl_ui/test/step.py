@@ -23,11 +23,12 @@ from dpicl_ui.test.measure import FileMeasurement
 from dpicl_ui.test.open_answers import answered_in_text
 from dpicl_ui.test.prototypes import PrototypesOffer
 from dpicl_ui.test.score_card import score_card
-from dpicl_ui.test.state import TestState
+from dpicl_ui.test.state import TestState, in_text
 from mechanisms.errors import UsageError
 from mechanisms.studio.evaluation.classify import Classifier, Prediction
+from mechanisms.studio.evaluation.completions import completes
 from mechanisms.studio.evaluation.remote_reader import RemoteReader
-from mechanisms.studio.synthesis.demo_set import loads
+from mechanisms.studio.synthesis.demo_set import DemoSet, loads
 
 
 class EvaluationStep:
@@ -125,17 +126,19 @@ class EvaluationStep:
             self.score: score_card(tested, loaded),
             self.subject: subject(tested, loaded),
             self.answer: [],
-            **self._question(tested is not None and tested.template.output is not None),
+            **self._question(tested),
             **self.measurement.emptied(tested),
             **self.attack.emptied(),
         }
 
-    def _question(self, in_text: bool) -> dict[Any, Any]:
+    def _question(self, tested: DemoSet | None) -> dict[Any, Any]:
         """What the question's card asks for."""
-        return {
-            self.query: gr.Textbox(placeholder="Type a text to answer" if in_text else "Type a text to classify"),
-            self.ask: gr.Button("Answer" if in_text else "Classify"),
-        }
+        asks, does = "Type a text to classify", "Classify"
+        if tested is not None and completes(tested):
+            asks, does = "Type how a text begins", "Complete"
+        elif tested is not None and in_text(tested):
+            asks, does = "Type a text to answer", "Answer"
+        return {self.query: gr.Textbox(placeholder=asks), self.ask: gr.Button(does)}
 
     def _load(self, upload: str | None, request: gr.Request) -> Iterator[dict[Any, Any]]:
         if upload is None:
@@ -163,7 +166,7 @@ class EvaluationStep:
             for shown in answered(state, demo_set, remote, model, query):
                 yield {self.answer: shown}
             return
-        if demo_set.template.output is not None:
+        if in_text(demo_set):
             for shown in answered_in_text(state, demo_set, model, query):
                 yield {self.answer: shown}
             return

@@ -1,4 +1,4 @@
-"""`query` and `evaluate`: use a demo set, for labels or, where its demonstrations have outputs, for text."""
+"""`query` and `evaluate`: use a demo set for labels, or for text where it has outputs or is of one kind of text."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from mechanisms.cli.comparing import compared
+from mechanisms.cli.completions import completion_of, perplexities
 from mechanisms.cli.grid import add_grid_options, check_grid, in_cells, read_in_cells
 from mechanisms.cli.label_names import add_label_names, label_names
 from mechanisms.cli.open_answers import answer_of, answered
@@ -24,6 +25,7 @@ from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.record_files import KIND, of_kind
 from mechanisms.studio.data.sources import read_source
 from mechanisms.studio.evaluation.answers import LocalReader
+from mechanisms.studio.evaluation.completions import completes
 from mechanisms.studio.evaluation.evaluate import arms_of
 from mechanisms.studio.evaluation.labelled import check_gives_labels, labelled
 from mechanisms.studio.evaluation.labels_to_find import check_labels
@@ -36,12 +38,16 @@ _NO_CELLS = (
     "--orders, --seed, --out and --plot."
 )
 
-_HERE = "Outputs are answered by a model of this machine: leave out --reader-url and --reader-model."
+_ONE_KIND = (
+    "A set of one kind of text is read as it is, here: leave out the second set, --shots, --orders, --out, --plot, "
+    "--reader-url and --reader-model."
+)
+_HERE = "What is answered with text is answered by a model of this machine: leave out --reader-url and --reader-model."
 
 
 def add_commands(commands: Any) -> None:
     """Register both commands."""
-    query = commands.add_parser("query", help="classify one text with a demo set, or answer it")
+    query = commands.add_parser("query", help="classify one text with a demo set, answer it, or go on with it")
     query.add_argument("demos", metavar="DEMOS")
     query.add_argument("text")
     query.set_defaults(run=_query)
@@ -62,9 +68,10 @@ def add_commands(commands: Any) -> None:
 
 def _query(options: argparse.Namespace) -> None:
     written, remote = loads(read(options.demos)), remote_reader(options)
-    if remote is not None and written.template.output is not None:
+    in_text = written.template.output is not None or completes(written)
+    if remote is not None and in_text:
         raise UsageError(_HERE)
-    if written.template.output is None:
+    if not in_text:
         check_gives_labels(written)
     if remote is not None:
         show(options, queried_elsewhere(remote, written, options.text))
@@ -73,6 +80,9 @@ def _query(options: argparse.Namespace) -> None:
     demo_set = _as_read_by(written, model)
     if demo_set.template.output is not None:
         show(options, {"answer": answer_of(demo_set, model, options.text)} | _models(written, model))
+        return
+    if completes(demo_set):
+        show(options, {"completion": completion_of(demo_set, model, options.text)} | _models(written, model))
         return
     [prediction] = labelled(written, model, [options.text])
     readings = {"": prediction.answer, "_calibrated": prediction.calibrated, "_raw": prediction.raw}
@@ -88,7 +98,7 @@ def _evaluate(options: argparse.Namespace) -> None:
     written = [loads(text) for text in texts]
     remote = remote_reader(options)
     _check(options, written, elsewhere=remote is not None)
-    whole = _test_file(options)
+    whole = _test_file(options, of_one_kind=bool(options.output_column) or completes(written[0]))
     test = replace(whole, records=whole.records[: options.limit])
     if remote is not None:
         show(options, evaluated_elsewhere(remote, options.demos, written, whole, test.records))
@@ -102,6 +112,8 @@ def _evaluate(options: argparse.Namespace) -> None:
     document: dict[str, Any] = {"rows": 0, **_models(written[0], model), **not_private(owners)}
     if options.output_column:
         show(options, document | answered(sets[0], model, test.records))
+    elif completes(sets[0]):
+        show(options, document | perplexities(sets[0], model, test.records))
     elif in_cells(options):
         show(options, document | read_in_cells(options, texts[0], sets[0], model, test, bool(owners)))
     else:
@@ -109,12 +121,12 @@ def _evaluate(options: argparse.Namespace) -> None:
         show(options, document | scorecards(LocalReader(model), sets[0], arms, test.records))
 
 
-def _test_file(options: argparse.Namespace) -> Dataset:
+def _test_file(options: argparse.Namespace, of_one_kind: bool) -> Dataset:
     table = read_source(options.test)
     mapping = Mapping(options.text_column, options.label_column, label_names=label_names(options))
-    if options.output_column:  # which label a row would have is not asked
-        table, mapping = of_kind(table, options.output_column), Mapping(options.text_column, KIND)
-        mapping = replace(mapping, output=options.output_column)
+    if of_one_kind:  # which label a row would have is not asked
+        mapping = Mapping(options.text_column, KIND, output=options.output_column)
+        table = of_kind(table, "text")
     return to_dataset(table, mapping, "test file", ())
 
 
@@ -141,7 +153,9 @@ def _check_outputs(options: argparse.Namespace, sets: Sequence[DemoSet], elsewhe
             raise UsageError("The demonstrations of this set have no outputs: leave out --output-column.")
         if not options.output_column and each.template.output is not None and len(each.labels) == 1:
             raise UsageError("The demonstrations of this set have outputs: give the test file's --output-column.")
-        if not options.output_column:
+        if completes(each) and (elsewhere or len(options.demos) == 2 or in_cells(options)):
+            raise UsageError(_ONE_KIND)
+        if not options.output_column and not completes(each):
             check_labels(each.labels, each.schema)
 
 

@@ -11,7 +11,7 @@ from mechanisms.inference import LanguageModel
 from mechanisms.records import Record
 from mechanisms.studio.evaluation.evaluate import Progress, arms_of
 from mechanisms.studio.evaluation.open_answers import OpenScorecard, evaluate_open
-from mechanisms.studio.evaluation.responder import Responder
+from mechanisms.studio.evaluation.responder import answering
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.outputs import longest_output
 from mechanisms.studio.synthesis.public_demonstrations import public_demonstrations
@@ -19,7 +19,7 @@ from mechanisms.studio.synthesis.public_demonstrations import public_demonstrati
 
 def answer_of(demo_set: DemoSet, model: LanguageModel, text: str) -> str:
     """What the model says to a text behind the set's demonstrations."""
-    [answer] = Responder(model, demo_set.template, demo_set.demonstrations, longest_output(demo_set)).answers([text])
+    [answer] = answering(model, demo_set.template, demo_set.demonstrations, longest_output(demo_set)).answers([text])
     return answer
 
 

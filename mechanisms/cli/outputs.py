@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from mechanisms.cli.label_names import label_names
 from mechanisms.errors import UsageError
@@ -72,6 +73,15 @@ def outputs_of(options: argparse.Namespace) -> Outputs | None:
 def label_column(options: argparse.Namespace) -> str:
     """The column of the labels, where there are any."""
     return str(options.label_column or _LABEL)
+
+
+def read_labelled(options: argparse.Namespace) -> tuple[Table, Mapping]:
+    """The private rows, and their columns; texts of one kind need no column that says so."""
+    table, label = read_source(options.csv), label_column(options)
+    if options.label_column is None and "," not in options.labels and label not in table.columns:
+        table, label = of_kind(table, options.labels.strip()), KIND
+    mapping = Mapping(options.text_column, label, options.unit_column, options.drop_duplicates)
+    return table, replace(mapping, label_names=label_names(options))
 
 
 def read_answered(options: argparse.Namespace) -> tuple[Table, Mapping]:

@@ -20,9 +20,16 @@ from mechanisms.cli.going_on import (
     measured_before,
     resumed,
 )
-from mechanisms.cli.label_names import add_labels, label_names, labels_of
+from mechanisms.cli.label_names import add_labels, labels_of
 from mechanisms.cli.output import add_json, check_apart, check_writable, progress, show, show_json
-from mechanisms.cli.outputs import add_output_options, label_column, open_template_of, outputs_of, read_answered
+from mechanisms.cli.outputs import (
+    add_output_options,
+    label_column,
+    open_template_of,
+    outputs_of,
+    read_answered,
+    read_labelled,
+)
 from mechanisms.cli.plan_options import add_plan_options, mechanism, sampling_plan, transform
 from mechanisms.cli.recipe_options import add_recipe_options, in_stages
 from mechanisms.cli.recipes import recipe_request, run_in_stages
@@ -37,10 +44,10 @@ from mechanisms.records import Dataset, PromptTemplate, default_template
 from mechanisms.studio.certificates.signature import signed
 from mechanisms.studio.data.counts import measure_sizes
 from mechanisms.studio.data.files import FORMATS
-from mechanisms.studio.data.mapping import Mapping, to_dataset
+from mechanisms.studio.data.mapping import to_dataset
 from mechanisms.studio.data.marks import marks_at_the_end
 from mechanisms.studio.data.record_schema import RecordSchema
-from mechanisms.studio.data.sources import name_of, read_source
+from mechanisms.studio.data.sources import name_of
 from mechanisms.studio.evaluation.kept_file import keep
 from mechanisms.studio.recipes.events import RecipeCompleted
 from mechanisms.studio.runs.journal import RunJournal
@@ -64,7 +71,7 @@ def add_commands(commands: Any) -> None:
     parser = commands.add_parser("synthesize", help=f"write private demonstrations, or records, from a file: {FORMATS}")
     parser.add_argument("csv", metavar="FILE")
     parser.add_argument("--text-column", default="text")
-    parser.add_argument("--label-column", help="default: label, or none where there is an output")
+    parser.add_argument("--label-column", help="default: label, or none where there is an output or a single kind")
     parser.add_argument("--unit-column", help="user id: the privacy unit becomes all rows of a user")
     add_labels(parser)
     parser.add_argument("--epsilon", type=float, required=True)
@@ -168,9 +175,7 @@ def _dataset(
     elif outputs:
         table, mapping = read_answered(options)
     else:
-        table = read_source(options.csv)
-        mapping = Mapping(options.text_column, label_column(options), options.unit_column, options.drop_duplicates)
-        mapping = replace(mapping, label_names=label_names(options))
+        table, mapping = read_labelled(options)
     name = (options.name or name_of(options.csv)).strip()
     return to_dataset(table, mapping, name, labels_of(options)), table.remarks
 

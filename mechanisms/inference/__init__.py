@@ -6,9 +6,10 @@
 from mechanisms.inference.grammar import Grammar
 from mechanisms.inference.language_model import LanguageModel, Session, Tokens, scores_of
 from mechanisms.inference.models.embedder import Embedder
-from mechanisms.inference.prompts import DraftPrompt, GenerationPrompt, QueryPrompt, QueryWords
+from mechanisms.inference.prompts import CompletionPrompt, DraftPrompt, GenerationPrompt, QueryPrompt, QueryWords
 
 __all__ = [
+    "CompletionPrompt",
     "DraftPrompt",
     "Embedder",
     "GenerationPrompt",

@@ -157,3 +157,33 @@ class QueryPrompt:
     def label(self, label: str) -> list[int]:
         """The tokens whose probability says how likely a label is."""
         return self._model.encode(" " + label)
+
+
+class CompletionPrompt:
+    """Asks how a text goes on: demonstrations, and the text's beginning, as the demonstrations themselves were written.
+
+    Attributes:
+        prefix: tokens that all texts share.
+        head: what every row begins with.
+        cap: tokens of a beginning at most.
+        length: positions of a row at most.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        template: PromptTemplate,
+        label: str,
+        demonstrations: Sequence[Demonstration],
+        max_query_tokens: int,
+    ) -> None:
+        self._model, self.cap = model, max_query_tokens
+        written = GenerationPrompt(model, template, label, max_query_tokens, 1)
+        field = f"{template.label}: {label}\n{template.text}:"
+        shown = "".join(f"{field} {one_line(each.text)}\n\n" for each in demonstrations)
+        self.prefix, self.head = [*written.prefix, *model.encode(shown)], written.cue
+        self.length = len(self.head) + max_query_tokens
+
+    def row(self, beginning: str) -> list[int]:
+        """A text's beginning, cut at the public cap; a blank one is none."""
+        return [*self.head, *(first_tokens(self._model, beginning, self.cap) if beginning.strip() else ())]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mechanisms.cli import classify, synthesize
-from mechanisms.studio.evaluation.responder import Responder
+from mechanisms.studio.evaluation.responder import answering
 from mechanisms.studio.synthesis.demo_set import loads
 from tests.cli.command import check_refusal, run
 from tests.toy_model import VOCABULARY, ToyModel, ToySession
@@ -70,7 +70,7 @@ def test_from_a_file_to_a_set_and_its_use(capsys, line, tmp_path, more):
 
     code, out, err = run(capsys, f"query {path} --json", "who knows")
     most = demo_set.certificate.parameters["outputs"]["max_tokens"]
-    [answer] = Responder(Plain(), demo_set.template, demo_set.demonstrations, most).answers(["who knows"])
+    [answer] = answering(Plain(), demo_set.template, demo_set.demonstrations, most).answers(["who knows"])
     assert (code, json.loads(out)["answer"]) == (0, answer), err
 
     (tmp_path / "test.csv").write_text("question,said\none,two\nwho knows,\n" + f'who knows,"{answer}"\n')

@@ -15,7 +15,8 @@ from mechanisms.records import Demonstration, PromptTemplate, Record
 from mechanisms.studio.evaluation.query_reader import CONTEXTUAL, NO_ANSWER, PRIOR, RAW, Arm, QueryReader
 from mechanisms.studio.synthesis.demo_set import DemoSet
 
-_QUANTILE = float(norm.ppf(0.975))
+QUANTILE = float(norm.ppf(0.975))
+"""Standard errors to either side of an estimate in a 95% interval."""
 Places = NDArray[np.int64]
 """Of labels in the label set, one a row."""
 
@@ -65,8 +66,8 @@ def _wilson_low(correct: float, total: int) -> float:
     """The lower end; the upper end is that of what is wrong, taken from 1."""
     if correct == 0:
         return 0.0
-    spread = _QUANTILE * math.sqrt(correct * (total - correct) / total + _QUANTILE**2 / 4)
-    return max(0.0, (correct + _QUANTILE**2 / 2 - spread) / (total + _QUANTILE**2))
+    spread = QUANTILE * math.sqrt(correct * (total - correct) / total + QUANTILE**2 / 4)
+    return max(0.0, (correct + QUANTILE**2 / 2 - spread) / (total + QUANTILE**2))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from mechanisms.studio.evaluation.classify import MAX_QUERY_TOKENS
 from mechanisms.studio.evaluation.evaluate import Accuracy, Progress
 from mechanisms.studio.evaluation.metrics import exact_match, token_f1
 from mechanisms.studio.evaluation.query_reader import Arm
-from mechanisms.studio.evaluation.responder import Responder
+from mechanisms.studio.evaluation.responder import answering
 
 _TOLD = 16
 """Rows after which it is told how many are done."""
@@ -51,7 +51,7 @@ def evaluate_open(
     texts, done = [record.text for record in test], 0
     for arm in arms:
         answers: list[str] = []
-        for answer in Responder(model, template, arm.demonstrations, max_tokens, max_query_tokens).answers(texts):
+        for answer in answering(model, template, arm.demonstrations, max_tokens, max_query_tokens).answers(texts):
             answers.append(answer)
             done += 1
             if done % _TOLD == 0:

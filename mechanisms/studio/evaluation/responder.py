@@ -1,4 +1,4 @@
-"""In-context answers that are text: what a model says to a query behind demonstrations, greedily."""
+"""In-context answers that are text: what a model says to a text behind demonstrations, or how it goes on, greedily."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from mechanisms.errors import UsageError
-from mechanisms.inference import LanguageModel, QueryPrompt
+from mechanisms.inference import CompletionPrompt, LanguageModel, QueryPrompt
 from mechanisms.inference.prompts import one_line
 from mechanisms.records import Demonstration, PromptTemplate
 from mechanisms.studio.answering.greedy import greedy
@@ -16,33 +16,14 @@ _MOST_ROWS = 16
 
 
 class Responder:
-    """A model with a task and demonstrations; knows nothing private.
+    """A model with a prompt that texts are put into; knows nothing private.
 
     Args:
-        template: with a name for the output field, behind which the model goes on.
-        demonstrations: with outputs; their labels are not shown, since a query has none.
         max_tokens: tokens of an answer at most.
-        max_query_tokens: public cap on the tokens of a text.
-
-    Raises:
-        UsageError: the template has no output field, or a demonstration no output.
     """
 
-    def __init__(
-        self,
-        model: LanguageModel,
-        template: PromptTemplate,
-        demonstrations: Sequence[Demonstration],
-        max_tokens: int,
-        max_query_tokens: int = MAX_QUERY_TOKENS,
-    ) -> None:
-        if template.output is None or any(each.output is None for each in demonstrations):
-            raise UsageError("These demonstrations have labels, and no outputs: ask for labels.")
-        shown = [Demonstration(each.text, one_line(each.output or "")) for each in demonstrations]
-        # To a prompt an output is what a label is: what stands behind the text.
-        asked = replace(template, label=template.output, output=None)
-        self._model, self._tokens = model, max_tokens
-        self._prompt = QueryPrompt(model, asked, shown, max_query_tokens)
+    def __init__(self, model: LanguageModel, prompt: QueryPrompt | CompletionPrompt, max_tokens: int) -> None:
+        self._model, self._prompt, self._tokens = model, prompt, max_tokens
 
     @property
     def _rows(self) -> int:
@@ -67,3 +48,28 @@ class Responder:
             rows = [self._prompt.row(text) for text in texts[start : start + self._rows]]
             session = self._model.open(self._prompt.prefix, rows, self._prompt.length, self._tokens)
             yield from (one_line(self._model.decode(each)) for each in greedy(self._model, session, self._tokens))
+
+
+def answering(
+    model: LanguageModel,
+    template: PromptTemplate,
+    demonstrations: Sequence[Demonstration],
+    max_tokens: int,
+    max_query_tokens: int = MAX_QUERY_TOKENS,
+) -> Responder:
+    """Says to a text what the demonstrations' outputs are to theirs.
+
+    Args:
+        template: with a name for the output field, behind which the model goes on.
+        demonstrations: with outputs; their labels are not shown, since a query has none.
+        max_query_tokens: public cap on the tokens of a text.
+
+    Raises:
+        UsageError: the template has no output field, or a demonstration no output.
+    """
+    if template.output is None or any(each.output is None for each in demonstrations):
+        raise UsageError("These demonstrations have labels, and no outputs: ask for labels.")
+    shown = [Demonstration(each.text, one_line(each.output or "")) for each in demonstrations]
+    # To a prompt an output is what a label is: what stands behind the text.
+    asked = replace(template, label=template.output, output=None)
+    return Responder(model, QueryPrompt(model, asked, shown, max_query_tokens), max_tokens)

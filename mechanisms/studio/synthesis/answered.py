@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mechanisms.inference import LanguageModel
-from mechanisms.studio.evaluation.responder import Responder
+from mechanisms.studio.evaluation.responder import Responder, answering
 from mechanisms.studio.synthesis.request import SynthesisRequest
 from mechanisms.studio.synthesis.writer import DemonstrationWriter
 
 
 def _responder(request: SynthesisRequest, model: LanguageModel) -> Responder:
     assert request.outputs is not None
-    return Responder(model, request.template, (), request.outputs.max_tokens)
+    return answering(model, request.template, (), request.outputs.max_tokens)
 
 
 def check_answers(request: SynthesisRequest, model: LanguageModel) -> None:

@@ -63,16 +63,27 @@ def test_every_door_refuses_in_the_same_words_and_lets_labels_in(door, demos, sa
     door(BOTH)
 
 
+ELSEWHERE = "--reader-url http://127.0.0.1:9 --reader-model any"
+
+
 @pytest.mark.parametrize("second", [False, True])
-@pytest.mark.parametrize("where", ["--model nowhere", "--reader-url http://127.0.0.1:9 --reader-model any"])
-@pytest.mark.parametrize(("demos", "said"), SETS.values(), ids=SETS)
-def test_the_command_line_refuses_before_it_looks_for_a_model(capsys, tmp_path: Path, demos, said, where, second):
+@pytest.mark.parametrize(
+    ("demos", "said", "asked", "where"),
+    [
+        (OF_RECORDS, "holds records of a schema", "holds records of a schema", "--model nowhere"),
+        (OF_RECORDS, "holds records of a schema", "holds records of a schema", ELSEWHERE),
+        (ONE, "one kind of text", "of this machine", ELSEWHERE),  # here, it is gone on with
+    ],
+)
+def test_the_command_line_refuses_before_it_looks_for_a_model(
+    capsys, tmp_path: Path, demos, said, asked, where, second
+):
     for name, each in {"a.json": demos, "both.json": BOTH}.items():
         (tmp_path / name).write_text(to_text(signed(each)), encoding="utf-8")
     (tmp_path / "test.csv").write_text("text,label\nx,News\n")
     files = f"{tmp_path}/both.json {tmp_path}/a.json" if second else f"{tmp_path}/a.json"
     check_refusal(capsys, f"evaluate {files} --test {tmp_path}/test.csv {where}", 2, said)
-    check_refusal(capsys, f"query {tmp_path}/a.json text {where}", 2, said)
+    check_refusal(capsys, f"query {tmp_path}/a.json text {where}", 2, asked)
 
 
 def test_an_evaluation_that_is_refused_marks_no_row():

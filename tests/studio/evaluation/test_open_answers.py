@@ -14,7 +14,7 @@ from mechanisms.studio.evaluation.evaluate import Accuracy, Progress
 from mechanisms.studio.evaluation.metrics import exact_match, token_f1
 from mechanisms.studio.evaluation.open_answers import OpenScorecard, evaluate_open
 from mechanisms.studio.evaluation.query_reader import Arm
-from mechanisms.studio.evaluation.responder import Responder
+from mechanisms.studio.evaluation.responder import answering
 from tests.toy_model import VOCABULARY, ToyModel
 
 TEMPLATE = PromptTemplate("Answer.", "Q", "Kind", "A")
@@ -81,16 +81,16 @@ SHOWN = Demonstration("shown", "Asked", "said")
 
 def test_a_responder_goes_on_behind_the_query_up_to_a_line_break_or_its_cap():
     texts = [f"text {i}" for i in range(35)]
-    assert list(Responder(Echo(busy=10_000), TEMPLATE, [SHOWN], 20).answers(texts)) == texts
-    assert list(Responder(Echo(), TEMPLATE, (), 20).answers(texts[:2])) == ["x", "x"]
-    assert list(Responder(Echo(), TEMPLATE, [SHOWN], 5).answers(["longer"])) == ["long"]
-    assert list(Responder(Echo(), TEMPLATE, [SHOWN], 5).answers([])) == []
+    assert list(answering(Echo(busy=10_000), TEMPLATE, [SHOWN], 20).answers(texts)) == texts
+    assert list(answering(Echo(), TEMPLATE, (), 20).answers(texts[:2])) == ["x", "x"]
+    assert list(answering(Echo(), TEMPLATE, [SHOWN], 5).answers(["longer"])) == ["long"]
+    assert list(answering(Echo(), TEMPLATE, [SHOWN], 5).answers([])) == []
 
 
 def test_an_answer_does_not_depend_on_the_other_texts():
     texts = [f"text {i}" for i in range(20)]
-    together = list(Responder(ToyModel(busy=10_000), TEMPLATE, [SHOWN], 6).answers(texts))
-    assert together == [next(Responder(ToyModel(), TEMPLATE, [SHOWN], 6).answers([text])) for text in texts]
+    together = list(answering(ToyModel(busy=10_000), TEMPLATE, [SHOWN], 6).answers(texts))
+    assert together == [next(answering(ToyModel(), TEMPLATE, [SHOWN], 6).answers([text])) for text in texts]
 
 
 def test_each_set_of_demonstrations_has_its_figures():
@@ -105,9 +105,9 @@ def test_each_set_of_demonstrations_has_its_figures():
 
 def test_labels_are_no_outputs():
     with pytest.raises(UsageError, match="no outputs"):
-        Responder(ToyModel(), PromptTemplate("i"), (), 5)
+        answering(ToyModel(), PromptTemplate("i"), (), 5)
     with pytest.raises(UsageError, match="no outputs"):
-        Responder(ToyModel(), TEMPLATE, [Demonstration("t", "l")], 5)
+        answering(ToyModel(), TEMPLATE, [Demonstration("t", "l")], 5)
     for rows in ([], [Record("t", "l")]):
         with pytest.raises(UsageError, match="needs an output"):
             list(evaluate_open(ToyModel(), TEMPLATE, (), rows, 5))

@@ -21,7 +21,7 @@ from mechanisms.steps import mechanism_class, mechanism_names
 from mechanisms.steps.gaussian import GaussianMechanism
 from mechanisms.studio.certificates.verification import verify
 from mechanisms.studio.data.record_schema import RecordSchema
-from mechanisms.studio.evaluation.responder import Responder
+from mechanisms.studio.evaluation.responder import answering
 from mechanisms.studio.recipes.recipe import Division, Kind
 from mechanisms.studio.synthesis.demo_set import loads
 from mechanisms.studio.synthesis.events import DemoCompleted, RunCompleted, TokenReleased
@@ -296,7 +296,7 @@ def test_a_models_answers_are_its_own_and_no_row_shows_its_output():
     ]
     assert made(told[0]) == made(told[1]) == made(told[2])
     texts = [each.text for each in made(told[0])]
-    answers = list(Responder(ToyModel(), TEMPLATE, (), BY_MODEL.max_tokens).answers(texts))
+    answers = list(answering(ToyModel(), TEMPLATE, (), BY_MODEL.max_tokens).answers(texts))
     assert [each.output for each in made(told[0])] == answers
     plain = made(written(randomness=Coupled(), outputs=None, template=replace(TEMPLATE, output=None)))
     assert [each.text for each in plain] == texts

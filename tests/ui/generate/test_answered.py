@@ -39,7 +39,7 @@ from mechanisms.studio.certificates.verification import verify
 from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.table import Table
 from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT
-from mechanisms.studio.evaluation.responder import Responder
+from mechanisms.studio.evaluation.responder import answering
 from mechanisms.studio.synthesis.demo_set import loads
 from mechanisms.studio.synthesis.events import TokenReleased
 from mechanisms.studio.synthesis.forecast import ModelSpeed
@@ -166,7 +166,7 @@ def test_a_query_is_answered_with_text_by_every_arm(tab, testing):
     *_, last = testing._ask("who knows", False, TAB)
     made = tab.session.of(GenerateState).made.demo_set
     model = tab.loader.model()
-    [own] = Responder(model, made.template, made.demonstrations, longest_output(made)).answers(["who knows"])
+    [own] = answering(model, made.template, made.demonstrations, longest_output(made)).answers(["who knows"])
     words = text_of(last[testing.answer])
     assert own in words
     assert all(name in words for name in ("Zero-shot", "Public only", "Your demonstrations"))
@@ -179,7 +179,7 @@ def measured(testing: EvaluationStep, own_rows: bool = False) -> Iterator[dict[A
 @pytest.mark.slow
 def test_a_file_with_answers_is_measured_with_intervals(tab, testing):
     made, model = tab.session.of(GenerateState).made.demo_set, tab.loader.model()
-    [own] = Responder(model, made.template, made.demonstrations, longest_output(made)).answers(["who knows"])
+    [own] = answering(model, made.template, made.demonstrations, longest_output(made)).answers(["who knows"])
     state = tab.session.of(TestState)
     rows = [("who knows", own), ("who knows", "something else entirely"), ("who knows", "")]
     state.table = Table(pd.DataFrame(rows, columns=["question", "said"]))

@@ -1,0 +1,106 @@
+"""Free completion: a set of one kind of text, without outputs, shows a model how such texts go on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mechanisms.errors import ModelUnavailable, UsageError
+from mechanisms.inference import CompletionPrompt, LanguageModel
+from mechanisms.noise import Floats
+from mechanisms.records import Demonstration
+from mechanisms.studio.evaluation.classify import MAX_QUERY_TOKENS
+from mechanisms.studio.evaluation.evaluate import QUANTILE
+from mechanisms.studio.evaluation.measures.perplexity import log_likelihoods
+from mechanisms.studio.evaluation.query_reader import Arm
+from mechanisms.studio.evaluation.responder import Responder
+from mechanisms.studio.synthesis.demo_set import DemoSet
+
+_USUAL_TOKENS = 30
+
+
+def completes(demo_set: DemoSet) -> bool:
+    """Whether a set has neither labels to tell apart nor outputs: its texts show how a text goes on."""
+    return demo_set.template.output is None and demo_set.schema is None and len(demo_set.labels) == 1
+
+
+def longest_text(demo_set: DemoSet) -> int:
+    """Tokens of a set's texts at most, as its certificate states them: how far a text is gone on with."""
+    return int(demo_set.certificate.parameters.get("tokens", _USUAL_TOKENS))
+
+
+def completing(
+    model: LanguageModel,
+    demo_set: DemoSet,
+    demonstrations: Sequence[Demonstration],
+    max_query_tokens: int = MAX_QUERY_TOKENS,
+) -> Responder:
+    """Goes on with a text's beginning, behind demonstrations for a set's task.
+
+    Args:
+        max_query_tokens: public cap on the tokens of a beginning.
+    """
+    return Responder(model, _prompt(model, demo_set, demonstrations, max_query_tokens), longest_text(demo_set))
+
+
+def _prompt(
+    model: LanguageModel, demo_set: DemoSet, demonstrations: Sequence[Demonstration], cap: int
+) -> CompletionPrompt:
+    return CompletionPrompt(model, demo_set.template, demo_set.labels[0], demonstrations, cap)
+
+
+@dataclass(frozen=True)
+class Surprise:
+    """How surprised a model is, behind one set of demonstrations, by how real texts go on.
+
+    Attributes:
+        log_perplexity: the mean negative log-probability of a token, in nats.
+        error: its standard error, over texts as a sample of such texts.
+    """
+
+    name: str
+    texts: int
+    log_perplexity: float
+    error: float
+
+    @property
+    def perplexity(self) -> float:
+        """How many tokens seem equally likely, in the mean."""
+        return math.exp(self.log_perplexity)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95% interval of the perplexity, with the normal distribution on the scale of its logarithm."""
+        low, high = (self.log_perplexity + sign * QUANTILE * self.error for sign in (-1, 1))
+        return math.exp(low), math.exp(high)
+
+
+def surprises(model: LanguageModel, demo_set: DemoSet, arms: Sequence[Arm], texts: Sequence[str]) -> Iterator[Surprise]:
+    """How likely the model finds the texts' first tokens, as many as the set's texts have, behind each arm.
+
+    Raises:
+        UsageError: there are fewer than two texts that say something.
+        ModelUnavailable: the model's logits are not finite.
+    """
+    cap = longest_text(demo_set)
+    read = [text for text in texts if text.strip()]
+    if len(read) < 2:
+        raise UsageError("Perplexity has an interval only over two texts or more.")
+    for arm in arms:
+        prompt = _prompt(model, demo_set, arm.demonstrations, cap)
+        rows = [prompt.row(text) for text in read]
+        lengths = np.array([len(row) - len(prompt.head) for row in rows], dtype=np.float64)
+        found = log_likelihoods(model, prompt.prefix, rows, len(prompt.head))
+        if not np.isfinite(found).all():
+            raise ModelUnavailable("The model gives no usable logits for these texts: choose another --model.")
+        yield _surprise(arm.name, -found, lengths)
+
+
+def _surprise(name: str, totals: Floats, lengths: Floats) -> Surprise:
+    """A ratio of two sums over texts, and the error of such a ratio (Cochran 1977, section 2.11)."""
+    mean, count = float(totals.sum() / lengths.sum()), len(lengths)
+    residuals = float(np.square(totals - mean * lengths).sum())
+    return Surprise(name, count, mean, math.sqrt(residuals * count / (count - 1)) / float(lengths.sum()))

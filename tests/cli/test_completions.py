@@ -1,0 +1,74 @@
+"""A set of one kind of text from a file to its use: `query` goes on with a text, `evaluate` tells perplexities."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+
+import pytest
+
+from mechanisms.cli import classify, synthesize
+from mechanisms.studio.evaluation.completions import completing
+from mechanisms.studio.synthesis.demo_set import loads
+from tests.cli.command import check_refusal, run
+from tests.toy_model import ToyModel
+
+
+@pytest.fixture
+def notes(tmp_path, capsys, monkeypatch) -> str:
+    """The path of a set of notes; the private file lies beside it."""
+    (tmp_path / "private.csv").write_text("\n".join(["note", *(f"the order {i} is late" for i in range(20))]))
+
+    @contextmanager
+    def opened(model, engine):
+        yield ToyModel()
+
+    monkeypatch.setattr(synthesize, "opened", opened)
+    monkeypatch.setattr(classify, "load_model", lambda name: ToyModel())
+    code, _, err = run(
+        capsys,
+        f"synthesize {tmp_path}/private.csv --text-column note --labels Note --epsilon 2 --delta 1e-5 --sizes counted "
+        f"--subsets 4 --tokens 12 --shots 2 --candidates 20 --out {tmp_path}/notes.json",
+    )
+    assert code == 0, err
+    return f"{tmp_path}/notes.json"
+
+
+@pytest.mark.slow
+def test_a_query_is_gone_on_with(capsys, notes):
+    with open(notes, encoding="utf-8") as file:
+        demo_set = loads(file.read())
+    code, out, err = run(capsys, f"query {notes} --json", "the parcel")
+    [rest] = completing(ToyModel(), demo_set, demo_set.demonstrations).answers(["the parcel"])
+    assert (code, json.loads(out)["completion"]) == (0, rest), err
+    assert "label" not in json.loads(out)
+
+
+@pytest.mark.slow
+def test_texts_of_a_file_have_a_perplexity_behind_every_prompt(capsys, notes, tmp_path):
+    (tmp_path / "test.csv").write_text("said\nthe parcel is here\n\nwhen will it come\n")
+    code, out, err = run(capsys, f"evaluate {notes} --test {tmp_path}/test.csv --text-column said --json")
+    assert code == 0, err
+    document = json.loads(out)
+    assert document["rows"] == 2
+    assert "curator_only" not in document
+    for arm in ("zero-shot", "public-only", "private demonstrations"):
+        low, high = document[arm]["interval"]
+        assert 1 < low <= document[arm]["perplexity"] <= high
+
+
+@pytest.mark.slow
+def test_figures_of_the_private_file_are_the_curators_alone(capsys, notes, tmp_path):
+    code, out, err = run(capsys, f"evaluate {notes} --test {tmp_path}/private.csv --text-column note --limit 3 --json")
+    assert (code, json.loads(out)["curator_only"]) == (0, True), err
+    assert "shares rows" in err
+
+
+@pytest.mark.slow
+def test_what_needs_labels_is_refused(capsys, notes, tmp_path):
+    test = f"--test {tmp_path}/private.csv --text-column note"
+    for more in ("--shots 1", "--reader-url http://127.0.0.1:9 --reader-model any"):
+        check_refusal(capsys, f"evaluate {notes} {test} {more}", 2, "one kind of text")
+    check_refusal(capsys, f"evaluate {notes} {notes} {test}", 2, "one kind of text")
+    check_refusal(capsys, f"evaluate {notes} {test} --output-column note", 2, "leave out --output-column")
+    check_refusal(capsys, f"evaluate {notes} {test} --limit 1", 2, "two texts")

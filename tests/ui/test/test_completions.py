@@ -1,0 +1,67 @@
+"""Step 4 with a set of one kind of text: a text is gone on with by every arm, and what needs labels says so."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import gradio as gr
+import pandas as pd
+import pytest
+
+from dpicl_ui.frame.embedder_loader import EmbedderLoader
+from dpicl_ui.frame.ledgers import Ledgers
+from dpicl_ui.frame.model_loader import ModelLoader
+from dpicl_ui.frame.sessions import Sessions
+from dpicl_ui.frame.step_bar import StepBar
+from dpicl_ui.frame.tree import text_of
+from dpicl_ui.page import PLACES
+from dpicl_ui.test.state import TestState
+from dpicl_ui.test.step import EvaluationStep
+from mechanisms.accounting import PrivacyLedger
+from mechanisms.errors import UsageError
+from mechanisms.records import Demonstration
+from mechanisms.studio.data.table import Table
+from mechanisms.studio.evaluation.completions import completing
+from tests.toy_model import ToyModel
+from tests.ui.generate.recording import demo_set
+
+TAB = cast(gr.Request, SimpleNamespace(session_hash="one", username=None))
+NOTES = replace(demo_set(), labels=("Note",)).with_demonstrations((Demonstration("dear team", "Note"),))
+
+
+@pytest.fixture
+def tab(tmp_path) -> tuple[EvaluationStep, TestState]:
+    sessions, loader = Sessions(), cast(ModelLoader, SimpleNamespace(model=ToyModel))
+
+    async def built() -> EvaluationStep:
+        with gr.Blocks():
+            ledgers = cast(Ledgers, SimpleNamespace(of=lambda request: PrivacyLedger(tmp_path)))
+            return EvaluationStep(sessions, ledgers, loader, cast(EmbedderLoader, None), StepBar(PLACES))
+
+    state = sessions.of(TAB).of(TestState)
+    state.load(NOTES)
+    return asyncio.run(built()), state
+
+
+def test_a_text_is_gone_on_with_by_every_arm(tab: Any):
+    step, _ = tab
+    shown = step._show_set(TAB)
+    assert (shown[step.ask].value, shown[step.query].placeholder) == ("Complete", "Type how a text begins")
+    assert "how a text goes on" in text_of(shown[step.subject])
+    *_, last = step._ask("the parcel", False, TAB)
+    [own] = completing(ToyModel(), NOTES, NOTES.demonstrations).answers(["the parcel"])
+    words = text_of(last[step.answer])
+    assert own in words
+    assert all(name in words for name in ("Zero-shot", "Public only", "Your demonstrations"))
+
+
+def test_what_needs_labels_says_so(tab: Any):
+    step, state = tab
+    state.table = Table(pd.DataFrame({"text": ["a"], "label": ["Note"]}))
+    with pytest.raises(UsageError, match="on the command line"):
+        list(step.measurement._measure("text", "label", 10, False, False, TAB))
+    with pytest.raises(UsageError, match="on the command line"):
+        _ = state.classifying
