@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.errors import UsageError
-from mechanisms.privacy_events import from_json
 from mechanisms.records import Dataset, Record
 from mechanisms.sampling import Scheme
 from mechanisms.studio.certificates.verification import verify
@@ -313,6 +312,11 @@ def other_lists(draw: st.DrawFn, lists: dict[str, list[Any]]) -> dict[str, list[
     return lists
 
 
+def in_nine_digits(lists: dict[str, list[Any]]) -> Any:
+    """The same for events that differ by a rounding error: a list may hold both 1.5 and 1.4999999999999998."""
+    return json.loads(json.dumps(lists), parse_float=lambda digits: float(f"{float(digits):.9g}"))
+
+
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_no_other_event_passes(case):
     own = document_of(*case)["privacy"]["event"]
@@ -322,7 +326,7 @@ def test_no_other_event_passes(case):
     def is_found(lists):
         document = document_of(*case)
         document["privacy"]["event"]["lists"] = lists
-        same = dict(from_json(document["privacy"]["event"])) == dict(from_json(own))
+        same = in_nine_digits(lists) == in_nine_digits(own["lists"])
         assert same or any("privacy/event" in problem for problem in found(document))
 
     is_found()
