@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import zipfile
 import zlib
 from pathlib import Path
@@ -42,7 +43,7 @@ def check_parts(path: Path) -> None:
             for part in parts:
                 with archive.open(part) as file:  # which gives no more bytes than the part states
                     counted = _counted(file, counted)
-    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, ValueError, RuntimeError) as error:
         raise DataError(BROKEN) from error
 
 

@@ -118,9 +118,9 @@ def mutated_part(raw: bytes, generator: random.Random) -> bytes:
     return zipped({**parts, broken: mutated(parts[broken], generator)})
 
 
-def zipped(parts: dict[str, bytes]) -> bytes:
+def zipped(parts: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(file, "w", method) as archive:
         for name, content in parts.items():
             archive.writestr(name, content)
     return file.getvalue()
@@ -144,6 +144,17 @@ def test_a_broken_file_is_read_or_refused_in_one_line_that_quotes_no_cell(suffix
             assert "\n" not in line
             assert not any(word in line for word in SECRET.split() if len(word) > 2)
     assert refused
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_part_that_does_not_unpack_is_damage_however_it_was_packed(method):
+    with zipfile.ZipFile(io.BytesIO(as_workbook(PRIVATE))) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    packed = zipped(parts, method)
+    assert refusal(packed, "xlsx") is None
+    first = packed.index(next(iter(parts)).encode()) + len(next(iter(parts)))
+    broken = packed[: first + 4] + b"\xff" * 40 + packed[first + 44 :]
+    assert "damaged" in (refusal(broken, "xlsx") or "")
 
 
 def test_cells_of_a_type_become_text_one_by_one():
