@@ -19,11 +19,11 @@ REST = "--epsilon 2 --delta 1e-5 --sizes counted --subsets 4 --tokens 12 --shots
 
 
 class Plain(ToyModel):
-    """Writes what a cell of a file can hold as it stands."""
+    """Writes what a cell of a file can hold as it stands, and no spaces: an output of nothing else is none."""
 
     def open(self, prefix, rows, length, room):
         session = super().open(prefix, rows, length, room)
-        plain = np.array([i == 10 or (chr(i).isprintable() and chr(i) != '"') for i in range(VOCABULARY)])
+        plain = np.array([i == 10 or (chr(i).isprintable() and chr(i) not in ' "') for i in range(VOCABULARY)])
         session._row = lambda tokens: np.where(plain, ToySession._row(session, tokens), -100.0)
         return session
 
@@ -73,7 +73,8 @@ def test_from_a_file_to_a_set_and_its_use(capsys, line, tmp_path, more):
     [answer] = answering(Plain(), demo_set.template, demo_set.demonstrations, most).answers(["who knows"])
     assert (code, json.loads(out)["answer"]) == (0, answer), err
 
-    (tmp_path / "test.csv").write_text("question,said\none,two\nwho knows,\n" + f'who knows,"{answer}"\n')
+    longer = "more than any answer has tokens"
+    (tmp_path / "test.csv").write_text(f'question,said\none,{longer}\nwho knows,\nwho knows,"{answer}"\n')
     asked = f"evaluate {path} --test {tmp_path}/test.csv --text-column question --output-column said --json"
     code, out, err = run(capsys, asked)
     assert code == 0, err
