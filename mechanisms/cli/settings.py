@@ -55,7 +55,19 @@ def settings(
         options["model"] = model
     options |= dict(_of_recipe(request) if isinstance(request, RecipeRequest) else _of_writing(request))
     head = _HEAD + (_MEASURED if request.measured else "") + (_NO_MODEL if model is None else "")
-    return head + yaml.safe_dump(options, sort_keys=False, allow_unicode=True)
+    return head + yaml.dump(options, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Escapes the line break that a reader of YAML takes for another one: as it stands, U+0085 comes back as a space or
+    as a line feed. In double quotes it is escaped."""
+
+
+def _of_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if "\x85" in text else None)
+
+
+_Dumper.add_representer(str, _of_text)
 
 
 def _of_data(request: SynthesisRequest | RecipeRequest, mapping: Mapping, name: str) -> Iterator[Option]:

@@ -170,6 +170,15 @@ def test_texts_with_answers_and_records(file, form):
         assert SECRET not in text
 
 
+@pytest.mark.parametrize("odd", ["\x85", "\u2028", "\r", "\ufeff"])
+def test_what_yaml_takes_for_another_line_break_comes_back_as_it_was(file, odd):
+    columns = columns_of(file, Mapping("the text", "null"))
+    form = replace(PrivacyForm.read(*VALUES), instruction=f"one{odd}two", label_name=f"a{odd}b")
+    asked = form.request(dataset_of(columns, "Yes", "2020-01-01"))
+    same, _ = from_command_line(written.settings(asked, columns.mapping, "my notes"), file)
+    assert unsolved(same) == unsolved(asked)
+
+
 @pytest.mark.slow
 def test_what_calibration_solves_for_is_no_setting(file):
     """Else the command line would refuse the file of a plan, which is calibrated."""
