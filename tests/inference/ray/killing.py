@@ -122,7 +122,8 @@ class Killer:
             self._timer.start()
 
     def _kill(self) -> None:
-        while not (there := workers()):  # the last kill came so late that nobody has loaded the model since
+        # One that has been killed may still be there; or the kill came so late that nobody has loaded the model since.
+        while not (there := [each for each in workers() if each.pid not in self.victims]):
             time.sleep(0.05)
         victim = there[0]
         victim.kill()
