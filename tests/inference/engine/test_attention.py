@@ -48,6 +48,7 @@ def test_a_padded_session_of_a_sliding_window_model_equals_the_plain_forward_pas
 
 @pytest.mark.parametrize("softcap", [None, 5.0])
 def test_attention_by_blocks_is_attention(monkeypatch, softcap):
+    torch.manual_seed(0)
     query, key, value = torch.randn(3, 6, 11, 8), torch.randn(3, 2, 40, 8), torch.randn(3, 2, 40, 8)
     mask = torch.zeros(3, 1, 11, 40).masked_fill(torch.ones(11, 40).triu(30).bool(), -torch.inf)
     repeated = key.repeat_interleave(3, dim=1)
