@@ -54,7 +54,8 @@ def main(arguments: Sequence[str] | None = None, prog: str = "dpicl") -> int:
     options = parser(prog).parse_args(arguments)
     try:
         options.run(options)
-        sys.stdout.flush()
+        if not sys.stdout.closed:  # the server of `mcp` closes it at its end
+            sys.stdout.flush()
     except BrokenPipeError:  # whoever read the output has gone, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except StudioError as error:

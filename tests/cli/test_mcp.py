@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,6 +26,7 @@ from mechanisms.studio.certificates.signature import signed
 from mechanisms.studio.data.marks import SCORED
 from mechanisms.studio.synthesis.demo_set import DemoSet, to_text
 from tests.cli.command import check_refusal
+from tests.conftest import ROOT
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import LABELS, demo_set
 
@@ -157,6 +159,14 @@ def test_a_client_starts_it_and_talks_to_it(tmp_path: Path):
     names, told = asyncio.run(talk())
     assert names == TOOLS
     assert told.structuredContent["result"][0]["name"] == "news"
+
+
+@pytest.mark.slow
+def test_a_client_that_goes_is_no_defect(tmp_path: Path):
+    (tmp_path / "news.dpicl.json").write_text(to_text(signed(written())), encoding="utf-8")
+    command = [sys.executable, "-m", "mechanisms", "mcp", str(tmp_path / "news.dpicl.json")]
+    ended = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
 
 
 def test_a_set_that_is_not_private_is_not_served(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
