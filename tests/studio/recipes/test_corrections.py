@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.special import log_softmax
@@ -60,6 +60,7 @@ def test_only_shares_matter(noisy, times):
 
 @given(arrays(np.float64, 3, elements=st.floats(0, 1e3)), st.floats(0, 1e3), st.floats(0, 1e3))
 def test_the_noisier_a_measurement_is_known_to_be_the_less_it_moves(noisy, one, other):
+    assume(noisy.sum() >= 1)  # less than one row's worth is not scaled up, and there a step may grow by a hair
     low, high = sorted((one, other))
     aim = targets(Correction.SHARES, SIZES)
     assert np.ptp(step(noisy, aim, high)) <= np.ptp(step(noisy, aim, low)) + 1e-9
