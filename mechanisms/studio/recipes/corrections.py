@@ -42,7 +42,7 @@ def fitted(sizes: Sequence[int]) -> Correction:
 
 def probabilities(scores: Floats, correction: Floats) -> Floats:
     """Label probabilities of rows, shape (rows, labels), under a correction; rows that are not finite stay so."""
-    with np.errstate(invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(softmax(scores + correction, axis=1), dtype=np.float64)
 
 
