@@ -87,4 +87,5 @@ def test_another_model_reads_without_the_writers_correction_and_writes_its_own_p
     measured = replace(MADE, prior={"News": 1.0, "Sport": 0.0})
     written, read = state.arms(measured, ToyModel()), state.arms(measured, other)
     assert (written[-1].prior, read[-1].prior) == (measured.prior, None)
-    assert written[1] != read[1]
+    assert other.opened  # two models may write the same three letters, once in 3,000 times
+    assert [arm.name for arm in written] == [arm.name for arm in read]
