@@ -38,7 +38,8 @@ def replayed(events):
 
 @pytest.mark.parametrize("name", PRIVATE)
 def test_a_run_shows_the_same_picture_live_and_from_its_file_but_for_clean_values(name):
-    wanted = request(mechanism=mechanism_class(name)(), plan=SamplingPlan(subsets=6, tokens=5)).calibrated()
+    # Of 30 rows 12 are expected: that nobody joins any text, so that nothing is clipped, comes once in 10^13 times.
+    wanted = request(mechanism=mechanism_class(name)(), plan=SamplingPlan(subsets=12, tokens=5)).calibrated()
     told = list(synthesize(dataset(), wanted, ToyModel(), PrivacyLedger(), SecureRandomness(), curator=True))
     view, cards, curators = RecipeView(), [], []
     for event in told:
