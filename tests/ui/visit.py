@@ -35,6 +35,8 @@ ARGUMENTS = [
 HOSTILE = "<img src=x onerror='window.hacked=1'> ${window.hacked=2} {{window.hacked}} `+(window.hacked=3)+`"
 SLOW = 900_000
 """Milliseconds for what the model does, on a machine that others use too."""
+PATIENCE = 120_000
+"""The same for everything else."""
 
 
 @dataclass
@@ -85,7 +87,7 @@ def serving(folder: Path, **settings: str) -> Iterator[int]:
         yield port
     finally:
         server.terminate()
-        server.wait(20)
+        server.wait(SLOW / 1000)
 
 
 def free_port() -> int:
@@ -120,7 +122,7 @@ def serve(folder: Path, port: int, **settings: str) -> subprocess.Popen[bytes]:
 
 
 def browser(playwright: Playwright, folder: Path, locale: str = "en-US") -> BrowserContext:
-    return playwright.chromium.launch_persistent_context(
+    context = playwright.chromium.launch_persistent_context(
         folder / "profile",
         executable_path=CHROMIUM if CHROMIUM.exists() else None,
         args=ARGUMENTS,
@@ -128,6 +130,8 @@ def browser(playwright: Playwright, folder: Path, locale: str = "en-US") -> Brow
         locale=locale,  # the page speaks the browser's language
         viewport={"width": 1280, "height": 900},
     )
+    context.set_default_timeout(PATIENCE)
+    return context
 
 
 @contextmanager
@@ -147,7 +151,7 @@ def watch(page: Page, seen: Journey, port: int) -> None:
         if message.type == "error":
             seen.console.append(message.text)
 
-    page.set_default_timeout(30_000)
+    page.set_default_timeout(PATIENCE)
     page.on("console", heard)
     page.on("pageerror", lambda error: seen.console.append(str(error)))
     home = (f"http://127.0.0.1:{port}/", "data:", "blob:")

@@ -66,7 +66,7 @@ def test_without_accounts_no_other_address_is_served(monkeypatch, host):
 @pytest.mark.slow
 def test_a_refused_start_is_one_line_and_exit_code_2(monkeypatch):
     monkeypatch.setenv("HOST", "0.0.0.0")
-    ended = subprocess.run([sys.executable, "app.py"], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    ended = subprocess.run([sys.executable, "app.py"], cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert ended.returncode == 2
     assert ended.stdout == ""
     assert len(ended.stderr.splitlines()) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ OPEN = {
     "/gradio_api/user", "/gradio_api/user/", "/gradio_api/startup-events", "/gradio_api/reset", "/gradio_api/reset/",
 }  # fmt: skip
 """The form for signing in, what it looks like, and words that depend on nobody."""
+PATIENCE = 300.0
+"""Seconds for an answer, on a machine that others use too."""
 ENDLESS = "/gradio_api/heartbeat/{session_hash}"
 """Says nothing for as long as it is listened to."""
 
@@ -50,7 +53,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         PrivacyLedger(owner_folder(NAME)).set_cap(SECRET, "record", Cap(2.0, 1e-6))
     with (
         serving(folder, DPICL_MODEL="no-such-model", OMP_NUM_THREADS="1") as port,
-        httpx.Client(base_url=f"http://127.0.0.1:{port}") as ada,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE) as ada,
     ):
         assert ada.post("/login", data={"username": NAME, "password": PASSWORD}).status_code == 200
         sent = ada.post("/gradio_api/upload", files={"files": ("x.csv", SECRET.encode())})
@@ -59,7 +62,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def raw(served: Served, path: str, cookie: str) -> bytes:
     """An answer to a path exactly as it stands: clients tidy what has dots in it."""
-    with socket.create_connection(("127.0.0.1", served.port), timeout=20) as line:
+    with socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE) as line:
         head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n"
         line.sendall(head.encode())
         return b"".join(iter(lambda: line.recv(2**16), b""))
@@ -95,7 +98,7 @@ def test_no_path_leads_to_a_file_of_the_machine_even_for_whoever_signed_in(serve
 
 
 def test_without_an_account_every_route_there_is_refuses(served: Served):
-    with httpx.Client(base_url=served.url) as stranger:
+    with httpx.Client(base_url=served.url, timeout=PATIENCE) as stranger:
         routes = stranger.get("/openapi.json").json()["paths"]
         assert len(routes) > 40
         answered = {
@@ -109,7 +112,7 @@ def test_without_an_account_every_route_there_is_refuses(served: Served):
 
 def test_without_an_account_nothing_is_uploaded_and_no_session_is_told(served: Served):
     before = {path for path in (served.folder / "temp").rglob("*") if path.is_file()}
-    with httpx.Client(base_url=served.url) as stranger:
+    with httpx.Client(base_url=served.url, timeout=PATIENCE) as stranger:
         assert stranger.post("/gradio_api/upload", files={"files": ("x.csv", b"x")}).status_code == 401
         for cookies in ({}, {"access-token": "x"}, dict.fromkeys(served.ada.cookies, "guessed")):
             stranger.cookies = httpx.Cookies(cookies)
@@ -154,9 +157,8 @@ def test_an_upload_that_breaks_off_leaves_nothing(served: Served):
         line.sendall((head + kind + part).encode())
     assert served.ada.get("/gradio_api/user").json() == NAME
     left = {path for path in (served.folder / "temp").rglob("*") if path.is_file()} - before
-    for _ in range(100):
-        if not left:
-            break
+    until = time.monotonic() + PATIENCE
+    while left and time.monotonic() < until:
         served.ada.get("/gradio_api/user")
         left = {path for path in left if path.exists()}
     assert left == set()

@@ -16,7 +16,7 @@ from mechanisms.accounting import PrivacyLedger
 from mechanisms.accounting.ledger import DEFAULT_CAP
 from mechanisms.accounts import Accounts, owner_folder
 from mechanisms.studio.data.examples import EXAMPLES
-from tests.ui.visit import ARGUMENTS, CHROMIUM, Journey, serving, step, watch
+from tests.ui.visit import ARGUMENTS, CHROMIUM, SLOW, Journey, serving, step, watch
 
 EXAMPLE = EXAMPLES[0]
 NAME = EXAMPLE.path.stem
@@ -60,7 +60,7 @@ def visit(tmp_path_factory: pytest.TempPathFactory) -> Visit:
 
 def knock(visited: Visit, port: int) -> None:
     """Ask for everything without signing in."""
-    connection = HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = HTTPConnection("127.0.0.1", port, timeout=SLOW / 1000)
     body = json.dumps({"data": [], "fn_index": 0, "session_hash": "tab"})
     questions = [
         ("GET", each) for each in ("/", "/config", "/gradio_api/info", "/gradio_api/queue/data?session_hash=x")

@@ -149,9 +149,19 @@ def go(browser: Browser, port: int, visited: Visit, sessions: Sessions, model: P
     visited.open_tabs.append(len(sessions._sessions))
     reload_in_the_middle(browser, port, visited, sessions, model)
     gone(sessions, 0)
-    gc.collect()
-    visited.held = [each() is not None for each in tables]
-    visited.texts.append(texts_with(f"{LOST} {CANARY}"))
+    visited.held, texts = remembered(tables)
+    visited.texts.append(texts)
+
+
+def remembered(tables: list[weakref.ref[Any]]) -> tuple[list[bool], int]:
+    """Which tables are still there, and how many texts; the handler that closes a tab may be about to end."""
+    until = time.monotonic() + 60
+    while True:
+        gc.collect()
+        found = [each() is not None for each in tables], texts_with(f"{LOST} {CANARY}")
+        if found == ([False] * len(tables), 0) or time.monotonic() > until:
+            return found
+        time.sleep(0.2)
 
 
 def wait_and_leave(page: Page, visited: Visit) -> None:
