@@ -105,9 +105,13 @@ def copied(page: Page, visited: Visit) -> None:
 
 
 def until_calibrated(page: Page) -> None:
-    page.wait_for_selector("#outcome .guarantee", timeout=SLOW)
-    page.wait_for_timeout(1500)
-    page.wait_for_selector("#outcome .guarantee", timeout=SLOW)
+    """Wait for a promise that stays: the one before stands until the settings have been heard of."""
+    shown, times = "", 0
+    while times < 5:
+        page.wait_for_selector("#outcome .guarantee", timeout=SLOW)
+        before, shown = shown, page.inner_text("#outcome")
+        times = times + 1 if shown == before else 0
+        page.wait_for_timeout(1000)
 
 
 def taken_over(page: Page, visited: Visit) -> None:
