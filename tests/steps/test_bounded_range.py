@@ -15,7 +15,7 @@ from mechanisms.steps.blended_logits import BlendedLogits
 from mechanisms.steps.bounded_range import bounded_range_event
 from mechanisms.steps.difference_clipping import DifferenceClipping
 from mechanisms.steps.distributions import GRID
-from tests.steps.inputs import a_step
+from tests.steps.inputs import FALSE_ALARM, a_step
 
 ORDERS = np.array([1.01, 1.5, 2.0, 5.0, 20.0, 100.0])
 PUBLIC = np.array([1.0, 0.0, -2.0, 3.0])
@@ -37,7 +37,7 @@ def test_blended_logits_draw_from_the_papers_softmax(source):
     clipped = [np.maximum(-clip, z - z.max() + clip) for z in (*ROWS, PUBLIC)]
     expected = softmax(0.5 * ((clipped[0] + clipped[1]) / 3 + clipped[2]) / 0.7)
     drawn = np.bincount([mechanism.step(step, source).index for _ in range(3000)], minlength=4)
-    assert chisquare(drawn, 3000 * expected).pvalue > 1e-4
+    assert chisquare(drawn, 3000 * expected).pvalue > FALSE_ALARM
 
 
 @pytest.mark.parametrize("source", [SecureRandomness(), SeededRandomness(12)], ids=["secure", "seeded"])
@@ -46,7 +46,7 @@ def test_difference_clipping_draws_from_the_papers_softmax(source):
     step = a_step(ROWS, PUBLIC, expected=3)
     expected = softmax((PUBLIC + np.clip(ROWS - PUBLIC, -1.5, 1.5).sum(axis=0) / 3) / 1.2)
     drawn = np.bincount([mechanism.step(step, source).index for _ in range(3000)], minlength=4)
-    assert chisquare(drawn, 3000 * expected).pvalue > 1e-4
+    assert chisquare(drawn, 3000 * expected).pvalue > FALSE_ALARM
 
 
 def test_without_private_rows_difference_clipping_is_public_text():

@@ -11,7 +11,7 @@ from mechanisms.noise import SecureRandomness, SeededRandomness
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps.distributions import GRID
 from mechanisms.steps.noisy_max import NoisyMax
-from tests.steps.inputs import a_step
+from tests.steps.inputs import FALSE_ALARM, a_step
 
 
 def selection(scores, scale):
@@ -59,7 +59,7 @@ def test_the_sampler_has_these_probabilities(source, unit_rows):
     scale = (1 if unit_rows else 2) / 1.3
     expected = selection(mechanism.aggregate(step) / GRID, scale)
     drawn = np.bincount([mechanism.step(step, source).index for _ in range(4000)], minlength=3)
-    assert chisquare(drawn, 4000 * expected).pvalue > 1e-4
+    assert chisquare(drawn, 4000 * expected).pvalue > FALSE_ALARM
 
 
 def test_per_demonstration_keeps_the_sample_for_all_steps():

@@ -20,7 +20,7 @@ from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps.distributions import GRID
 from mechanisms.steps.svt_public import SparseReleaser, SvtPublic, distance
 from tests.steps.demonstrations import LeakError, Recording, write
-from tests.steps.inputs import Noiseless, a_step, neighbours
+from tests.steps.inputs import FALSE_ALARM, Noiseless, a_step, neighbours
 from tests.steps.test_demonstrations import PLANS, remembers_nothing, worst, worst_of_variants, worst_share
 from tests.steps.test_noisy_max import selection
 
@@ -155,7 +155,7 @@ def test_demonstrations_have_these_probabilities(source):
     common = [outcome for outcome in expected if expected[outcome] * draws >= 5]
     seen = np.array([*(counts[each] for each in common), draws - sum(counts[each] for each in common)])
     chances = np.array([*(expected[each] for each in common), 1 - sum(expected[each] for each in common)])
-    assert chisquare(seen, draws * chances / chances.sum()).pvalue > 1e-4
+    assert chisquare(seen, draws * chances / chances.sum()).pvalue > FALSE_ALARM
 
 
 @given(budget=st.integers(1, 5), seed=st.integers(0, 2**32))
@@ -179,7 +179,7 @@ def test_free_tokens_are_drawn_from_public_text_at_its_temperature(temperature, 
     releaser.left = 0
     drawn = np.bincount([releaser.step(step).index for _ in range(3000)], minlength=3)
     weights = np.array([0.6, 0.3, 0.1]) ** power
-    assert chisquare(drawn, 3000 * weights / weights.sum()).pvalue > 1e-4
+    assert chisquare(drawn, 3000 * weights / weights.sum()).pvalue > FALSE_ALARM
     releaser = replace(SvtPublic(), temperature=0.0, threshold=1.0).begin(SamplingPlan(subsets=50), Noiseless())
     assert releaser.step(step).index == 0
 
