@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mechanisms.noise import SeededRandomness
@@ -37,31 +37,33 @@ def test_without_noise_rates_and_differences_are_those_of_the_rows(right):
         assert score.difference(cells, arm, 0).value == pytest.approx(expected)
 
 
-def holds_rate(score, cells, arm, p):
+def room_of_rate(score, cells, arm, p):
+    """How far the inequality of a rate is from not holding; it does not where this is negative."""
     right = cells[[i for i in range(len(cells)) if i >> arm & 1]].sum()
     wrong, noise = cells.sum() - right, len(cells) / 2 * score.deviation**2
     sampling = max(cells.sum(), 0) * p * (1 - p)
-    return np.abs((1 - p) * right - p * wrong) <= Z * np.sqrt(sampling + noise * ((1 - p) ** 2 + p**2))
+    return Z * np.sqrt(sampling + noise * ((1 - p) ** 2 + p**2)) - np.abs((1 - p) * right - p * wrong)
 
 
-def holds_difference(score, cells, one, other, d):
+def room_of_difference(score, cells, one, other, d):
     only = [
         cells[[i for i in range(len(cells)) if i >> a & 1 and not i >> b & 1]].sum()
         for a, b in ((one, other), (other, one))
     ]
     noise = len(cells) / 2 * score.deviation**2
     spread = np.maximum(sum(only) - d**2 * cells.sum(), 0) + noise * (1 + 2 * d**2)
-    return np.abs(only[0] - only[1] - d * cells.sum()) <= Z * np.sqrt(spread)
+    return Z * np.sqrt(spread) - np.abs(only[0] - only[1] - d * cells.sum())
 
 
-def same_hull(estimate: Estimate, points, holds):
-    """The interval is the hull of what fulfils the inequality as it is written, looked for on a grid."""
-    step = points[1] - points[0]
-    inside = points[holds]
-    if len(inside) == 0:
-        whole = (estimate.low, estimate.high) == (points[0], points[-1])
-        return whole or estimate.high - estimate.low <= step
-    return all(-1e-9 <= wider <= step + 1e-9 for wider in (inside.min() - estimate.low, estimate.high - inside.max()))
+def same_hull(estimate: Estimate, points, room):
+    """The interval is the hull of what fulfils the inequality as it is written: nothing outside does, both ends do.
+
+    What lies outside is looked for on a grid. The ends are not, since a part of the set may be narrower than its steps.
+    """
+    inside, ends = points[room(points) >= 0], np.array([estimate.low, estimate.high])
+    if len(inside) == 0 and ends.tolist() == [points[0], points[-1]]:
+        return True
+    return not ((inside < ends[0] - 1e-9) | (inside > ends[1] + 1e-9)).any() and (room(ends) >= -1e-6).all()
 
 
 @given(cells=counts, epsilon=st.sampled_from([0.1, 0.5, 2.0, 8.0]), arm=st.integers(0, 1))
@@ -71,17 +73,20 @@ def test_the_interval_of_a_rate_is_the_set_of_rates_that_fit(cells, epsilon, arm
     estimate = score.accuracy(cells, arm)
     assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
     if cells.sum() > 0:
-        assert same_hull(estimate, points, holds_rate(score, cells, arm, points))
+        assert same_hull(estimate, points, lambda p: room_of_rate(score, cells, arm, p))
 
 
 @given(cells=counts, epsilon=st.sampled_from([0.1, 0.5, 2.0, 8.0]))
+@example(cells=np.array([117.9, 100.0, -30.0, 50.0]), epsilon=8.0)  # a sliver apart from the rest, between two places
 @SOME
 def test_the_interval_of_a_difference_is_the_set_of_differences_that_fit(cells, epsilon):
     score, points = Score(epsilon, False), np.linspace(-1, 1, GRID)
     estimate = score.difference(cells, 1, 0)
     assert -1 <= estimate.low <= estimate.value <= estimate.high <= 1
     if cells.sum() > 0:
-        assert same_hull(estimate, points, holds_difference(score, cells, 1, 0, points))
+        centre = float(cells[2] - cells[1]) / float(cells.sum())  # in the midst of a sliver
+        points = np.sort([*points, np.clip(centre, -1, 1)])
+        assert same_hull(estimate, points, lambda d: room_of_difference(score, cells, 1, 0, d))
 
 
 def test_where_nothing_can_be_said_the_interval_is_everything():
