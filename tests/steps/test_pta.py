@@ -66,7 +66,8 @@ def test_the_public_nucleus_is_the_smallest_that_holds_its_share(public, share):
     probabilities = softmax(public)
     assert (np.diff(kept) > 0).all()
     assert probabilities[kept].sum() >= share - 1e-9
-    assert probabilities[kept].sum() - probabilities[kept].min() < share
+    # Added up in another order than the product's: where the least is below 1e-16, the others come to the whole share.
+    assert probabilities[kept].sum() - probabilities[kept].min() < share + 1e-12
     assert set(probabilities[kept]) >= {probabilities.max()}
 
 
