@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -36,7 +36,7 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def at_work(handler: type[Handler]) -> Iterator[int]:
+def at_work(handler: Callable[..., BaseHTTPRequestHandler]) -> Iterator[int]:
     """The port at which it answers."""
     server = _Server(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))

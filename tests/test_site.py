@@ -6,14 +6,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
 
 import pytest
 from playwright.sync_api import sync_playwright
 
 from tests.conftest import ROOT
+from tests.http_server import at_work
 from tests.ui.visit import browser
 
 pytestmark = pytest.mark.slow
@@ -35,11 +35,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def served(site: Path) -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Silent, directory=str(site)))
-    Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
+    with at_work(partial(_Silent, directory=str(site))) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 def test_every_page_of_the_docs_is_in_the_menu(site: Path):
