@@ -15,7 +15,7 @@ from mechanisms.studio.answering.units import SearchableUnits
 from tests.toy_embedder import ToyEmbedder
 
 SHARDS, NEIGHBOURS = 10, 4
-BOUNDED = settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+BOUNDED = settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
 def units_of(records, embedder, by_user=False) -> SearchableUnits:
