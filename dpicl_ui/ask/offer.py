@@ -11,6 +11,7 @@ import gradio as gr
 from dpicl_ui.ask.cards import waiting
 from dpicl_ui.ask.form import AskForm
 from dpicl_ui.ask.state import AskState, Order, Prepared
+from dpicl_ui.data.rows import Rows
 from dpicl_ui.data.state import Columns, DataState
 from dpicl_ui.frame.cards import budget, progress
 from dpicl_ui.frame.embedder_loader import EmbedderLoader
@@ -29,6 +30,10 @@ from mechanisms.studio.data.mapping import to_dataset
 
 EMBED: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "embed"}
 """Arguments of handlers that take turns at the embedding model, and at the language model."""
+_NOTHING_TO_ANSWER = (
+    "Questions are answered from texts with labels or with answers: records, and texts alone, do not answer any of "
+    "them."
+)
 _INTERVAL = 0.3
 """Least seconds between two updates of the progress bar."""
 
@@ -163,7 +168,13 @@ class Offer:
 
 
 def request_of(columns: Columns, labels: list[str], form: AskForm) -> AnswerRequest:
-    """What the settings describe for a file; see `AskForm.request`."""
+    """What the settings describe for a file; see `AskForm.request`.
+
+    Raises:
+        UsageError: its rows have nothing to answer with.
+    """
+    if columns.rows in (Rows.RECORDS, Rows.ALONE):
+        raise UsageError(_NOTHING_TO_ANSWER)
     return form.request(tuple(sorted(labels)), columns.by_user, columns.file.field_names)
 
 

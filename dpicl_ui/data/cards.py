@@ -35,7 +35,8 @@ def preview_table(table: Table) -> list[Tree]:
     rows = []
     for _, row in table.frame[columns].head(PREVIEW_ROWS).iterrows():
         rows.append(el("tr", *(el("td", el("div.cell", str(cell)[:_CELL])) for cell in row)))
-    size = f"{len(table.frame):,} rows, {len(table.columns)} columns"
+    count = len(table.columns)
+    size = f"{len(table.frame):,} rows, {count} column{'' if count == 1 else 's'}"
     cut = f"; the first {_COLUMNS} are shown" if len(table.columns) > _COLUMNS else ""
     return [
         el("div.card-head", el("h3", "First rows"), private_tag()),

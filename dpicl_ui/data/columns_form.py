@@ -9,6 +9,7 @@ import gradio as gr
 from dpicl_ui.data.rows import Rows
 from dpicl_ui.frame.choices import PrivateDropdown
 from mechanisms.studio.data.mapping import Mapping
+from mechanisms.studio.data.record_files import KIND
 
 _NO_USER = "(every row stands for itself)"
 _USER = "If one person can have several rows: protects all rows of a person together."
@@ -17,7 +18,7 @@ _SAID = {
     Rows.TEXTS: ("Label", ""),
     Rows.ANSWERED: ("Answer", "Private text, like the text itself: never a public label."),
 }
-"""What is said of a text: the title of its column, and a remark."""
+"""What is said of a text, where anything is: the title of its column, and a remark."""
 
 
 class ColumnsForm:
@@ -42,7 +43,7 @@ class ColumnsForm:
         """What is asked of such rows."""
         label, info = _SAID.get(rows, _SAID[Rows.TEXTS])
         return {
-            self.text: gr.Dropdown(visible=rows in _SAID),
+            self.text: gr.Dropdown(visible=rows != Rows.RECORDS),
             self.label: gr.Dropdown(label=label, info=info, visible=rows in _SAID),
         }
 
@@ -50,7 +51,7 @@ class ColumnsForm:
         """The choices of another file."""
         label, info = _SAID.get(rows, _SAID[Rows.TEXTS])
         return {
-            self.text: gr.Dropdown(choices=columns, value=mapping.text, visible=rows in _SAID),
+            self.text: gr.Dropdown(choices=columns, value=mapping.text, visible=rows != Rows.RECORDS),
             self.label: gr.Dropdown(
                 choices=columns, value=mapping.label, label=label, info=info, visible=rows in _SAID
             ),
@@ -61,6 +62,7 @@ class ColumnsForm:
             ),
         }
 
-    def mapping(self, text: str, label: str, unit: str, drop_duplicates: bool) -> Mapping:
+    def mapping(self, rows: Rows, text: str, label: str, unit: str, drop_duplicates: bool) -> Mapping:
         """The choices as a mapping; an answer stands where a label does."""
+        label = KIND if rows == Rows.ALONE else label
         return Mapping(text, label, None if unit == _NO_USER else unit, drop_duplicates)

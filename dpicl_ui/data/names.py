@@ -46,9 +46,11 @@ class FieldNames:
     def proposed(self, names: tuple[str, str], mapping: Mapping, rows: Rows) -> dict[Any, Any]:
         """The choices with `names` chosen, in the order that suits the columns."""
         return {
-            component: gr.Dropdown(choices=list(dict.fromkeys([name, *every])), value=name, label=title)
+            component: gr.Dropdown(
+                choices=list(dict.fromkeys([name, *every])), value=name, label=title, visible=bool(title)
+            )
             for component, name, every, title in zip(
-                self.inputs, names, _suggested(mapping, rows), ("What is one text?", _TITLES[rows]), strict=True
+                self.inputs, names, _suggested(mapping, rows), ("What is one text?", _TITLES.get(rows)), strict=True
             )
         }
 

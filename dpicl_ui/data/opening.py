@@ -20,7 +20,9 @@ _SAY_NOTHING = {
 
 
 def rows_of(table: Table) -> Rows:
-    """Records where the file is JSON Lines, but for objects with a "text" and a "label"."""
+    """Records where the file is JSON Lines, but for objects with a "text" and a "label"; texts alone of one column."""
+    if len(table.columns) == 1:
+        return Rows.ALONE
     return Rows.RECORDS if isinstance(table, Lines) and not _LABELLED.issubset(table.columns) else Rows.TEXTS
 
 

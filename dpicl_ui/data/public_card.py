@@ -18,7 +18,8 @@ _NAMES = (
     "What one row, its text and its answer are called above becomes public. It will stand in the prompts and in the "
     "export. The answers themselves do not: they are as private as the texts."
 )
-_NAMED = {Rows.TEXTS: _LABELS, Rows.RECORDS: _SCHEMA, Rows.ANSWERED: _NAMES}
+_ALONE = "What one row and its text are called above becomes public. It will stand in the prompts and in the export."
+_NAMED = {Rows.TEXTS: _LABELS, Rows.RECORDS: _SCHEMA, Rows.ANSWERED: _NAMES, Rows.ALONE: _ALONE}
 _COUNTS = (
     "I declare the number of {units} of each label public, as shown above. The noise is computed from these numbers, "
     "so they are not protected: do not confirm if one of them is itself a secret."
@@ -31,11 +32,13 @@ _SIZE = {
     Rows.TEXTS: "How large each label is",
     Rows.RECORDS: "How many records there are",
     Rows.ANSWERED: "How many rows there are",
+    Rows.ALONE: "How many rows there are",
 }
 _SAID = {
     Rows.TEXTS: ("the label names", "become", "the label counts"),
     Rows.RECORDS: ("the schema", "becomes", "the number of records"),
     Rows.ANSWERED: ("what the rows are called", "becomes", "the number of rows"),
+    Rows.ALONE: ("what the rows are called", "becomes", "the number of rows"),
 }
 """What becomes public, with its verb, and what else does where sizes are declared."""
 DECLARE, MEASURE = "declare", "measure"

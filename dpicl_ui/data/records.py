@@ -21,7 +21,11 @@ _LARGEST = 2**20
 USUAL_KIND = "Record"
 """What a record is called before anybody says so."""
 _KIND_INFO = "One word, such as {}: it tells the model what to write. It is public."
-_KINDS = {Rows.RECORDS: ("What is one record?", "Movie"), Rows.ANSWERED: ("What is one row?", "Question")}
+_KINDS = {
+    Rows.RECORDS: ("What is one record?", "Movie"),
+    Rows.ANSWERED: ("What is one row?", "Question"),
+    Rows.ALONE: ("What is one row?", "Letter"),
+}
 _SCHEMA = (
     "Say what a record consists of. What you tick, and how you describe it, is public: it stands in the export. So "
     "nothing is proposed from the cells, which are private. Of values to choose from, type only those that everybody "
@@ -90,6 +94,8 @@ class RecordsForm:
             return state.read(mapping)
         if rows == Rows.ANSWERED:
             return state.read_answered(kind_of(kind), mapping)
+        if rows == Rows.ALONE:
+            return state.read_alone(kind_of(kind), mapping)
         return state.read_records(self.wanted(state, kind, form), mapping.unit, mapping.drop_duplicates)
 
     def asked_for(self, state: DataState, rows: Rows, kind: object, form: Any) -> Columns:

@@ -11,10 +11,12 @@ class Rows(StrEnum):
     TEXTS = "texts"
     RECORDS = "records"
     ANSWERED = "answered"
+    ALONE = "alone"
 
 
 TITLES = {
     Rows.TEXTS: "A text with a label",
     Rows.RECORDS: "A record of several columns",
     Rows.ANSWERED: "A text with an answer",
+    Rows.ALONE: "A text alone",
 }

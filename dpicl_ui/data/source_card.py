@@ -14,9 +14,9 @@ _SOURCE = [
     el("h2", "Bring your labelled texts, or records"),
     el(
         "p.lead",
-        f"A file ({FORMATS}) with one row for each text and a column with its label or its answer, or with a record in "
-        "each row. It is read into this server's memory, removed from its disk at once, and forgotten when you close "
-        "the page.",
+        f"A file ({FORMATS}) with one row for each text and, if it has one, a column with its label or answer, or "
+        "with a record in each row. It is read into this server's memory, removed from its disk at once, and forgotten "
+        "when you close the page.",
     ),
 ]
 

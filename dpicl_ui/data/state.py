@@ -66,7 +66,9 @@ class Columns:
         """What rows are."""
         if self.records:
             return Rows.RECORDS
-        return Rows.ANSWERED if self.mapping.output else Rows.TEXTS
+        if self.kind is None:
+            return Rows.TEXTS
+        return Rows.ANSWERED if self.mapping.output else Rows.ALONE
 
     @property
     def by_user(self) -> bool:
@@ -178,6 +180,18 @@ class DataState(State):
             DataError: the columns make no sense; the file stays.
         """
         return self._read_as(replace(mapping, label=KIND, output=mapping.label), kind)
+
+    def read_alone(self, kind: str, mapping: Mapping) -> Columns:
+        """The open file's rows as texts with neither labels nor answers, under one name.
+
+        Returns:
+            What is there already, where nothing else was said of it.
+
+        Raises:
+            UsageError: there is no file.
+            DataError: the columns make no sense; the file stays.
+        """
+        return self._read_as(replace(mapping, label=KIND), kind)
 
     def read_records(self, records: Records, user: str | None, drop_duplicates: bool) -> Columns:
         """The open file's rows as records, each a text under one label.

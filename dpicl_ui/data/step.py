@@ -242,7 +242,7 @@ class DataStep:
     def _inspect(
         self, request: gr.Request, row: str, text: str, label: str, unit: str, drop: bool, kind: object, form: Any
     ) -> dict[Any, Any]:
-        mapping = self.columns.mapping(text, label, unit, drop)
+        mapping = self.columns.mapping(Rows(row), text, label, unit, drop)
         session = self._sessions.of(request)
         before, rows = session.of(DataState).columns, Rows(row)
         if rows == Rows.RECORDS:
@@ -250,7 +250,7 @@ class DataStep:
             return owned | self._inspected(session, rows, mapping, kind, owned.get(self.records.form, form))
         if rows == Rows.TEXTS:
             mapping = session.of(DataState).under_names(mapping)
-        if before is None or (before.records is None and before.named != (text, label)):
+        if before is None or (before.records is None and before.named != (mapping.text, mapping.label)):
             session.of(DataState).call(first_names(mapping, rows))
         return self._inspected(session, rows, mapping, kind, form)
 

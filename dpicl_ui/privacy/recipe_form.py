@@ -14,6 +14,7 @@ from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
 USUAL_DRAFT_TOKENS = 40
 BY_TOKEN = {
     Rows.RECORDS: "Records are written token by token: the votes on drafts know no schemas.",
+    Rows.ALONE: "Texts of one kind are written token by token: the votes on drafts ask which label a row has.",
     Rows.ANSWERED: "Texts with answers are written token by token: the votes on drafts know no answers.",
 }
 """Why there is no choice where rows have no labels."""

@@ -29,6 +29,7 @@ from dpicl_ui.privacy.odds import Odds
 from dpicl_ui.privacy.plan_finder import PlanFinder
 from dpicl_ui.privacy.recipe_form import BY_TOKEN
 from dpicl_ui.privacy.recipe_settings import RecipeSettings
+from dpicl_ui.privacy.row_settings import ROW_SETTINGS
 from dpicl_ui.privacy.settings_file import NO_RUN
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Cap, PrivacyLedger
@@ -44,24 +45,9 @@ _DEARER = (
     "So many are written for each demonstration that is kept, and all of them are paid for, with more noise. Kept are "
     "those whose label the model finds most surely; no row is asked."
 )
-_SHOTS = {
-    Rows.TEXTS: "Demonstrations for each label",
-    Rows.RECORDS: "Records to write",
-    Rows.ANSWERED: "Demonstrations",
-}
-_TOKENS = {
-    Rows.TEXTS: "Longest demonstration (tokens)",
-    Rows.RECORDS: "Tokens of a record that your rows decide, at most",
-    Rows.ANSWERED: "Longest demonstration, with its answer (tokens)",
-}
-_LABEL_NAME = {
-    Rows.TEXTS: "Name of the label field",
-    Rows.RECORDS: "Name of the label field",
-    Rows.ANSWERED: "Name of the answer field",
-}
+_KIND_FIELD = "Kind"
+"""The name of the field that says what a text without a label is."""
 _FORCED = "What the schema forces is free. Behind the last of them a record is finished from public text, free as well."
-_LENGTHS = {Rows.TEXTS: (24, 64), Rows.RECORDS: (48, 128), Rows.ANSWERED: (32, 64)}
-"""Tokens that are written, and tokens of a row that are read, where nobody says otherwise."""
 _DELTA = "Probability that the guarantee fails; well under 1 / number of rows."
 
 
@@ -107,14 +93,14 @@ class PrivacyStep:
             self.instruction = gr.Textbox(label="Instruction", lines=2, elem_id="instruction")
             with gr.Row():
                 self.text_name = gr.Textbox(label="Name of the text field", elem_id="text-name")
-                self.label_name = gr.Textbox(label=_LABEL_NAME[Rows.TEXTS], elem_id="label-name")
+                self.label_name = gr.Textbox(label=ROW_SETTINGS[Rows.TEXTS].label_name, elem_id="label-name")
             panel(el("p.muted", "All of this is public: it stands in the export."))
         with gr.Accordion("Delta, and how much of a row is read", open=False, elem_classes="card"):
             self.delta = gr.Number(1e-5, label="Delta", info=_DELTA, elem_id="delta")
             self.length = gr.Slider(
                 8,
                 256,
-                _LENGTHS[Rows.TEXTS][1],
+                ROW_SETTINGS[Rows.TEXTS].lengths[1],
                 step=1,
                 label="Longest record (tokens)",
                 info="Longer records are cut.",
@@ -131,9 +117,9 @@ class PrivacyStep:
     def _build_writing(self) -> None:
         with gr.Column(elem_classes="card"):
             panel(el("h3", "What to write"))
-            self.shots = gr.Slider(1, 8, 1, step=1, label=_SHOTS[Rows.TEXTS], elem_id="shots")
+            self.shots = gr.Slider(1, 8, 1, step=1, label=ROW_SETTINGS[Rows.TEXTS].shots, elem_id="shots")
             with gr.Column(visible=False) as self._by_token:
-                length, title = _LENGTHS[Rows.TEXTS][0], _TOKENS[Rows.TEXTS]
+                length, title = ROW_SETTINGS[Rows.TEXTS].lengths[0], ROW_SETTINGS[Rows.TEXTS].tokens
                 self.tokens = gr.Slider(4, 100, length, step=1, label=title, elem_id="tokens")
                 self.answers = AnswerSettings()
                 self.subsets = gr.Slider(
@@ -241,7 +227,7 @@ class PrivacyStep:
             self.subsets: max(4, min(100, *sizes.values())),
             self.instruction: template.instruction,
             self.text_name: template.text,
-            self.label_name: gr.Textbox(value=template.output or template.label, label=_LABEL_NAME[rows]),
+            self.label_name: gr.Textbox(value=template.output or template.label, label=ROW_SETTINGS[rows].label_name),
             self.cap_epsilon: cap.epsilon,
             self.cap_delta: cap.delta,
             self.cap_notice: [],
@@ -251,12 +237,12 @@ class PrivacyStep:
         }
 
     def _for_rows(self, rows: Rows) -> dict[Any, Any]:
-        tokens, length = _LENGTHS[rows]
-        by_token = rows in BY_TOKEN
+        asked, by_token = ROW_SETTINGS[rows], rows in BY_TOKEN
+        tokens, length = asked.lengths
         return {
             **(self.recipe.by_token(BY_TOKEN[rows]) if by_token else self.recipe.for_texts()),
-            self.shots: gr.Slider(label=_SHOTS[rows]),
-            self.tokens: gr.Slider(value=tokens, label=_TOKENS[rows], info=_FORCED if rows == Rows.RECORDS else ""),
+            self.shots: gr.Slider(label=asked.shots),
+            self.tokens: gr.Slider(value=tokens, label=asked.tokens, info=_FORCED if rows == Rows.RECORDS else ""),
             self.length: length,
             self.answers.body: gr.Column(visible=rows == Rows.ANSWERED),
             **({self.best_of: gr.Slider(value=1, visible=False)} if by_token else {}),
@@ -338,6 +324,8 @@ def _template(confirmed: Confirmed) -> PromptTemplate:
         case Rows.ANSWERED:
             text, answer = confirmed.columns.file.field_names
             return open_template(text, output=answer)
+        case Rows.ALONE:
+            return default_template(confirmed.dataset.labels, confirmed.columns.file.field_names[0], _KIND_FIELD)
     return default_template(confirmed.dataset.labels, *confirmed.columns.file.field_names)
 
 

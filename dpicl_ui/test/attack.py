@@ -52,7 +52,8 @@ _NO_DATA = "Confirm the data set in step 1 first: the attack asks which of its r
 _NO_FILE = "Upload a labelled test file above first: its rows stand for those that took no part."
 _OTHER_DATA = "This set was not written from the data set of step 1 as it is now: confirm that one again."
 _OF_LABELS = (
-    "The attack asks about texts with labels: it cannot be tried on records of a schema, nor on texts with answers."
+    "The attack asks about texts with labels: it cannot be tried on records of a schema, nor on texts with answers or "
+    "alone."
 )
 _NOT_BEGUN = "Stopped. No row was read, and nothing was marked."
 _STOPPED = "Stopped. Nothing was shown; the mark on these rows stays."

@@ -64,10 +64,14 @@ def outputs_of(options: argparse.Namespace) -> Outputs | None:
         raise UsageError("Give the column of the private outputs, --output-column, or have the --answers model.")
     if answers is Answers.MODEL and options.output_tokens is not None:
         raise UsageError("A model's answers are not charged for: leave out --output-tokens.")
-    if options.label_column is None and "," in options.labels:
-        raise UsageError("Without --label-column all rows are of one kind: give --labels one name for it.")
+    _check_kind(options)
     numbers = {"tokens": options.output_tokens, "max_tokens": options.max_output_tokens}
     return Outputs(answers, **{name: value for name, value in numbers.items() if value is not None})
+
+
+def _check_kind(options: argparse.Namespace) -> None:
+    if not options.label_column and "," in options.labels:
+        raise UsageError("Without --label-column all rows are of one kind: give --labels one name for it.")
 
 
 def label_column(options: argparse.Namespace) -> str:
@@ -78,7 +82,9 @@ def label_column(options: argparse.Namespace) -> str:
 def read_labelled(options: argparse.Namespace) -> tuple[Table, Mapping]:
     """The private rows, and their columns; texts of one kind need no column that says so."""
     table, label = read_source(options.csv), label_column(options)
-    if options.label_column is None and "," not in options.labels and label not in table.columns:
+    unsaid = options.label_column is None and "," not in options.labels and label not in table.columns
+    if unsaid or options.label_column == "":
+        _check_kind(options)
         table, label = of_kind(table, options.labels.strip()), KIND
     mapping = Mapping(options.text_column, label, options.unit_column, options.drop_duplicates)
     return table, replace(mapping, label_names=label_names(options))
@@ -87,7 +93,7 @@ def read_labelled(options: argparse.Namespace) -> tuple[Table, Mapping]:
 def read_answered(options: argparse.Namespace) -> tuple[Table, Mapping]:
     """The private rows, and which of their columns are what; a column that nobody writes from is not read as one."""
     table = read_source(options.csv)
-    if options.label_column is None:
+    if not options.label_column:
         table = of_kind(table, options.labels.strip())
     output = None if options.answers == Answers.MODEL else options.output_column
     names = label_names(options) if options.label_column else ()

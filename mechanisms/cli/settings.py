@@ -12,6 +12,7 @@ from mechanisms.parameters import parameters
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import TokenMechanism, Transform
 from mechanisms.studio.data.mapping import Mapping
+from mechanisms.studio.data.record_files import KIND
 from mechanisms.studio.recipes.recipe import Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.synthesis.outputs import Outputs
@@ -79,7 +80,7 @@ def _of_data(request: SynthesisRequest | RecipeRequest, mapping: Mapping, name: 
     if not (isinstance(request, SynthesisRequest) and request.schema):
         yield "text-column", mapping.text
     if not one_kind:
-        yield "label-column", mapping.label
+        yield "label-column", "" if mapping.label == KIND else mapping.label
     if isinstance(request, SynthesisRequest) and request.outputs and request.outputs.charged:
         yield "output-column", mapping.output
     if mapping.unit is not None:

@@ -71,7 +71,7 @@ def add_commands(commands: Any) -> None:
     parser = commands.add_parser("synthesize", help=f"write private demonstrations, or records, from a file: {FORMATS}")
     parser.add_argument("csv", metavar="FILE")
     parser.add_argument("--text-column", default="text")
-    parser.add_argument("--label-column", help="default: label, or none where there is an output or a single kind")
+    parser.add_argument("--label-column", help="default: label, or none ('') where there is an output or one label")
     parser.add_argument("--unit-column", help="user id: the privacy unit becomes all rows of a user")
     add_labels(parser)
     parser.add_argument("--epsilon", type=float, required=True)

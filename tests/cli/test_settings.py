@@ -30,6 +30,7 @@ from mechanisms.records import Dataset
 from mechanisms.studio.data.counts import MeasuredSizes
 from mechanisms.studio.data.files import read_table
 from mechanisms.studio.data.mapping import Mapping, to_dataset
+from mechanisms.studio.data.record_files import KIND
 from mechanisms.studio.data.record_schema import RecordSchema
 from mechanisms.studio.recipes.recipe import Stage
 from mechanisms.studio.recipes.request import RecipeRequest
@@ -60,6 +61,8 @@ def columns_of(file: Path, mapping: Mapping, kind: str | None = None, records: R
     state.open(read_table(file), ("Text", "Label"))
     if records:
         return state.read_records(records, mapping.unit, mapping.drop_duplicates)
+    if kind and mapping.label == KIND:
+        return state.read_alone(kind, mapping)
     return state.read_answered(kind, mapping) if kind else state.read(mapping)
 
 
@@ -150,11 +153,12 @@ def test_labelled_texts(file, form, by_user, drop, measure):
 @pytest.mark.slow
 @settings(max_examples=12, suppress_health_check=list(HealthCheck))
 @given(forms())
-def test_texts_with_answers_and_records(file, form):
+def test_texts_with_answers_records_and_texts_alone(file, form):
     form = replace(form, recipe=RecipeForm("tokens", True), best_of=1, tokens=40)
     answered = columns_of(file, Mapping("the text", "answer", "who"), kind="Question")
     records = columns_of(file, Mapping("the text", "answer", "who"), records=Records("Yes", SCHEMA))
-    for columns, kind in ((answered, "Question"), (records, "Yes")):
+    alone = columns_of(file, Mapping("the text", KIND, "who"), kind="Letter")
+    for columns, kind in ((answered, "Question"), (records, "Yes"), (alone, "Letter")):
         dataset = dataset_of(columns, kind)
         try:
             asked = form.request(dataset, schema=columns.records and columns.records.schema)

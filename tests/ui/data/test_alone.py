@@ -1,0 +1,118 @@
+"""Step 1 where rows are texts alone: what is asked, what is confirmed of them, and what the later steps make of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpicl_ui.ask.form import AskForm
+from dpicl_ui.ask.offer import request_of
+from dpicl_ui.data.rows import Rows
+from dpicl_ui.privacy.step import _template
+from mechanisms.errors import DataError, UsageError
+from tests.ui.ask.test_step import values
+from tests.ui.data.test_records import TAB, Tab, words
+
+
+class Letters(Tab):
+    """Step 1 with letters, and who wrote them."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.text, self.kind = "letter", "Letter"
+
+    def open(self, header: str = "letter,label,who") -> dict[Any, Any]:
+        columns = len(header.split(","))
+        rows = (",".join([f"dear team this is letter {i}", f"L{i % 3}", f"u{i % 4}"][:columns]) for i in range(40))
+        return self.step._upload(self.file("letters.csv", "\n".join([header, *rows])), TAB)
+
+    @property
+    def said(self) -> tuple[Any, ...]:
+        return self.text, "label", self.unit, False, self.kind, None
+
+    def choose(self) -> dict[Any, Any]:
+        return self.step._choose_row(TAB, Rows.ALONE, *self.said)
+
+    def inspect(self, row: str = Rows.ALONE) -> dict[Any, Any]:
+        return super().inspect(row)
+
+    def confirm(self, *, public: bool = True) -> dict[Any, Any]:
+        names, row = ("Letter", "Label"), Rows.ALONE
+        return self.step._confirm("mail", [], public, public, "declare", 0.1, *names, row, self.kind, None, TAB)
+
+
+@pytest.fixture
+def tab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Letters:
+    monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path / "uploads"))
+    made = Letters(tmp_path)
+    made.open()
+    return made
+
+
+def test_neither_a_label_nor_an_answer_is_asked_for(tab: Letters):
+    shown, step = tab.choose(), tab.step
+    assert tab.state.columns.rows is Rows.ALONE
+    assert shown[step.columns.text].visible
+    assert not shown[step.columns.label].visible
+    assert not shown[step.names.label].visible
+    assert shown[step.records.kind].visible
+    assert not any(shown[box].visible for box in step._choice.boxes)
+    assert "40 rows" in words(shown[step.facts])
+    assert "answer" not in shown[step.public.labels_public].label
+    again = step._choose_row(TAB, Rows.TEXTS, *tab.said)
+    assert again[step.columns.label].visible
+    assert again[step.names.label].visible
+    assert tab.state.columns.rows is Rows.TEXTS
+
+
+def test_a_file_of_one_column_is_taken_for_texts_alone(tab: Letters):
+    shown = tab.open("letter")
+    assert shown[tab.step.row] == Rows.ALONE.value
+    assert tab.state.columns.rows is Rows.ALONE
+    tab.kind = shown[tab.step.records.kind].value
+    tab.confirm()
+    assert tab.state.confirmed.sizes == {tab.kind: 40}
+
+
+def test_what_is_confirmed_are_texts_under_one_name(tab: Letters):
+    tab.choose()
+    tab.confirm()
+    confirmed = tab.state.confirmed
+    assert (confirmed.dataset.labels, confirmed.sizes) == (("Letter",), {"Letter": 40})
+    first = confirmed.dataset.records[0]
+    assert (first.text, first.label, first.output) == ("dear team this is letter 0", "Letter", None)
+    template = _template(confirmed)
+    assert (template.instruction, template.text, template.label) == ("Go on with each letter.", "Letter", "Kind")
+    tab.inspect()  # the same said again takes nothing back
+    assert tab.state.confirmed is confirmed
+
+
+def test_users_are_counted(tab: Letters):
+    tab.unit = "who"
+    assert "4 users" in words(tab.choose()[tab.step.facts])
+    tab.confirm()
+    assert tab.state.confirmed.sizes == {"Letter": 4}
+
+
+def test_names_and_number_are_said_to_be_public_first(tab: Letters):
+    tab.choose()
+    with pytest.raises(DataError, match="what the rows are called and the number of rows become public"):
+        tab.confirm(public=False)
+
+
+def test_a_typed_name_stays_until_another_column_is_the_text(tab: Letters):
+    tab.choose()
+    tab.step._called("Missive", "Label", TAB)
+    tab.inspect()
+    assert tab.state.file.field_names[0] == "Missive"
+    tab.text = "who"
+    tab.inspect()
+    assert tab.state.file.field_names[0] != "Missive"
+
+
+def test_nothing_is_asked_privately_of_texts_alone(tab: Letters):
+    tab.choose()
+    with pytest.raises(UsageError, match="texts alone"):
+        request_of(tab.state.columns, [], AskForm.read(*values()))
