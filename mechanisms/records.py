@@ -249,7 +249,7 @@ class Demonstration:
 
 def default_template(labels: tuple[str, ...], text: str = "Text", label: str = "Label") -> PromptTemplate:
     """A plain classification instruction over the labels; with a single one there is nothing to classify."""
-    asked = f"Go on with each {text.lower()}."
+    asked = f"Write one {text.lower()} with the given {label.lower()}."
     if len(labels) > 1:
         asked = f"Classify each {text.lower()} as {', '.join(labels[:-1])} or {labels[-1]}."
     return PromptTemplate(asked, text.capitalize(), label.capitalize())

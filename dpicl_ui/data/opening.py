@@ -5,11 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from dpicl_ui.data.rows import Rows
+from mechanisms.errors import DataError
 from mechanisms.studio.data.json_lines import Lines
 from mechanisms.studio.data.table import Table
 
 LONGEST_NAME = 80
 _LABELLED = {"text", "label"}
+_LONGEST_COLUMN = 4
+"""Words of a column's name, where it is the only one."""
+_NO_HEADER = (
+    "The first line of this file reads like a text, and not like the name of a column: put a line above it that names "
+    "the column, such as text."
+)
 _SAY_NOTHING = {
     "all", "book", "copy", "csv", "data", "dataset", "default", "dev", "download", "eval", "excel", "export", "file",
     "final", "full", "input", "json", "jsonl", "labeled", "labelled", "list", "master", "new", "output", "parquet",
@@ -20,10 +27,18 @@ _SAY_NOTHING = {
 
 
 def rows_of(table: Table) -> Rows:
-    """Records where the file is JSON Lines, but for objects with a "text" and a "label"; texts alone of one column."""
-    if len(table.columns) == 1:
-        return Rows.ALONE
-    return Rows.RECORDS if isinstance(table, Lines) and not _LABELLED.issubset(table.columns) else Rows.TEXTS
+    """Records where the file is JSON Lines, but for objects with a "text" and a "label"; texts alone of one column.
+
+    Raises:
+        DataError: the only column is named by what reads like a text: without a header that is somebody's row.
+    """
+    if isinstance(table, Lines):
+        return Rows.TEXTS if _LABELLED.issubset(table.columns) else Rows.RECORDS
+    if len(table.columns) > 1:
+        return Rows.TEXTS
+    if len(table.columns[0].split()) > _LONGEST_COLUMN:
+        raise DataError(_NO_HEADER)
+    return Rows.ALONE
 
 
 def proposed_name(file: str) -> str:

@@ -173,9 +173,9 @@ class DataStep:
         yield self._read(request, *self.source.hub.read(said))
 
     def _read(self, request: gr.Request, table: Table, name: str) -> dict[Any, Any]:
-        session, mapping = self._sessions.of(request), guess_mapping(table)
+        session, mapping, rows = self._sessions.of(request), guess_mapping(table), rows_of(table)
         session.of(DataState).open(table, first_names(mapping))
-        return self._opened(session, table, mapping, name, rows_of(table))
+        return self._opened(session, table, mapping, name, rows)
 
     def _example(self, example: Example) -> Any:
         def take(request: gr.Request) -> dict[Any, Any]:

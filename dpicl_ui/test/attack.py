@@ -25,7 +25,7 @@ from dpicl_ui.test.attack_card import DRAWN, about, findings, on_trust
 from dpicl_ui.test.attack_figure import roc_figure
 from dpicl_ui.test.attack_state import AttackState
 from dpicl_ui.test.measure import FileMeasurement
-from dpicl_ui.test.state import NOTHING, TestState
+from dpicl_ui.test.state import NOTHING, TestState, in_text
 from mechanisms.accounting import Claim, PrivacyLedger, fingerprint
 from mechanisms.errors import UsageError
 from mechanisms.inference import LanguageModel
@@ -126,10 +126,10 @@ class AttackOffer:
     def _attacked(
         self, session: Session, target: _Target, model: LanguageModel, ledger: PrivacyLedger
     ) -> Iterator[dict[Any, Any]]:
+        task = with_choice(of_demo_set(target.demo_set))  # refused, if it is, before a row is marked
         mark_attacked(fingerprint(target.private), ledger, fingerprint(target.held_out))
         yield {self.progress: progress(0, 1, "Attacking real rows …")}
         found, shown = dict[str, Membership](), 0.0
-        task = with_choice(of_demo_set(target.demo_set))
         with closing(membership(model, task, target.private, target.held_out, effort(len(task.labels)))) as told:
             for each in told:
                 if target.stop.is_set():
@@ -182,7 +182,7 @@ def _target(session: Session, text: str, label: str) -> _Target:
         raise UsageError(_EMPTY)
     if confirmed is None:
         raise UsageError(_NO_DATA)
-    unlabelled = demo_set.schema is not None or demo_set.template.output is not None
+    unlabelled = demo_set.schema is not None or in_text(demo_set)
     if unlabelled or confirmed.columns.kind is not None:
         raise UsageError(_OF_LABELS)
     if test.table is None:

@@ -13,7 +13,6 @@ from mechanisms.accounting import rounded_up
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats
 from mechanisms.studio.evaluation.classify import Prediction
-from mechanisms.studio.evaluation.completions import completes
 from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, Scorecard
 from mechanisms.studio.evaluation.labels_to_find import RECORDS
 from mechanisms.studio.evaluation.reader import readers_in_words, same_reader
@@ -78,7 +77,7 @@ def _listed(demo_set: DemoSet) -> list[Tree]:
 def _no_labels(demo_set: DemoSet) -> str:
     if demo_set.schema:
         return _OF_RECORDS
-    return OF_ONE_KIND if completes(demo_set) else ANSWERED if demo_set.template.output else ""
+    return OF_ONE_KIND if demo_set.completes else ANSWERED if demo_set.template.output else ""
 
 
 def _none_chosen(demo_set: DemoSet) -> list[Tree]:

@@ -31,7 +31,8 @@ def answered_in_text(state: TestState, demo_set: DemoSet, model: LanguageModel, 
         else:
             responder = answering(model, demo_set.template, arm.demonstrations, longest_output(demo_set))
         [answer] = responder.answers([query])
-        shown.append(named_arm(arm.name, el("p.answer.notranslate", answer) if answer else el("p.answer", _NOTHING)))
+        said = f"{query.strip()}{answer}" if demo_set.completes and answer else answer
+        shown.append(named_arm(arm.name, el("p.answer.notranslate", said) if said else el("p.answer", _NOTHING)))
         yield [el("div.arms", *shown), *readers(demo_set, model)]
 
 

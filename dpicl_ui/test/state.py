@@ -13,7 +13,6 @@ from mechanisms.errors import UsageError
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Dataset, Demonstration, Record
 from mechanisms.studio.data.table import Table
-from mechanisms.studio.evaluation.completions import completes
 from mechanisms.studio.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard, arms_of
 from mechanisms.studio.evaluation.labels_to_find import check_labels
 from mechanisms.studio.evaluation.open_answers import OpenScorecard
@@ -36,7 +35,7 @@ OF_ONE_KIND = (
 
 def in_text(demo_set: DemoSet) -> bool:
     """Whether a question is answered with text, and not with a label."""
-    return demo_set.template.output is not None or completes(demo_set)
+    return demo_set.template.output is not None or demo_set.completes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,7 +126,7 @@ class TestState(State):
         Raises:
             UsageError: there is none, or its demonstrations have neither answers nor labels to find.
         """
-        if completes(tested := self.asked):
+        if (tested := self.asked).completes:
             raise UsageError(OF_ONE_KIND)
         return tested
 

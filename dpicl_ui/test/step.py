@@ -26,7 +26,6 @@ from dpicl_ui.test.score_card import score_card
 from dpicl_ui.test.state import TestState, in_text
 from mechanisms.errors import UsageError
 from mechanisms.studio.evaluation.classify import Classifier, Prediction
-from mechanisms.studio.evaluation.completions import completes
 from mechanisms.studio.evaluation.remote_reader import RemoteReader
 from mechanisms.studio.synthesis.demo_set import DemoSet, loads
 
@@ -134,7 +133,7 @@ class EvaluationStep:
     def _question(self, tested: DemoSet | None) -> dict[Any, Any]:
         """What the question's card asks for."""
         asks, does = "Type a text to classify", "Classify"
-        if tested is not None and completes(tested):
+        if tested is not None and tested.completes:
             asks, does = "Type how a text begins", "Complete"
         elif tested is not None and in_text(tested):
             asks, does = "Type a text to answer", "Answer"

@@ -20,12 +20,12 @@ from mechanisms.errors import UsageError
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.listing import EMBEDDED
-from mechanisms.records import Dataset
+from mechanisms.records import Dataset, Record
 from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.record_files import KIND, of_kind
 from mechanisms.studio.data.sources import read_source
 from mechanisms.studio.evaluation.answers import LocalReader
-from mechanisms.studio.evaluation.completions import completes
+from mechanisms.studio.evaluation.completions import check_texts
 from mechanisms.studio.evaluation.evaluate import arms_of
 from mechanisms.studio.evaluation.labelled import check_gives_labels, labelled
 from mechanisms.studio.evaluation.labels_to_find import check_labels
@@ -38,9 +38,10 @@ _NO_CELLS = (
     "--orders, --seed, --out and --plot."
 )
 
+_LABEL = "label"
 _ONE_KIND = (
-    "A set of one kind of text is read as it is, here: leave out the second set, --shots, --orders, --out, --plot, "
-    "--reader-url and --reader-model."
+    "A set of one kind of text is read as it is, here: leave out the second set, --shots, --orders, --seed, "
+    "--out, --plot, --reader-url and --reader-model."
 )
 _HERE = "What is answered with text is answered by a model of this machine: leave out --reader-url and --reader-model."
 
@@ -51,11 +52,13 @@ def add_commands(commands: Any) -> None:
     query.add_argument("demos", metavar="DEMOS")
     query.add_argument("text")
     query.set_defaults(run=_query)
-    test = commands.add_parser("evaluate", help="accuracy on a labelled file, beside zero-shot and public-only")
+    test = commands.add_parser(
+        "evaluate", help="accuracy (of texts alone, perplexity) on a file, beside zero-shot and public-only"
+    )
     test.add_argument("demos", metavar="DEMOS", nargs="+", help="one set, or two to compare on the same rows")
     test.add_argument("--test", required=True, metavar="FILE")
     test.add_argument("--text-column", default="text")
-    test.add_argument("--label-column", default="label")
+    test.add_argument("--label-column", help="default: label; with a set of one kind of text there may be none ('')")
     add_label_names(test)
     test.add_argument("--output-column", help="outputs instead of labels: how often the set answers just so")
     test.add_argument("--limit", type=int, help="use only the first rows")
@@ -68,7 +71,7 @@ def add_commands(commands: Any) -> None:
 
 def _query(options: argparse.Namespace) -> None:
     written, remote = loads(read(options.demos)), remote_reader(options)
-    in_text = written.template.output is not None or completes(written)
+    in_text = written.template.output is not None or written.completes
     if remote is not None and in_text:
         raise UsageError(_HERE)
     if not in_text:
@@ -81,7 +84,7 @@ def _query(options: argparse.Namespace) -> None:
     if demo_set.template.output is not None:
         show(options, {"answer": answer_of(demo_set, model, options.text)} | _models(written, model))
         return
-    if completes(demo_set):
+    if demo_set.completes:
         show(options, {"completion": completion_of(demo_set, model, options.text)} | _models(written, model))
         return
     [prediction] = labelled(written, model, [options.text])
@@ -98,11 +101,13 @@ def _evaluate(options: argparse.Namespace) -> None:
     written = [loads(text) for text in texts]
     remote = remote_reader(options)
     _check(options, written, elsewhere=remote is not None)
-    whole = _test_file(options, of_one_kind=bool(options.output_column) or completes(written[0]))
-    test = replace(whole, records=whole.records[: options.limit])
+    whole = _test_file(options, written[0])
+    test = replace(whole, records=_read_by(written[0], whole)[: options.limit])
     if remote is not None:
         show(options, evaluated_elsewhere(remote, options.demos, written, whole, test.records))
         return
+    if written[0].completes:
+        check_texts([each.text for each in test.records])
     owners = about_to_score(whole)
     model = load_model(options.model or EMBEDDED)
     sets = [_as_read_by(each, model) for each in written]
@@ -112,7 +117,7 @@ def _evaluate(options: argparse.Namespace) -> None:
     document: dict[str, Any] = {"rows": 0, **_models(written[0], model), **not_private(owners)}
     if options.output_column:
         show(options, document | answered(sets[0], model, test.records))
-    elif completes(sets[0]):
+    elif sets[0].completes:
         show(options, document | perplexities(sets[0], model, test.records))
     elif in_cells(options):
         show(options, document | read_in_cells(options, texts[0], sets[0], model, test, bool(owners)))
@@ -121,13 +126,19 @@ def _evaluate(options: argparse.Namespace) -> None:
         show(options, document | scorecards(LocalReader(model), sets[0], arms, test.records))
 
 
-def _test_file(options: argparse.Namespace, of_one_kind: bool) -> Dataset:
-    table = read_source(options.test)
-    mapping = Mapping(options.text_column, options.label_column, label_names=label_names(options))
-    if of_one_kind:  # which label a row would have is not asked
+def _test_file(options: argparse.Namespace, written: DemoSet) -> Dataset:
+    table, label = read_source(options.test), _LABEL if options.label_column is None else options.label_column
+    mapping = Mapping(options.text_column, label, label_names=label_names(options))
+    unsaid = options.label_column is None and _LABEL not in table.columns
+    if options.output_column or (written.completes and (unsaid or label == "")):  # which label a row has is not asked
         mapping = Mapping(options.text_column, KIND, output=options.output_column)
-        table = of_kind(table, "text")
+        table = of_kind(table, written.labels[0])
     return to_dataset(table, mapping, "test file", ())
+
+
+def _read_by(written: DemoSet, test: Dataset) -> Sequence[Record]:
+    """The rows that a set is for: of a single kind of text, that kind's."""
+    return [each for each in test.records if each.label in written.labels] if written.completes else test.records
 
 
 def _check(options: argparse.Namespace, sets: Sequence[DemoSet], elsewhere: bool) -> None:
@@ -153,9 +164,9 @@ def _check_outputs(options: argparse.Namespace, sets: Sequence[DemoSet], elsewhe
             raise UsageError("The demonstrations of this set have no outputs: leave out --output-column.")
         if not options.output_column and each.template.output is not None and len(each.labels) == 1:
             raise UsageError("The demonstrations of this set have outputs: give the test file's --output-column.")
-        if completes(each) and (elsewhere or len(options.demos) == 2 or in_cells(options)):
+        if each.completes and (elsewhere or len(options.demos) == 2 or in_cells(options)):
             raise UsageError(_ONE_KIND)
-        if not options.output_column and not completes(each):
+        if not options.output_column and not each.completes:
             check_labels(each.labels, each.schema)
 
 

@@ -80,10 +80,10 @@ def label_column(options: argparse.Namespace) -> str:
 
 
 def read_labelled(options: argparse.Namespace) -> tuple[Table, Mapping]:
-    """The private rows, and their columns; texts of one kind need no column that says so."""
+    """The private rows, and their columns; a file of texts alone has no column that says what they are."""
     table, label = read_source(options.csv), label_column(options)
-    unsaid = options.label_column is None and "," not in options.labels and label not in table.columns
-    if unsaid or options.label_column == "":
+    nothing_else = {options.text_column, options.unit_column}.issuperset(table.columns)
+    if options.label_column == "" or (options.label_column is None and nothing_else):
         _check_kind(options)
         table, label = of_kind(table, options.labels.strip()), KIND
     mapping = Mapping(options.text_column, label, options.unit_column, options.drop_duplicates)

@@ -15,6 +15,8 @@ _WRITE = "Write one {} with the given {}.\n\n"
 _WRITE_BOTH = "Write one {} with the given {}, and its {}.\n\n"
 _CHARACTERS = 64
 """Characters of a token at most, as far as a cap on tokens is concerned."""
+_SHOWN = 512
+"""Tokens of a demonstration at most, where it shows how a text goes on: more than any run writes."""
 MAX_QUERY_CHARACTERS = 4096
 """Of a text that is read where no tokenizer is at hand."""
 
@@ -160,7 +162,7 @@ class QueryPrompt:
 
 
 class CompletionPrompt:
-    """Asks how a text goes on: demonstrations, and the text's beginning, as the demonstrations themselves were written.
+    """Asks how a text goes on: demonstrations, and the text's beginning, piece by piece as in `GenerationPrompt`.
 
     Attributes:
         prefix: tokens that all texts share.
@@ -178,12 +180,13 @@ class CompletionPrompt:
         max_query_tokens: int,
     ) -> None:
         self._model, self.cap = model, max_query_tokens
-        written = GenerationPrompt(model, template, label, max_query_tokens, 1)
-        field = f"{template.label}: {label}\n{template.text}:"
-        shown = "".join(f"{field} {one_line(each.text)}\n\n" for each in demonstrations)
-        self.prefix, self.head = [*written.prefix, *model.encode(shown)], written.cue
+        written = GenerationPrompt(model, template, label, _SHOWN, 1)
+        self.prefix, self.head = list(written.prefix), written.cue
+        for each in demonstrations:
+            self.prefix += written.row([each.text])[: -len(written.cue)]
         self.length = len(self.head) + max_query_tokens
 
     def row(self, beginning: str) -> list[int]:
-        """A text's beginning, cut at the public cap; a blank one is none."""
-        return [*self.head, *(first_tokens(self._model, beginning, self.cap) if beginning.strip() else ())]
+        """The last tokens of a text's beginning, up to the public cap: what it goes on from. A blank one is none."""
+        said = one_line(beginning[-_CHARACTERS * self.cap :])
+        return [*self.head, *(self._model.encode(f" {said}")[-self.cap :] if said else ())]

@@ -7,17 +7,27 @@ from contextlib import contextmanager
 
 import pytest
 
+from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli import classify, synthesize
+from mechanisms.studio.data.files import read_table
+from mechanisms.studio.data.mapping import Mapping, to_dataset
+from mechanisms.studio.data.marks import SCORED
 from mechanisms.studio.evaluation.completions import completing
 from mechanisms.studio.synthesis.demo_set import loads
 from tests.cli.command import check_refusal, run
 from tests.toy_model import ToyModel
 
+WRITING = (
+    "--text-column note --labels Note --epsilon 2 --delta 1e-5 --sizes counted --subsets 4 --tokens 12 --shots 2 "
+    "--candidates 20"
+)
+
 
 @pytest.fixture
 def notes(tmp_path, capsys, monkeypatch) -> str:
     """The path of a set of notes; the private file lies beside it."""
-    (tmp_path / "private.csv").write_text("\n".join(["note", *(f"the order {i} is late" for i in range(20))]))
+    kinds = (f"the order {i} is late,K{i % 2},u{i}" for i in range(20))
+    (tmp_path / "private.csv").write_text("\n".join(["note,kind,who", *kinds]))
 
     @contextmanager
     def opened(model, engine):
@@ -27,8 +37,8 @@ def notes(tmp_path, capsys, monkeypatch) -> str:
     monkeypatch.setattr(classify, "load_model", lambda name: ToyModel())
     code, _, err = run(
         capsys,
-        f"synthesize {tmp_path}/private.csv --text-column note --labels Note --epsilon 2 --delta 1e-5 --sizes counted "
-        f"--subsets 4 --tokens 12 --shots 2 --candidates 20 --out {tmp_path}/notes.json",
+        f"synthesize {tmp_path}/private.csv {WRITING} --out {tmp_path}/notes.json --label-column",
+        "",
     )
     assert code == 0, err
     return f"{tmp_path}/notes.json"
@@ -55,6 +65,38 @@ def test_texts_of_a_file_have_a_perplexity_behind_every_prompt(capsys, notes, tm
     for arm in ("zero-shot", "public-only", "private demonstrations"):
         low, high = document[arm]["interval"]
         assert 1 < low <= document[arm]["perplexity"] <= high
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("more", "rows"), [("", 3), ("--label-column=", 5), ("--label-column none", 0)])
+def test_of_a_file_with_labels_the_sets_own_rows_are_read(capsys, notes, tmp_path, more, rows):
+    lines = [f"number {i},{'Note' if i < 3 else 'Bill'}" for i in range(5)]
+    (tmp_path / "test.csv").write_text("\n".join(["said,label", *lines]))
+    asked = f"evaluate {notes} --test {tmp_path}/test.csv --text-column said --json {more}"
+    if not rows:
+        check_refusal(capsys, asked, 2, "no column 'none'")
+        return
+    code, out, err = run(capsys, asked)
+    assert (code, json.loads(out)["rows"]) == (0, rows), err
+
+
+def test_a_file_with_other_columns_is_not_taken_for_texts_alone(capsys, tmp_path):
+    (tmp_path / "private.csv").write_text("note,kind\nlate,K\n")
+    check_refusal(capsys, f"synthesize {tmp_path}/private.csv {WRITING}", 2, "no column 'label'")
+    many = WRITING.replace("Note", "Note,Bill") + " --label-column="
+    check_refusal(capsys, f"synthesize {tmp_path}/private.csv {many}", 2, "one name")
+
+
+@pytest.mark.slow
+def test_a_refused_evaluation_marks_no_row(capsys, notes, tmp_path):
+    check_refusal(
+        capsys, f"evaluate {notes} --test {tmp_path}/private.csv --text-column note --limit 1", 2, "two texts"
+    )
+    rows = to_dataset(read_table(tmp_path / "private.csv"), Mapping("note", "kind"), "private", ())
+    assert SCORED not in PrivacyLedger().rows.marks(fingerprint(rows))
+    code, _, err = run(capsys, f"evaluate {notes} --test {tmp_path}/private.csv --text-column note --limit 2")
+    assert code == 0, err
+    assert SCORED in PrivacyLedger().rows.marks(fingerprint(rows))
 
 
 @pytest.mark.slow

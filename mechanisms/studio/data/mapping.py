@@ -75,6 +75,8 @@ def asked_column(table: Table, name: str) -> pd.Series:
 
 
 def _mapped(table: Table, mapping: Mapping) -> pd.DataFrame:
+    if not mapping.label:
+        raise DataError("Name the column of the labels: here every row needs one.")
     names = mapping.columns
     cells = {name: asked_column(table, name) for name in names}
     if len(cells) != len(names):

@@ -10,6 +10,7 @@ import numpy as np
 
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import CompletionPrompt, LanguageModel
+from mechanisms.inference.prompts import first_tokens
 from mechanisms.noise import Floats
 from mechanisms.records import Demonstration
 from mechanisms.studio.evaluation.classify import MAX_QUERY_TOKENS
@@ -19,17 +20,12 @@ from mechanisms.studio.evaluation.query_reader import Arm
 from mechanisms.studio.evaluation.responder import Responder
 from mechanisms.studio.synthesis.demo_set import DemoSet
 
-_USUAL_TOKENS = 30
-
-
-def completes(demo_set: DemoSet) -> bool:
-    """Whether a set has neither labels to tell apart nor outputs: its texts show how a text goes on."""
-    return demo_set.template.output is None and demo_set.schema is None and len(demo_set.labels) == 1
+_USUAL_TOKENS, _MOST_TOKENS = 30, 512
 
 
 def longest_text(demo_set: DemoSet) -> int:
     """Tokens of a set's texts at most, as its certificate states them: how far a text is gone on with."""
-    return int(demo_set.certificate.parameters.get("tokens", _USUAL_TOKENS))
+    return min(_MOST_TOKENS, int(demo_set.certificate.parameters.get("tokens", _USUAL_TOKENS)))
 
 
 def completing(
@@ -78,20 +74,28 @@ class Surprise:
         return math.exp(low), math.exp(high)
 
 
+def check_texts(texts: Sequence[str]) -> None:
+    """Refuse texts that have no perplexity with an interval, before anything else is done with them.
+
+    Raises:
+        UsageError: there are fewer than two that say something.
+    """
+    if sum(bool(text.strip()) for text in texts) < 2:
+        raise UsageError("Perplexity has an interval only over two texts or more.")
+
+
 def surprises(model: LanguageModel, demo_set: DemoSet, arms: Sequence[Arm], texts: Sequence[str]) -> Iterator[Surprise]:
     """How likely the model finds the texts' first tokens, as many as the set's texts have, behind each arm.
 
     Raises:
-        UsageError: there are fewer than two texts that say something.
+        UsageError: see `check_texts`.
         ModelUnavailable: the model's logits are not finite.
     """
-    cap = longest_text(demo_set)
-    read = [text for text in texts if text.strip()]
-    if len(read) < 2:
-        raise UsageError("Perplexity has an interval only over two texts or more.")
+    check_texts(texts)
+    cap, read = longest_text(demo_set), [text for text in texts if text.strip()]
     for arm in arms:
         prompt = _prompt(model, demo_set, arm.demonstrations, cap)
-        rows = [prompt.row(text) for text in read]
+        rows = [[*prompt.head, *first_tokens(model, text, cap)] for text in read]
         lengths = np.array([len(row) - len(prompt.head) for row in rows], dtype=np.float64)
         found = log_likelihoods(model, prompt.prefix, rows, len(prompt.head))
         if not np.isfinite(found).all():

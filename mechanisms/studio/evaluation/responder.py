@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from mechanisms.errors import UsageError
-from mechanisms.inference import CompletionPrompt, LanguageModel, QueryPrompt
+from mechanisms.inference import CompletionPrompt, LanguageModel, QueryPrompt, Tokens
 from mechanisms.inference.prompts import one_line
 from mechanisms.records import Demonstration, PromptTemplate
 from mechanisms.studio.answering.greedy import greedy
@@ -19,11 +19,13 @@ class Responder:
     """A model with a prompt that texts are put into; knows nothing private.
 
     Args:
+        prompt: what is put into a `CompletionPrompt` is gone on with: whether a space comes first is part of it.
         max_tokens: tokens of an answer at most.
     """
 
     def __init__(self, model: LanguageModel, prompt: QueryPrompt | CompletionPrompt, max_tokens: int) -> None:
         self._model, self._prompt, self._tokens = model, prompt, max_tokens
+        self._goes_on = isinstance(prompt, CompletionPrompt)
 
     @property
     def _rows(self) -> int:
@@ -47,7 +49,11 @@ class Responder:
         for start in range(0, len(texts), self._rows):
             rows = [self._prompt.row(text) for text in texts[start : start + self._rows]]
             session = self._model.open(self._prompt.prefix, rows, self._prompt.length, self._tokens)
-            yield from (one_line(self._model.decode(each)) for each in greedy(self._model, session, self._tokens))
+            yield from (self._said(each) for each in greedy(self._model, session, self._tokens))
+
+    def _said(self, tokens: Tokens) -> str:
+        said = self._model.decode(tokens)
+        return " " * (self._goes_on and said[:1].isspace()) + one_line(said)
 
 
 def answering(

@@ -57,7 +57,7 @@ def _promise(made: DemoSet) -> str:
 
 
 def _header(made: DemoSet) -> dict[str, object]:
-    labelled = made.schema is None and made.template.output is None
+    labelled = made.schema is None and made.template.output is None and not made.completes
     return {
         "configs": [{"config_name": "default", "data_files": [{"split": "train", "path": ROWS}]}],
         "task_categories": ["text-classification" if labelled else "text-generation"],

@@ -10,7 +10,8 @@ FILE_NAME = "prompt.txt"
 
 def _files(released: Released) -> Files:
     wording = Wording.of(released.demo_set)
-    only = released.demo_set.labels[0] if released.demo_set.schema else f"[your {wording.template.text.lower()}]"
+    turned = wording.question == "kind"
+    only = released.demo_set.labels[0] if turned else f"[your {wording.template.text.lower()}]"
     return {FILE_NAME: wording.words().whole(only) + "\n"}
 
 

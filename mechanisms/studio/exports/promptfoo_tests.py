@@ -18,6 +18,8 @@ _TEMPLATES = ("{{", "{%", "{#", "file://", "package:")
 def _misfit(demo_set: DemoSet) -> str | None:
     if demo_set.schema is not None:
         return "Records of a schema are no questions with one right answer, so they make no tests for promptfoo."
+    if demo_set.completes:
+        return "Texts alone are no questions with one right answer, so they make no tests for promptfoo."
     if any(mark in text for pair in Wording.of(demo_set).pairs for text in pair for mark in _TEMPLATES):
         return f"A demonstration holds what promptfoo would run ({', '.join(_TEMPLATES)}): choose another format."
     return None

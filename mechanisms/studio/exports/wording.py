@@ -1,7 +1,7 @@
 """What is asked and what is answered: the task of a set, as every format of prompts and examples puts it.
 
 A label answers a text. Where the task has outputs an output answers it, and labels are not shown, since a query has
-none; a record of a schema answers its kind.
+none; a record of a schema answers its kind, and so does a text that stands alone.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ class Wording:
     def of(cls, demo_set: DemoSet) -> Wording:
         """The wording of a set."""
         template, made = demo_set.template, demo_set.demonstrations
-        if demo_set.schema is not None:
+        if demo_set.schema is not None or demo_set.completes:
             turned = replace(template, text=template.label, label=template.text, output=None)
-            return cls(turned, "kind", _RECORD, tuple((each.label, each.text) for each in made))
+            answer = _RECORD if demo_set.schema else "text"
+            return cls(turned, "kind", answer, tuple((each.label, each.text) for each in made))
         if template.output is not None:
             asked = replace(template, label=template.output, output=None)
             return cls(asked, "text", "output", tuple((each.text, each.output or "") for each in made))

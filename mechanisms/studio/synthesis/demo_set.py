@@ -124,6 +124,11 @@ class DemoSet:
     choice: Choice | None = None
     schema: RecordSchema | None = None
 
+    @property
+    def completes(self) -> bool:
+        """Whether there are neither labels to tell apart nor outputs nor records: its texts show how a text goes on."""
+        return self.template.output is None and self.schema is None and len(self.labels) == 1
+
     def with_demonstrations(self, demonstrations: tuple[Demonstration, ...]) -> DemoSet:
         """The same set with other demonstrations, in the order of the labels."""
         ordered = sorted(demonstrations, key=lambda demonstration: self.labels.index(demonstration.label))

@@ -12,7 +12,7 @@ from mechanisms.errors import UsageError
 from mechanisms.inference import CompletionPrompt, GenerationPrompt
 from mechanisms.records import Demonstration, PromptTemplate
 from mechanisms.studio.data.record_schema import RecordSchema
-from mechanisms.studio.evaluation.completions import completes, completing, longest_text, surprises
+from mechanisms.studio.evaluation.completions import completing, longest_text, surprises
 from mechanisms.studio.evaluation.query_reader import Arm
 from tests.toy_model import VOCABULARY, ToyModel, ToySession
 from tests.ui.generate.recording import demo_set
@@ -43,13 +43,13 @@ class Chat(ToyModel):
 
 
 def test_only_a_set_of_one_kind_of_text_completes():
-    assert completes(SET)
+    assert SET.completes
     for other in (
         demo_set(),
         replace(SET, template=PromptTemplate("i", output="Answer")),
         replace(SET, schema=SCHEMA),
     ):
-        assert not completes(other)
+        assert not other.completes
 
 
 @pytest.mark.parametrize("model", [ToyModel(), Chat()])
@@ -63,6 +63,33 @@ def test_a_beginning_stands_where_the_writer_would_begin_a_text(model):
     assert one.row("dear  all")[len(one.head) :] == model.encode(" dear all")
     assert one.row("  ") == one.head
     assert len(one.row("long " * 100)) == one.length
+
+
+@pytest.mark.slow
+def test_with_a_real_tokenizer_too_demonstrations_stand_as_private_rows_do(embedded_model):
+    texts = ["We regret that it ended so.", "No, 12 of them!", "it ends with a word"]
+    written = GenerationPrompt(embedded_model, SET.template, "Note", 50, 1)
+    shown = CompletionPrompt(embedded_model, SET.template, "Note", [Demonstration(each, "Note") for each in texts], 50)
+    rows = [token for text in texts for token in written.row([text])[: -len(written.cue)]]
+    assert shown.prefix == [*written.prefix, *rows]
+
+
+def test_a_long_beginning_is_gone_on_with_from_its_end():
+    prompt = CompletionPrompt(ToyModel(), SET.template, "Note", (), 8)
+    assert bytes(prompt.row("far too long to be read")[len(prompt.head) :]) == b" be read"
+    assert prompt.row("x" * 10_000 + " the  end")[-8:] == list(b" the end")
+
+
+class Spaced(ToyModel):
+    def open(self, prefix, rows, length, room):
+        session = super().open(prefix, rows, length, room)
+        session._row = lambda row: np.eye(VOCABULARY)[ord("y" if bytes(row).endswith(b" ") else " ")] * 9
+        return session
+
+
+def test_the_space_that_comes_first_is_part_of_what_is_said():
+    [rest] = completing(Spaced(), SET, [SHOWN]).answers(["dear"])
+    assert rest == " y"  # in three tokens, of which the last one is a space
 
 
 def test_a_text_goes_on_up_to_a_line_break_or_the_length_of_the_sets_own_texts():

@@ -48,6 +48,12 @@ def records(*names: str) -> DemoSet:
     return replace(demo_set(*lines), template=PromptTemplate("Write one.", "Record", "Kind"), schema=SCHEMA)
 
 
+def alone(*texts: str) -> DemoSet:
+    """Of one kind of text, without labels to tell apart."""
+    made = tuple(Demonstration(text, "Letter") for text in texts)
+    return replace(labelled(), labels=("Letter",), demonstrations=made)
+
+
 def worded(made: DemoSet) -> DemoSet:
     """The same under names that are hostile themselves."""
     named = replace(made.template, instruction="<b>{do}\u202e</b> this:", text="T{e}<xt>", label="L{{a}}bel")
@@ -72,6 +78,7 @@ KINDS = {
     "labelled": released(labelled(*HOSTILE)),
     "answered": released(answered(*HOSTILE)),
     "records": released(records("plain", "a  {b}", "\u202e<i>")),
+    "alone": released(alone(*HOSTILE)),
     "worded": released(worded(labelled(*HOSTILE))),
     "none": none_chosen(),
 }
@@ -80,6 +87,6 @@ KINDS = {
 def pairs_of(kind: str) -> list[tuple[str, str]]:
     """What is asked and what is answered."""
     made = KINDS[kind].demo_set
-    if kind == "records":
+    if kind in ("records", "alone"):
         return [(each.label, each.text) for each in made.demonstrations]
     return [(each.text, each.output if kind == "answered" else each.label) for each in made.demonstrations]

@@ -21,7 +21,7 @@ from tests.studio.exports.sets import HOSTILE, KINDS, SEEN, labelled, marked, no
 
 REFUSED = {
     ("openai", "none"), ("csv", "none"), ("promptfoo", "none"), ("hugging-face", "none"), ("promptfoo", "records"),
-    ("promptfoo", "labelled"), ("promptfoo", "answered"), ("promptfoo", "worded"),
+    ("promptfoo", "labelled"), ("promptfoo", "answered"), ("promptfoo", "worded"), ("promptfoo", "alone"),
     *((name, kind) for name in ("records", "schema") for kind in KINDS if kind != "records"),
 }  # fmt: skip
 
@@ -72,13 +72,22 @@ def test_a_set_that_is_not_private_says_so_or_is_refused(name):
         assert '"private": true' not in written
 
 
-@pytest.mark.parametrize("kind", ["labelled", "answered", "records", "worded"])
+@pytest.mark.parametrize("kind", ["labelled", "answered", "records", "alone", "worded"])
 def test_conversations_and_programs_hold_every_pair(kind):
     lines = text("openai", kind).splitlines()  # at every separator that Unicode has
     said = [[each["content"] for each in json.loads(line)["messages"][1:]] for line in lines]
     assert [tuple(each) for each in said] == pairs_of(kind)
     state = json.loads(text("dspy", kind))
     assert [tuple(each.values()) for each in state["demos"]] == pairs_of(kind)
+
+
+def test_a_text_alone_answers_its_kind_and_no_format_takes_the_kind_for_a_label():
+    prompt, card = text("prompt", "alone"), format_named("hugging-face").write(KINDS["alone"])["README.md"]
+    template = KINDS["alone"].demo_set.template
+    assert prompt.endswith(f"\n{template.label}: Letter\n{template.text}:\n")
+    assert f"{template.label}: Letter\n{template.text}: plain\n\n" in prompt
+    assert "text-generation" in card
+    assert "text-classification" not in card
 
 
 def test_tests_of_promptfoo_have_the_documented_shape():

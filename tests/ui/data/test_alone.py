@@ -76,6 +76,17 @@ def test_a_file_of_one_column_is_taken_for_texts_alone(tab: Letters):
     assert tab.state.confirmed.sizes == {tab.kind: 40}
 
 
+def test_a_file_without_a_header_is_refused_in_one_line_that_quotes_nothing(tab: Letters):
+    with pytest.raises(DataError, match="reads like a text") as error:
+        tab.open("dear team zanzibar is where I live")
+    assert "zanzibar" not in str(error.value)
+
+
+def test_lines_of_one_property_are_records_still(tab: Letters):
+    shown = tab.step._upload(tab.file("users.jsonl", '{"user": {"name": "a", "age": 1}}\n' * 3), TAB)
+    assert shown[tab.step.row] == Rows.RECORDS.value
+
+
 def test_what_is_confirmed_are_texts_under_one_name(tab: Letters):
     tab.choose()
     tab.confirm()
@@ -84,7 +95,11 @@ def test_what_is_confirmed_are_texts_under_one_name(tab: Letters):
     first = confirmed.dataset.records[0]
     assert (first.text, first.label, first.output) == ("dear team this is letter 0", "Letter", None)
     template = _template(confirmed)
-    assert (template.instruction, template.text, template.label) == ("Go on with each letter.", "Letter", "Kind")
+    assert (template.instruction, template.text, template.label) == (
+        "Write one letter with the given kind.",
+        "Letter",
+        "Kind",
+    )
     tab.inspect()  # the same said again takes nothing back
     assert tab.state.confirmed is confirmed
 

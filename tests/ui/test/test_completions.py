@@ -20,13 +20,15 @@ from dpicl_ui.frame.tree import text_of
 from dpicl_ui.page import PLACES
 from dpicl_ui.test.state import TestState
 from dpicl_ui.test.step import EvaluationStep
-from mechanisms.accounting import PrivacyLedger
+from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.errors import UsageError
 from mechanisms.records import Demonstration
 from mechanisms.studio.data.table import Table
 from mechanisms.studio.evaluation.completions import completing
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import demo_set
+from tests.ui.tabs import confirm
+from tests.ui.test.test_elsewhere import LETTERS
 
 TAB = cast(gr.Request, SimpleNamespace(session_hash="one", username=None))
 NOTES = replace(demo_set(), labels=("Note",)).with_demonstrations((Demonstration("dear team", "Note"),))
@@ -56,6 +58,17 @@ def test_a_text_is_gone_on_with_by_every_arm(tab: Any):
     words = text_of(last[step.answer])
     assert own in words
     assert all(name in words for name in ("Zero-shot", "Public only", "Your demonstrations"))
+
+
+def test_an_attack_on_it_marks_no_row_of_labelled_data(tab: Any):
+    step, state = tab
+    session = step._sessions.of(TAB)
+    confirm(session, LETTERS)
+    state.load(NOTES)
+    state.table = Table(pd.DataFrame({"text": ["a", "b"], "label": ["News", "Sport"]}))
+    with pytest.raises(UsageError, match="texts with labels"):
+        list(step.attack._attack("text", "label", True, TAB))
+    assert step.attack._ledgers.of(TAB).rows.marks(fingerprint(LETTERS)) == ()
 
 
 def test_what_needs_labels_says_so(tab: Any):
