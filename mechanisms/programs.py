@@ -27,6 +27,7 @@ from mechanisms.studio.certificates.signature import signed
 from mechanisms.studio.data.mapping import Mapping as Columns
 from mechanisms.studio.data.mapping import to_dataset
 from mechanisms.studio.data.marks import marks_at_the_end
+from mechanisms.studio.data.record_files import KIND, of_kind
 from mechanisms.studio.data.sources import name_of, read_source
 from mechanisms.studio.evaluation.kept_file import keep
 from mechanisms.studio.evaluation.labelled import labelled
@@ -52,24 +53,29 @@ def read_csv(
     labels: Sequence[str],
     *,
     text: str = "text",
-    label: str = "label",
+    label: str | None = "label",
     user: str | None = None,
     name: str | None = None,
 ) -> Dataset:
     """A private file under its public label set; what is odd about the file is a warning.
 
     Args:
-        text, label, user: names of columns; with one of users all rows of a user are the privacy unit.
+        text, label, user: names of columns; with one of users all rows of a user are the privacy unit; without one of
+            labels all rows are of the one kind that `labels` names.
         name: the data set's in the ledger; the file's name where it is left out.
 
     Raises:
-        UsageError: the labels are none.
+        UsageError: the labels are none, or several for rows without any.
         DataError: the file cannot be read, or lacks a column.
     """
     if isinstance(labels, str):
         raise UsageError("Give the labels as a list, one text each.")
     table = read_source(path)
     _warn(table.remarks)
+    if label is None:
+        if len(labels) != 1:
+            raise UsageError("Without a column of labels all rows are of one kind: give one name for it.")
+        table, label = of_kind(table, labels[0]), KIND
     return to_dataset(table, Columns(text, label, user), (name or name_of(path)).strip(), tuple(labels))
 
 

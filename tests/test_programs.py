@@ -80,6 +80,13 @@ def test_one_text_in_place_of_a_list_is_refused(data, tmp_path):
         programs.classify(demos, "one", CHEAP["model"])
 
 
+def test_texts_alone_are_of_the_one_kind_that_is_named(data, tmp_path):
+    alone = programs.read_csv(tmp_path / "notes.csv", ["Note"], label=None)
+    assert alone.counted_sizes() == {"Note": sum(data.counted_sizes().values())}
+    with pytest.raises(UsageError, match="one name"):
+        programs.read_csv(tmp_path / "notes.csv", ["a", "b"], label=None)
+
+
 def test_a_file_that_was_used_under_another_name_is_warned_of(data, tmp_path):
     programs.write(data, tmp_path / "demos.json", sizes="counted", **CHEAP)
     again = programs.read_csv(tmp_path / "notes.csv", ["a", "b"], name="other")

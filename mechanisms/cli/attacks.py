@@ -22,6 +22,7 @@ from mechanisms.studio.assurance.roc import LOW, Roc, allowed
 from mechanisms.studio.assurance.shown_rows import RELEASED
 from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.marks import mark_attacked
+from mechanisms.studio.data.record_files import KIND, of_kind
 from mechanisms.studio.data.sources import name_of, read_source
 from mechanisms.studio.recipes.any_set import AnySet, read_set, with_choice
 from mechanisms.studio.synthesis.demo_set import finite, loads, read_json
@@ -167,7 +168,10 @@ def _dataset(options: argparse.Namespace, path: str, labels: tuple[str, ...]) ->
     table = read_source(path)
     for remark in table.remarks:
         progress(remark)
-    mapping = Mapping(options.text_column, options.label_column, options.unit_column, label_names=label_names(options))
+    label = options.label_column
+    if label == "" and len(labels) == 1:  # texts alone
+        table, label = of_kind(table, labels[0]), KIND
+    mapping = Mapping(options.text_column, label, options.unit_column, label_names=label_names(options))
     return to_dataset(table, mapping, (options.name or name_of(path)).strip(), labels)
 
 

@@ -75,6 +75,12 @@ def test_texts_of_one_kind_leak_as_well_and_tell_no_labels(capsys, files, monkey
     code, out, err = run(capsys, f"audit extract {one}/private.csv {one}/demos.json --prompts 1 --json")
     assert code == 0, err
     assert json.loads(out)[ROWS]["e-mail address"]["standing_in_prompts"] > 0
+    (one / "alone.csv").write_text("\n".join(["text", *(row.removesuffix(",mail") for row in rows)]) + "\n")
+    code, again, err = run(
+        capsys, f"audit extract {one}/alone.csv {one}/demos.json --prompts 1 --json --label-column", ""
+    )
+    assert code == 0, err
+    assert json.loads(again)[ROWS]["e-mail address"]["standing_in_prompts"] > 0
     line = f"audit mia {one}/private.csv {one}/demos.json --held-out {one}/private.csv"
     check_refusal(capsys, line, 2, "two labels")
 
