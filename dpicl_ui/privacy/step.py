@@ -45,8 +45,6 @@ _DEARER = (
     "So many are written for each demonstration that is kept, and all of them are paid for, with more noise. Kept are "
     "those whose label the model finds most surely; no row is asked."
 )
-_KIND_FIELD = "Kind"
-"""The name of the field that says what a text without a label is."""
 _FORCED = "What the schema forces is free. Behind the last of them a record is finished from public text, free as well."
 _DELTA = "Probability that the guarantee fails; well under 1 / number of rows."
 
@@ -325,7 +323,8 @@ def _template(confirmed: Confirmed) -> PromptTemplate:
             text, answer = confirmed.columns.file.field_names
             return open_template(text, output=answer)
         case Rows.ALONE:
-            return default_template(confirmed.dataset.labels, confirmed.columns.file.field_names[0], _KIND_FIELD)
+            text, _ = confirmed.columns.file.field_names
+            return default_template(confirmed.dataset.labels, text, open_template().label)
     return default_template(confirmed.dataset.labels, *confirmed.columns.file.field_names)
 
 

@@ -25,7 +25,7 @@ from dpicl_ui.test.attack_card import DRAWN, about, findings, on_trust
 from dpicl_ui.test.attack_figure import roc_figure
 from dpicl_ui.test.attack_state import AttackState
 from dpicl_ui.test.measure import FileMeasurement
-from dpicl_ui.test.state import NOTHING, TestState, in_text
+from dpicl_ui.test.state import NOTHING, TestState
 from mechanisms.accounting import Claim, PrivacyLedger, fingerprint
 from mechanisms.errors import UsageError
 from mechanisms.inference import LanguageModel
@@ -182,7 +182,7 @@ def _target(session: Session, text: str, label: str) -> _Target:
         raise UsageError(_EMPTY)
     if confirmed is None:
         raise UsageError(_NO_DATA)
-    unlabelled = demo_set.schema is not None or in_text(demo_set)
+    unlabelled = demo_set.schema is not None or demo_set.in_text
     if unlabelled or confirmed.columns.kind is not None:
         raise UsageError(_OF_LABELS)
     if test.table is None:

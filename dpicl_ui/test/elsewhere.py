@@ -8,7 +8,7 @@ import gradio as gr
 
 from dpicl_ui.frame.tree import Tree, el, notice
 from dpicl_ui.test.cards import named_arm
-from dpicl_ui.test.state import TestState, in_text
+from dpicl_ui.test.state import TestState
 from mechanisms.errors import UsageError
 from mechanisms.inference import LanguageModel
 from mechanisms.studio.evaluation.evaluate import PUBLIC_ONLY
@@ -54,7 +54,7 @@ class Elsewhere:
         """
         if self._reader is None or not ticked:
             return None
-        if in_text(demo_set):
+        if demo_set.in_text:
             raise UsageError(_LABELS_ALONE)
         refuse_set_without_promise(demo_set)
         return self._reader

@@ -33,11 +33,6 @@ OF_ONE_KIND = (
 )
 
 
-def in_text(demo_set: DemoSet) -> bool:
-    """Whether a question is answered with text, and not with a label."""
-    return demo_set.template.output is not None or demo_set.completes
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Loaded:
     """A set out of an exported file, and the last run that had written when it was loaded."""
@@ -115,7 +110,7 @@ class TestState(State):
         """
         if (tested := self.tested) is None:
             raise UsageError(NOTHING)
-        if not in_text(tested):
+        if not tested.in_text:
             check_labels(tested.labels, tested.schema)
         return tested
 

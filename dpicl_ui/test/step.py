@@ -23,7 +23,7 @@ from dpicl_ui.test.measure import FileMeasurement
 from dpicl_ui.test.open_answers import answered_in_text
 from dpicl_ui.test.prototypes import PrototypesOffer
 from dpicl_ui.test.score_card import score_card
-from dpicl_ui.test.state import TestState, in_text
+from dpicl_ui.test.state import TestState
 from mechanisms.errors import UsageError
 from mechanisms.studio.evaluation.classify import Classifier, Prediction
 from mechanisms.studio.evaluation.remote_reader import RemoteReader
@@ -135,7 +135,7 @@ class EvaluationStep:
         asks, does = "Type a text to classify", "Classify"
         if tested is not None and tested.completes:
             asks, does = "Type how a text begins", "Complete"
-        elif tested is not None and in_text(tested):
+        elif tested is not None and tested.in_text:
             asks, does = "Type a text to answer", "Answer"
         return {self.query: gr.Textbox(placeholder=asks), self.ask: gr.Button(does)}
 
@@ -165,7 +165,7 @@ class EvaluationStep:
             for shown in answered(state, demo_set, remote, model, query):
                 yield {self.answer: shown}
             return
-        if in_text(demo_set):
+        if demo_set.in_text:
             for shown in answered_in_text(state, demo_set, model, query):
                 yield {self.answer: shown}
             return

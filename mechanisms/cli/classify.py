@@ -71,10 +71,9 @@ def add_commands(commands: Any) -> None:
 
 def _query(options: argparse.Namespace) -> None:
     written, remote = loads(read(options.demos)), remote_reader(options)
-    in_text = written.template.output is not None or written.completes
-    if remote is not None and in_text:
+    if remote is not None and written.in_text:
         raise UsageError(_HERE)
-    if not in_text:
+    if not written.in_text:
         check_gives_labels(written)
     if remote is not None:
         show(options, queried_elsewhere(remote, written, options.text))

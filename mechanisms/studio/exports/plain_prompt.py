@@ -10,8 +10,7 @@ FILE_NAME = "prompt.txt"
 
 def _files(released: Released) -> Files:
     wording = Wording.of(released.demo_set)
-    turned = wording.question == "kind"
-    only = released.demo_set.labels[0] if turned else f"[your {wording.template.text.lower()}]"
+    only = released.demo_set.labels[0] if wording.turned else f"[your {wording.template.text.lower()}]"
     return {FILE_NAME: wording.words().whole(only) + "\n"}
 
 

@@ -13,7 +13,7 @@ from mechanisms.inference.prompts import one_line
 from mechanisms.records import Demonstration, PromptTemplate
 from mechanisms.studio.synthesis.demo_set import DemoSet
 
-_RECORD = "record"
+_KIND, _RECORD = "kind", "record"
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,16 @@ class Wording:
         if demo_set.schema is not None or demo_set.completes:
             turned = replace(template, text=template.label, label=template.text, output=None)
             answer = _RECORD if demo_set.schema else "text"
-            return cls(turned, "kind", answer, tuple((each.label, each.text) for each in made))
+            return cls(turned, _KIND, answer, tuple((each.label, each.text) for each in made))
         if template.output is not None:
             asked = replace(template, label=template.output, output=None)
             return cls(asked, "text", "output", tuple((each.text, each.output or "") for each in made))
         return cls(template, "text", "label", tuple((each.text, each.label) for each in made))
+
+    @property
+    def turned(self) -> bool:
+        """Whether it is a kind that is answered: with a record, or with a text that stands alone."""
+        return self.question == _KIND
 
     def on_lines(self) -> list[tuple[str, str]]:
         """The pairs for a prompt, where a line break ends a demonstration; a record is a line as it stands."""

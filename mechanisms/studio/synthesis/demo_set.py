@@ -129,6 +129,11 @@ class DemoSet:
         """Whether there are neither labels to tell apart nor outputs nor records: its texts show how a text goes on."""
         return self.template.output is None and self.schema is None and len(self.labels) == 1
 
+    @property
+    def in_text(self) -> bool:
+        """Whether a query is answered with text, and not with a label."""
+        return self.template.output is not None or self.completes
+
     def with_demonstrations(self, demonstrations: tuple[Demonstration, ...]) -> DemoSet:
         """The same set with other demonstrations, in the order of the labels."""
         ordered = sorted(demonstrations, key=lambda demonstration: self.labels.index(demonstration.label))

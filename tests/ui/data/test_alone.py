@@ -13,34 +13,27 @@ from dpicl_ui.data.rows import Rows
 from dpicl_ui.privacy.step import _template
 from mechanisms.errors import DataError, UsageError
 from tests.ui.ask.test_step import values
-from tests.ui.data.test_records import TAB, Tab, words
+from tests.ui.data.test_answered import Asked
+from tests.ui.data.test_records import TAB, words
 
 
-class Letters(Tab):
+class Letters(Asked):
     """Step 1 with letters, and who wrote them."""
+
+    rows = Rows.ALONE
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.text, self.kind = "letter", "Letter"
+        self.text, self.answer, self.kind = "letter", "label", "Letter"
 
     def open(self, header: str = "letter,label,who") -> dict[Any, Any]:
         columns = len(header.split(","))
         rows = (",".join([f"dear team this is letter {i}", f"L{i % 3}", f"u{i % 4}"][:columns]) for i in range(40))
         return self.step._upload(self.file("letters.csv", "\n".join([header, *rows])), TAB)
 
-    @property
-    def said(self) -> tuple[Any, ...]:
-        return self.text, "label", self.unit, False, self.kind, None
-
-    def choose(self) -> dict[Any, Any]:
-        return self.step._choose_row(TAB, Rows.ALONE, *self.said)
-
-    def inspect(self, row: str = Rows.ALONE) -> dict[Any, Any]:
-        return super().inspect(row)
-
     def confirm(self, *, public: bool = True) -> dict[Any, Any]:
-        names, row = ("Letter", "Label"), Rows.ALONE
-        return self.step._confirm("mail", [], public, public, "declare", 0.1, *names, row, self.kind, None, TAB)
+        names = ("Letter", "Label")
+        return self.step._confirm("mail", [], public, public, "declare", 0.1, *names, self.rows, self.kind, None, TAB)
 
 
 @pytest.fixture

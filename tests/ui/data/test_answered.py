@@ -19,6 +19,8 @@ ANSWER = f"zanzibar {HOSTILE}"
 class Asked(Tab):
     """Step 1 with questions, their answers and who asked."""
 
+    rows = Rows.ANSWERED
+
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.text, self.answer, self.kind = "question", "answer", "Question"
@@ -34,10 +36,10 @@ class Asked(Tab):
         return self.text, self.answer, self.unit, False, self.kind, None
 
     def choose(self) -> dict[Any, Any]:
-        return self.step._choose_row(TAB, Rows.ANSWERED, *self.said)
+        return self.step._choose_row(TAB, self.rows, *self.said)
 
-    def inspect(self, row: str = Rows.ANSWERED) -> dict[Any, Any]:
-        return super().inspect(row)
+    def inspect(self, row: str | None = None) -> dict[Any, Any]:
+        return super().inspect(row or self.rows)
 
     def confirm(self, *, public: bool = True, sizes: str = "declare", row: str = Rows.ANSWERED) -> dict[Any, Any]:
         names = ("Question", "Answer")
