@@ -6,9 +6,10 @@
 Every arm is as many texts of each label. "real rows" are drawn anew in every run. "vote" spends all of epsilon on one
 ballot of `--drafts` public drafts a label, in which every private row votes once: the texts are the drafts with the
 most noisy votes (no correction, choice or score is paid for). "public-only" are the first drafts of the same ballot,
-whom nobody judged. "token by token" is `gaussian`, per demonstration, 100 expected rows, 30 tokens, with epsilon for
-all texts together. An arm at an epsilon is a line of the file, under a fresh key. Lines are kept, and a run that was
-cut off goes on: with new drafts, so that its "vote" and "public-only" may then be of two ballots.
+whom nobody judged. "token by token" is `gaussian`, per demonstration, 80 expected rows of at most 40 tokens, 20 tokens
+a text, with epsilon for all texts together (about two hours of one core). An arm at an epsilon is a line of the file,
+under a fresh key. Lines are kept, and a run that was cut off goes on: with new drafts, so that its "vote" and
+"public-only" may then be of two ballots.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from mechanisms.tallies import Votes
 
 REAL, PUBLIC, VOTE, TOKENS = "real rows", "public-only", "vote", "token by token"
 DRAFT_TOKENS = 40
+SUBSETS, ROW_TOKENS, TOKENS_A_TEXT = 80, 40, 20
 Texts = Mapping[str, Sequence[str]]
 
 
@@ -63,8 +65,8 @@ class Round:
         assert epsilon is not None
         if arm == VOTE:
             return self._winners(epsilon)
-        bench.task = replace(bench.task, shots=self._shots)
-        return bench.written(epsilon)
+        bench.task = replace(bench.task, shots=self._shots, tokens=ROW_TOKENS)
+        return bench.written(epsilon, TOKENS_A_TEXT, SUBSETS)
 
     def _real(self) -> list[Labelled]:
         pick, rows = random.SystemRandom(), self._bench.dataset.records

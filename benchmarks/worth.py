@@ -148,12 +148,12 @@ class Bench:
             max_record_tokens=self.task.tokens,
         )
 
-    def written(self, epsilon: float) -> tuple[Demonstration, ...]:
+    def written(self, epsilon: float, tokens: int = 30, subsets: int = 100) -> tuple[Demonstration, ...]:
         """Today's token by token, at the same epsilon."""
         request = SynthesisRequest(
             labels=self.labels,
             template=self.template,
-            plan=SamplingPlan(shots=self.task.shots, tokens=30, subsets=100),
+            plan=SamplingPlan(shots=self.task.shots, tokens=tokens, subsets=subsets),
             mechanism=mechanism_class("gaussian")(),
             target=PrivacyTarget(epsilon, DELTA),
             sizes=self.dataset.counted_sizes(),

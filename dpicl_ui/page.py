@@ -68,10 +68,11 @@ def build(ledgers: Ledgers, loader: ModelLoader, elsewhere: RemoteReader | None 
 
     with page:
         status = _head(ledgers, loader)
-        opened, bar = OpenedLink(), StepBar(PLACES)
+        opened, bar, line = OpenedLink(), StepBar(PLACES), Line(page)
+        loader.free = line.free
         data = DataStep(sessions, ledgers, loader, bar)
         privacy = PrivacyStep(sessions, ledgers, loader, bar, opened)
-        generate = GenerateStep(sessions, ledgers, loader, embedder, bar, privacy, Line(page))
+        generate = GenerateStep(sessions, ledgers, loader, embedder, bar, privacy, line)
         test = EvaluationStep(sessions, ledgers, loader, embedder, bar, elsewhere)
         export = ExportStep(sessions, ledgers, bar)
         AskStep(sessions, ledgers, loader, embedder, bar, data)

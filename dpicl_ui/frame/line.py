@@ -34,6 +34,10 @@ class Line:
     def __init__(self, page: gr.Blocks) -> None:
         self._page = page
 
+    def free(self) -> bool:
+        """Whether nobody uses the model or waits for it; may be asked from any thread, being a look at two lists."""
+        return not self._waiting() and not self._under_way()
+
     async def place(self, request: gr.Request, press: int) -> Place | None:
         """Where a tab's press waits; None where it does not wait, or waits no longer.
 

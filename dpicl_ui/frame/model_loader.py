@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import logging
 import threading
+import time
 import weakref
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,9 @@ _LOCKED = "The model of this server is locked: ask who runs it."
 _LISTED_ONLY = "Only the listed models can be loaded on a server that others use too."
 _BUSY = "A model is being loaded: wait until it is there."
 _IN_USE = "The model is still in use, such as by questions that are open in Ask privately: end them first."
+
+_AGAIN = (10.0, 20.0, 30.0)
+"""Seconds from one measurement of a model to the next; a page's first calibrations are over by then."""
 
 AT_START = "at start"
 """What the model that the server started with is called in a list: its own name may be a path."""
@@ -48,7 +53,8 @@ class ModelLoader:
         problem: why there is no model; None where there is one, or may be soon.
         refusal: why the model that was chosen last is not the one that is there.
         loading: held while a model is read; transformers then sets torch's default numbers for the whole process, so
-            that nothing else may make tensors.
+            that nothing else may make tensors. Held while one is measured again, too.
+        free: whether nobody uses the model or waits for it; set by the page.
     """
 
     def __init__(self, name: str, choosable: Choosable = Choosable.ANY) -> None:
@@ -58,6 +64,7 @@ class ModelLoader:
         self.problem: str | None = None
         self.refusal: str | None = None
         self.loading = threading.Lock()
+        self.free: Callable[[], bool] = lambda: True
         self._loaded: Loaded | None = None
         self._done = threading.Event()
         self._beginning = threading.Lock()
@@ -88,7 +95,8 @@ class ModelLoader:
             self.stage = "making room"
             self._done.clear()
             try:
-                self._drop()
+                with self.loading:  # nobody measures it then
+                    self._drop()
             except BaseException:
                 self._done.set()
                 raise
@@ -140,8 +148,28 @@ class ModelLoader:
             if failed is not None and name != before:
                 self.refusal, failed = failed, self._try(before)
             self.problem = failed
+            model = weakref.ref(self._loaded.model) if self._loaded else None
         finally:
             self._done.set()
+        if model:
+            self._measure_again(model)
+
+    def _measure_again(self, model: weakref.ref[LanguageModel]) -> None:
+        """Measure a model some more times while nobody uses it: the first time was beside a page's first work.
+
+        Never beside a run: forecasts are shown to others, and how long private rows take follows from the rows.
+        """
+        from mechanisms.studio.synthesis.forecast import measure_speed
+
+        for pause in _AGAIN:
+            time.sleep(pause)
+            with self.loading:
+                if self._loaded is None or self._loaded.model is not model():
+                    return
+                if self.free():
+                    speed = measure_speed(self._loaded.model)
+                    if self.free():
+                        self._loaded = replace(self._loaded, speed=self._loaded.speed.least(speed))
 
     def _try(self, name: str) -> str | None:
         """Load and measure a model; gives why that did not work."""

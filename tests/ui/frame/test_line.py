@@ -135,6 +135,19 @@ def test_a_run_that_has_begun_is_not_taken_away():
     at(story)
 
 
+def test_the_model_is_free_when_nobody_uses_it_or_waits():
+    async def story(server: Server) -> None:
+        assert server.line.free()
+        await server.press(tab("a"))
+        assert not server.line.free()
+        server.next()
+        assert not server.line.free()
+        server.queue.active_jobs[0] = None
+        assert server.line.free()
+
+    at(story)
+
+
 def test_a_place_holds_nothing_of_the_others():
     async def story(server: Server) -> None:
         await server.press(tab("a", "Ada"))

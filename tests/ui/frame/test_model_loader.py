@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpicl_ui.frame import model_loader
 from dpicl_ui.frame.choosable import Choosable
 from dpicl_ui.frame.embedder_loader import EmbedderLoader
 from dpicl_ui.frame.model_loader import AT_START, ModelLoader
@@ -85,6 +86,48 @@ def test_a_model_is_measured_anew(shelf):
     assert seen == [(False, None, False, "reading it")]
     assert loader.speed is not None
     assert loader.speed is not before
+
+
+def at_rest() -> None:
+    for thread in threading.enumerate():
+        if thread.name == "model-loader":
+            thread.join()
+
+
+def test_what_computed_beside_a_measurement_does_not_stay_in_the_forecast(shelf, monkeypatch):
+    found = iter([ModelSpeed(9, 2, 7), ModelSpeed(3, 5, 8), ModelSpeed(4, 4, 4)])
+    monkeypatch.setattr(forecast, "measure_speed", lambda model: next(found))
+    monkeypatch.setattr(model_loader, "_AGAIN", (0, 0))
+    loader = begun()
+    at_rest()
+    assert loader.speed == ModelSpeed(3, 2, 4)
+
+
+@pytest.mark.parametrize("free", [(False, False), (True, False)])
+def test_a_measurement_beside_a_run_does_not_count(shelf, monkeypatch, free):
+    speeds, looks = iter([ModelSpeed(9, 9, 9), ModelSpeed(1, 1, 1)]), iter(free)
+    monkeypatch.setattr(forecast, "measure_speed", lambda model: next(speeds))
+    monkeypatch.setattr(model_loader, "_AGAIN", (0,))
+    loader = ModelLoader(EMBEDDED)
+    loader.free = lambda: next(looks)
+    loader.start()
+    loader.wait()
+    at_rest()
+    assert loader.speed == ModelSpeed(9, 9, 9)
+
+
+def test_nothing_measures_a_model_that_has_gone(shelf, monkeypatch):
+    waiting, measured = threading.Event(), list[str]()
+    monkeypatch.setattr(forecast, "measure_speed", lambda model: measured.append(model.name) or ModelSpeed(1, 1, 1))
+    monkeypatch.setattr(model_loader, "_AGAIN", (0,))
+    monkeypatch.setattr(model_loader, "time", type("Clock", (), {"sleep": lambda _: waiting.wait()}))
+    loader = begun()
+    loader.choose(GEMMA)
+    loader.wait()
+    waiting.set()
+    at_rest()
+    assert shelf.beside == [0, 0]
+    assert measured == [f"toy {EMBEDDED}", f"toy {GEMMA}", f"toy {GEMMA}"]
 
 
 def test_what_fails_brings_the_old_one_back(shelf):
