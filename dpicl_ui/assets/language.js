@@ -1,12 +1,13 @@
 // Shows the page in German: what stands in a text node or an attribute is looked up in a catalogue and written over.
 // `props.value` is that catalogue (see languages/), or null until somebody wants it: a browser that prefers German asks by
-// itself, others by the button. Nothing is translated on the server, and what people brought is left alone (`notranslate`,
-// code, lists of choices, fields).
+// itself, others by the button, and what the button said last is all that the browser remembers of the app. Nothing is
+// translated on the server, and what people brought is left alone (`notranslate`, code, lists of choices, fields).
 const ATTRIBUTES = ["aria-label", "aria-valuetext", "title", "data-title", "placeholder", "alt"]; // data-title: Plotly's
 const KEPT = "code, pre, script, style, textarea, option:not([value]), [contenteditable], [role=listbox], .notranslate, "
   + "#confusion .ytick";
 const HEADS = "[data-testid=block-info], [data-testid=block-label]"; // the app's own words on a component of other people's
 const NUMBER = "((?:[-−+±]?\\d[\\d.,:]*(?:e[-+]?\\d+)?)|∞|inf)";
+const CHOSEN = "dpicl-language"; // in the browser's own storage
 const LONGEST = 2000; // characters; what is longer is no sentence of the app, and could keep the patterns busy
 const MOST_TOGETHER = 8; // sentences of one entry
 const MOST_REMEMBERED = 4000;
@@ -134,6 +135,12 @@ watch("value", () => {
   learn(props.value);
   change();
 });
-button.addEventListener("click", change);
+function remember(language) {
+  try { localStorage.setItem(CHOSEN, language); } catch { /* a frame of another site may have no storage */ }
+}
+function chosen() {
+  try { return localStorage.getItem(CHOSEN); } catch { return null; }
+}
+button.addEventListener("click", () => { remember(german ? "en" : "de"); change(); });
 show();
-if (/^de\b/i.test(navigator.language)) change();
+if (/^de\b/i.test(chosen() ?? navigator.language)) change();

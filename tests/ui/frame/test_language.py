@@ -107,6 +107,7 @@ class Seen:
     beyond: list[str] = field(default_factory=list)
     overflow: int = 0
     hacked: object = None
+    stored: dict[str, str] = field(default_factory=dict)
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +145,19 @@ def look_in_german(page: Page, seen: Seen) -> None:
     bring_rows(page, seen)
     play(page, seen)
     seen.hacked = page.evaluate("window.hacked || null")
+    come_back(page, seen)
+
+
+def come_back(page: Page, seen: Seen) -> None:
+    """The button said English last, in a German browser; then German."""
+    page.reload()
+    page.wait_for_selector(".status.good", timeout=SLOW)
+    seen.languages.append(page.get_attribute("html", "lang"))
+    page.click("#language button")
+    page.wait_for_selector("html[lang=de]")
+    page.reload()
+    page.wait_for_selector("html[lang=de]", timeout=SLOW)
+    seen.stored = page.evaluate("({...localStorage})")
 
 
 def bring_rows(page: Page, seen: Seen) -> None:
@@ -189,7 +203,7 @@ def text_node(words: str) -> list[list[object]]:
 
 @pytest.mark.slow
 def test_a_german_browser_has_a_german_page_and_the_button_changes_it_back_and_forth(seen: Seen):
-    assert seen.languages == ["en", "de", "en", "de"]
+    assert seen.languages[:4] == ["en", "de", "en", "de"]
     by_itself, by_button, again = seen.german
     differ = {one.strip(): other for one, other in zip(seen.english, by_button, strict=True) if one != other}
     assert differ.keys() <= GRADIOS, differ
@@ -198,6 +212,12 @@ def test_a_german_browser_has_a_german_page_and_the_button_changes_it_back_and_f
         assert english in seen.english
         assert english not in by_itself
         assert german()[english] in by_itself
+
+
+@pytest.mark.slow
+def test_what_the_button_said_last_holds_when_the_page_is_opened_again(seen: Seen):
+    assert seen.languages[4:] == ["en"]
+    assert seen.stored["dpicl-language"] == "de"
 
 
 @pytest.mark.slow
