@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-QUESTIONS = 60
+ROWS, QUESTIONS = 1500, 60
 
 
 class Remembered:
@@ -28,7 +28,7 @@ def trec(real_data):
 
     from mechanisms.inference.models.embeddings import load_embedder
 
-    rows, questions = real_data("trec", "train"), [row.text for row in real_data("trec", "test")[:QUESTIONS]]
+    rows, questions = real_data("trec", "train")[:ROWS], [row.text for row in real_data("trec", "test")[:QUESTIONS]]
     texts = list(dict.fromkeys([row.text for row in rows] + questions))
     embedder, threads = load_embedder(), torch.get_num_threads()
     torch.set_num_threads(1)  # one short text at a time: threads would wait for each other most of the time

@@ -47,7 +47,7 @@ def changed(one: list[list[Record]], other: list[list[Record]]) -> int:
 
 @pytest.mark.slow
 @given(question=st.integers(0, 59), rank=st.integers(0, 60), threshold=st.sampled_from([0.0, 0.2, 0.3, 0.4]))
-@BOUNDED
+@settings(BOUNDED, max_examples=60)
 def test_a_removed_row_of_trec_changes_one_shard_at_most(trec, question, rank, threshold):
     rows, questions, embedder = trec
     query = questions[question]

@@ -13,32 +13,32 @@ from tests.accounting.test_table_9 import EPSILONS, TABLE
 pytestmark = pytest.mark.slow
 GAUSSIAN = mechanism_class("gaussian")
 SUBSETS = {"unit_rows": False}
-# Task; epsilon; per token: M, signal, cost; per demonstration: M, signal, cost. Computed apart from this code.
+AGNEWS, DBPEDIA, TREC = Task(30_000, 100, 120, 2), Task(40_000, 100, 130, 2), Task(835, 15, 30, 1)
+# Task, epsilon, scheme, M; signal and cost, computed apart from this code.
 COMPUTED = [
-    (Task(30_000, 100, 120, 2), 1.0, (10, 19.6, 170e3), (100, 17.7, 22e3)),
-    (Task(30_000, 100, 120, 2), 1.0, (10, 19.6, 170e3), (400, 51.0, 88e3)),
-    (Task(40_000, 100, 130, 2), 4.0, (40, 89.0, 718e3), (400, 83.0, 92e3)),
-    (Task(40_000, 100, 130, 2), 4.0, (40, 89.0, 718e3), (1600, 264.0, 368e3)),
-    (Task(835, 15, 30, 1), 4.0, (80, 116.0, 44e3), (320, 129.0, 14e3)),
-    (Task(835, 15, 30, 1), 4.0, (80, 116.0, 44e3), (800, 257.0, 36e3)),
+    (AGNEWS, 1.0, Scheme.PER_TOKEN, 10, 19.6, 170e3),
+    (AGNEWS, 1.0, Scheme.PER_DEMONSTRATION, 100, 17.7, 22e3),
+    (AGNEWS, 1.0, Scheme.PER_DEMONSTRATION, 400, 51.0, 88e3),
+    (DBPEDIA, 4.0, Scheme.PER_TOKEN, 40, 89.0, 718e3),
+    (DBPEDIA, 4.0, Scheme.PER_DEMONSTRATION, 400, 83.0, 92e3),
+    (DBPEDIA, 4.0, Scheme.PER_DEMONSTRATION, 1600, 264.0, 368e3),
+    (TREC, 4.0, Scheme.PER_TOKEN, 80, 116.0, 44e3),
+    (TREC, 4.0, Scheme.PER_DEMONSTRATION, 320, 129.0, 14e3),
+    (TREC, 4.0, Scheme.PER_DEMONSTRATION, 800, 257.0, 36e3),
 ]
 # Prompt tokens of Tang et al.'s settings, roughly: N records of the data set and the instruction.
 PROMPT = {"agnews": 120, "dbpedia": 130, "trec": 30, "mit_g": 110, "mit_d": 110}
 
 
-@pytest.mark.parametrize(("task", "epsilon", "per_token", "per_demonstration"), COMPUTED)
-def test_the_designs_table(task, epsilon, per_token, per_demonstration):
+@pytest.mark.parametrize(("task", "epsilon", "scheme", "subsets", "signal", "tokens"), COMPUTED)
+def test_the_designs_table(task, epsilon, scheme, subsets, signal, tokens):
     delta = 1 / task.size
-    for scheme, (subsets, signal, tokens) in (
-        (Scheme.PER_TOKEN, per_token),
-        (Scheme.PER_DEMONSTRATION, per_demonstration),
-    ):
-        plan = SamplingPlan(scheme, subsets, task.per_subset, tokens=task.tokens, **SUBSETS)
-        mechanism = GAUSSIAN().calibrate(
-            lambda event, plan=plan: plan.compose(event, {"a": task.size}, delta), PrivacyTarget(epsilon, delta)
-        )
-        assert mechanism.signal_to_noise(plan) == pytest.approx(signal, rel=0.05)
-        assert cost(plan, task, delta) == pytest.approx(tokens, rel=0.05)
+    plan = SamplingPlan(scheme, subsets, task.per_subset, tokens=task.tokens, **SUBSETS)
+    mechanism = GAUSSIAN().calibrate(
+        lambda event: plan.compose(event, {"a": task.size}, delta), PrivacyTarget(epsilon, delta)
+    )
+    assert mechanism.signal_to_noise(plan) == pytest.approx(signal, rel=0.05)
+    assert cost(plan, task, delta) == pytest.approx(tokens, rel=0.05)
 
 
 @pytest.mark.parametrize("name", TABLE)
