@@ -22,12 +22,12 @@ from mechanisms.cli.account import certificate_check
 from mechanisms.cli.for_programs import calibrated, checked_texts, classified
 from mechanisms.cli.output import read
 from mechanisms.cli.plan import planned
-from mechanisms.cli.scoring import about_to_score_unseen, in_json
+from mechanisms.cli.scoring import in_json
 from mechanisms.errors import StudioError, UsageError, place_of
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.listing import EMBEDDED
-from mechanisms.records import Dataset, Record
+from mechanisms.records import Record
 from mechanisms.sampling import SamplingPlan
 from mechanisms.studio.evaluation.evaluate import Accuracy, known_rows
 from mechanisms.studio.evaluation.labelled import check_gives_labels
@@ -115,14 +115,14 @@ class _Tools:
     def evaluate(self, name: str, texts: list[str], labels: list[str]) -> dict[str, Any]:
         """How many of up to 64 labelled texts a set labels rightly, with a 95% interval.
 
-        Send public or fictional rows alone: the figure has no noise.
+        Send public or fictional rows alone: the figure has no noise. Nothing is looked up or remembered about the rows:
+        a mark on private ones would stand in later certificates, and say who is among them.
         """
         written, given = self._set(name), checked_texts(texts)
         check_gives_labels(written)
         if len(labels) != len(given):
             raise UsageError("Give one label for each text.")
         rows = known_rows(written.labels, [Record(text, label) for text, label in zip(given, labels, strict=True)])
-        about_to_score_unseen(Dataset("rows of an assistant", written.labels, rows))
         answers = classified(written, self.model(), [each.text for each in rows])
         right = sum(answer["label"] == row.label for answer, row in zip(answers, rows, strict=True))
         return {"rows": len(rows), **in_json(Accuracy(right, len(rows)))}

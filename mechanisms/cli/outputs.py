@@ -82,8 +82,8 @@ def label_column(options: argparse.Namespace) -> str:
 def read_labelled(options: argparse.Namespace) -> tuple[Table, Mapping]:
     """The private rows, and their columns; a file of texts alone has no column that says what they are."""
     table, label = read_source(options.csv), label_column(options)
-    nothing_else = {options.text_column, options.unit_column}.issuperset(table.columns)
-    if options.label_column == "" or (options.label_column is None and nothing_else):
+    alone = table.has_only([options.text_column, options.unit_column])
+    if options.label_column == "" or (options.label_column is None and alone):
         _check_kind(options)
         table, label = of_kind(table, options.labels.strip()), KIND
     mapping = Mapping(options.text_column, label, options.unit_column, options.drop_duplicates)

@@ -20,7 +20,6 @@ from mechanisms.studio.data.sources import name_of, read_source
 from mechanisms.studio.recipes.any_set import read_set, with_choice
 from mechanisms.studio.recipes.score_set import ScoreFound, ScoreRequest, score_set
 from mechanisms.studio.synthesis.request import FILE_FORMAT, LABEL_SET
-from mechanisms.studio.synthesis.synthesize import TEST_SEED
 
 _OTHER_READER = "another model wrote the set: read here by {reader}, without what was measured for the other one"
 
@@ -98,8 +97,8 @@ def _document(found: ScoreFound, request: ScoreRequest, dataset: Dataset, ledger
             f"demonstrations over {name}": {"value": gain.value, "interval": [gain.low, gain.high]}
             for name, gain in found.gains.items()
         },
-        "private": found.private,
-        **({} if found.private else {"reason": TEST_SEED}),
+        "private": found.reason is None,
+        **({"reason": found.reason} if found.reason else {}),
         "epsilon": found.claim.epsilon,
         "epsilon_check": found.claim.check,
         "delta": found.claim.delta,

@@ -21,20 +21,15 @@ def about_to_score(test: Dataset, file: str = "test file") -> list[str]:
         test: the whole file, whichever of its rows are used.
         file: what it is called.
     """
-    if owners := about_to_score_unseen(test):
+    scored, ledger = fingerprint(test), PrivacyLedger()
+    owners = owners_of(scored, ledger)
+    mark_scored(scored, ledger, owners)
+    if owners:
         names = ", ".join(f"'{name}'" for name in owners)
         progress(
             f"The {file} shares rows with {names}. Its figures have no noise: they are for the curator alone, "
             "promise nothing about those rows, and every later certificate of theirs says that they were shown."
         )
-    return owners
-
-
-def about_to_score_unseen(test: Dataset) -> list[str]:
-    """As `about_to_score`, and tell nobody: whether a row is known is nothing for whoever sent it."""
-    scored, ledger = fingerprint(test), PrivacyLedger()
-    owners = owners_of(scored, ledger)
-    mark_scored(scored, ledger, owners)
     return owners
 
 

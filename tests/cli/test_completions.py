@@ -9,6 +9,9 @@ import pytest
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli import classify, synthesize
+from mechanisms.cli.main import parser
+from mechanisms.cli.outputs import read_labelled
+from mechanisms.errors import DataError
 from mechanisms.studio.data.files import read_table
 from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.marks import SCORED
@@ -85,6 +88,28 @@ def test_a_file_with_other_columns_is_not_taken_for_texts_alone(capsys, tmp_path
     check_refusal(capsys, f"synthesize {tmp_path}/private.csv {WRITING}", 2, "no column 'label'")
     many = WRITING.replace("Note", "Note,Bill") + " --label-column="
     check_refusal(capsys, f"synthesize {tmp_path}/private.csv {many}", 2, "one name")
+
+
+@pytest.mark.parametrize("kind", [None, ""])
+@pytest.mark.parametrize("more", [{"label": "x"}, {"label": "Letter"}, {"note": 1}, {"text": "hi"}])
+def test_one_line_of_a_file_without_a_header_does_not_decide_what_the_others_are(tmp_path, kind, more):
+    """There would be no other row's record then: a sensitivity of the whole file."""
+
+    def texts(lines) -> list[str]:
+        path = tmp_path / "letters.jsonl"
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        asked = f"synthesize {path} --labels Letter --epsilon 1 --delta 1e-5 --sizes counted".split()
+        options = parser().parse_args(asked + ([] if kind is None else ["--label-column", kind]))
+        try:
+            return [each.text for each in to_dataset(*read_labelled(options), "letters", ("Letter",)).records]
+        except DataError:
+            return []
+
+    lines = [{"text": f"letter {i}"} for i in range(9)]
+    before, after = texts(lines), texts([*lines, {"text": "one more", **more}])
+    assert before == ([line["text"] for line in lines] if kind == "" else [])
+    assert [each for each in after if each in before] == before
+    assert len(after) <= len(before) + 1
 
 
 @pytest.mark.slow

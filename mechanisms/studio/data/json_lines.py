@@ -42,6 +42,10 @@ class Lines(Table):
             return pd.Series(self.cells(name), index=self.frame.index, dtype=TEXT)
         return found
 
+    def has_only(self, names: Iterable[str | None]) -> bool:
+        """Never known: there is no header, and what one line names may not decide how the others are read."""
+        return False
+
     def cells(self, name: str) -> list[str]:
         """What each row says under a name, by `cell_text`; empty where it says nothing."""
         return [cell_text(row.get(name)) for row in self.objects]

@@ -49,6 +49,10 @@ class Table:
         """The cells under a name; None where the file has no such column."""
         return self.frame.get(name)
 
+    def has_only(self, names: Iterable[str | None]) -> bool:
+        """Whether its header names no other columns: public, being in no row."""
+        return set(names).issuperset(self.columns)
+
     def beside(self, columns: Mapping[str, Sequence[str]]) -> Table:
         """The table with these columns as well, or in the place of its own of these names."""
         more = {name: pd.Series(cells, index=self.frame.index, dtype=TEXT) for name, cells in columns.items()}

@@ -9,6 +9,7 @@ import jsonschema
 
 from mechanisms.errors import UsageError
 from mechanisms.inference import LanguageModel
+from mechanisms.privacy_events import Composed
 from mechanisms.records import Demonstration, PromptTemplate
 from mechanisms.studio.data.record_schema import RecordSchema
 from mechanisms.studio.evaluation.labels_to_find import check_labels
@@ -32,6 +33,8 @@ class AnySet:
         model_sha256: of the model that the corrections were measured with.
         schema: what the demonstrations are records of, if they are.
         spare: the share of the units, at the scorers' end, that no stage read which made or chose the set.
+        event: what the run that made it did, and before it a measurement of sizes; None where nobody says.
+        reason: why the set is not private, and with it whatever follows from it; None where it is, or nobody says.
     """
 
     demonstrations: tuple[Demonstration, ...]
@@ -45,6 +48,8 @@ class AnySet:
     model_sha256: str | None = None
     spare: float = 0.0
     schema: RecordSchema | None = None
+    event: Composed | None = None
+    reason: str | None = None
 
     def as_read_by(self, model: LanguageModel) -> AnySet:
         """The set as a model may read it: without corrections that were measured with another one."""
@@ -104,6 +109,8 @@ def of_demo_set(demo_set: DemoSet) -> AnySet:
         model_sha256=demo_set.model_sha256,
         spare=max(0.0, 1 - read) if by_roles and demo_set.stages else 0.0,
         schema=demo_set.schema,
+        event=demo_set.certificate.event,
+        reason=demo_set.certificate.reason,
     )
 
 

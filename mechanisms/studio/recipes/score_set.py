@@ -33,6 +33,7 @@ from mechanisms.studio.recipes.roles import divide
 from mechanisms.studio.recipes.untouched import earlier_runs
 from mechanisms.studio.synthesis.findings import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, ArmScore, Score
 from mechanisms.studio.synthesis.public_demonstrations import written_publicly
+from mechanisms.studio.synthesis.synthesize import TEST_SEED
 from mechanisms.tallies import Estimate, Prototypes
 from mechanisms.tallies import Score as ScoreTally
 
@@ -94,7 +95,7 @@ class ScoreFound:
         gains: how much better the demonstrations are than each other arm, on the same rows.
         claim, event: what the run cost, at most, and its privacy event.
         before: what the data set had spent.
-        private: False where an observer could predict the noise.
+        reason: why it is not private: an observer could predict the noise, or the set itself is not; None where it is.
     """
 
     score: Score
@@ -102,7 +103,7 @@ class ScoreFound:
     claim: Claim
     event: Composed
     before: BudgetSnapshot
-    private: bool
+    reason: str | None
 
 
 def score_set(
@@ -140,13 +141,13 @@ def score_set(
     prototypes = request.prototypes()
     event = _event(request, prototypes)
     claimed = claim(event, request.target.delta)
-    untouched = request.share <= scored.spare + _ALL_BUT_ONE and _first(fingerprint(dataset), ledger)
+    untouched = request.share <= scored.spare + _ALL_BUT_ONE and _only(scored, fingerprint(dataset), ledger)
     with charged(dataset, _SCORE, event, claimed, ledger, randomness) as before:
         cells, names = _asked(dataset, request, reader, arms, prototypes, embedder, randomness)
     tally = request.tally
     estimates = {name: tally.accuracy(cells, i) for i, name in enumerate(names)}
     score = Score({name: ArmScore(each.value, (each.low, each.high)) for name, each in estimates.items()}, untouched)
-    return ScoreFound(score, _gains(tally, cells, names), claimed, event, before, randomness.private)
+    return ScoreFound(score, _gains(tally, cells, names), claimed, event, before, _reason(scored, randomness))
 
 
 def _asked(
@@ -195,17 +196,21 @@ def _event(request: ScoreRequest, prototypes: Prototypes | None) -> Composed:
     return Composed("role", tuple(lists))
 
 
-def _first(data: Fingerprint, ledger: PrivacyLedger) -> bool:
+def _reason(scored: AnySet, randomness: Randomness) -> str | None:
+    return scored.reason if randomness.private else TEST_SEED
+
+
+def _only(scored: AnySet, data: Fingerprint, ledger: PrivacyLedger) -> bool:
     """Whether no run that the ledger knows can have read the scorers' rows but to count them.
 
-    That is so where there was one run, by roles, which did not score: the one that made the set.
+    That is so where there was one run, by roles, which did not score, and it did what the set says that made it. Of
+    another one nobody knows which rows it left out.
     """
-    if ledger.rows.marks(data):
+    made = scored.event
+    if made is None or made.per != "role" or _SCORE in dict(made) or ledger.rows.marks(data):
         return False
-    events = [run["event"] for run in earlier_runs(data, ledger)]
-    return len(events) == 1 and all(
-        isinstance(event, dict) and event["per"] == "role" and _SCORE not in event["lists"] for event in events
-    )
+    uncounted = Composed(made.per, tuple((name, events[1:]) for name, events in made))
+    return [run["event"] for run in earlier_runs(data, ledger)] in ([made.to_json()], [uncounted.to_json()])
 
 
 def _parts(dataset: Dataset, share: float) -> tuple[Dataset, Dataset]:

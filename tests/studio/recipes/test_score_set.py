@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from mechanisms.accounting import Cap, Claim, PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.accounting.ledger import LedgerRun
 from mechanisms.errors import BudgetRefused, UsageError
-from mechanisms.noise import SeededRandomness
+from mechanisms.noise import SecureRandomness, SeededRandomness
 from mechanisms.privacy_events import Composed, Pure
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record
-from mechanisms.studio.recipes.any_set import AnySet
+from mechanisms.studio.certificates.signature import signed
+from mechanisms.studio.recipes.any_set import AnySet, of_demo_set
 from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
 from mechanisms.studio.recipes.roles import divide
 from mechanisms.studio.recipes.score_set import ScoreRequest, score_set
+from mechanisms.studio.synthesis.demo_set import loads, to_text
+from mechanisms.studio.synthesis.synthesize import TEST_SEED
 from mechanisms.tallies import Score
+from tests.studio.recipes import running
 from tests.studio.recipes.test_drafts import Speaking
 from tests.toy_embedder import ToyEmbedder
 
@@ -223,13 +229,24 @@ def test_the_run_is_in_the_ledger_under_its_name():
     [run] = made.history("d")
     assert (run["mechanism"], run["status"]) == ("score with a test seed", "finished")
     assert made.snapshot("d", "record").epsilon == pytest.approx(2.0)
-    assert not found.private
+    assert found.reason == TEST_SEED
+
+
+@pytest.mark.parametrize("reason", [None, "there is no noise"])
+def test_what_follows_from_a_set_that_is_not_private_is_not_private(reason, monkeypatch):
+    """A row can turn which labels such a set makes likely, and with them every scorer's answer."""
+    monkeypatch.setattr(SeededRandomness, "private", True)
+    assert scored(data(rows(30)), request(epsilon=2.0), what=replace(SET, reason=reason)).reason == reason
+
+
+def _run(per: str, *lists: str) -> Composed:
+    return Composed(per, tuple((name, (Pure(0.1),)) for name in lists))
 
 
 def _after(folder, per: str, *lists: str) -> PrivacyLedger:
     """A ledger of its own in which one run was on the data set."""
     folder.mkdir()
-    made, event = ledger(folder=folder), Composed(per, tuple((name, (Pure(0.1),)) for name in lists))
+    made, event = ledger(folder=folder), _run(per, *lists)
     run = made.begin(fingerprint(data(rows(30))), "recipe vote", event, Claim(0.1, 1e-5, "", 0.1, ""))
     for name in lists:
         run.charge(name, (Pure(0.1),))
@@ -237,24 +254,45 @@ def _after(folder, per: str, *lists: str) -> PrivacyLedger:
     return made
 
 
-SPARED = AnySet(DEMONSTRATIONS, LABELS, SET.template, tokens=3, spare=0.3)
+ROLES = ("role", "vote red", "vote blue", "choose")
+SPARED = AnySet(DEMONSTRATIONS, LABELS, SET.template, tokens=3, spare=0.3, event=_run(*ROLES))
 
 
-def test_rows_are_called_untouched_once(tmp_path):
-    made = _after(tmp_path / "one", "role", "vote red", "vote blue", "choose")
-    found = [scored(data(rows(30)), request(epsilon=1.0, share=0.3), made=made, what=SPARED) for _ in range(2)]
+@pytest.mark.parametrize("counted", [False, True])
+def test_rows_are_called_untouched_once(tmp_path, counted):
+    made, what = _after(tmp_path / "one", *ROLES), SPARED
+    if counted:  # the certificate has a measurement of sizes before each list, which the ledger knows as its own run
+        what = replace(SPARED, event=Composed("role", tuple((name, (Pure(0.5), *own)) for name, own in _run(*ROLES))))
+    found = [scored(data(rows(30)), request(epsilon=1.0, share=0.3), made=made, what=what) for _ in range(2)]
     assert [each.score.untouched for each in found] == [True, False]
 
 
 def test_rows_are_called_untouched_only_where_roles_kept_them_apart(tmp_path):
     dataset, wanted = data(rows(30)), request(epsilon=1.0, share=0.3)
     for i, lists in enumerate((("label", *LABELS), ("role", "vote red", "score"))):
-        assert not scored(dataset, wanted, made=_after(tmp_path / str(i), *lists), what=SPARED).score.untouched
+        own = replace(SPARED, event=_run(*lists))
+        assert not scored(dataset, wanted, made=_after(tmp_path / str(i), *lists), what=own).score.untouched
     assert not scored(dataset, wanted, what=SPARED).score.untouched  # the ledger knows nothing of how it was made
-    made = _after(tmp_path / "wide", "role", "vote red")
+    made = _after(tmp_path / "wide", *ROLES)
     assert not scored(dataset, request(epsilon=1.0, share=0.4), made=made, what=SPARED).score.untouched
-    made = _after(tmp_path / "unknown", "role", "vote red")
+    made = _after(tmp_path / "unknown", *ROLES)
     assert not scored(dataset, wanted, made=made, what=SET).score.untouched
+
+
+def test_of_a_recipe_by_roles_the_rows_that_it_left_out_are_untouched():
+    dataset, used = running.data(running.rows(60)), running.recipe(Kind.VOTE, Division.ROLES, (Stage.SCORE,))
+    made, random = running.ledger(), SecureRandomness()
+    *_, ended = running.begun(dataset, running.planned(dataset, used), ledger=made, randomness=random)
+    what = of_demo_set(loads(to_text(signed(ended.demo_set))))
+    wanted = request(epsilon=2.0, share=0.4)
+    model = running.Reading(running.Log())
+    assert score_set(dataset, what, wanted, model, made, randomness=random).score.untouched
+
+
+def test_rows_are_not_called_untouched_after_another_run_than_the_sets_own(tmp_path):
+    """Which rows it left out is known of the set's own run alone."""
+    made = _after(tmp_path / "other", "role", "vote red", "vote blue")
+    assert not scored(data(rows(30)), request(epsilon=1.0, share=0.3), made=made, what=SPARED).score.untouched
 
 
 def test_a_set_for_other_labels_is_refused():
