@@ -24,8 +24,8 @@ def verified(demo_set: DemoSet) -> tuple[str, str]:
     certificate, found = demo_set.certificate, verify(demo_set)
     if found.problems:
         return f"Loaded, but its certificate is wrong: {found.problems[0]}", "bad"
-    if not certificate.private:
-        return f"Loaded. This set is not private: {certificate.reason or 'it says so itself'}.", "warn"
+    if (reason := certificate.why_not_private) is not None:
+        return f"Loaded. This set is not private: {reason}.", "warn"
     claim = certificate.claim
     cost = f"epsilon {rounded_up(claim.epsilon, 4)} at delta {claim.delta:g}"
     holds = f"Loaded. Its claim was accounted anew and holds: {cost}."

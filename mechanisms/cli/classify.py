@@ -80,11 +80,12 @@ def _query(options: argparse.Namespace) -> None:
         return
     model = load_model(options.model or EMBEDDED)
     demo_set = _as_read_by(written, model)
+    terms = _models(written, model) | not_private((), written.certificate.why_not_private)
     if demo_set.template.output is not None:
-        show(options, {"answer": answer_of(demo_set, model, options.text)} | _models(written, model))
+        show(options, {"answer": answer_of(demo_set, model, options.text)} | terms)
         return
     if demo_set.completes:
-        show(options, {"completion": completion_of(demo_set, model, options.text)} | _models(written, model))
+        show(options, {"completion": completion_of(demo_set, model, options.text)} | terms)
         return
     [prediction] = labelled(written, model, [options.text])
     readings = {"": prediction.answer, "_calibrated": prediction.calibrated, "_raw": prediction.raw}
@@ -92,7 +93,7 @@ def _query(options: argparse.Namespace) -> None:
     probabilities = {
         f"probabilities{way}": dict(zip(demo_set.labels, each.tolist(), strict=True)) for way, each in readings.items()
     }
-    show(options, labels | probabilities | _models(written, model))
+    show(options, labels | probabilities | terms)
 
 
 def _evaluate(options: argparse.Namespace) -> None:
@@ -107,19 +108,19 @@ def _evaluate(options: argparse.Namespace) -> None:
         return
     if written[0].completes:
         check_texts([each.text for each in test.records])
-    owners = about_to_score(whole)
+    terms = not_private(about_to_score(whole), *(each.certificate.why_not_private for each in written))
     model = load_model(options.model or EMBEDDED)
     sets = [_as_read_by(each, model) for each in written]
     if len(sets) > 1:
-        show(options, compared(options.demos, sets, LocalReader(model), test.records) | not_private(owners))
+        show(options, compared(options.demos, sets, LocalReader(model), test.records) | terms)
         return
-    document: dict[str, Any] = {"rows": 0, **_models(written[0], model), **not_private(owners)}
+    document: dict[str, Any] = {"rows": 0, **_models(written[0], model), **terms}
     if options.output_column:
         show(options, document | answered(sets[0], model, test.records))
     elif sets[0].completes:
         show(options, document | perplexities(sets[0], model, test.records))
     elif in_cells(options):
-        show(options, document | read_in_cells(options, texts[0], sets[0], model, test, bool(owners)))
+        show(options, document | read_in_cells(options, texts[0], sets[0], model, test, bool(terms)))
     else:
         arms = arms_of(sets[0], public_demonstrations(sets[0], model))
         show(options, document | scorecards(LocalReader(model), sets[0], arms, test.records))

@@ -55,7 +55,7 @@ def _serve(options: argparse.Namespace) -> None:
     for path, text in zip(
         options.demos, texts.values(), strict=True
     ):  # refused at the start, not in the middle of a talk
-        if (reason := loads(text).certificate.reason) is not None:
+        if (reason := loads(text).certificate.why_not_private) is not None:
             raise UsageError(f"'{path}' is not private ({reason}): it is not served.")
     server(texts, functools.cache(lambda: load_model(options.model))).run("stdio")
 

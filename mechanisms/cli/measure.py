@@ -9,7 +9,7 @@ from typing import Any
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli.label_names import add_label_names, label_names
 from mechanisms.cli.output import add_json, progress, read, show
-from mechanisms.cli.scoring import about_to_score, not_private
+from mechanisms.cli.scoring import about_to_score, in_json, not_private
 from mechanisms.errors import UsageError
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
@@ -18,7 +18,7 @@ from mechanisms.records import Dataset
 from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.marks import CLEAN_VALUES
 from mechanisms.studio.data.sources import name_of, read_source
-from mechanisms.studio.evaluation.evaluate import PUBLIC_ONLY, Accuracy
+from mechanisms.studio.evaluation.evaluate import PUBLIC_ONLY
 from mechanisms.studio.evaluation.measures.copying import longest_copied
 from mechanisms.studio.evaluation.measures.likeness import can_compare
 from mechanisms.studio.evaluation.measures.matching import matching
@@ -80,9 +80,9 @@ def _measure(options: argparse.Namespace) -> None:
     measures = Measures(labels, test.records, load_embedder(), reader)
     document = {
         "rows": measures.rows,
-        "classifier_of_real_rows": _accuracy(measures.held_out),
+        "classifier_of_real_rows": in_json(measures.held_out),
         **({"perplexity_by": reader.name} if reader else {}),
-        **_terms(options, owners),
+        **_terms(options, owners, [*sets, *public]),
     }
     for name, texts in arms.items():
         progress(f"{name}: {len(texts)} texts")
@@ -139,23 +139,19 @@ def _reader(options: argparse.Namespace, sets: Sequence[AnySet]) -> LanguageMode
     return model
 
 
-def _terms(options: argparse.Namespace, owners: Sequence[str]) -> dict[str, Any]:
+def _terms(options: argparse.Namespace, owners: Sequence[str], sets: Sequence[AnySet]) -> dict[str, Any]:
     """What the document says of itself."""
     if options.train or options.private:
         return {"private": False, "reason": _REASON, "curator_only": True}
-    return not_private(owners)
+    return not_private(owners, *(each.reason for each in sets))
 
 
 def _figures(figures: Figures) -> dict[str, Any]:
     return {
         "texts": figures.texts,
-        "label_fidelity": _accuracy(figures.label_fidelity),
-        "trained_on": _accuracy(figures.trained_on),
+        "label_fidelity": in_json(figures.label_fidelity),
+        "trained_on": in_json(figures.trained_on),
         **{f"distinct_{n}": round(share, 4) for n, share in enumerate(figures.distinct, 1)},
         **({} if figures.mauve is None else {"mauve": round(figures.mauve, 4)}),
         **({} if figures.perplexity is None else {"perplexity": round(figures.perplexity, 2)}),
     }
-
-
-def _accuracy(found: Accuracy) -> dict[str, Any]:
-    return {"accuracy": round(found.value, 4), "interval": [round(bound, 4) for bound in found.interval]}

@@ -13,6 +13,8 @@ from mechanisms.studio.evaluation.evaluate import Accuracy, Progress, Scorecard,
 from mechanisms.studio.evaluation.query_reader import Arm, QueryReader
 from mechanisms.studio.synthesis.demo_set import DemoSet
 
+_ON_PRIVATE_ROWS = "accuracy without noise on rows of a private data set: for the curator alone"
+
 
 def about_to_score(test: Dataset, file: str = "test file") -> list[str]:
     """Mark a file's rows, and tell whose private rows are among them; gives the names of those data sets.
@@ -33,10 +35,15 @@ def about_to_score(test: Dataset, file: str = "test file") -> list[str]:
     return owners
 
 
-def not_private(owners: Sequence[str]) -> dict[str, Any]:
-    """What a document with such figures says of itself; nothing where the rows are nobody's."""
-    reason = "accuracy without noise on rows of a private data set: for the curator alone"
-    return {"private": False, "reason": reason, "curator_only": True} if owners else {}
+def not_private(owners: Sequence[str], *sets: str | None) -> dict[str, Any]:
+    """What a document says of itself; nothing where the rows are nobody's and every set that is used is private.
+
+    Args:
+        owners: whose private rows the figures are of.
+        sets: of each set why it is not private: what is computed from it follows from its rows, without noise.
+    """
+    reason = _ON_PRIVATE_ROWS if owners else next(filter(None, sets), None)
+    return {"private": False, "reason": reason, "curator_only": True} if reason else {}
 
 
 def in_json(each: Accuracy) -> dict[str, Any]:

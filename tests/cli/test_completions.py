@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -12,11 +13,12 @@ from mechanisms.cli import classify, synthesize
 from mechanisms.cli.main import parser
 from mechanisms.cli.outputs import read_labelled
 from mechanisms.errors import DataError
+from mechanisms.studio.certificates.signature import signed
 from mechanisms.studio.data.files import read_table
 from mechanisms.studio.data.mapping import Mapping, to_dataset
 from mechanisms.studio.data.marks import SCORED
 from mechanisms.studio.evaluation.completions import completing
-from mechanisms.studio.synthesis.demo_set import loads
+from mechanisms.studio.synthesis.demo_set import loads, to_text
 from tests.cli.command import check_refusal, run
 from tests.toy_model import ToyModel
 
@@ -122,6 +124,23 @@ def test_a_refused_evaluation_marks_no_row(capsys, notes, tmp_path):
     code, _, err = run(capsys, f"evaluate {notes} --test {tmp_path}/private.csv --text-column note --limit 2")
     assert code == 0, err
     assert SCORED in PrivacyLedger().rows.marks(fingerprint(rows))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reason", [None, "there is no noise"])
+def test_what_is_computed_from_a_set_that_is_not_private_says_so(capsys, notes, tmp_path, reason):
+    with open(notes, encoding="utf-8") as file:
+        demo_set = loads(file.read())
+    certificate = replace(demo_set.certificate, private=False, reason=reason)
+    (tmp_path / "shown.json").write_text(to_text(signed(replace(demo_set, certificate=certificate))))
+    (tmp_path / "test.csv").write_text("said\nthe parcel is here\nwhen will it come\n")
+    for asked in (f"evaluate {tmp_path}/shown.json --test {tmp_path}/test.csv --text-column said --json",
+                  f"query {tmp_path}/shown.json parcel --json"):  # fmt: skip
+        code, out, err = run(capsys, asked)
+        assert code == 0, err
+        document = json.loads(out)
+        assert (document["private"], document["curator_only"]) == (False, True)
+        assert document["reason"] == reason or reason is None
 
 
 @pytest.mark.slow

@@ -90,8 +90,8 @@ def refuse_set_without_promise(demo_set: DemoSet) -> None:
     Raises:
         UsageError: the set's certificate says that it is not private.
     """
-    if not demo_set.certificate.private:
-        raise UsageError(_NOT_PRIVATE.format(reason=demo_set.certificate.reason or "its certificate says so"))
+    if (reason := demo_set.certificate.why_not_private) is not None:
+        raise UsageError(_NOT_PRIVATE.format(reason=reason))
 
 
 def read_remotely_in_words(demo_set: DemoSet, reader: RemoteReader) -> str:

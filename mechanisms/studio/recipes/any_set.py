@@ -110,7 +110,7 @@ def of_demo_set(demo_set: DemoSet) -> AnySet:
         spare=max(0.0, 1 - read) if by_roles and demo_set.stages else 0.0,
         schema=demo_set.schema,
         event=demo_set.certificate.event,
-        reason=demo_set.certificate.reason,
+        reason=demo_set.certificate.why_not_private,
     )
 
 

@@ -67,6 +67,11 @@ class Certificate:
     spent_before: tuple[float, float] = (0.0, 0.0)
 
     @property
+    def why_not_private(self) -> str | None:
+        """Why it promises nothing, for the set or for anything that is computed from it; None where it does."""
+        return None if self.private else self.reason or "its certificate says so"
+
+    @property
     def by_user(self) -> bool:
         """The unit is all records of a user: "user:COLUMN", or "user" in version 1."""
         return self.unit != "record"
