@@ -9,7 +9,8 @@ from mechanisms.errors import DataError
 from mechanisms.studio.data.json_lines import Lines
 from mechanisms.studio.data.table import Table
 
-LONGEST_NAME = 80
+LONGEST_NAME = 100
+"""No name of the hub is longer: a data set is called the same here and on the command line."""
 _LABELLED = {"text", "label"}
 _LONGEST_COLUMN = 4
 """Words of a column's name, where it is the only one."""

@@ -214,10 +214,8 @@ class DataState(State):
             self._at = file
             if records is None:
                 table = of_kind(file.table, kind)
-            elif mapping.unit in {" ".join(name.split()) for name in records.schema.document["properties"]}:
-                raise DataError("The user column says whose row it is: leave it out of the schema.")
             else:
-                table = as_records(file.table, records.schema, kind)
+                table = as_records(file.table, records.schema, kind, mapping.unit)
             self._at = columns = Columns(file, mapping, inspect(table, mapping, least=1), table, kind, records)
             return columns
 

@@ -53,7 +53,7 @@ def schema_of(options: argparse.Namespace) -> RecordSchema | None:
 
 def read_table_of(options: argparse.Namespace, schema: RecordSchema) -> tuple[Table, Columns]:
     """The private records, and which columns of their table are what."""
-    table = read_records(options.csv, schema, options.labels.strip())
+    table = read_records(options.csv, schema, options.labels.strip(), options.unit_column)
     return table, Columns(RECORD, KIND, options.unit_column, options.drop_duplicates)
 
 

@@ -64,12 +64,12 @@ class _Split:
 
 
 def repository_of(said: str) -> str:
-    """The data set's own name, "owner/name", of what `read_hub` takes.
+    """The data set's own name, "owner/name", of what `read_hub` takes; in small letters, since the hub heeds no others.
 
     Raises:
         DataError: it is no such name.
     """
-    return _parsed(said)[0]
+    return _parsed(said)[0].lower()
 
 
 def read_hub(said: str, own: bool = True) -> Table:

@@ -18,14 +18,17 @@ RECORD, KIND = " record", " kind"
 _WORDS = {"true": True, "yes": True, "false": False, "no": False}
 
 
-def as_records(table: Table, schema: RecordSchema, kind: str) -> Table:
+def as_records(table: Table, schema: RecordSchema, kind: str, user: str | None = None) -> Table:
     """A file as a table in which `RECORD` is each row's text by the schema, and `KIND` the same public label.
 
     The file's own columns, or properties, stay beside them. A row without any property of the schema has no text.
 
     Raises:
-        DataError: it has none of the schema's properties.
+        DataError: it has none of the schema's properties, or the column of the users is one of them, which no model
+            is to read.
     """
+    if user in {" ".join(name.split()) for name in schema.document["properties"]}:
+        raise DataError("The user column says whose row it is: leave it out of the schema.")
     rows: Iterable[Mapping[str, Any]] = table.objects if isinstance(table, Lines) else _of_cells(table, schema)
     records = [schema.canonical(each) for each in rows]
     if not any(records):
@@ -42,13 +45,13 @@ def of_kind(table: Table, kind: str) -> Table:
     return table.beside({KIND: [kind] * len(table.frame)})
 
 
-def read_records(said: str | Path, schema: RecordSchema, kind: str) -> Table:
+def read_records(said: str | Path, schema: RecordSchema, kind: str, user: str | None = None) -> Table:
     """A file as `as_records` gives it.
 
     Raises:
-        DataError: it cannot be read, or has none of the schema's properties.
+        DataError: it cannot be read, or see `as_records`.
     """
-    return as_records(read_source(said), schema, kind)
+    return as_records(read_source(said), schema, kind, user)
 
 
 def as_lines(texts: Iterable[str]) -> str:

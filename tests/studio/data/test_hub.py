@@ -217,7 +217,7 @@ def test_a_place_is_a_file_unless_it_says_otherwise(served: Hub, tmp_path: Path)
         assert name_of(said) == "letters"
     assert served.asked == []
     assert list(read_source(f"{SCHEME}ada/one").frame["text"]) == ["one"]
-    splits = ("ada/several/default/train", "ada/several/test", "ada/several/train.csv")
+    splits = ("ada/several/default/train", "ada/several/test", "Ada/Several/train.csv")
     assert {name_of(SCHEME + said) for said in splits} == {"ada/several"}
 
 

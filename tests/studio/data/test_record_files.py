@@ -139,6 +139,14 @@ def test_a_file_that_cannot_be_read_is_refused_in_one_line(tmp_path):
         read_records(path, SCHEMA, "Movie")
 
 
+def test_the_users_column_is_no_property_of_a_record(tmp_path):
+    """No model is to read whose row it is."""
+    path = lines(tmp_path, '{"title": "A", "who": "P-17"}')
+    assert "P-17" not in str(read_records(path, SCHEMA, "Movie", "who").frame[RECORD].tolist())
+    with pytest.raises(DataError, match="leave it out of the schema"):
+        read_records(path, SCHEMA, "Movie", "title")
+
+
 def test_a_csv_without_any_property_is_refused_and_quoted_nowhere(tmp_path):
     path = tmp_path / "films.csv"
     path.write_text("Mr Smith,b\nx,y\n")

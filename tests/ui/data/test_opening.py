@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpicl_ui.data.opening import proposed_name
+from dpicl_ui.data.opening import LONGEST_NAME, proposed_name
 
 
 @pytest.mark.parametrize(
@@ -26,4 +26,4 @@ def test_a_file_name_that_says_nothing_is_no_name_of_a_data_set(file):
 @pytest.mark.parametrize(("file", "name"), [("/tmp/clinic train.csv", "clinic train"), ("日本語.csv", "日本語")])
 def test_another_one_is(file, name):
     assert proposed_name(file) == name
-    assert len(proposed_name("long name " * 30)) == 80
+    assert len(proposed_name("long name " * 30)) == LONGEST_NAME
