@@ -11,7 +11,7 @@ from dpicl_ui.data.schema_form import Records
 from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.step_bar import Gate
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.errors import DataError, UsageError
+from mechanisms.errors import UsageError
 from mechanisms.records import Dataset
 from mechanisms.studio.data.counts import MeasuredSizes, measure_sizes
 from mechanisms.studio.data.label_names import LabelNames, named
