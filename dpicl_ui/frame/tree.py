@@ -35,14 +35,6 @@ def el(kind: str, *children: Tree | None, numbers: dict[str, float] | None = Non
     return node
 
 
-def text_of(tree: Tree | list[Tree]) -> str:
-    """All text of a tree, for tests and for logs of public trees."""
-    if isinstance(tree, str):
-        return tree
-    children = tree if isinstance(tree, list) else tree["children"]
-    return " ".join(text_of(child) for child in children)
-
-
 def drawn(script: str, value: Any, **settings: Any) -> gr.HTML:
     """A component whose value, plain JSON, is drawn by a script of `assets`."""
     return gr.HTML(

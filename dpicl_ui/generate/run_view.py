@@ -25,7 +25,6 @@ from mechanisms.studio.synthesis.events import (
     RunFailed,
     RunStarted,
     RunStopped,
-    SynthesisEvent,
     TokenReleased,
 )
 
@@ -197,14 +196,6 @@ def mechanism_of(demo_set: DemoSet) -> TokenMechanism | None:
     except UsageError:
         return None
     return written.mechanism if written else None
-
-
-def replay(events: Iterable[SynthesisEvent]) -> RunView:
-    """The screen after recorded events."""
-    view = RunView()
-    for event in events:
-        view = reduce(view, event)
-    return view
 
 
 def _whose(event: object) -> tuple[str, int] | None:

@@ -12,7 +12,7 @@ from dpicl_ui.data.cards import counted, label_counts, preview_table
 from dpicl_ui.export.certificate_card import certificate
 from dpicl_ui.frame.cards import budget
 from dpicl_ui.frame.sessions import Session
-from dpicl_ui.frame.tree import el, notice, text_of
+from dpicl_ui.frame.tree import el, notice
 from dpicl_ui.generate.cards import finished, outcome_of_run
 from dpicl_ui.generate.recipe_view import RecipeView, replay_recipe
 from dpicl_ui.generate.run_view import RunView
@@ -30,6 +30,7 @@ from mechanisms.studio.synthesis.events import DemoCompleted
 from tests.studio.certificates.recipes import text_of as recipe_text
 from tests.ui.generate.recording import HOSTILE, demo_set, recording, snapshot
 from tests.ui.tabs import confirm
+from tests.ui.trees import text_of
 
 
 def tags(tree) -> set[str]:

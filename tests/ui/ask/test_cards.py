@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from dpicl_ui.ask.cards import answer, effect_card, history, percent, promise, questions_until_silent, reserved, verdict
-from dpicl_ui.frame.tree import text_of
 from dpicl_ui.generate.state import Made
 from mechanisms.accounting import PrivacyTarget, fingerprint
 from mechanisms.queries import query_mechanism_class
@@ -20,6 +19,7 @@ from mechanisms.studio.answering.session import NO_AGREEMENT
 from mechanisms.studio.answering.threshold import ThresholdEffect
 from mechanisms.studio.synthesis.findings import ArmScore, Score
 from tests.ui.generate.recording import HOSTILE, demo_set, snapshot
+from tests.ui.trees import text_of
 
 OPENED = AnswersOpened("letters", "record", 4.0, 1e-5, 0.3, 5, 0, False, 2.0, True, (), (), snapshot())
 VOTES = AnswerReleased(

@@ -23,7 +23,6 @@ from dpicl_ui.frame.ledgers import CuratorLedger
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.frame.tree import text_of
 from dpicl_ui.page import PLACES
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import BudgetRefused, DataError, ModelUnavailable, ReservedOtherwise, UsageError
@@ -36,6 +35,7 @@ from mechanisms.studio.synthesis.findings import ArmScore, Score
 from tests.toy_embedder import ToyEmbedder
 from tests.ui.generate.recording import demo_set
 from tests.ui.tabs import write
+from tests.ui.trees import text_of
 
 LABELS = ["Billing", "Delivery"]
 WORDS = ("epsilon", "mechanism", "queries", "delta", "shards", "neighbours", "retrieval", "answer_tokens")

@@ -17,7 +17,6 @@ from dpicl_ui.budget.compare import LETTERS, CompareState, Comparison
 from dpicl_ui.budget.compare_cards import SHOWN, Named, column
 from dpicl_ui.budget.compare_figure import score_figure
 from dpicl_ui.frame.sessions import Session, Sessions
-from dpicl_ui.frame.tree import text_of
 from dpicl_ui.generate.replay import own_run
 from dpicl_ui.generate.state import GenerateState, Run
 from mechanisms.accounting import PrivacyLedger, rounded_up
@@ -31,6 +30,7 @@ from tests.studio.runs.runs import KINDS, SECRET, file_of, recorded
 from tests.ui.generate.recording import HOSTILE, demo_set, recording
 from tests.ui.privacy.test_form import DATASET
 from tests.ui.tabs import write
+from tests.ui.trees import text_of
 
 SESSIONS = Sessions()
 BROKEN = '{"format":"dpicl-run/1"}\n{"event":"completed"}\n'

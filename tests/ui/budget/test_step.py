@@ -19,7 +19,6 @@ from dpicl_ui.budget import cards
 from dpicl_ui.budget.step import BudgetStep, gate
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.frame.tree import text_of
 from dpicl_ui.page import PLACES
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.recipe_form import RecipeForm
@@ -29,6 +28,7 @@ from mechanisms.errors import BudgetRefused, UsageError
 from mechanisms.privacy_events import Composed, Gaussian
 from tests.ui.privacy.test_form import DATASET, VALUES
 from tests.ui.tabs import confirm, downloaded
+from tests.ui.trees import text_of
 
 FORM = replace(PrivacyForm.read(*VALUES), recipe=RecipeForm("vote", score=True))
 EVENT = Composed("label", (("a", (Gaussian(4.0),)), ("b", (Gaussian(5.0),))))

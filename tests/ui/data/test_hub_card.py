@@ -18,12 +18,12 @@ from dpicl_ui.frame.ledgers import CuratorLedger, Ledgers, OwnerLedgers, TabLedg
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.frame.tree import text_of
 from dpicl_ui.page import PLACES
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.accounts import Accounts
 from mechanisms.errors import DataError
 from tests.hub import Repository, lead_to, serving
+from tests.ui.trees import text_of
 
 TAB: Any = SimpleNamespace(username=None, session_hash="tab")
 TOKEN = "hf_of_the_curator"

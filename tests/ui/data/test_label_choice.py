@@ -10,12 +10,12 @@ import pytest
 
 from dpicl_ui.data.label_choice import proposed_lines
 from dpicl_ui.data.rows import Rows
-from dpicl_ui.frame.tree import text_of
 from dpicl_ui.test.cards import answers
 from mechanisms.errors import UsageError
 from mechanisms.studio.data.mapping import MOST_LABELS, Mapping
 from mechanisms.studio.evaluation.classify import Prediction
 from tests.ui.data.test_names import TAB, Tab
+from tests.ui.trees import text_of
 
 
 @pytest.fixture

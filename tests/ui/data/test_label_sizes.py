@@ -9,7 +9,6 @@ import pytest
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.sessions import Session
-from dpicl_ui.frame.tree import text_of
 from dpicl_ui.privacy.cards import outcome
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.plan_finder import search
@@ -22,6 +21,7 @@ from mechanisms.studio.synthesis.preview import preview
 from mechanisms.studio.synthesis.request import DECLARED_COUNTS
 from tests.ui.privacy.test_form import DATASET, VALUES
 from tests.ui.tabs import confirm
+from tests.ui.trees import text_of
 
 FORM = PrivacyForm.read(*VALUES)
 

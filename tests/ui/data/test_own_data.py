@@ -19,7 +19,6 @@ from dpicl_ui.frame.ledgers import CuratorLedger
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.frame.tree import text_of
 from dpicl_ui.page import PLACES
 from dpicl_ui.privacy import state as privacy_state
 from dpicl_ui.privacy.form import PrivacyForm
@@ -41,6 +40,7 @@ from tests.ui.generate.recording import demo_set
 from tests.ui.privacy.test_form import DATASET, VALUES
 from tests.ui.tabs import confirm, downloaded, write
 from tests.ui.test_cards import scorecard
+from tests.ui.trees import text_of
 
 FORM = PrivacyForm.read(*VALUES)
 OTHER = Dataset("other", ("a", "b"), tuple(Record(f"o {i}", "ab"[i % 2]) for i in range(90)))

@@ -19,7 +19,6 @@ from dpicl_ui.frame.ledgers import CuratorLedger
 from dpicl_ui.frame.model_loader import Loaded, ModelLoader
 from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.frame.tree import text_of
 from dpicl_ui.page import PLACES
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import DataError, UsageError
@@ -27,6 +26,7 @@ from mechanisms.studio.data.examples import RECORD_EXAMPLES
 from mechanisms.studio.data.record_schema import RecordSchema
 from mechanisms.studio.synthesis.forecast import ModelSpeed
 from tests.toy_model import ToyModel
+from tests.ui.trees import text_of
 
 TAB: Any = SimpleNamespace(username=None, session_hash="tab")
 HOSTILE = "<img src=x onerror=alert(1)>"

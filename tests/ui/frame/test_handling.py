@@ -13,7 +13,6 @@ from dpicl_ui.frame.choices import PrivateCheckboxGroup, PrivateDropdown
 from dpicl_ui.frame.guard import guarded
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.frame.tree import text_of
 from dpicl_ui.frame.uploads import taken
 from dpicl_ui.page import PLACES
 from dpicl_ui.test.loaded import origin, verified
@@ -25,6 +24,7 @@ from mechanisms.studio.synthesis.demo_set import to_text
 from tests.ui.generate.recording import demo_set
 from tests.ui.privacy.test_form import DATASET
 from tests.ui.tabs import write
+from tests.ui.trees import text_of
 
 SECRET = "the patient is Canary Q. Person"
 

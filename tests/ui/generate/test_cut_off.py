@@ -22,7 +22,6 @@ from dpicl_ui.frame.line import Line
 from dpicl_ui.frame.model_loader import Loaded, ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.frame.tree import text_of
 from dpicl_ui.generate.replay import own_run
 from dpicl_ui.generate.state import GenerateState
 from dpicl_ui.generate.step import GenerateStep
@@ -42,6 +41,7 @@ from tests.studio.recipes.running import CAP, Embedding, Log, Reading, data, pla
 from tests.toy_model import ToyModel
 from tests.ui.privacy.test_form import VALUES
 from tests.ui.tabs import confirm
+from tests.ui.trees import text_of
 
 DATASET = Dataset("d", ("a", "b"), tuple(Record(f"canary {i}", label) for label in "ab" for i in range(30)))
 FORM = [*VALUES[:7], 4, 2, *VALUES[9:]]

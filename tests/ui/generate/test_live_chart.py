@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from dpicl_ui.generate.live_chart import MOST_BARS, live, visible
 from dpicl_ui.generate.recipe_view import looked_back
-from dpicl_ui.generate.run_view import RunView, reduce, replay
+from dpicl_ui.generate.run_view import RunView, reduce
 from tests.ui.generate.recording import CLEAN, HOSTILE, recording, token
+from tests.ui.generate.replaying import replay
 
 
 def place(number: int) -> RunView:

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dpicl_ui.frame.tree import text_of
 from dpicl_ui.generate.pace import Pace, left, paced
 from dpicl_ui.generate.recipe_view import RecipeView, reduce_recipe
 from dpicl_ui.generate.time_card import time_card
@@ -21,6 +20,7 @@ from mechanisms.studio.recipes.recipe import Stage
 from mechanisms.studio.synthesis.events import DemoCompleted, DemoStarted, RunCompleted, RunStarted, RunStopped
 from tests.ui.generate.recipe_recording import STORIES, VOTING, recipe_set, started
 from tests.ui.generate.recording import LABELS, demo_set, token
+from tests.ui.trees import text_of
 
 FORECAST = {Stage.WRITE: 60.0}
 STAGES = {None: 10.0, Stage.VOTE: 20.0, Stage.CALIBRATE: 5.0, Stage.CHOOSE: 30.0, Stage.SCORE: 15.0}

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from dpicl_ui.frame.tree import text_of
 from dpicl_ui.generate.cards import finished
 from dpicl_ui.generate.choice_card import choice_card
 from dpicl_ui.generate.recipe_view import RecipeView, replay_recipe
@@ -31,6 +30,7 @@ from tests.ui.generate.recipe_recording import (
 )
 from tests.ui.generate.recording import HOSTILE
 from tests.ui.test_cards import tags
+from tests.ui.trees import text_of
 
 
 def ballot(*events) -> dict:

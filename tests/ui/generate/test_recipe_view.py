@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpicl_ui.frame.tree import text_of
 from dpicl_ui.generate.cards import finished, outcome_of_run
 from dpicl_ui.generate.choice_card import choice_card
 from dpicl_ui.generate.live_chart import live
 from dpicl_ui.generate.recipe_view import RecipeView, looked_back, reduce_recipe, replay_recipe
-from dpicl_ui.generate.run_view import replay
 from dpicl_ui.generate.score_card import score_card
 from dpicl_ui.generate.stages_card import stages_card
 from dpicl_ui.generate.vote_card import vote_card
@@ -23,7 +21,9 @@ from mechanisms.studio.recipes.recipe import Stage
 from mechanisms.studio.synthesis.events import RunFailed, TokenReleased
 from tests.ui.generate.recipe_recording import STORIES, recipe_set, started, voted, winners
 from tests.ui.generate.recording import CLEAN, recording
+from tests.ui.generate.replaying import replay
 from tests.ui.test_cards import tags
+from tests.ui.trees import text_of
 
 TAGS = {"div", "span", "p", "h3", "ul", "li", "strong"}
 

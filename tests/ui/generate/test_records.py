@@ -21,7 +21,6 @@ from dpicl_ui.frame.ledgers import CuratorLedger
 from dpicl_ui.frame.model_loader import Loaded, ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.frame.tree import text_of
 from dpicl_ui.generate.cards import counts, finished
 from dpicl_ui.generate.live_chart import live
 from dpicl_ui.generate.recipe_view import replay_recipe
@@ -49,6 +48,7 @@ from tests.ui.generate.recording import demo_set, recording
 from tests.ui.privacy.test_form import DATASET, VALUES
 from tests.ui.tabs import confirm, downloaded, write
 from tests.ui.test_cards import tags
+from tests.ui.trees import text_of
 
 TAB: Any = SimpleNamespace(username=None, session_hash="tab")
 HOSTILE = "<img src=x onerror=alert(1)>"

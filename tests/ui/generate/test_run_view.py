@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpicl_ui.generate.recipe_view import looked_back
-from dpicl_ui.generate.run_view import RunView, one_by_one, reduce, replay
+from dpicl_ui.generate.run_view import RunView, one_by_one, reduce
 from mechanisms.records import Demonstration
 from mechanisms.studio.synthesis.events import (
     DemoCompleted,
@@ -14,6 +14,7 @@ from mechanisms.studio.synthesis.events import (
     TokenReleased,
 )
 from tests.ui.generate.recording import CLEAN, demo_set, recording
+from tests.ui.generate.replaying import replay
 
 
 def places(events) -> list[RunView]:

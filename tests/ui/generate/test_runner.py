@@ -19,7 +19,6 @@ from dpicl_ui.frame.line import Line
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.frame.tree import text_of
 from dpicl_ui.generate import step
 from dpicl_ui.generate.cards import finished
 from dpicl_ui.generate.recipe_view import replay_recipe
@@ -40,6 +39,7 @@ from tests.ui.generate.recipe_recording import STORIES, voted
 from tests.ui.generate.recording import CLEAN, demo_set, recording, token
 from tests.ui.privacy.test_form import DATASET, VALUES
 from tests.ui.tabs import confirm
+from tests.ui.trees import text_of
 
 LOADER = ModelLoader("none")
 

@@ -17,7 +17,6 @@ from dpicl_ui.frame.line import Line
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.frame.tree import text_of
 from dpicl_ui.generate import step as module
 from dpicl_ui.generate.pace import Pace
 from dpicl_ui.generate.recipe_view import RecipeView
@@ -33,6 +32,7 @@ from mechanisms.studio.recipes.recipe import Stage
 from mechanisms.studio.runs.run_file import from_lines
 from tests.studio.runs.runs import file_of
 from tests.ui.generate.recipe_recording import STORIES
+from tests.ui.trees import text_of
 
 DRAFTS = [Drafting("News", 1, 2), Drafting("Sport", 2, 2)]
 FORECAST = {None: 20.0, **dict.fromkeys(Stage, 40.0)}

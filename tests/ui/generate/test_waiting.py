@@ -13,11 +13,11 @@ from dpicl_ui.frame.ledgers import CuratorLedger
 from dpicl_ui.frame.line import Place
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions
-from dpicl_ui.frame.tree import text_of
 from dpicl_ui.generate import waiting as module
 from dpicl_ui.generate.waiting import Waiting, waiting
 from dpicl_ui.page import build
 from mechanisms.accounting import PrivacyLedger
+from tests.ui.trees import text_of
 
 TAB: Any = SimpleNamespace(session_hash="tab", username=None)
 

@@ -13,7 +13,6 @@ from dpicl_ui.frame.choosable import Choosable
 from dpicl_ui.frame.guard import guarded
 from dpicl_ui.frame.model_loader import AT_START, ModelLoader
 from dpicl_ui.frame.sessions import Sessions
-from dpicl_ui.frame.tree import text_of
 from dpicl_ui.privacy.model_cards import there, would_need
 from dpicl_ui.privacy.model_choice import ModelChoice
 from dpicl_ui.privacy.state import PrivacyState
@@ -27,6 +26,7 @@ from tests.ui.privacy.test_form import DATASET
 from tests.ui.privacy.test_state import FIRST
 from tests.ui.tabs import confirm
 from tests.ui.test_cards import tags
+from tests.ui.trees import text_of
 
 TAB: Any = SimpleNamespace(username=None, session_hash="tab")
 

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from dpicl_ui.frame.tree import text_of
 from dpicl_ui.privacy.odds import odds
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.studio.assurance.roc import best_guess
+from tests.ui.trees import text_of
 
 
 def share(target: PrivacyTarget, by_user: bool = False) -> float:

@@ -12,7 +12,6 @@ import pytest
 
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions
-from dpicl_ui.frame.tree import text_of
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.plan_cards import plan_figure
 from dpicl_ui.privacy.plan_finder import PlanFinder, search, with_plan
@@ -25,6 +24,7 @@ from mechanisms.studio.synthesis.forecast import ModelSpeed, positions
 from mechanisms.studio.synthesis.planner import Option, ranked
 from tests.ui.privacy.test_form import DATASET, VALUES
 from tests.ui.tabs import confirm
+from tests.ui.trees import text_of
 
 FORM = PrivacyForm.read(*VALUES)
 SPEED = ModelSpeed(position=1e-3, row=1e-3, step=1e-3)

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.tree import text_of
 from dpicl_ui.privacy.form import described, private_mechanisms, transforms
 from dpicl_ui.privacy.link_card import PlanLink
 from dpicl_ui.privacy.plan_link import LONGEST, names, read, written
@@ -22,6 +21,7 @@ from tests.ui.generate.test_records import confirm_records
 from tests.ui.privacy.test_form import DATASET
 from tests.ui.privacy.test_step import TAB, recalculated
 from tests.ui.tabs import confirm
+from tests.ui.trees import text_of
 
 PROMPT = {"instruction": "Sortiere Zettel!", "text-field": "Zettel", "label-field": "Leiden"}
 GOOD = "plan=1&epsilon=2.5&delta=1e-06&recipe=tokens&mechanism=svt-public&subsets=30"

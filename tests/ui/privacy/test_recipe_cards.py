@@ -9,7 +9,6 @@ from dataclasses import replace
 import gradio as gr
 import pytest
 
-from dpicl_ui.frame.tree import text_of
 from dpicl_ui.privacy.cards import outcome
 from dpicl_ui.privacy.recipe_cards import roughly, stages_in_words
 from dpicl_ui.privacy.recipe_settings import PRESETS, RecipeSettings
@@ -19,6 +18,7 @@ from mechanisms.studio.recipes.advice import proposed
 from mechanisms.studio.recipes.preview import preview_recipe
 from mechanisms.studio.recipes.recipe import Division, Kind, Stage
 from mechanisms.studio.recipes.request import RecipeRequest
+from tests.ui.trees import text_of
 
 LABELS = ("a", "b")
 HOSTILE = "<img src=x onerror=alert(1)>"

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from dpicl_ui.frame.tree import text_of
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep
@@ -21,6 +20,7 @@ from tests.ui.generate.test_answered import confirm_answered
 from tests.ui.generate.test_records import SCHEMA, confirm_records
 from tests.ui.privacy.test_form import DATASET, TOKENS, VALUES
 from tests.ui.tabs import confirm, downloaded
+from tests.ui.trees import text_of
 
 TAB: Any = SimpleNamespace(username=None, session_hash="tab")
 VOTE = [*VALUES[: -len(TOKENS)], "vote", False, *TOKENS[2:]]

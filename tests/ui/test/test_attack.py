@@ -18,7 +18,6 @@ import pytest
 
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
-from dpicl_ui.frame.tree import text_of
 from dpicl_ui.test.attack import AttackOffer, effort
 from dpicl_ui.test.attack_card import findings
 from dpicl_ui.test.attack_figure import roc_figure
@@ -36,6 +35,7 @@ from tests.studio.assurance.test_membership import Learning
 from tests.studio.assurance.test_membership import Session as Reading
 from tests.ui.generate.recording import HOSTILE, LABELS, demo_set
 from tests.ui.tabs import confirm, write
+from tests.ui.trees import text_of
 
 SET = demo_set(Demonstration("written", LABELS[0]), Demonstration("another", LABELS[1]))
 SESSIONS = Sessions()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpicl_ui.frame.tree import Tree, text_of
+from dpicl_ui.frame.tree import Tree
 from dpicl_ui.test.cards import accuracies, answers, readers, subject
 from dpicl_ui.test.score_card import score_card
 from mechanisms.records import Demonstration
@@ -17,6 +17,7 @@ from mechanisms.studio.synthesis.findings import ArmScore, Choice, Score
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import HOSTILE, demo_set
 from tests.ui.test_cards import scorecard, tags
+from tests.ui.trees import text_of
 
 SET = demo_set(Demonstration("one", "News"))
 SCORE = Score({ZERO_SHOT: ArmScore(0.5, (0.45, 0.56)), "demonstrations": ArmScore(0.75, (0.71, 0.78))}, untouched=True)

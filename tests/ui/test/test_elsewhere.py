@@ -16,7 +16,6 @@ import pytest
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.frame.tree import text_of
 from dpicl_ui.page import PLACES
 from dpicl_ui.test.state import TestState
 from dpicl_ui.test.step import EvaluationStep
@@ -31,6 +30,7 @@ from tests.chat_server import Reply, Server, query_of, serving
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import demo_set
 from tests.ui.tabs import confirm, write
+from tests.ui.trees import text_of
 
 KEY = "sk-not-to-be-seen"
 SET = demo_set(Demonstration("written", "News"), Demonstration("too", "Sport"))

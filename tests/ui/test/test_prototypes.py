@@ -16,7 +16,6 @@ import pytest
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.frame.tree import text_of
 from dpicl_ui.page import PLACES
 from dpicl_ui.test.baseline import PROTOTYPES, verdict
 from dpicl_ui.test.cards import accuracies
@@ -35,6 +34,7 @@ from tests.toy_model import ToyModel
 from tests.ui.generate.recording import demo_set
 from tests.ui.tabs import confirm, write
 from tests.ui.test_cards import scorecard
+from tests.ui.trees import text_of
 
 LABELS = ("News", "Sport")
 WORDS = {"News": "minister vote", "Sport": "goal match"}

@@ -1,0 +1,13 @@
+"""The screen after recorded events."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+
+from dpicl_ui.generate.run_view import RunView, reduce
+from mechanisms.studio.synthesis.events import SynthesisEvent
+
+
+def replay(events: Iterable[SynthesisEvent]) -> RunView:
+    return functools.reduce(reduce, events, RunView())
