@@ -2,12 +2,6 @@
 // Everything from the model arrives as text nodes. Rows are made once and stand in the order in which they are read; what
 // has not changed is not written, so that an update is painted soon even while the model keeps all cores busy.
 element.classList.add("live");
-const make = (tag, name, parent) => {
-  const made = document.createElement(tag);
-  made.className = name;
-  parent.append(made);
-  return made;
-};
 element.replaceChildren();
 const head = make("div", "live-head", element);
 const where = make("div", "live-where", head);
@@ -55,11 +49,6 @@ function place(each, number, low, high, chart) {
   if (each.clean !== null) made.clean.style.left = at(each.clean) + "%";
   say(made.value, each.value.toFixed(Math.abs(each.value) < 10 ? 1 : 0));
 }
-function entry(kind, words) {
-  const made = make("span", "legend-entry", legend);
-  if (kind) make("i", kind, made);
-  made.append(words);
-}
 function chartOf(chart) {
   plot.hidden = axis.hidden = legend.hidden = !chart;
   if (!chart) return;
@@ -80,13 +69,14 @@ function chartOf(chart) {
 function legended(chart) {
   legend.replaceChildren();
   if (chart.noisy) {
-    entry("key-noisy", "noisy value that decided (releasable)");
-    entry("key-public", "what the model expects without the data");
-    if (chart.noise) entry("key-band", `noise: ±${chart.noise} (one standard deviation)`);
-  } else if (chart.free) entry("key-outline", "what the model expects without the data: this token came from it, free");
-  else entry("key-outline", "what the model expects without the data; this mechanism releases the token alone");
-  if (chart.clip) entry("", `a row's logits are clipped at ${Number(chart.clip.toPrecision(3))}`);
-  if (chart.clean) entry("key-clean", "clean average: for your eyes only");
+    entry(legend, "key-noisy", "noisy value that decided (releasable)");
+    entry(legend, "key-public", "what the model expects without the data");
+    if (chart.noise) entry(legend, "key-band", `noise: ±${chart.noise} (one standard deviation)`);
+  } else if (chart.free)
+    entry(legend, "key-outline", "what the model expects without the data: this token came from it, free");
+  else entry(legend, "key-outline", "what the model expects without the data; this mechanism releases the token alone");
+  if (chart.clip) entry(legend, "", `a row's logits are clipped at ${Number(chart.clip.toPrecision(3))}`);
+  if (chart.clean) entry(legend, "key-clean", "clean average: for your eyes only");
 }
 function beside(drafts) {
   others.replaceChildren();

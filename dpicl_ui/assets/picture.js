@@ -1,12 +1,6 @@
 // What a mechanism does, in a few lines on one axis. `props.value`: see picture_card.py. Words arrive as text nodes.
 element.classList.add("picture");
 element.setAttribute("role", "group");
-const make = (tag, name, parent) => {
-  const made = document.createElement(tag);
-  made.className = name;
-  parent.append(made);
-  return made;
-};
 element.replaceChildren();
 const title = make("h4", "", element);
 const legend = make("div", "live-legend", element);
@@ -37,11 +31,7 @@ function draw(view = props.value) {
   element.setAttribute("aria-label", view.title);
   legend.replaceChildren();
   legend.hidden = !view.legend.length;
-  for (const [kind, words] of view.legend) {
-    const made = make("span", "legend-entry", legend);
-    make("i", kind, made);
-    made.append(words);
-  }
+  for (const [kind, words] of view.legend) entry(legend, kind, words);
   lines.replaceChildren();
   for (const each of view.lines) line(each, view.zero);
   axis.textContent = view.axis;

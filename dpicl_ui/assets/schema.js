@@ -1,13 +1,6 @@
 // A form with one line for each column of a file: is it taken in, of what type, how long. `props.value`: see
 // schema_form.py; fires `input` when something was settled. Names come out of a file, and arrive as text nodes.
 let view = null, own = "";
-const make = (tag, name, parent, words) => {
-  const made = document.createElement(tag);
-  made.className = name;
-  if (words) made.textContent = words;
-  parent.append(made);
-  return made;
-};
 function settle() {
   own = JSON.stringify(view);
   props.value = JSON.parse(own);

@@ -2,12 +2,6 @@
 // Drafts arrive as text nodes. Rows are keyed by draft, so the released votes move them into their order, in which they
 // also stand for who has them read aloud.
 element.classList.add("ballot");
-const make = (tag, name, parent) => {
-  const made = document.createElement(tag);
-  made.className = name;
-  parent.append(made);
-  return made;
-};
 element.replaceChildren();
 const head = make("div", "live-head", element);
 const where = make("div", "live-where", head);
@@ -44,11 +38,6 @@ function place(each, digits) {
   made.bar.style.width = 100 * (each.to - each.from) + "%";
   made.value.textContent = each.vote === null ? "" : each.vote.toFixed(digits);
 }
-function entry(kind, words) {
-  const made = make("span", "legend-entry", legend);
-  make("i", kind, made);
-  made.append(words);
-}
 function draw(view = props.value) {
   element.hidden = !view;
   if (!view) return;
@@ -71,9 +60,9 @@ function draw(view = props.value) {
   band.style.setProperty("--from", view.band[0]);
   band.style.setProperty("--to", view.band[1]);
   zero.style.setProperty("--at", view.zero);
-  entry("key-noisy", "winner");
-  entry("key-noisy key-pale", "other draft");
-  entry("key-band", view.noise);
+  entry(legend, "key-noisy", "winner");
+  entry(legend, "key-noisy key-pale", "other draft");
+  entry(legend, "key-band", view.noise);
 }
 watch("value", () => draw());
 element.addEventListener("replay", (event) => draw(event.detail.value));

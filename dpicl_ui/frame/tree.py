@@ -38,7 +38,11 @@ def el(kind: str, *children: Tree | None, numbers: dict[str, float] | None = Non
 def drawn(script: str, value: Any, **settings: Any) -> gr.HTML:
     """A component whose value, plain JSON, is drawn by a script of `assets`."""
     return gr.HTML(
-        value=value, html_template="<div></div>", js_on_load=asset(script), apply_default_css=False, **settings
+        value=value,
+        html_template="<div></div>",
+        js_on_load=asset("make.js") + asset(script),
+        apply_default_css=False,
+        **settings,
     )
 
 
