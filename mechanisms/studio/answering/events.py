@@ -1,7 +1,4 @@
-"""What a session of private questions tells the outside world.
-
-Everything here is releasable, except `AnswerDiagnostics`, which is a type of its own so that it can reach no export.
-"""
+"""What a session of private questions tells the outside world: everything here is releasable."""
 
 from __future__ import annotations
 
@@ -89,22 +86,3 @@ class AnswerReleased:
         have is private.
         """
         return max(0, self.queries - self.asked)
-
-
-@dataclass(frozen=True)
-class AnswerDiagnostics:
-    """For the curator's screen only: what is behind the last answer.
-
-    Attributes:
-        votes: the shards' votes for each label, without noise; None for open answers.
-        counts: in how many shards the most frequent tokens occur, without noise; None for labels.
-        near: units at or above the threshold (Poisson: units drawn).
-        payers: those of them that could still pay.
-        empty_shards: shards without any example, which gave the public answer.
-    """
-
-    votes: tuple[float, ...] | None
-    counts: tuple[int, ...] | None
-    near: int
-    payers: int
-    empty_shards: int

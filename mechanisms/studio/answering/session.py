@@ -14,11 +14,11 @@ from mechanisms.accounting import (
 )
 from mechanisms.errors import UsageError
 from mechanisms.inference import Embedder, LanguageModel
-from mechanisms.noise import Integers, Randomness, SecureRandomness
+from mechanisms.noise import Randomness, SecureRandomness
 from mechanisms.queries import QueryRelease, Retrieval, nearest_by_shard
 from mechanisms.records import Dataset, Record
 from mechanisms.sampling import poisson_sample, seat_in_subsets
-from mechanisms.studio.answering.events import AnswerDiagnostics, AnswerReleased, AnswersOpened
+from mechanisms.studio.answering.events import AnswerReleased, AnswersOpened
 from mechanisms.studio.answering.request import AnswerRequest
 from mechanisms.studio.answering.shards import (
     LabelRespondent,
@@ -27,10 +27,9 @@ from mechanisms.studio.answering.shards import (
     ShardAnswers,
     TextRespondent,
     keyword_texts,
-    most_frequent,
 )
 from mechanisms.studio.answering.units import SearchableUnits
-from mechanisms.studio.data.marks import CLEAN_VALUES, SEEDED
+from mechanisms.studio.data.marks import SEEDED
 
 NO_AGREEMENT = (
     "The shards' answers do not agree on enough words for a private answer: this is what the model says "
@@ -40,7 +39,6 @@ _SHOWN = (
     "Something of these rows is known without noise ({reasons}): what is chosen here (threshold, shards, questions a "
     "row) counts as public only if it was not chosen in view of it."
 )
-_COUNTS_SHOWN = 40
 
 
 def open_session(
@@ -50,7 +48,6 @@ def open_session(
     model: LanguageModel | None,
     ledger: PrivacyLedger,
     randomness: Randomness | None = None,
-    curator: bool = False,
     anew: bool = False,
 ) -> AnswerSession:
     """Reserve a session of questions in the ledger, or go on with the one that this file and these terms have.
@@ -62,7 +59,6 @@ def open_session(
         model: the language model; None with `Retrieval.LABELS_ONLY`.
         ledger: where the reservation and what each unit has paid are kept.
         randomness: the operating system's, unless this is a test.
-        curator: also keep `AnswerDiagnostics` of the last answer; the ledger remembers that they were shown.
         anew: pay for a new reservation, although the data set has one for another file or other terms.
 
     Raises:
@@ -79,9 +75,8 @@ def open_session(
     paid = reserve(ledger, wanted, anew)
     # Embedding a large file takes minutes: a refusal comes before it, and a reservation outlives an interruption.
     units = SearchableUnits(dataset, request, embedder)
-    for holds, mark in ((curator, CLEAN_VALUES), (not randomness.private, SEEDED)):
-        if holds:
-            ledger.rows.mark(wanted.data, mark)
+    if not randomness.private:
+        ledger.rows.mark(wanted.data, SEEDED)
     shown = ledger.rows.marks(wanted.data)
     opened = AnswersOpened(
         name=dataset.name,
@@ -99,7 +94,7 @@ def open_session(
         budget=ledger.snapshot(dataset.name, dataset.unit),
         shown=shown,
     )
-    return AnswerSession(opened, request, units, embedder, respondent, model, paid, randomness, curator)
+    return AnswerSession(opened, request, units, embedder, respondent, model, paid, randomness)
 
 
 def check_terms(dataset: Dataset, request: AnswerRequest, ledger: PrivacyLedger) -> None:
@@ -136,7 +131,6 @@ class AnswerSession:
 
     Attributes:
         opened: what was reserved.
-        diagnostics: what is behind the last answer, for the curator's screen; None unless asked for.
     """
 
     def __init__(
@@ -149,13 +143,11 @@ class AnswerSession:
         model: LanguageModel | None,
         paid: IndividualFilter,
         randomness: Randomness,
-        curator: bool,
     ) -> None:
         self.opened = opened
-        self.diagnostics: AnswerDiagnostics | None = None
         self._request, self._units, self._embedder = request, units, embedder
         self._respondent, self._model = respondent, model
-        self._paid, self._randomness, self._curator = paid, randomness, curator
+        self._paid, self._randomness = paid, randomness
 
     def ask(self, text: str, threshold: float | None = None) -> AnswerReleased:
         """Answer one question. Every unit that takes part has paid, on disk, before the shards are asked.
@@ -173,17 +165,13 @@ class AnswerSession:
             raise UsageError("The question is empty: write one.")
         if not -1 <= threshold <= 1:
             raise UsageError("The threshold is a cosine similarity: choose one between -1 and 1.")
-        if self._request.retrieval is Retrieval.POISSON:
-            near, payers, examples = self._sampled()
-        else:
-            near, payers, examples = self._nearest(text, threshold)
+        sampled = self._request.retrieval is Retrieval.POISSON
+        examples = self._sampled() if sampled else self._nearest(text, threshold)
         shards = self._respondent.answer(examples, text)
         release = self._request.mechanism.release(shards.histogram, self._randomness)
-        if self._curator:
-            self.diagnostics = self._diagnose(shards.histogram, near, payers, examples)
         return self._released(text, threshold, shards, release)
 
-    def _nearest(self, text: str, threshold: float) -> tuple[int, int, list[list[Record]]]:
+    def _nearest(self, text: str, threshold: float) -> list[list[Record]]:
         """Charge every active unit at or above the threshold, then let each shard take its nearest among them."""
         units, request = self._units, self._request
         [query] = self._embedder.embed([text])
@@ -191,26 +179,15 @@ class AnswerSession:
         near = np.nonzero(similarities.by_unit >= threshold)[0]
         payers = near[self._paid.charge(units.digests[unit] for unit in near)]
         rows = nearest_by_shard(similarities.by_unit, units.shard, payers, request.shards, request.neighbours)
-        return len(near), len(payers), [units.examples(row, similarities) for row in rows]
+        return [units.examples(row, similarities) for row in rows]
 
-    def _sampled(self) -> tuple[int, int, list[list[Record]]]:
+    def _sampled(self) -> list[list[Record]]:
         """Charge everybody, then draw who joins, and which shard each joins."""
         request, units = self._request, self._units
         self._paid.charge_everybody()
         sampled = poisson_sample(len(units), request.rate or 0.0, self._randomness)
         rows = seat_in_subsets(sampled, request.shards, self._randomness).rows
-        examples = [[units.first_record(unit) for unit in row[: request.neighbours]] for row in rows]
-        return len(sampled), len(sampled), examples
-
-    def _diagnose(self, histogram: Integers, near: int, payers: int, examples: list[list[Record]]) -> AnswerDiagnostics:
-        mechanism = self._request.mechanism
-        return AnswerDiagnostics(
-            votes=None if mechanism.open_answers else tuple((histogram / mechanism.parts).tolist()),
-            counts=most_frequent(histogram, _COUNTS_SHOWN) if mechanism.open_answers else None,
-            near=near,
-            payers=payers,
-            empty_shards=sum(not shard for shard in examples),
-        )
+        return [[units.first_record(unit) for unit in row[: request.neighbours]] for row in rows]
 
     def _released(self, text: str, threshold: float, shards: ShardAnswers, release: QueryRelease) -> AnswerReleased:
         request = self._request

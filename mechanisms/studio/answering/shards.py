@@ -150,11 +150,6 @@ def keyword_texts(model: LanguageModel, tokens: Sequence[int]) -> tuple[str, ...
     return tuple(dict.fromkeys(text for text in texts if text))
 
 
-def most_frequent(histogram: Integers, count: int) -> tuple[int, ...]:
-    """The largest entries of a histogram, descending."""
-    return tuple(np.sort(histogram)[::-1][:count].tolist())
-
-
 def _prompt(model: LanguageModel, request: AnswerRequest, label_tokens: int) -> ShardPrompt:
     return ShardPrompt(
         model,
