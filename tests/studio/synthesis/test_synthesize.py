@@ -13,6 +13,7 @@ from mechanisms.errors import BudgetRefused, DataError, UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Dataset, PromptTemplate, Record
 from mechanisms.sampling import SamplingPlan, Scheme
+from mechanisms.steps import mechanism_class
 from mechanisms.steps.gaussian import GaussianMechanism
 from mechanisms.studio.data.counts import measure_sizes
 from mechanisms.studio.synthesis import writer
@@ -26,7 +27,7 @@ from mechanisms.studio.synthesis.events import (
 )
 from mechanisms.studio.synthesis.request import SynthesisRequest
 from mechanisms.studio.synthesis.synthesize import synthesize
-from tests.toy_model import ToyModel
+from tests.toy_model import VOCABULARY, ToyModel
 
 LABELS = ("a", "b")
 
@@ -197,8 +198,6 @@ def test_clean_values_are_told_only_to_the_curator_and_mark_the_export():
 
 
 def test_public_text_never_looks_at_the_data_and_costs_nothing():
-    from mechanisms.steps import mechanism_class
-
     ledger, model = PrivacyLedger(), ToyModel()
     told = list(synthesize(dataset(), request(mechanism=mechanism_class("public")()), model, ledger))
     assert told[-1].demo_set.certificate.claim.epsilon == 0
@@ -206,12 +205,27 @@ def test_public_text_never_looks_at_the_data_and_costs_nothing():
     assert {rows for rows, _, _ in model.opened} == {1}
 
 
+class Rounds(ToyModel):
+    """Says x, y, z and x again for as long as it may, and does not want to end."""
+
+    def open(self, prefix, rows, length, room):
+        session = super().open(prefix, rows, length, room)
+        session._row = lambda tokens: 50.0 * (np.eye(VOCABULARY)[ord(AFTER.get(chr(tokens[-1]), "x"))] - ENDS)
+        return session
+
+
+AFTER = {"x": "y", "y": "z"}
+ENDS = np.eye(VOCABULARY)[list(ToyModel.stop_tokens)].sum(axis=0)
+
+
 def test_no_demonstration_writes_the_same_three_tokens_twice():
-    for event in events(plan=SamplingPlan(subsets=6, tokens=40)):
-        if isinstance(event, DemoCompleted):
-            text = event.demonstration.text
-            runs = [text[i : i + 3] for i in range(len(text) - 2)]
-            assert len(runs) == len(set(runs))
+    asked = request(mechanism=mechanism_class("non-private")(), plan=SamplingPlan(subsets=6, tokens=40))
+    *_, last = synthesize(dataset(), asked, Rounds(), PrivacyLedger(), SeededRandomness(1))
+    for demonstration in last.demo_set.demonstrations:
+        text = demonstration.text
+        runs = [text[i : i + 3] for i in range(len(text) - 2)]
+        assert text.startswith("xyzxy")
+        assert len(runs) == len(set(runs)) == 38
 
 
 def test_once_clean_values_were_shown_every_later_certificate_says_so():
