@@ -11,7 +11,7 @@ from mechanisms.noise import SecureRandomness, SeededRandomness
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps.distributions import GRID
 from mechanisms.steps.noisy_max import NoisyMax
-from tests.steps.inputs import FALSE_ALARM, a_step
+from tests.steps.inputs import FALSE_ALARM, Noiseless, a_step
 
 
 def selection(scores, scale):
@@ -39,16 +39,33 @@ ADDED = [np.array(m) for m in itertools.product((0.0, 0.25, 0.5, 1.0), repeat=3)
 TURNED = [one - other for one, other in itertools.product(ADDED[::4], repeat=2)]
 
 
+class Scale(Noiseless):
+    """Keeps the noise's mean that a step asks for, in the units of the scores."""
+
+    def exponential_argmax(self, values, scale):
+        self.mean = scale / GRID
+        return super().exponential_argmax(values, scale)
+
+
+def drawn_and_charged(epsilon, unit_rows):
+    """The noise of a step, and the epsilon that is charged for it."""
+    mechanism, source = NoisyMax(step_epsilon=epsilon), Scale()
+    mechanism.step(a_step(np.zeros((2, 3)), unit_rows=unit_rows), source)
+    return source.mean, mechanism.event(1, 1.0).epsilon
+
+
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
-def test_a_unit_that_only_adds_costs_epsilon_at_scale_one_over_epsilon(epsilon):
-    worst = worst_ratio(1 / epsilon, ADDED)
-    assert 0.5 * epsilon < worst <= epsilon * (1 + 1e-9)
+def test_a_unit_that_only_adds_costs_what_is_charged(epsilon):
+    scale, charged = drawn_and_charged(epsilon, unit_rows=True)
+    assert 0.5 * charged < worst_ratio(scale, ADDED) <= charged * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 def test_a_row_that_turns_into_another_needs_twice_the_scale(epsilon):
-    assert worst_ratio(2 / epsilon, TURNED) <= epsilon * (1 + 1e-9)
-    assert worst_ratio(1 / epsilon, TURNED) > 1.2 * epsilon, "unit rows' scale would be wrong with subsets"
+    scale, charged = drawn_and_charged(epsilon, unit_rows=False)
+    assert 0.5 * charged < worst_ratio(scale, TURNED) <= charged * (1 + 1e-9)
+    scale, charged = drawn_and_charged(epsilon, unit_rows=True)
+    assert worst_ratio(scale, TURNED) > 1.2 * charged, "unit rows' scale would be wrong with subsets"
 
 
 @pytest.mark.parametrize("source", [SecureRandomness(), SeededRandomness(5)], ids=["secure", "seeded"])
