@@ -79,7 +79,8 @@ class Place:
         self.session = SESSIONS.of(self.request)
         confirm(self.session, LETTERS)
         write(self.session, demo_set, LETTERS)
-        lines = [f"other {i},{LABELS[i % 2]}" for i in range(80)]
+        # As long as the letters, so that nothing tells them apart, not even how a sum over their tokens is rounded.
+        lines = [f"strange {i},{LABELS[i % 2]}" for i in range(80)]
         (folder / "test.csv").write_text("\n".join(["text,label", *lines]), encoding="utf-8")
         self.state.table = read_table(folder / "test.csv")
 
@@ -117,18 +118,18 @@ def test_the_rows_are_marked_before_anything_is_shown(place: Place):
             assert shown.get(place.offer.plot) is None
     assert place.marks == (ATTACKED,)
     assert SET.with_marks(place.marks).certificate.shown == (ATTACKED,)
-    assert "other" not in " ".join(place.ledger.rows.names_that_share(fingerprint(LETTERS).rows))
 
 
 def test_rows_that_others_are_compared_with_are_marked_too(place: Place):
-    elsewhere = Dataset("elsewhere", LABELS, (Record("other 3", LABELS[1]),))
+    elsewhere = fingerprint(Dataset("elsewhere", LABELS, (Record("strange 3", LABELS[1]),)))
     list(place.press())
-    assert place.ledger.rows.marks(fingerprint(elsewhere)) == (ATTACKED,)
+    assert place.ledger.rows.marks(elsewhere) == (ATTACKED,)
+    assert place.ledger.rows.names_that_share(elsewhere.rows) == []  # a test file is no data set of the ledger
 
 
 def test_real_rows_are_found_and_a_set_without_any_is_not(place: Place, tmp_path: Path):
     words = place.result()
-    assert "No more than guessing" in words or "more than guessing" in words
+    assert "No more than guessing" in words
     assert "does not find even your real rows" not in words
     leaky = demo_set(*(Demonstration(row.text, row.label) for row in LETTERS.records))
     (tmp_path / "leaky").mkdir()
