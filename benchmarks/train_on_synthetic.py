@@ -44,7 +44,6 @@ from mechanisms.tallies import Votes
 REAL, PUBLIC, VOTE, TOKENS = "real rows", "public-only", "vote", "token by token"
 DRAFT_TOKENS = 40
 SUBSETS, ROW_TOKENS, TOKENS_A_TEXT = 80, 40, 20
-Texts = Mapping[str, Sequence[str]]
 
 
 class Round:

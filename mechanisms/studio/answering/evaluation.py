@@ -39,13 +39,11 @@ class AnswersScored:
     abstained: int
 
 
-def ask_all(
-    session: AnswerSession, test: Sequence[Record], threshold: float | None = None
-) -> Iterator[AnswerReleased | AnswersScored]:
+def ask_all(session: AnswerSession, test: Sequence[Record]) -> Iterator[AnswerReleased | AnswersScored]:
     """Ask every test question, then score the answers against the rows' labels."""
     released: list[AnswerReleased] = []
     for record in test:
-        released.append(session.ask(record.text, threshold))
+        released.append(session.ask(record.text))
         yield released[-1]
     truths = [record.label for record in test]
     open_answers = not released[0].labels

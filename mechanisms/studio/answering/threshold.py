@@ -43,12 +43,10 @@ def threshold_effect(
     return tuple(_effect(threshold, similar >= threshold) for threshold in thresholds)
 
 
-def threshold_effect_on_example(
-    example: Example, embedder: Embedder, thresholds: Sequence[float] = THRESHOLDS
-) -> tuple[ThresholdEffect, ...]:
+def threshold_effect_on_example(example: Example, embedder: Embedder) -> tuple[ThresholdEffect, ...]:
     """The same on a bundled file, a few of whose rows stand for questions."""
     texts = [record.text for record in to_records(read_table(example.path), example.mapping)]
-    return threshold_effect(texts[_QUESTIONS : _QUESTIONS + _ROWS], texts[:_QUESTIONS], embedder, thresholds)
+    return threshold_effect(texts[_QUESTIONS : _QUESTIONS + _ROWS], texts[:_QUESTIONS], embedder)
 
 
 def _effect(threshold: float, reached: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> ThresholdEffect:

@@ -28,18 +28,9 @@ def longest_text(demo_set: DemoSet) -> int:
     return min(_MOST_TOKENS, int(demo_set.certificate.parameters.get("tokens", _USUAL_TOKENS)))
 
 
-def completing(
-    model: LanguageModel,
-    demo_set: DemoSet,
-    demonstrations: Sequence[Demonstration],
-    max_query_tokens: int = MAX_QUERY_TOKENS,
-) -> Responder:
-    """Goes on with a text's beginning, behind demonstrations for a set's task.
-
-    Args:
-        max_query_tokens: public cap on the tokens of a beginning.
-    """
-    return Responder(model, _prompt(model, demo_set, demonstrations, max_query_tokens), longest_text(demo_set))
+def completing(model: LanguageModel, demo_set: DemoSet, demonstrations: Sequence[Demonstration]) -> Responder:
+    """Goes on with a text's beginning, behind demonstrations for a set's task."""
+    return Responder(model, _prompt(model, demo_set, demonstrations, MAX_QUERY_TOKENS), longest_text(demo_set))
 
 
 def _prompt(

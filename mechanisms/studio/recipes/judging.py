@@ -112,12 +112,12 @@ class Judges:
         match stage:
             case Stage.CALIBRATE if stage not in self._measured:
                 tally = self._request.comparison
-                yield from self._refine(stage) if tally is None else self._compare(tally)
+                yield from self._refine() if tally is None else self._compare(tally)
             case Stage.CHOOSE:
                 if not self._among:
                     yield from self._choose()
                 if stage not in self._measured:
-                    yield from self._refine(stage)
+                    yield from self._refine()
             case Stage.SCORE if self._score is None:
                 yield from self._scored()
 
@@ -226,7 +226,7 @@ class Judges:
         offset = self._offsets[self._key] if self._among else np.zeros(len(self._request.labels))
         return offset, self._arm[1] if self._arm[1] in FITTED else self._fitted
 
-    def _refine(self, stage: Stage) -> Iterator[StageProgress | Released]:
+    def _refine(self) -> Iterator[StageProgress | Released]:
         """Fit the correction of the set that is exported, on all calibrators; paid for with the stage "calibrate"."""
         candidate, (offset, correction) = self._arm[0], self._start
         units, everyone = self._everyone(Stage.CALIBRATE)

@@ -6,7 +6,7 @@ nothing, and to a score "wrong": nothing that a record does can stop or alter mo
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,9 @@ from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats
 from mechanisms.studio.data.units import Unit
 from mechanisms.studio.evaluation.classify import Classifier
-from mechanisms.studio.recipes.corrections import Correction, probabilities
+from mechanisms.studio.recipes.corrections import probabilities
 from mechanisms.studio.recipes.events import CandidateSet
 from mechanisms.tallies import mean_contribution
-
-Offsets = Mapping[tuple[str, Correction], Floats]
-"""The arms of a choice: what a correction adds under a set, by the set's name; public."""
 
 
 class Reader:
