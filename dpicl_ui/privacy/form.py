@@ -8,7 +8,6 @@ from typing import Any
 from dpicl_ui.frame.numbers import number, whole
 from dpicl_ui.privacy.recipe_form import RecipeForm
 from mechanisms.accounting import PrivacyTarget, fingerprint
-from mechanisms.errors import UsageError
 from mechanisms.parameters import Parameter, parameters
 from mechanisms.records import Dataset, PromptTemplate, open_template
 from mechanisms.sampling import SamplingPlan, Scheme
@@ -21,6 +20,7 @@ from mechanisms.steps import (
     transform_class,
     transform_names,
 )
+from mechanisms.studio.data.after_counts import left_after_counts
 from mechanisms.studio.data.counts import MeasuredSizes
 from mechanisms.studio.data.record_schema import RecordSchema
 from mechanisms.studio.recipes.recipe import Stage
@@ -141,6 +141,14 @@ class PrivacyForm:
         pairs = zip(described(), self.parameters, strict=True)
         return owner(**{each.name: type(each.default)(value) for (of, each), value in pairs if of is owner})
 
+    def epsilon_left(self, measured: MeasuredSizes | None) -> float:
+        """What the run may cost, less what measuring the sizes has cost.
+
+        Raises:
+            UsageError: nothing is left.
+        """
+        return left_after_counts(self.epsilon, measured, "a larger one")
+
     @property
     def template(self) -> PromptTemplate:
         """How the task is put to the model.
@@ -201,10 +209,8 @@ class PrivacyForm:
         Raises:
             UsageError: a value is out of range.
         """
-        spent = measured.epsilon if measured else 0.0
-        if measured and spent >= self.epsilon:
-            raise UsageError("Counting has used up epsilon: choose a larger one.")
-        recipe = self.recipe.recipe(measured.sizes if measured else dataset.counted_sizes(), self.epsilon - spent)
+        sizes = measured.sizes if measured else dataset.counted_sizes()
+        recipe = self.recipe.recipe(sizes, self.epsilon_left(measured))
         request = RecipeRequest(
             labels=dataset.labels,
             template=self.template,

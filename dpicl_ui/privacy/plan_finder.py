@@ -55,10 +55,7 @@ class Search:
     @property
     def target(self) -> PrivacyTarget:
         """What the run may cost, less what measuring the sizes has cost."""
-        spent = self.measured.epsilon if self.measured else 0.0
-        if spent >= self.form.epsilon:
-            raise UsageError("Counting has used up epsilon: choose a larger one.")
-        return PrivacyTarget(self.form.epsilon - spent, self.form.delta)
+        return PrivacyTarget(self.form.epsilon_left(self.measured), self.form.delta)
 
     def options(self) -> Iterator[Option]:
         """Options as they are calibrated, a second or two each."""

@@ -8,8 +8,14 @@ from typing import Any
 
 from mechanisms.accounting import Claim, PrivacyTarget, claim
 from mechanisms.errors import UsageError
-from mechanisms.privacy_events import Composed, PrivacyEvent, Pure, Sequence
+from mechanisms.privacy_events import Composed, PrivacyEvent, Sequence
 from mechanisms.records import PromptTemplate
+from mechanisms.studio.data.after_counts import (
+    check_counted_here,
+    claim_with_counts,
+    left_after_counts,
+    with_counts,
+)
 from mechanisms.studio.data.counts import MeasuredSizes
 from mechanisms.studio.recipes.recipe import Division, Recipe, Stage
 from mechanisms.studio.synthesis.demo_set import MEASURED_SIZES
@@ -83,10 +89,8 @@ class RecipeRequest:
                 raise UsageError(f"{name.replace('_', ' ')} must lie between {low} and {high}.")
         if self.template.output is not None:
             raise UsageError("Outputs are written token by token: a recipe's ballots and judges know labels alone.")
-        if self.measured is not None and self.measured.content != self.content:
-            raise UsageError("The label sizes were measured on another file: measure those of this one.")
-        if self.spent >= self.target.epsilon:
-            raise UsageError("Counting has used up epsilon: choose a smaller --count-epsilon or a larger --epsilon.")
+        check_counted_here(self.measured, self.content)
+        left_after_counts(self.target.epsilon, self.measured)
         if (self.written is not None) != (Stage.WRITE in self.recipe.shares):
             raise UsageError("The stage 'write' needs a mechanism and a plan, and nothing else does.")
         if self.written is not None:
@@ -180,10 +184,7 @@ class RecipeRequest:
 
     def certified_event(self) -> Composed:
         """The event that the certificate shows: the run's, after the measurement of sizes where there was one."""
-        if self.measured is None:
-            return self.event
-        counting = Pure(self.measured.epsilon)
-        return Composed(self.event.per, tuple((name, (counting, *events)) for name, events in self.event))
+        return with_counts(self.event, self.measured)
 
     def release_claim(self) -> Claim:
         """What the stages claim at the target's delta, without an earlier measurement of sizes."""
@@ -195,11 +196,7 @@ class RecipeRequest:
 
     def claim_of(self, certified: Composed) -> Claim:
         """What a certified event of this run costs; see `SynthesisRequest.claim_of`."""
-        if self.measured is None:
-            return claim(certified, self.target.delta)
-        after = Composed(certified.per, tuple((name, events[1:]) for name, events in certified))
-        found = claim(after, self.target.delta)
-        return replace(found, epsilon=found.epsilon + self.spent, check=found.check + self.spent)
+        return claim_with_counts(certified, self.target.delta, self.measured)
 
     def stages(self) -> tuple[StageRecord, ...]:
         """The stages as the demo set tells them: each with its events for one unit.

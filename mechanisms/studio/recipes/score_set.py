@@ -22,6 +22,7 @@ from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Floats, Randomness, SecureRandomness
 from mechanisms.privacy_events import Composed, PrivacyEvent
 from mechanisms.records import Dataset, Demonstration
+from mechanisms.studio.data.after_counts import without_counts
 from mechanisms.studio.data.charging import charged
 from mechanisms.studio.data.units import Unit, units_of
 from mechanisms.studio.evaluation.prototypes import nearest_prototype, one_record_each
@@ -209,7 +210,7 @@ def _only(scored: AnySet, data: Fingerprint, ledger: PrivacyLedger) -> bool:
     made = scored.event
     if made is None or made.per != "role" or _SCORE in dict(made) or ledger.rows.marks(data):
         return False
-    uncounted = Composed(made.per, tuple((name, events[1:]) for name, events in made))
+    uncounted = without_counts(made)  # the ledger knows the measurement of sizes as a run of its own
     return [run["event"] for run in earlier_runs(data, ledger)] in ([made.to_json()], [uncounted.to_json()])
 
 

@@ -10,10 +10,16 @@ from typing import Any
 from mechanisms.accounting import Claim, PrivacyTarget, claim
 from mechanisms.errors import UsageError
 from mechanisms.parameters import parameters
-from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent, Pure
+from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent
 from mechanisms.records import PromptTemplate
 from mechanisms.sampling import EventOfSteps, SamplingPlan, Scheme
 from mechanisms.steps import NoTransform, TokenMechanism, Transform
+from mechanisms.studio.data.after_counts import (
+    check_counted_here,
+    claim_with_counts,
+    left_after_counts,
+    with_counts,
+)
 from mechanisms.studio.data.counts import MeasuredSizes
 from mechanisms.studio.data.record_schema import RecordSchema
 from mechanisms.studio.synthesis.demo_set import MEASURED_SIZES
@@ -113,8 +119,7 @@ class SynthesisRequest:
             )
         if self.kept is not None:
             self._check_kept(self.kept)
-        if self.measured is not None and self.measured.content != self.content:
-            raise UsageError("The label sizes were measured on another file: measure those of this one.")
+        check_counted_here(self.measured, self.content)
         object.__setattr__(self, "mechanism", self.mechanism.for_plan(self.plan))
 
     def _check_outputs(self) -> None:
@@ -203,19 +208,11 @@ class SynthesisRequest:
         """
         if self.mechanism.not_private:
             return self.release_claim()
-        if self.measured is None:
-            return claim(certified, self.target.delta)
-        written = Composed(certified.per, tuple((name, events[1:]) for name, events in certified))
-        released = claim(written, self.target.delta)
-        epsilon, check = released.epsilon + self.measured.epsilon, released.check + self.measured.epsilon
-        return replace(released, epsilon=epsilon, check=check)
+        return claim_with_counts(certified, self.target.delta, self.measured)
 
     def certified_event(self) -> Composed:
         """The event that the certificate shows: the run's, after the measurement of sizes where there was one."""
-        if self.measured is None:
-            return self.event
-        counting = Pure(self.measured.epsilon)
-        return Composed(self.event.per, tuple((name, (counting, *events)) for name, events in self.event))
+        return with_counts(self.event, self.measured)
 
     def calibrated(self) -> SynthesisRequest:
         """The same request with the least noise that meets its target.
@@ -223,10 +220,7 @@ class SynthesisRequest:
         Raises:
             UsageError: measuring the sizes has used up the target.
         """
-        spent = self.measured.epsilon if self.measured else 0.0
-        if spent >= self.target.epsilon:
-            raise UsageError("Counting has used up epsilon: choose a smaller --count-epsilon or a larger --epsilon.")
-        target = PrivacyTarget(self.target.epsilon - spent, self.target.delta)
+        target = PrivacyTarget(left_after_counts(self.target.epsilon, self.measured), self.target.delta)
         return replace(self, mechanism=self.mechanism.calibrate(self.compose, target))
 
     def with_measured_sizes(self, measured: MeasuredSizes) -> SynthesisRequest:
