@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -10,23 +9,19 @@ from typing import ClassVar
 import numpy as np
 
 from mechanisms.accounting import PrivacyTarget, calibrate_noise
-from mechanisms.errors import UsageError
 from mechanisms.noise import Floats, Integers, Randomness
-from mechanisms.parameters import parameter, validate
-from mechanisms.privacy_events import PrivacyEvent
-from mechanisms.sampling import Compose, SamplingPlan
-from mechanisms.steps.bounded_range import CLOSED_WITH_SUBSETS, bounded_range_event
+from mechanisms.parameters import parameter
+from mechanisms.sampling import Compose
 from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, to_lattice
-from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
 from mechanisms.steps.picture import Line, Picture, Told, below_largest, likeliest
+from mechanisms.steps.softmax_draw import SoftmaxDraw
 
-_GUMBEL_DEVIATION = math.pi / math.sqrt(6)
 _LOWEST = -1e4
 """Of a logit below its row's largest in a mean that is shown."""
 
 
 @dataclass(frozen=True)
-class BlendedLogits(TokenMechanism):
+class BlendedLogits(SoftmaxDraw):
     """Clip every row's logits to [-c, c] below their maximum, average over the public batch size s, blend with the
     clipped public logits, and draw the token from softmax at temperature tau.
 
@@ -57,22 +52,10 @@ class BlendedLogits(TokenMechanism):
     batch: int = 0
     """s, the public batch size; set by `for_plan`."""
 
-    def __post_init__(self) -> None:
-        validate(self)
-
-    def closed(self, plan: SamplingPlan) -> str | None:
-        """See `TokenMechanism.closed`."""
-        return None if plan.unit_rows else CLOSED_WITH_SUBSETS.format(name=self.name)
-
-    def for_plan(self, plan: SamplingPlan) -> BlendedLogits:
-        """See `TokenMechanism.for_plan`; the batch size is M."""
-        return replace(super().for_plan(plan), batch=plan.subsets)
-
-    def event(self, steps: int, rate: float) -> PrivacyEvent:
-        """See `TokenMechanism.event` and `bounded_range_event`."""
-        if self.batch < 1:
-            raise UsageError("The cost of this mechanism depends on M: give it the plan first.")
-        return bounded_range_event(self.clip / (self.batch * self.temperature), steps, rate)
+    @property
+    def span(self) -> float:
+        """See `SoftmaxDraw.span`; half of the 2c of a row, the other half of the logits being public."""
+        return self.clip
 
     def calibrate(self, compose: Compose, target: PrivacyTarget) -> BlendedLogits:
         """See `TokenMechanism.calibrate`; solves for the temperature."""
@@ -81,18 +64,10 @@ class BlendedLogits(TokenMechanism):
         )
         return replace(self, temperature=temperature)
 
-    def signal_to_noise(self, plan: SamplingPlan) -> float:
-        """See `TokenMechanism.signal_to_noise`: the rows' whole span over the Gumbel noise that a draw amounts to."""
-        return math.sqrt(2) * self.clip / (_GUMBEL_DEVIATION * self.temperature)
-
     def _clipped(self, logits: Floats) -> Floats:
         # From 0 to 2c, not from -c to c: softmax does not see the shift, and rounding down then keeps the span.
         with np.errstate(over="ignore"):
             return np.asarray(np.maximum(0.0, logits - logits.max(axis=-1, keepdims=True) + 2 * self.clip))
-
-    def sensitivity(self, unit_rows: bool) -> Sensitivity:
-        """See `TokenMechanism.sensitivity`."""
-        return Sensitivity(Norm.RANGE, 2 * self.clip)
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:
         """See `TokenMechanism.aggregate`: 2s times the blended logits, but for a constant, in units of 1 / GRID."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -10,24 +9,20 @@ from typing import ClassVar
 import numpy as np
 
 from mechanisms.accounting import PrivacyTarget, calibrate_noise
-from mechanisms.errors import UsageError
 from mechanisms.noise import Floats, Integers, Randomness
-from mechanisms.parameters import parameter, validate
-from mechanisms.privacy_events import PrivacyEvent
-from mechanisms.sampling import Compose, SamplingPlan
-from mechanisms.steps.bounded_range import CLOSED_WITH_SUBSETS, bounded_range_event
+from mechanisms.parameters import parameter
+from mechanisms.sampling import Compose
 from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, to_lattice
-from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
 from mechanisms.steps.picture import Line, Picture, Told, below_largest, likeliest
+from mechanisms.steps.softmax_draw import SoftmaxDraw
 
-_GUMBEL_DEVIATION = math.pi / math.sqrt(6)
 _SMALLEST_CLIP, _LARGEST_CLIP = 1e-7, 1e3
 _FLOOR = -1e4
 """Public logits further below the largest than this are as good as impossible, and are kept off the lattice's end."""
 
 
 @dataclass(frozen=True)
-class DifferenceClipping(TokenMechanism):
+class DifferenceClipping(SoftmaxDraw):
     """Clip every row's difference from the public logits to [-C, C], add their average over the public batch size B to
     the public logits, and draw the token from softmax at temperature tau.
 
@@ -59,22 +54,10 @@ class DifferenceClipping(TokenMechanism):
     batch: int = 0
     """B, the public batch size; set by `for_plan`."""
 
-    def __post_init__(self) -> None:
-        validate(self)
-
-    def closed(self, plan: SamplingPlan) -> str | None:
-        """See `TokenMechanism.closed`."""
-        return None if plan.unit_rows else CLOSED_WITH_SUBSETS.format(name=self.name)
-
-    def for_plan(self, plan: SamplingPlan) -> DifferenceClipping:
-        """See `TokenMechanism.for_plan`; the batch size is M."""
-        return replace(super().for_plan(plan), batch=plan.subsets)
-
-    def event(self, steps: int, rate: float) -> PrivacyEvent:
-        """See `TokenMechanism.event` and `bounded_range_event`."""
-        if self.batch < 1:
-            raise UsageError("The cost of this mechanism depends on M: give it the plan first.")
-        return bounded_range_event(2 * self.clip / (self.batch * self.temperature), steps, rate)
+    @property
+    def span(self) -> float:
+        """See `SoftmaxDraw.span`."""
+        return 2 * self.clip
 
     def calibrate(self, compose: Compose, target: PrivacyTarget) -> DifferenceClipping:
         """See `TokenMechanism.calibrate`; solves for the clipping bound."""
@@ -82,14 +65,6 @@ class DifferenceClipping(TokenMechanism):
             lambda noise: compose(replace(self, clip=1 / noise).event), target, smallest=1 / _LARGEST_CLIP
         )
         return replace(self, clip=1 / tightness)
-
-    def signal_to_noise(self, plan: SamplingPlan) -> float:
-        """See `TokenMechanism.signal_to_noise`: the rows' whole span over the Gumbel noise that a draw amounts to."""
-        return math.sqrt(2) * 2 * self.clip / (_GUMBEL_DEVIATION * self.temperature)
-
-    def sensitivity(self, unit_rows: bool) -> Sensitivity:
-        """See `TokenMechanism.sensitivity`."""
-        return Sensitivity(Norm.RANGE, 2 * self.clip)
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:
         """See `TokenMechanism.aggregate`: B times the new logits, but for a constant, in units of 1 / GRID."""
