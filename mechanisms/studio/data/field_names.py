@@ -6,10 +6,10 @@ export, unless a person types it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from mechanisms.errors import UsageError
+from mechanisms.studio.data.column_words import column_words
 
 Synonyms = Mapping[str, tuple[str, ...]]
 """Each suggestion with the words of a column's name that stand for it, beside itself."""
@@ -58,7 +58,6 @@ _ANSWERS: Synonyms = {
 }
 _LONGEST_COLUMN = 200
 _LONGEST_NAME = 40
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 def suggested_names(text_column: str, label_column: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -77,7 +76,7 @@ def suggested_answers(column: str) -> tuple[str, ...]:
 
 def _suggested(column: str, neutral: str, known: Synonyms) -> tuple[str, ...]:
     names = {word: name for name, others in known.items() for word in (name.lower(), *others)}
-    words = (word.lower() for word in _WORD.findall(column[:_LONGEST_COLUMN]))
+    words = column_words(column[:_LONGEST_COLUMN])
     said = [name for word in words if (name := names.get(word) or names.get(word.removesuffix("s")))]
     # The last word tells what it is: a "ticket_message" is a message.
     return tuple(dict.fromkeys([*said[-1:], neutral, *known]))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from mechanisms.studio.data.column_words import column_words
 from mechanisms.studio.data.mapping import Mapping, guess_columns
 from mechanisms.studio.data.table import Table
 
@@ -20,7 +21,6 @@ _HANDLES = {
     "", "code", "e", "email", "guid", "handle", "hash", "id", "identifier", "key", "login", "mail", "name", "no", "nr",
     "num", "number", "ref", "uid", "uuid",
 }  # fmt: skip
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _WHOLE = re.compile(f"({'|'.join(sorted(_PEOPLE))})s?({'|'.join(sorted(_HANDLES))})")
 _LONGEST = 60
 _FEWEST = 20
@@ -46,7 +46,7 @@ def guess_person(table: Table, taken: Iterable[str]) -> str | None:
 
 def _names_people(name: str) -> bool:
     """A word for a person, and beside it only words for what identifies one: "patient", "userId", "customer_no"."""
-    words = [word.lower() for word in _WORD.findall(name[:_LONGEST])]
+    words = column_words(name[:_LONGEST])
     people = [word for word in words if _WHOLE.fullmatch(word)]
     return bool(people) and all(word in people or word in _HANDLES for word in words)
 
