@@ -103,7 +103,7 @@ def _of_kind(columns: Columns) -> list[Tree]:
     return [
         el("div.card-head", el("h3", f"How many {units} there are"), private_tag("Private until you confirm below")),
         el("p", el("strong", f"{count:,}"), f" {units}"),
-        el("p.few", f"few {units}: much noise for each") if count < _FEW else "",
+        el("p.few", _FEW_ROWS.format(units=units)) if count < _FEW else "",
         *_problems(columns.inspection),
         *([el("details", el("summary", _FIRST), el("p.line.notranslate", first[:_LONG]))] if columns.records else []),
     ]
