@@ -10,7 +10,7 @@ from mechanisms.accounting import PrivacyTarget
 from mechanisms.errors import UsageError
 from mechanisms.parameters import Parameter, parameters
 from mechanisms.queries import QueryMechanism, Retrieval, query_mechanism_class, query_mechanism_names
-from mechanisms.records import PromptTemplate, default_template
+from mechanisms.records import PromptTemplate, answer_template
 from mechanisms.studio.answering.request import AnswerRequest
 
 
@@ -109,9 +109,8 @@ class AskForm:
     def _template(self, labels: tuple[str, ...], field_names: tuple[str, str]) -> PromptTemplate:
         text = self.text_name or field_names[0]
         label = self.label_name or (field_names[1] if labels else "Answer")
-        usual = default_template(labels, text, label)
-        asked = usual.instruction if labels else f"Give a short {usual.label.lower()} to each {usual.text.lower()}."
-        return PromptTemplate(self.instruction or asked, usual.text, usual.label)
+        usual = answer_template(labels, text, label)
+        return PromptTemplate(self.instruction or usual.instruction, usual.text, usual.label)
 
     def _mechanism(self) -> QueryMechanism:
         owner = query_mechanism_class(self.mechanism)

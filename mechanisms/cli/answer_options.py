@@ -12,7 +12,7 @@ from mechanisms.errors import UsageError
 from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.parameters import Parameter, parameters
 from mechanisms.queries import QueryMechanism, Retrieval, query_mechanism_class, query_mechanism_names
-from mechanisms.records import PromptTemplate, default_template
+from mechanisms.records import PromptTemplate, answer_template
 from mechanisms.studio.answering.request import AnswerRequest
 
 
@@ -105,6 +105,5 @@ def _mechanism(options: argparse.Namespace) -> QueryMechanism:
 
 def _template(options: argparse.Namespace, labels: tuple[str, ...]) -> PromptTemplate:
     text = options.text_field or options.text_column.split(",")[0]
-    usual = default_template(labels, text, options.label_field or options.label_column)
-    asked = usual.instruction if labels else f"Give a short {usual.label.lower()} to each {usual.text.lower()}."
-    return PromptTemplate(options.instruction or asked, usual.text, usual.label)
+    usual = answer_template(labels, text, options.label_field or options.label_column)
+    return PromptTemplate(options.instruction or usual.instruction, usual.text, usual.label)
