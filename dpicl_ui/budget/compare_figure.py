@@ -6,12 +6,11 @@ from collections.abc import Mapping
 
 import plotly.graph_objects as go
 
-from dpicl_ui.frame.plot_style import AXIS, LAYOUT
+from dpicl_ui.frame.plot_style import AXIS, BLUE, GRID, LAYOUT, ORANGE, TEAL
 from mechanisms.studio.runs.summary import Summary
 from mechanisms.studio.synthesis.findings import ArmScore
 
-_COLOURS = ("#1a8f85", "#d9822b", "#4f83cc", "#a05fb4")
-_GRID = {"gridcolor": "rgba(124,133,146,0.22)", "automargin": True}
+_COLOURS = (TEAL, ORANGE, BLUE, "#a05fb4")
 _SCORES = "private score, 95% interval"
 _HOVER = "%{text}: epsilon %{x:.3g}, %{y:.0%}<extra></extra>"
 
@@ -35,8 +34,8 @@ def score_figure(runs: Mapping[str, Summary]) -> go.Figure | None:
         margin={"l": 10, "r": 10, "t": 10, "b": 10},
         height=320,
         showlegend=False,
-        xaxis=AXIS | _GRID | {"rangemode": "tozero", "title": {"text": "epsilon", "standoff": 8}},
-        yaxis=AXIS | _GRID | {"range": [-0.02, 1.02], "tickformat": ".0%", "title": {"text": _SCORES}},
+        xaxis=AXIS | GRID | {"rangemode": "tozero", "title": {"text": "epsilon", "standoff": 8}},
+        yaxis=AXIS | GRID | {"range": [-0.02, 1.02], "tickformat": ".0%", "title": {"text": _SCORES}},
     )
     return figure
 

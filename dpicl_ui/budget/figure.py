@@ -7,14 +7,13 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from dpicl_ui.frame.plot_style import AXIS, GREY, LAYOUT
+from dpicl_ui.frame.plot_style import AXIS, BLUE, GREY, GRID, LAYOUT, ORANGE, TEAL
 from mechanisms.accounting import Cap, Claim
 
-_COUNTED, _PLANNED, _COMPOSED = "#1a8f85", "#d9822b", "#4f83cc"
+_COUNTED, _PLANNED, _COMPOSED = TEAL, ORANGE, BLUE
 _HOVER = "epsilon %{x:.3g} at delta %{y:.2g}<extra></extra>"
 _POWERS = 1.25
 """Plotly writes powers so many times larger than other ticks."""
-_GRID = {"gridcolor": "rgba(124,133,146,0.22)", "automargin": True}
 
 
 def budget_figure(
@@ -46,9 +45,9 @@ def budget_figure(
         margin={"l": 10, "r": 10, "t": 10, "b": 10},
         height=380,
         legend={"orientation": "h", "y": -0.22, "x": 0, "yanchor": "top"},
-        xaxis=AXIS | _GRID | {"rangemode": "tozero", "title": {"text": "epsilon", "standoff": 8}},
+        xaxis=AXIS | GRID | {"rangemode": "tozero", "title": {"text": "epsilon", "standoff": 8}},
         yaxis=AXIS
-        | _GRID
+        | GRID
         | {"type": "log", "dtick": 1, "exponentformat": "power", "title": {"text": "delta", "standoff": 8}}
         | {"tickfont": {"size": LAYOUT["font"]["size"] / _POWERS}},
     )

@@ -8,6 +8,8 @@ import gradio as gr
 
 GREY = "#7c8592"
 """`studio.css` repaints the text in the colours of the light and of the dark page."""
+TEAL, ORANGE, BLUE = "#1a8f85", "#d9822b", "#4f83cc"
+"""Of lines and marks, on the light page and on the dark one."""
 LAYOUT: dict[str, Any] = {
     "template": "none",
     "paper_bgcolor": "rgba(0,0,0,0)",
@@ -15,6 +17,8 @@ LAYOUT: dict[str, Any] = {
     "font": {"family": "system-ui, sans-serif", "color": GREY, "size": 13},
 }
 AXIS: dict[str, Any] = {"fixedrange": True, "zeroline": False, "ticks": "", "showline": False}
+GRID: dict[str, Any] = {"gridcolor": "rgba(124,133,146,0.22)", "automargin": True}
+"""Of an axis with lines, beside `AXIS`: `GREY`, and faint."""
 
 
 def chart(elem_id: str) -> gr.Plot:

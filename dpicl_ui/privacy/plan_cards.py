@@ -7,24 +7,18 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from dpicl_ui.frame.plot_style import AXIS, GREY, LAYOUT
+from dpicl_ui.frame.plot_style import AXIS, BLUE, GREY, GRID, LAYOUT
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.studio.synthesis.planner import Option
 
-_COLOURS = {Scheme.PER_DEMONSTRATION: "#4f83cc", Scheme.PER_TOKEN: "#b56fc4", Scheme.DISJOINT: GREY}
+_COLOURS = {Scheme.PER_DEMONSTRATION: BLUE, Scheme.PER_TOKEN: "#b56fc4", Scheme.DISJOINT: GREY}
 _WORDS = {
     Scheme.PER_DEMONSTRATION: "one sample a demonstration",
     Scheme.PER_TOKEN: "a new sample every token",
     Scheme.DISJOINT: "batches without overlap",
 }
 _HOVER = "%{text}<br>signal-to-noise %{y:.3g}<br>%{x:.3s} prompt tokens<extra></extra>"
-_AXIS = AXIS | {
-    "type": "log",
-    "gridcolor": "rgba(124,133,146,0.22)",
-    "automargin": True,
-    "dtick": "D2",
-    "exponentformat": "SI",
-}
+_AXIS = AXIS | GRID | {"type": "log", "dtick": "D2", "exponentformat": "SI"}
 
 
 def plan_in_words(plan: SamplingPlan) -> str:

@@ -6,13 +6,13 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from dpicl_ui.frame.plot_style import AXIS, GREY, LAYOUT
+from dpicl_ui.frame.plot_style import AXIS, GREY, GRID, LAYOUT, ORANGE, TEAL
 from mechanisms.accounting import Claim
 from mechanisms.studio.assurance.roc import Points, Roc, corners
 
-_OWN, _ROWS = "#1a8f85", "#d9822b"
+_OWN, _ROWS = TEAL, ORANGE
 _HOVER = "%{x:.0%} false alarms, %{y:.0%} found<extra></extra>"
-_AXIS = AXIS | {"range": [-0.01, 1.01], "dtick": 0.25, "tickformat": ".0%", "gridcolor": "rgba(124,133,146,0.22)"}
+_AXIS = AXIS | GRID | {"range": [-0.01, 1.01], "dtick": 0.25, "tickformat": ".0%"}
 
 
 def roc_figure(own: Roc, planted: Roc, claimed: Claim | None) -> go.Figure:
@@ -35,8 +35,8 @@ def roc_figure(own: Roc, planted: Roc, claimed: Claim | None) -> go.Figure:
         margin={"l": 10, "r": 10, "t": 10, "b": 10},
         height=420,
         legend={"orientation": "h", "y": -0.2, "x": 0, "yanchor": "top"},
-        xaxis=_AXIS | {"automargin": True, "title": {"text": "false alarms", "standoff": 8}},
-        yaxis=_AXIS | {"automargin": True, "title": {"text": "your rows found", "standoff": 8}},
+        xaxis=_AXIS | {"title": {"text": "false alarms", "standoff": 8}},
+        yaxis=_AXIS | {"title": {"text": "your rows found", "standoff": 8}},
     )
     return figure
 
