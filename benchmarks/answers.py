@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.remembering import Remembering
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
@@ -112,21 +113,6 @@ TASKS = {
         answer_tokens=12,
     ),
 }
-
-
-class RememberingEmbedder:
-    """Embeds every text once; in memory."""
-
-    def __init__(self) -> None:
-        self._embedder = load_embedder()
-        self.name, self.dimensions = self._embedder.name, self._embedder.dimensions
-        self._known: dict[str, np.ndarray] = {}
-
-    def embed(self, texts: Sequence[str]) -> np.ndarray:
-        for text in texts:
-            if text not in self._known:
-                self._known[text] = self._embedder.embed([text])[0]
-        return np.stack([self._known[text] for text in texts])
 
 
 def rows(path: Path, task: Task) -> list[Record]:
@@ -295,7 +281,7 @@ def main() -> None:
     parser.add_argument("tasks", nargs="+", choices=TASKS)
     parser.add_argument("--model", default=EMBEDDED)
     options = parser.parse_args()
-    model, embedder = load_model(options.model), RememberingEmbedder()
+    model, embedder = load_model(options.model), Remembering(load_embedder())
     with tempfile.TemporaryDirectory() as folder:
         os.environ["DPICL_HOME"] = folder
         for name in options.tasks:

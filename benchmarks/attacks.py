@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.commands import run_and_table
-from benchmarks.worth import TASKS, lines
+from benchmarks.commands import lines, run_and_table
+from benchmarks.worth import TASKS
 from benchmarks.worth_table import cell
 from mechanisms.studio.assurance.extraction import PATTERNS
 from mechanisms.studio.assurance.membership import REFERENCES, WORDS

@@ -20,9 +20,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from benchmarks.answers import DELTA, EPSILONS, TASKS, RememberingEmbedder, public_terms, rows
+from benchmarks.answers import DELTA, EPSILONS, TASKS, public_terms, rows
+from benchmarks.remembering import Remembering
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget
 from mechanisms.inference.models.catalogue import EMBEDDED, load_model
+from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.queries import QueryRelease
 from mechanisms.queries.knn_votes import SENSITIVITY, KnnVotes
 from mechanisms.queries.soft_votes import SoftVotes
@@ -122,7 +124,7 @@ def main() -> None:
     parser.add_argument("--model", default=EMBEDDED)
     parser.add_argument("--questions", type=int, default=60)
     options = parser.parse_args()
-    model, embedder = load_model(options.model), RememberingEmbedder()
+    model, embedder = load_model(options.model), Remembering(load_embedder())
     with tempfile.TemporaryDirectory() as folder:
         os.environ["DPICL_HOME"] = folder
         for name in options.tasks:

@@ -24,7 +24,8 @@ from unittest.mock import patch
 import numpy as np
 import torch
 
-from benchmarks.worth import lines, rows_of
+from benchmarks.commands import lines
+from benchmarks.worth import rows_of
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, claim, fingerprint
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models import catalogue

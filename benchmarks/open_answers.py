@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.commands import run_and_table
-from benchmarks.worth import done, lines
+from benchmarks.commands import lines, run_and_table
+from benchmarks.worth import done
 from benchmarks.worth_table import cell
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.inference.models.catalogue import load_model

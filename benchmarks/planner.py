@@ -23,10 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.commands import run_and_table
+from benchmarks.commands import lines, run_and_table
 from benchmarks.simulated import JUDGES, accuracy, simulated
 from benchmarks.stored import Rows, Stored, all_stored
-from benchmarks.worth import lines
 from mechanisms.noise import Floats, Integers
 from mechanisms.studio.recipes.advice import FEWEST_FOR_ROLES, proposed
 from mechanisms.studio.recipes.corrections import FITTED, step, targets

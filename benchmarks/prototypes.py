@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.worth import DELTA, TASKS, Remembering, rows_of
+from benchmarks.remembering import Remembering
+from benchmarks.worth import DELTA, TASKS, rows_of
 from benchmarks.worth_table import cell
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.inference.models.embeddings import load_embedder

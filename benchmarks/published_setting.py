@@ -23,8 +23,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.commands import run_and_table
-from benchmarks.worth import CALIBRATORS, DELTA, TASKS, Bench, done, lines
+from benchmarks.commands import lines, run_and_table
+from benchmarks.worth import CALIBRATORS, DELTA, TASKS, Bench, done
 from benchmarks.worth_table import cell
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.inference.models.catalogue import load_model

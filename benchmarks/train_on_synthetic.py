@@ -28,8 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.commands import run_and_table
-from benchmarks.worth import TASKS, Bench, done, lines
+from benchmarks.commands import lines, run_and_table
+from benchmarks.worth import TASKS, Bench, done
 from benchmarks.worth_table import cell
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.noise import Floats, SecureRandomness

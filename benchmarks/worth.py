@@ -26,10 +26,11 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from numpy.typing import NDArray
 
+from benchmarks.commands import lines
+from benchmarks.remembering import Remembering
 from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget, fingerprint
-from mechanisms.inference import Embedder, LanguageModel
+from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.noise import Floats, SecureRandomness
@@ -255,20 +256,6 @@ def remembered() -> Iterator[None]:
         yield
 
 
-class Remembering:
-    """An embedder that embeds a text once."""
-
-    def __init__(self, embedder: Embedder) -> None:
-        self.name, self.dimensions, self._embedder = embedder.name, embedder.dimensions, embedder
-        self._known: dict[str, NDArray[np.float32]] = {}
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """See `Embedder.embed`."""
-        missing = [each for each in texts if each not in self._known]
-        self._known.update(zip(missing, self._embedder.embed(missing), strict=True))
-        return np.array([self._known[each] for each in texts], np.float32).reshape(len(texts), self.dimensions)
-
-
 def run(options: argparse.Namespace) -> None:
     bench = Bench(Path(options.data), options.task, load_model(options.model), options.tests, options.rows)
     key = {"task": options.task, "model": options.model, "rows": options.rows}
@@ -283,10 +270,6 @@ def run(options: argparse.Namespace) -> None:
 
 def done(path: str, key: Mapping[str, Any]) -> int:
     return sum(all(line.get(k) == v for k, v in key.items()) for line in lines(path))
-
-
-def lines(path: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in open(path, encoding="utf-8")] if os.path.exists(path) else []
 
 
 def main() -> None:

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
-from benchmarks.worth import TASKS, lines
+from benchmarks.commands import lines
+from benchmarks.worth import TASKS
 
 COLUMNS = (
     ("zero-shot", "contextual"),

@@ -25,9 +25,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.commands import lines
 from benchmarks.ginc.hmm import ginc, posterior
 from benchmarks.ginc.model import LABEL, TEMPLATE, folder
-from benchmarks.ginc.table import lines
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model

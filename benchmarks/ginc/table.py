@@ -6,7 +6,6 @@ python -m benchmarks.ginc.table docs/results/ginc.jsonl --figure docs/results/gi
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,8 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import t as student
+
+from benchmarks.commands import lines
 
 COLUMNS = {
     "one": "own concept after one",
@@ -26,11 +27,6 @@ COLUMNS = {
 }
 Key = tuple[str, str, float]
 """A plan, a method, an epsilon."""
-
-
-def lines(path: str) -> list[dict[str, Any]]:
-    """What has been measured so far."""
-    return [json.loads(line) for line in Path(path).read_text("utf-8").splitlines()] if Path(path).exists() else []
 
 
 def grouped(found: Sequence[Mapping[str, Any]], name: str) -> dict[Key, list[float]]:
