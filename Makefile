@@ -10,7 +10,7 @@ app: .venv/app-ready
 
 # A process for each of two cores: what one test waits for, another one computes.
 test: check browser
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 quick: .venv/test-ready
 	$(BIN)/ruff check .

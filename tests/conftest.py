@@ -33,13 +33,6 @@ settings.register_profile("any-machine", deadline=None, suppress_health_check=[H
 settings.load_profile("any-machine")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Beside other processes, files with slow tests first: what is short at the end lets them end together."""
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        slow = {each.path for each in items if each.get_closest_marker("slow")}
-        items.sort(key=lambda each: each.path not in slow)
-
-
 @pytest.fixture(autouse=True)
 def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "home"
