@@ -47,7 +47,7 @@ def test_per_demonstration_at_full_rate_is_one_gaussian(multiplier, tokens):
 def test_random_settings_agree_within_two_percent():
     generator = np.random.default_rng(7)
     checked = 0
-    while checked < 10:
+    while checked < 20:
         tokens, shots = int(generator.integers(5, 120)), int(generator.integers(1, 5))
         rate, multiplier = float(10 ** generator.uniform(-3, 0)), float(10 ** generator.uniform(-0.2, 1.6))
         delta = float(10 ** generator.uniform(-8, -5))
