@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import opendp.prelude as dp
 
+from mechanisms.noise.poisson import poisson_positions
 from mechanisms.noise.source import Floats, Integers
 
 dp.enable_features("contrib")
@@ -67,6 +68,10 @@ class SecureRandomness:
         """See `Randomness.uniform`; 52 random bits a draw, centred in their cells so that 0 and 1 never occur."""
         bits = np.frombuffer(os.urandom(8 * count), dtype=np.uint64) >> np.uint64(12)
         return (bits.astype(np.float64) + 0.5) * 2.0**-52
+
+    def poisson_sample(self, population: int, rate: float) -> Integers:
+        """See `Randomness.poisson_sample`."""
+        return poisson_positions(population, rate, self.uniform)
 
     def permutation(self, size: int) -> Integers:
         """See `Randomness.permutation`."""

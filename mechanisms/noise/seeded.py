@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mechanisms.noise.poisson import poisson_positions
 from mechanisms.noise.source import Floats, Integers
 
 
@@ -35,6 +36,10 @@ class SeededRandomness:
     def uniform(self, count: int) -> Floats:
         """See `Randomness.uniform`."""
         return self._generator.uniform(np.nextafter(0, 1), 1.0, size=count)
+
+    def poisson_sample(self, population: int, rate: float) -> Integers:
+        """See `Randomness.poisson_sample`."""
+        return poisson_positions(population, rate, self.uniform)
 
     def permutation(self, size: int) -> Integers:
         """See `Randomness.permutation`."""

@@ -40,6 +40,10 @@ class Randomness(Protocol):
         """`count` independent uniform draws from the open interval (0, 1)."""
         ...
 
+    def poisson_sample(self, population: int, rate: float) -> Integers:
+        """Positions, ascending, of the units that join: each of `population` independently with probability `rate`."""
+        ...
+
     def permutation(self, size: int) -> Integers:
         """A uniformly random permutation of 0 .. size-1."""
         ...

@@ -11,7 +11,7 @@ from scipy.stats import binom, chi2
 from mechanisms.errors import UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Approximate, Gaussian, Poisson, Repeat
-from mechanisms.sampling import SamplingPlan, Scheme, keyed_place, poisson_sample
+from mechanisms.sampling import SamplingPlan, Scheme, keyed_place
 from mechanisms.sampling.plan import CAPACITY_SHARE
 from mechanisms.steps.gaussian import GaussianMechanism
 
@@ -124,7 +124,7 @@ def test_an_unlucky_role_overflows_the_quantile_of_both_coins_together_but_not_t
     naive = int(binom.isf(CAPACITY_SHARE * delta, size, 0.08)) + 1
     unlucky = int(binom.isf(CAPACITY_SHARE * delta / 2, size, 0.1)) + 1
     randomness = SeededRandomness(1)
-    joined = np.array([len(poisson_sample(unlucky, 0.8, randomness)) for _ in range(4000)])
+    joined = np.array([len(randomness.poisson_sample(unlucky, 0.8)) for _ in range(4000)])
     assert (naive, unlucky) == (133, 159)
     assert np.mean(joined >= naive) == pytest.approx(0.146, abs=0.03)
     assert not (joined >= capacity).any()

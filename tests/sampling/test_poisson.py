@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, chi2
 
 from mechanisms.noise import SecureRandomness, SeededRandomness
-from mechanisms.sampling import poisson_sample, seat_in_slots, seat_in_subsets
+from mechanisms.sampling import seat_in_slots, seat_in_subsets
 
 DRAWS = 4000
 FALSE_ALARM = 1e-9
@@ -20,7 +20,7 @@ def test_every_unit_joins_independently_with_the_rate(population, rate):
     randomness = SecureRandomness()
     joined = np.zeros((DRAWS, population), dtype=bool)
     for row in joined:
-        row[poisson_sample(population, rate, randomness)] = True
+        row[randomness.poisson_sample(population, rate)] = True
     expected = DRAWS * rate
     statistic = ((joined.sum(axis=0) - expected) ** 2 / (expected * (1 - rate))).sum()
     assert statistic < chi2.isf(FALSE_ALARM, population)
@@ -33,14 +33,14 @@ def test_every_unit_joins_independently_with_the_rate(population, rate):
 
 @given(st.integers(0, 500), st.floats(1e-6, 1.0), st.integers(0, 2**32))
 def test_positions_are_distinct_sorted_and_in_range(population, rate, seed):
-    sample = poisson_sample(population, rate, SeededRandomness(seed))
+    sample = SeededRandomness(seed).poisson_sample(population, rate)
     assert (np.diff(sample) > 0).all()
     assert len(sample) == 0 or (sample[0] >= 0 and sample[-1] < population)
 
 
 def test_rate_one_takes_everybody_and_no_population_nobody():
-    assert poisson_sample(7, 1.0, SecureRandomness()).tolist() == list(range(7))
-    assert poisson_sample(0, 0.5, SecureRandomness()).tolist() == []
+    assert SecureRandomness().poisson_sample(7, 1.0).tolist() == list(range(7))
+    assert SecureRandomness().poisson_sample(0, 0.5).tolist() == []
 
 
 def test_the_cost_is_that_of_the_sample():
@@ -52,7 +52,7 @@ def test_the_cost_is_that_of_the_sample():
             return super().uniform(count)
 
     randomness = Counting(3)
-    poisson_sample(10**8, 1e-6, randomness)
+    randomness.poisson_sample(10**8, 1e-6)
     assert randomness.drawn < 1000
 
 

@@ -17,7 +17,7 @@ from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Randomness, SecureRandomness
 from mechanisms.queries import QueryRelease, Retrieval, nearest_by_shard
 from mechanisms.records import Dataset, Record
-from mechanisms.sampling import poisson_sample, seat_in_subsets
+from mechanisms.sampling import seat_in_subsets
 from mechanisms.studio.answering.events import AnswerReleased, AnswersOpened
 from mechanisms.studio.answering.request import AnswerRequest
 from mechanisms.studio.answering.shards import (
@@ -185,7 +185,7 @@ class AnswerSession:
         """Charge everybody, then draw who joins, and which shard each joins."""
         request, units = self._request, self._units
         self._paid.charge_everybody()
-        sampled = poisson_sample(len(units), request.rate or 0.0, self._randomness)
+        sampled = self._randomness.poisson_sample(len(units), request.rate or 0.0)
         rows = seat_in_subsets(sampled, request.shards, self._randomness).rows
         return [[units.first_record(unit) for unit in row[: request.neighbours]] for row in rows]
 

@@ -18,7 +18,6 @@ from mechanisms.sampling import (
     Seating,
     copy_numbers,
     keyed_place,
-    poisson_sample,
     seat_in_slots,
     seat_in_subsets,
 )
@@ -187,7 +186,7 @@ class DemonstrationWriter:
             if not plan.unit_rows:
                 return Seating(self._hashed_rows(sampled))
         else:
-            sampled = poisson_sample(len(self._units), plan.rate(size), self._randomness)
+            sampled = self._randomness.poisson_sample(len(self._units), plan.rate(size))
         if plan.unit_rows:
             return seat_in_slots(sampled, self._request.capacity(self.label), self._randomness)
         return seat_in_subsets(sampled, plan.subsets, self._randomness)

@@ -1,33 +1,12 @@
-"""Poisson sampling of units, and their places in the model's batch."""
+"""Where sampled units sit in the model's batch."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from mechanisms.noise import Integers, Randomness
-
-
-def poisson_sample(population: int, rate: float, randomness: Randomness) -> Integers:
-    """Positions of the units that join: each of `population` independently with probability `rate`.
-
-    The gaps between joining units are geometric, so the cost is that of the sampled units alone. The draw's 52 bits
-    change each probability by a relative 1e-15, and a gap beyond `36 / rate` has probability 2**-52.
-    """
-    if rate >= 1:
-        return np.arange(population, dtype=np.int64)
-    expected = population * rate
-    batch = int(expected + 6 * math.sqrt(expected + 1) + 16)
-    positions: list[Integers] = []
-    last = -1.0
-    while last < population:
-        gaps = np.floor(np.log(randomness.uniform(batch)) / math.log1p(-rate)) + 1
-        reached = last + np.cumsum(gaps)
-        positions.append(reached[reached < population].astype(np.int64))
-        last = float(reached[-1])
-    return np.concatenate(positions)
 
 
 @dataclass(frozen=True)
