@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -53,6 +54,15 @@ def first_release(mechanism: TokenMechanism, step: TokenDistributions, randomnes
     """The first token of a demonstration."""
     plan = SamplingPlan(subsets=step.expected_rows, unit_rows=step.unit_rows)
     return mechanism.begin(plan, randomness).step(step)
+
+
+def writing(
+    mechanism: TokenMechanism, plan: SamplingPlan, steps: Iterable[TokenDistributions], randomness: Randomness
+) -> Iterator[TokenRelease]:
+    """One demonstration, token by token."""
+    releaser = mechanism.begin(plan, randomness)
+    for step in steps:
+        yield releaser.step(step)
 
 
 @st.composite

@@ -1,6 +1,6 @@
 """The contract's other half: a whole demonstration costs no more than its event, whatever the mechanism remembers.
 
-`demonstrations.py` says how the cost is found. The cheats at the end are planted, so that it is known to be found.
+`tests/replay` says how the cost is found. The cheats at the end are planted, so that it is known to be found.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ from mechanisms.steps.distributions import GRID
 from mechanisms.steps.gaussian import GaussianMechanism
 from mechanisms.steps.noisy_max import NoisyMax
 from mechanisms.steps.public import PublicText
-from tests.steps.demonstrations import LeakError, Recording, loss, paid, same, unsampled, write, writing
-from tests.steps.inputs import neighbours
+from tests.replay.contract import replay
+from tests.replay.price import paid, unsampled
+from tests.replay.tape import LeakError, Tape, plain
+from tests.steps.inputs import neighbours, writing
 
 pytestmark = pytest.mark.slow
 
@@ -79,13 +81,23 @@ def charged(mechanism, plan, rate):
     return unsampled(event)
 
 
+def told(mechanism, plan):
+    """A demonstration as a release."""
+
+    def release(steps, tape):
+        for token in writing(mechanism, plan, steps, tape):
+            tape.tell(token)
+
+    return release
+
+
 def shares(mechanism, plan, one, other, seed):
     """What either direction uses of the demonstration's event, by the way that costs least."""
     events = [charged(mechanism, plan, 1.0)]
-    if paid(charged(mechanism, plan, RATE))[2] == 0:  # rho is of what the sample leaves, not of the releases on it
+    if paid((charged(mechanism, plan, RATE),))[2] == 0:  # rho is of what the sample leaves, not of the releases on it
         events.append(charged(mechanism, plan, RATE))
-    both = [loss(mechanism, plan, *pair, seed) for pair in ((one, other), (other, one))]
-    return [min(each.share(event) for each in losses) for losses in both for event in events]
+    both = [replay(told(mechanism, plan), *pair, seed=seed) for pair in ((one, other), (other, one))]
+    return [each.cost(event).noise for each in both for event in events]
 
 
 def worst_share(mechanism, plan):
@@ -122,18 +134,14 @@ def test_no_neighbours_cost_more_than_the_event(name, plan, data):
 
 
 def recorded(mechanism, plan, steps, seed=1):
-    randomness = Recording(seed)
-    return write(mechanism, plan, steps, randomness), randomness.draws
+    tape = Tape(seed)
+    told(mechanism, plan)(steps, tape)
+    return tape
 
 
 def alike(one, other):
     """Whether two demonstrations released the same, from the same draws on the same values."""
-    (released, draws), (released_too, draws_too) = one, other
-    if len(draws) != len(draws_too):
-        return False
-    return same(released, released_too) and all(
-        a.like(b) and (a.values == b.values).all() for a, b in zip(draws, draws_too, strict=True)
-    )
+    return plain(one.entries) == plain(other.entries)
 
 
 def remembers_nothing(mechanism, plan):
@@ -141,12 +149,13 @@ def remembers_nothing(mechanism, plan):
     steps, others = worst(plan)
     alone = recorded(mechanism, plan, steps)
     for before in (steps, others, steps[::-1]):
-        write(mechanism, plan, before, SeededRandomness(2))
+        list(writing(mechanism, plan, before, SeededRandomness(2)))
         if not alike(alone, recorded(mechanism, plan, steps)):
             return False
-    randomness = Recording(1)
-    beside = zip(writing(mechanism, plan, steps, randomness), writing(mechanism, plan, others, Recording(3)))  # noqa: B905
-    return alike(alone, ([mine for mine, _ in beside], randomness.draws))
+    beside = Tape(1)
+    for mine, _ in zip(writing(mechanism, plan, steps, beside), writing(mechanism, plan, others, Tape(3))):  # noqa: B905
+        beside.tell(mine)
+    return alike(alone, beside)
 
 
 @pytest.mark.parametrize(("name", "plan"), OPEN)

@@ -19,9 +19,9 @@ from mechanisms.privacy_events import Poisson, Pure, Sequence
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps.distributions import GRID
 from mechanisms.steps.svt_public import SparseReleaser, SvtPublic, distance
-from tests.steps.demonstrations import LeakError, Recording, write
+from tests.replay.tape import LeakError, Noise, Tape, Told
 from tests.steps.inputs import FALSE_ALARM, Noiseless, a_step, neighbours
-from tests.steps.test_demonstrations import PLANS, remembers_nothing, worst, worst_of_variants, worst_share
+from tests.steps.test_demonstrations import PLANS, remembers_nothing, told, worst, worst_of_variants, worst_share
 from tests.steps.test_noisy_max import selection
 
 EPSILON = 1.2
@@ -162,13 +162,15 @@ def test_demonstrations_have_these_probabilities(source):
 @settings(max_examples=40)
 def test_after_the_last_private_token_nothing_is_asked_of_the_rows(budget, seed):
     steps, _ = worst(UNIT_ROWS)
-    randomness = Recording(seed)
-    released = write(SvtPublic(private_tokens=budget, threshold=0.0), UNIT_ROWS, steps, randomness)
-    paid = [at for at, release in enumerate(released) if not release.free]
+    tape = Tape(seed)
+    told(SvtPublic(private_tokens=budget, threshold=0.0), UNIT_ROWS)(steps, tape)
+    tokens = [place for place, entry in enumerate(tape.entries) if isinstance(entry, Told)]
+    released = {place: tape.entries[place].event for place in tokens}
+    paid = [place for place in tokens if not released[place].free]
     assert len(paid) <= budget
     if len(paid) == budget:
-        assert {draw.kind for draw in randomness.draws if draw.step > paid[-1]} <= {"uniform"}
-    assert all(release.scores is None for release in released)
+        assert not any(isinstance(entry, Noise) for entry in tape.entries[paid[-1] :])
+    assert all(release.scores is None for release in released.values())
 
 
 @pytest.mark.parametrize(("temperature", "power"), [(1.0, 1.0), (0.5, 2.0)])

@@ -1,0 +1,180 @@
+"""The contract: whatever is released, one unit costs no more in it than what was charged to a list of its own before.
+
+`replay(release, one, other)` takes any release: a function of the data and of a `Tape`, which stands for chance, hears
+what is charged and is told what comes out. `cost` then prices the draws, and compares the rates of samples.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mechanisms.privacy_events import PrivacyEvent
+from tests.replay.price import Loss, rate_share, rates
+from tests.replay.tape import Charge, Entry, LeakError, Noise, Sample, Tape, Told
+
+Release = Callable[[Any, Tape], Any]
+_FAR = 2**60
+SLACK = 1 + 1e-6
+"""Values are rounded to a grid, and scales are floats."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a unit cost in a release.
+
+    Attributes:
+        noise: the largest share, at any time, that its draws used of what its list had been charged by then.
+        rate: the largest ratio of a rate at which it was sampled to the rate that was charged; 0 without samples.
+    """
+
+    noise: float
+    rate: float
+
+    @property
+    def allowed(self) -> bool:
+        return max(self.noise, self.rate) <= SLACK
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A release on two neighbours: the same happened, on values that differ.
+
+    Attributes:
+        ways: draws, each beside how far its values moved, for each way of making up for the difference.
+    """
+
+    recorded: Sequence[Entry]
+    kept: Sequence[Entry]
+    ways: Sequence[dict[int, np.ndarray]]
+
+    def cost(self, *events: PrivacyEvent) -> Cost:
+        """What the unit cost, against the list that pays best for it.
+
+        Args:
+            events: what was charged before anything else, of a release that does not charge by itself.
+        """
+        charged = {entry.name for entry in self.recorded if isinstance(entry, Charge)} or {""}
+        found = [self._of(name, moved, events) for name in sorted(charged) for moved in self.ways]
+        return min(found, key=lambda cost: max(cost.noise, cost.rate))
+
+    def _of(self, name: str, moved: dict[int, np.ndarray], before: tuple[PrivacyEvent, ...]) -> Cost:
+        events, loss, worst = before, Loss(), 0.0
+        amplified = self._amplified(name, moved, before)
+        for place, entry in enumerate(self.recorded):
+            if isinstance(entry, Charge) and entry.name == name:
+                events += entry.events
+            elif isinstance(entry, Noise) and moved[place].any():
+                loss.add(entry, moved[place])
+                worst = max(worst, loss.share(events, amplified[: len(loss.ranges)]))
+        return Cost(worst, rate_share(self.sampled, events))
+
+    def _amplified(self, name: str, moved: dict[int, np.ndarray], before: tuple[PrivacyEvent, ...]) -> list[float]:
+        """The rates of samples that served one draw from softmax each, where they are part of the price of zCDP."""
+        charges = [entry.events for entry in self.recorded if isinstance(entry, Charge) and entry.name == name]
+        softmax = [
+            place
+            for place, entry in enumerate(self.recorded)
+            if isinstance(entry, Noise) and entry.kind == "gumbel_argmax" and moved[place].any()
+        ]
+        one_each = len(softmax) == len(self.sampled)
+        return self.sampled if one_each and not rates([*before, *itertools.chain(*charges)]) else []
+
+    @property
+    def sampled(self) -> list[float]:
+        """The rates of the samples that the unit could join."""
+        return [
+            one.rate
+            for one, other in zip(self.recorded, self.kept, strict=True)
+            if isinstance(one, Sample) and isinstance(other, Sample) and one.population != other.population
+        ]
+
+
+def replay(release: Release, one: Any, other: Any, seed: int = 0, joins: frozenset[int] = frozenset()) -> Replay:
+    """Run a release on one neighbour, and on the other with the same outcomes.
+
+    Args:
+        release: a function of the data and a tape; what it returns has to be alike too.
+        joins: the unit's positions among those that are sampled.
+
+    Raises:
+        LeakError: something but the values under the noise differs.
+    """
+    tape = Tape(seed, joins=joins)
+    _end(release, one, tape)
+    kept = Tape(seed, tape.entries, joins)
+    _end(release, other, kept)
+    moved = {
+        place: (a.values - b.values).astype(np.float64)
+        for place, (a, b) in enumerate(zip(tape.entries, kept.entries, strict=True))
+        if isinstance(a, Noise) and isinstance(b, Noise)
+    }
+    raised = _raised(lambda entries: _end(release, other, Tape(seed, entries, joins)), tape.entries, moved)
+    return Replay(tape.entries, kept.entries, [moved] if raised is None else [moved, raised])
+
+
+def replayed(release: Release, one: Any, other: Any, *events: PrivacyEvent, **how: Any) -> Cost:
+    """What a unit costs in a release, recorded on either neighbour: the larger one."""
+    both = [replay(release, *pair, **how).cost(*events) for pair in ((one, other), (other, one))]
+    return max(both, key=lambda cost: max(cost.noise, cost.rate))
+
+
+def _end(release: Release, data: Any, tape: Tape) -> None:
+    tape.tell(release(data, tape))
+    tape.end()
+
+
+def _raised(
+    again: Callable[[Sequence[Entry]], None], entries: Sequence[Entry], moved: dict[int, np.ndarray]
+) -> dict[int, np.ndarray] | None:
+    """How values move if noisy thresholds rise instead: what stays below one that rises may keep its own noise.
+
+    A threshold is the first Laplace draw of a demonstration, and the first after a paid token, on a value that no unit
+    changes; the other Laplace draws are compared with it, and where the token was free they were below. That this is
+    so is not taken on trust: the neighbour is run with this noise, and with thresholds, and all that was above them,
+    raised out of sight of all that was below. It has to tell the same.
+    """
+    tokens = _tokens(entries)
+    queries = [place for place in moved if _laplace(entries[place])]
+    if not queries or not set(queries) <= set(tokens):
+        return None
+    rise = max([0, *(-int(moved[place].min()) for place in queries if tokens[place].free)])
+    near, far, found = list(entries), list(entries), dict(moved)
+    expected: dict[Any, bool] = {}
+    for place in queries:
+        token, entry = tokens[place], entries[place]
+        whose = getattr(token, "label", None), getattr(token, "number", None)
+        threshold = expected.get(whose, True) and not moved[place].any()
+        expected[whose] = not threshold and not token.free
+        if token.free and not threshold:
+            found[place], outcome, away = np.zeros_like(moved[place]), entry.outcome - moved[place], -_FAR
+        else:
+            found[place], outcome, away = moved[place] + rise, entry.outcome + rise, _FAR
+        outcome = outcome.astype(np.int64)
+        near[place], far[place] = replace(entry, outcome=outcome), replace(entry, outcome=outcome + away)
+    try:
+        again(near)
+        again(far)
+    except LeakError:
+        return None
+    return found
+
+
+def _laplace(entry: Entry) -> bool:
+    return isinstance(entry, Noise) and entry.kind == "laplace"
+
+
+def _tokens(entries: Sequence[Entry]) -> dict[int, Any]:
+    """The token that each draw was made for: the next one that is told, where it says whether it was free."""
+    found, token = {}, None
+    for place in reversed(range(len(entries))):
+        entry = entries[place]
+        if isinstance(entry, Told):
+            token = entry.event if hasattr(entry.event, "free") else None
+        elif isinstance(entry, Noise) and token is not None:
+            found[place] = token
+    return found
