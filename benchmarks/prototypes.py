@@ -36,10 +36,10 @@ def prototypes(options: argparse.Namespace) -> None:
         asked = [each for each in test if each.label in labels][: options.tests]
         truth = np.array([labels.index(each.label) for each in asked])
         for epsilon in options.epsilons:
-            tally = Prototypes.calibrated_for(PrivacyTarget(epsilon, DELTA))
+            tally = Prototypes.costing(PrivacyTarget(epsilon, DELTA), by_user=False, alternatives=len(labels))
             rates = []
             for _ in range(options.runs):
-                made = tally.release(vectors, places, len(labels), SecureRandomness())
+                made = tally.release(Prototypes.contributions(places, vectors), SecureRandomness())
                 found = nearest_prototype([each.text for each in asked], made, embedder)
                 rates.append(float((found == truth).mean()))
             print(f"{name}, epsilon {epsilon:g}: {cell(rates)}", flush=True)

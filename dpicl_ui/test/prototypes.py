@@ -181,4 +181,5 @@ class PrototypesOffer:
 
 def _request(confirmed: Confirmed, epsilon: Any) -> PrototypesRequest:
     """A release at a delta that follows from the data set's public sizes."""
-    return PrototypesRequest(PrivacyTarget(number("Epsilon", epsilon), suggested_delta(sum(confirmed.sizes.values()))))
+    target = PrivacyTarget(number("Epsilon", epsilon), suggested_delta(sum(confirmed.sizes.values())))
+    return PrototypesRequest(target, len(confirmed.sizes))

@@ -1,10 +1,25 @@
-"""What private units say about public alternatives, in one release. The proof that all share is in `tally.py`."""
+"""What private units say about public alternatives, in one release: one tally a file, found by `TALLY`.
+
+The proof that all share is in `tally.py`.
+"""
 
 from mechanisms.tallies.choice import Choice
 from mechanisms.tallies.prior import Prior
 from mechanisms.tallies.prototypes import Prototypes
+from mechanisms.tallies.registry import tally_class, tally_names
 from mechanisms.tallies.score import Estimate, Score
-from mechanisms.tallies.tally import mean_contribution
+from mechanisms.tallies.tally import Tally, mean_contribution
 from mechanisms.tallies.votes import Votes
 
-__all__ = ["Choice", "Estimate", "Prior", "Prototypes", "Score", "Votes", "mean_contribution"]
+__all__ = [
+    "Choice",
+    "Estimate",
+    "Prior",
+    "Prototypes",
+    "Score",
+    "Tally",
+    "Votes",
+    "mean_contribution",
+    "tally_class",
+    "tally_names",
+]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
+from mechanisms.accounting import PrivacyTarget
 from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.privacy_events import Pure
-from mechanisms.tallies.tally import LATTICE, check_epsilon
+from mechanisms.tallies.tally import LATTICE, Tally, check_epsilon
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(Tally):
     """A unit says of every arm how well it serves, from 0 to 1 (whether its label is found).
 
     Proof (McKenna and Sheldon 2020; Ding et al. 2021). Let s be the sums and E_j the noise of mean 1 / epsilon, and fix
@@ -21,10 +23,18 @@ class Choice:
     factor e^epsilon. Entries from -1 to 1 would move t by 2, and cost twice. []
     """
 
+    name: ClassVar[str] = "choice"
+    title: ClassVar[str] = "The arm that serves the units best"
+
     epsilon: float
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
+
+    @classmethod
+    def costing(cls, target: PrivacyTarget, by_user: bool, alternatives: int) -> Choice:
+        """See `Tally.costing`."""
+        return cls(target.epsilon)
 
     @property
     def event(self) -> Pure:
@@ -45,3 +55,6 @@ def from_zero_to_one(contributions: Floats) -> Integers:
     """Entries cut to [0, 1] and rounded down to the lattice, in lattice steps; one that is not finite counts as 0."""
     finite = np.where(np.isfinite(contributions), contributions, 0.0).astype(np.float64)
     return np.floor(np.clip(finite, 0.0, 1.0) * LATTICE).astype(np.int64)
+
+
+TALLY = Choice

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 
 from mechanisms.noise import Floats, Randomness
 from mechanisms.privacy_events import Laplace, Pure
-from mechanisms.tallies.tally import LATTICE, check_epsilon, within_one
+from mechanisms.tallies.tally import LATTICE, Tally, check_epsilon, within_one
 
 
 @dataclass(frozen=True)
-class Histogram(ABC):
+class Histogram(Tally):
     """Sum, plus discrete Laplace noise of scale 1 / epsilon on every entry: epsilon-DP, since the L1 norm is at most 1.
 
     Among whole numbers a unit moves one entry by one, and the noise is randomised response to the bit: the event is

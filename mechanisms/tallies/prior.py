@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
+from mechanisms.accounting import PrivacyTarget
 from mechanisms.tallies.histogram import Histogram
 from mechanisms.tallies.tally import LATTICE
 
@@ -15,7 +17,18 @@ class Prior(Histogram):
     A unit that judges several sets has to share its norm of 1 among them.
     """
 
+    name: ClassVar[str] = "prior"
+    title: ClassVar[str] = "Label preferences of the model"
+
+    @classmethod
+    def costing(cls, target: PrivacyTarget, by_user: bool, alternatives: int) -> Prior:
+        """See `Tally.costing`."""
+        return cls(target.epsilon)
+
     @property
     def steps(self) -> int:
         """See `Histogram.steps`."""
         return LATTICE
+
+
+TALLY = Prior

@@ -3,53 +3,65 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from mechanisms.accounting import PrivacyTarget, calibrate_noise
 from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.privacy_events import Composed, Gaussian
-from mechanisms.tallies.tally import LATTICE
+from mechanisms.tallies.tally import LATTICE, Tally
 
 _MARGIN = 1 + 2**-32
 """More than the norm of a vector of a million float64 numbers can be wrong by."""
 
 
 @dataclass(frozen=True)
-class Prototypes:
-    """A unit adds its embedding, of L2 norm at most 1, to the row of its label; Gaussian noise on every entry."""
+class Prototypes(Tally):
+    """A unit adds its embedding, of L2 norm at most 1, to the row of its label; Gaussian noise on every entry.
+
+    Attributes:
+        noise_multiplier: standard deviation of the noise.
+        labels: how many there are.
+    """
+
+    name: ClassVar[str] = "prototypes"
+    title: ClassVar[str] = "Mean embeddings of the labels"
 
     noise_multiplier: float
+    labels: int
 
     def __post_init__(self) -> None:
         Gaussian(self.noise_multiplier)
 
     @classmethod
-    def calibrated_for(cls, target: PrivacyTarget) -> Prototypes:
-        """The least noise that meets a target.
+    def costing(cls, target: PrivacyTarget, by_user: bool, alternatives: int) -> Prototypes:
+        """See `Tally.costing`; the alternatives are labels."""
+        noise = calibrate_noise(lambda noise: Composed("dataset", (("all", (Gaussian(noise),)),)), target)
+        return cls(noise, alternatives)
 
-        Raises:
-            AccountingError: there is none.
-        """
-        return cls(calibrate_noise(lambda noise: Composed("dataset", (("all", (Gaussian(noise),)),)), target))
+    @staticmethod
+    def contributions(labels: Integers, vectors: Floats) -> Floats:
+        """What units say, shape (units, 1 + d): the position of the label, shape (units,), before the embedding."""
+        return np.column_stack([labels.astype(np.float64), vectors])
 
     @property
     def event(self) -> Gaussian:
         """What a unit pays."""
         return Gaussian(self.noise_multiplier)
 
-    def release(self, vectors: Floats, labels: Integers, count: int, randomness: Randomness) -> Floats:
-        """A direction of unit length for every label, shape (count, d).
+    def release(self, contributions: Floats, randomness: Randomness) -> Floats:
+        """A direction of unit length for every label, shape (labels, d).
 
         Args:
-            vectors: a vector a unit, of L2 norm at most 1, shape (units, d).
-            labels: the position of each unit's label, shape (units,); a unit with any other number adds nothing.
-            count: number of labels.
+            contributions: of each unit the position of its label and a vector of L2 norm at most 1, shape
+                (units, 1 + d); a unit with any other number for a label adds nothing.
             randomness: where the noise comes from.
         """
-        total = np.zeros((count, vectors.shape[1]), dtype=np.int64)
-        known = (labels >= 0) & (labels < count)
-        np.add.at(total, labels[known], within_ball(vectors[known]))
+        labels, vectors = contributions[:, 0], contributions[:, 1:]
+        total = np.zeros((self.labels, vectors.shape[1]), dtype=np.int64)
+        known = np.isin(labels, np.arange(self.labels))
+        np.add.at(total, labels[known].astype(np.int64), within_ball(vectors[known]))
         noisy = randomness.gaussian(total.ravel(), LATTICE * self.noise_multiplier).reshape(total.shape) / LATTICE
         lengths = np.linalg.norm(noisy, axis=1, keepdims=True)
         return np.asarray(noisy / np.where(lengths > 0, lengths, 1.0), dtype=np.float64)
@@ -63,3 +75,6 @@ def within_ball(vectors: Floats) -> Integers:
     whole: Integers = np.trunc(kept / (lengths * _MARGIN) * LATTICE).astype(np.int64)
     assert ((whole**2).sum(axis=1) <= LATTICE**2).all()
     return whole
+
+
+TALLY = Prototypes

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.accounting import PrivacyTarget
 from mechanisms.noise import Floats
 from mechanisms.tallies.histogram import Histogram, steps_of
 
@@ -39,7 +40,15 @@ class Score(Histogram):
     them at zero would bias rates by up to 14 points.
     """
 
+    name: ClassVar[str] = "score"
+    title: ClassVar[str] = "Right and wrong answers under several arms"
+
     by_user: bool
+
+    @classmethod
+    def costing(cls, target: PrivacyTarget, by_user: bool, alternatives: int) -> Score:
+        """See `Tally.costing`."""
+        return cls(target.epsilon, by_user)
 
     @property
     def steps(self) -> int:
@@ -115,3 +124,6 @@ def _estimate(count: float, total: float, within: tuple[_Quadratic, ...], lowest
 def _real_roots(quadratic: _Quadratic) -> list[float]:
     roots: NDArray[Any] = np.roots(quadratic)
     return [float(root.real) for root in roots if abs(root.imag) <= 1e-12 * max(1.0, abs(root))]
+
+
+TALLY = Score

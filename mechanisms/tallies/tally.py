@@ -18,14 +18,57 @@ Nothing that a unit holds raises an exception: numbers that are not finite count
 
 from __future__ import annotations
 
+from typing import Any, ClassVar, Protocol, Self
+
 import numpy as np
 
+from mechanisms.accounting import PrivacyTarget
 from mechanisms.errors import UsageError
-from mechanisms.noise import Floats, Integers
+from mechanisms.noise import Floats, Integers, Randomness
+from mechanisms.privacy_events import PrivacyEvent
 
 LATTICE = 2**30
 """Lattice steps in 1."""
 _LEAST_EPSILON, _MOST_EPSILON = 1e-6, 100.0
+
+
+class Tally(Protocol):
+    """One question to the units, and one noisy release of what they say: a frozen dataclass of public values.
+
+    A module that defines `TALLY` registers a class of these, and the tests' contract then holds for it: no unit moves
+    what is under the noise further than `event` pays for.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+
+    @classmethod
+    def costing(cls, target: PrivacyTarget, by_user: bool, alternatives: int) -> Self:
+        """The tally with the least noise whose one release costs a unit no more than the target.
+
+        Args:
+            by_user: the unit is all records of one user.
+            alternatives: how many public alternatives there are.
+
+        Raises:
+            UsageError: epsilon is out of range.
+            AccountingError: no noise meets the target.
+        """
+        ...
+
+    @property
+    def event(self) -> PrivacyEvent:
+        """What a unit pays."""
+        ...
+
+    def release(self, contributions: Floats, randomness: Randomness) -> Any:
+        """The noisy sum, or what follows from it.
+
+        Args:
+            contributions: a vector a unit, shape (units, k).
+            randomness: where the noise comes from.
+        """
+        ...
 
 
 def check_epsilon(epsilon: float) -> None:

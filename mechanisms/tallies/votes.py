@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
+from mechanisms.accounting import PrivacyTarget
 from mechanisms.tallies.histogram import Histogram, steps_of
 
 
@@ -11,9 +13,20 @@ from mechanisms.tallies.histogram import Histogram, steps_of
 class Votes(Histogram):
     """A one-hot vector a record; the mean of one-hot vectors a user. The whole noisy ballot is released."""
 
+    name: ClassVar[str] = "votes"
+    title: ClassVar[str] = "Votes on drafts"
+
     by_user: bool
+
+    @classmethod
+    def costing(cls, target: PrivacyTarget, by_user: bool, alternatives: int) -> Votes:
+        """See `Tally.costing`."""
+        return cls(target.epsilon, by_user)
 
     @property
     def steps(self) -> int:
         """See `Histogram.steps`."""
         return steps_of(self.by_user)
+
+
+TALLY = Votes

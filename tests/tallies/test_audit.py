@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,6 @@ from mechanisms.privacy_events import Composed
 from mechanisms.studio.assurance.audit import lower_bound
 from mechanisms.tallies import Choice, Prior, Score, Votes, choice, histogram
 from mechanisms.tallies.tally import LATTICE
-from tests.tallies.releases import Scaled
 
 DELTA, EPSILON, DRAWS = 1e-5, 1.0, 8000
 FIRST, LAST = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
@@ -22,6 +23,20 @@ CASES = {
     "choice": Choice(EPSILON),
     "score": Score(EPSILON, False),
 }
+
+
+@dataclass
+class Scaled:
+    """Another source's noise, at a multiple of the scale: half of it is a planted error."""
+
+    source: object
+    factor: float
+
+    def laplace(self, values, scale):
+        return self.source.laplace(values, scale * self.factor)
+
+    def exponential_argmax(self, values, scale):
+        return self.source.exponential_argmax(values, scale * self.factor)
 
 
 def audited(tally, unit, factor=1.0) -> float:

@@ -1,6 +1,8 @@
-"""What every tally has to pass: no unit moves its sum further than it pays for, and no unit stops it."""
+"""What every registered tally has to pass: no unit moves its sum further than it pays for, and no unit stops it."""
 
 from __future__ import annotations
+
+import functools
 
 import numpy as np
 import pytest
@@ -8,12 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from mechanisms.errors import UsageError
+from mechanisms.accounting import PrivacyTarget, claim
+from mechanisms.errors import StudioError
 from mechanisms.noise import SecureRandomness, SeededRandomness
-from mechanisms.tallies import Choice, Prior, Prototypes, Score, Votes, choice, histogram, prototypes
-from mechanisms.tallies.tally import LATTICE, mean_contribution, within_one
-from tests.tallies.releases import CASES, ENTRIES, WHOLE, Recorder, cost, moved
+from mechanisms.privacy_events import Composed
+from mechanisms.tallies import choice, histogram, prototypes, tally_class, tally_names
+from mechanisms.tallies.tally import LATTICE, Tally, mean_contribution, within_one
+from tests.replay.contract import replay, replayed
+from tests.replay.tape import Tape
+from tests.steps.inputs import Noiseless
 
+ENTRIES, LABELS = 4, 3
+TARGET = PrivacyTarget(0.7, 1e-5)
 SLACK = 1 + 1e-12
 MANY = settings(max_examples=150)
 anything = st.integers(1, 6).flatmap(
@@ -22,7 +30,8 @@ anything = st.integers(1, 6).flatmap(
 likely = st.integers(1, 6).flatmap(
     lambda units: arrays.arrays(np.float32, (units, ENTRIES), elements=st.floats(0, 1, width=32))
 )
-ONE_HOT, EVERYTHING = np.eye(ENTRIES)[:1], np.ones((1, ENTRIES))
+ONE_HOT = np.eye(ENTRIES)
+"""In a tally of labels and vectors the first entry is a label: the others are vectors of the first one."""
 HOSTILE = [
     np.array(row)
     for row in (
@@ -31,67 +40,93 @@ HOSTILE = [
         [-np.inf, 1, 0, 0],
         [np.nan] * 4,
         [-1.0, 1, 1, 1],
+        [0.0, -1, -1, -1],
         [1e308] * 4,
         [5e-324] * 4,
         [-0.0, 1, 0, 0],
         [1 + 1e-9, 1e-9, 0, 0],
+        [0.3, 0.3, 0.3, 0.1],
         [0.5, 0.5, 0.5, 0.5],
+        [1.0, 1.0, 1.0, 1.0],
         [1.0, -1.0, 0, 0],
     )
 ]
+ALL = [
+    pytest.param(name, by_user, id=f"{name}-{'users' if by_user else 'records'}")
+    for name in tally_names()
+    for by_user in (False, True)
+]
 
 
-@pytest.mark.parametrize("name", CASES)
+@functools.cache
+def made(name: str, by_user: bool) -> Tally:
+    return tally_class(name).costing(TARGET, by_user, LABELS)
+
+
+def share(tally: Tally, rows: np.ndarray) -> float:
+    """What the last unit uses of what it pays."""
+    return replayed(tally.release, rows, rows[:-1], tally.event).noise
+
+
+@pytest.mark.parametrize(("name", "by_user"), ALL)
 @given(rows=st.one_of(anything, likely))
 @MANY
-def test_no_unit_moves_the_sum_further_than_it_pays_for(name, rows):
-    assert cost(CASES[name], rows) <= CASES[name].allowed * SLACK
+def test_no_unit_moves_the_sum_further_than_it_pays_for(name, by_user, rows):
+    assert share(made(name, by_user), rows) <= SLACK
 
 
 @pytest.mark.parametrize("row", HOSTILE, ids=str)
-@pytest.mark.parametrize("name", CASES)
-def test_odd_numbers_move_it_no_further_either(name, row):
-    assert cost(CASES[name], np.stack([row, *ONE_HOT, row])) <= CASES[name].allowed * SLACK
+@pytest.mark.parametrize(("name", "by_user"), ALL)
+def test_odd_numbers_move_it_no_further_either(name, by_user, row):
+    assert share(made(name, by_user), np.stack([row, *ONE_HOT, row])) <= SLACK
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_a_unit_can_use_up_what_it_pays(name):
-    assert cost(CASES[name], ONE_HOT) == pytest.approx(CASES[name].allowed)
+@pytest.mark.parametrize(("name", "by_user"), ALL)
+def test_a_unit_can_use_up_what_it_pays_and_pays_the_target(name, by_user):
+    tally = made(name, by_user)
+    assert max(share(tally, np.stack([ONE_HOT[0], row])) for row in ONE_HOT) == pytest.approx(1)
+    paid = claim(Composed("role", (("one", (tally.event,)),)), TARGET.delta).epsilon
+    assert 0.97 * TARGET.epsilon < paid <= TARGET.epsilon * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("name", WHOLE)
-@given(rows=st.one_of(anything, likely))
+@pytest.mark.parametrize(("name", "by_user"), ALL)
+@given(rows=likely)
 @MANY
-def test_a_record_moves_one_whole_number_by_one_which_is_what_randomised_response_prices(name, rows):
-    _, change, scale = moved(CASES[name], rows)
-    assert np.abs(change).sum() in (0, 1)
-    assert scale == 1 / CASES[name].allowed
+def test_a_record_of_whole_numbers_moves_one_of_them_by_one(name, by_user, rows):
+    """Which is what randomised response prices."""
+    tally = made(name, by_user)
+    if not isinstance(tally, histogram.Histogram) or tally.steps != 1:
+        return
+    for moved in replay(tally.release, rows, rows[:-1]).ways[0].values():
+        assert np.abs(moved).sum() in (0, 1)
 
 
 @pytest.mark.parametrize("randomness", [SecureRandomness(), SeededRandomness(1)], ids=["secure", "seeded"])
 @pytest.mark.parametrize("units", [0, 1, 700])
-@pytest.mark.parametrize("name", CASES)
-def test_any_number_of_units_gives_the_same_shape(name, units, randomness):
-    rows = np.tile(ONE_HOT, (units, 1))
-    assert np.shape(CASES[name].release(rows, randomness)) == np.shape(CASES[name].release(ONE_HOT, Recorder()))
+@pytest.mark.parametrize(("name", "by_user"), ALL)
+def test_any_number_of_units_gives_the_same_shape(name, by_user, units, randomness):
+    tally = made(name, by_user)
+    rows = np.tile(ONE_HOT[:1], (units, 1))
+    assert np.shape(tally.release(rows, randomness)) == np.shape(tally.release(ONE_HOT[:1], Noiseless()))
 
 
-@pytest.mark.parametrize("name", [each for each in CASES if each != "prototypes"])
-def test_the_sum_does_not_depend_on_the_order(name):
-    rows = np.random.default_rng(5).dirichlet(np.ones(ENTRIES), 300)
-    one, other = Recorder(), Recorder()
-    CASES[name].release(rows, one)
-    CASES[name].release(rows[::-1], other)
-    assert (one.draws[0][1] == other.draws[0][1]).all()
+@pytest.mark.parametrize(("name", "by_user"), ALL)
+def test_the_sum_is_one_of_whole_numbers_and_does_not_depend_on_the_order(name, by_user):
+    rows, tapes = np.random.default_rng(5).dirichlet(np.ones(ENTRIES), 300), (Tape(), Tape())
+    for tape, each in zip(tapes, (rows, rows[::-1]), strict=True):
+        made(name, by_user).release(each, tape)
+    [one], [other] = (tape.draws for tape in tapes)
+    assert one.values.dtype == np.int64
+    assert (one.values == other.values).all()
 
 
 def test_what_is_not_finite_or_negative_is_no_vote_and_a_zero_for_its_arm_alone_in_a_choice():
-    spoilt = np.array([[np.nan, 1, 0, 0], [np.inf, 0, 0, 0], [-0.1, 1, 0, 0]])
-    for name in set(CASES) - {"choice", "prototypes"}:
-        _, change, _ = moved(CASES[name], spoilt)
-        assert not change.any()
-    _, change, _ = moved(CASES["choice"], spoilt)
-    assert change.tolist() == [0, LATTICE, 0, 0]
+    for spoilt in ([np.nan, 1, 0, 0], [np.inf, 0, 0, 0], [-0.1, 1, 0, 0]):
+        rows = np.array([ONE_HOT[0], spoilt])
+        for name in ("prior", "score", "votes"):
+            assert share(made(name, False), rows) == 0
+        [moved] = replay(made("choice", False).release, rows, rows[:-1]).ways[0].values()
+        assert moved.tolist() == [0, LATTICE * spoilt[1], 0, 0]
 
 
 def test_a_softmax_in_float32_is_brought_under_its_norm():
@@ -111,8 +146,8 @@ def test_a_users_mean_keeps_the_norms(rows):
     contribution = mean_contribution(rows / np.maximum(1, rows.sum(axis=1, keepdims=True)))
     assert contribution.dtype == np.float64
     assert contribution.sum() <= 1 + 1e-6
-    for name in CASES:
-        assert cost(CASES[name], contribution[None]) <= CASES[name].allowed * SLACK
+    for name in tally_names():
+        assert share(made(name, True), contribution[None]) <= SLACK
 
 
 def test_a_users_mean_divides_by_all_rows_and_takes_what_is_not_finite_for_zero():
@@ -121,42 +156,58 @@ def test_a_users_mean_divides_by_all_rows_and_takes_what_is_not_finite_for_zero(
 
 
 PLANTED = {
-    "two votes": (histogram, "within_one", lambda rows, steps: (rows * steps).astype(np.int64), "votes", EVERYTHING),
+    "two votes": (histogram, "within_one", lambda rows, steps: (rows * steps).astype(np.int64), "votes", HOSTILE[-2]),
     "not one's share": (
         histogram,
         "within_one",
         lambda rows, steps: np.ceil(rows * steps).astype(np.int64),
         "prior",
-        np.array([[0.3, 0.3, 0.3, 0.1]]),
+        HOSTILE[-4],
     ),
     "signed entries": (
         choice,
         "from_zero_to_one",
         lambda rows: (rows * LATTICE).astype(np.int64),
         "choice",
-        np.array([[1.0, -1, 0, 0]]),
+        HOSTILE[-1],
     ),
-    "no ball": (prototypes, "within_ball", lambda rows: (rows * LATTICE).astype(np.int64), "prototypes", EVERYTHING),
+    "no ball": (prototypes, "within_ball", lambda rows: (rows * LATTICE).astype(np.int64), "prototypes", HOSTILE[-2]),
 }
 
 
 @pytest.mark.parametrize("planted", PLANTED)
 def test_the_contract_finds_a_planted_error_in_what_a_unit_adds(planted, monkeypatch):
-    module, function, wrong, name, rows = PLANTED[planted]
-    assert cost(CASES[name], rows) <= CASES[name].allowed * SLACK
+    module, function, wrong, name, row = PLANTED[planted]
+    assert share(made(name, False), row[None]) <= SLACK
     monkeypatch.setattr(module, function, wrong)
-    assert cost(CASES[name], rows) > CASES[name].allowed * SLACK
+    assert share(made(name, False), row[None]) > SLACK
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_the_contract_finds_too_little_noise(name):
-    assert cost(CASES[name], ONE_HOT, factor=0.99) > CASES[name].allowed * SLACK
+class Halved:
+    """Noise at half of the scale that the tally asks for."""
+
+    def __init__(self, tape: Tape, factor: float) -> None:
+        self._tape, self._factor = tape, factor
+
+    def __getattr__(self, kind):
+        return lambda values, scale: getattr(self._tape, kind)(values, scale * self._factor)
+
+
+@pytest.mark.parametrize(("name", "by_user"), ALL)
+def test_the_contract_finds_too_little_noise(name, by_user):
+    tally = made(name, by_user)
+
+    def release(rows, tape):
+        return tally.release(rows, Halved(tape, 0.99))
+
+    found = [replayed(release, np.stack([ONE_HOT[0], row]), ONE_HOT[:1], tally.event).noise for row in ONE_HOT]
+    assert max(found) > SLACK
 
 
 @pytest.mark.parametrize("wrong", [0.0, -1.0, 101.0, np.nan, np.inf])
-def test_an_epsilon_without_meaning_is_refused(wrong):
-    for make in (lambda e: Votes(e, False), Prior, Choice, lambda e: Score(e, True)):
-        with pytest.raises(UsageError, match="A tally's epsilon must lie between"):
-            make(wrong)
-    with pytest.raises(UsageError, match="noise multiplier"):
-        Prototypes(wrong if wrong <= 0 else np.nan)
+@pytest.mark.parametrize(("name", "by_user"), ALL)
+def test_an_epsilon_without_meaning_is_refused(name, by_user, wrong):
+    if name == "prototypes" and wrong == 101.0:
+        return
+    with pytest.raises(StudioError):
+        tally_class(name).costing(PrivacyTarget(wrong, 1e-5), by_user, LABELS)

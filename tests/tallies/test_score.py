@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mechanisms.noise import SeededRandomness
 from mechanisms.tallies import Estimate, Score
-from tests.tallies.releases import Recorder
+from tests.steps.inputs import Noiseless
 
 Z = 1.959964
 GRID = 2001
@@ -30,7 +30,7 @@ def test_every_row_is_in_the_cell_of_what_it_is_right_under():
 def test_without_noise_rates_and_differences_are_those_of_the_rows(right):
     rows = np.array(right)
     score = Score(2.0, False)
-    cells = score.release(Score.cells(rows), Recorder())
+    cells = score.release(Score.cells(rows), Noiseless())
     for arm in range(3):
         assert score.accuracy(cells, arm).value == pytest.approx(rows[:, arm].mean())
         expected = rows[:, arm].mean() - rows[:, 0].mean()

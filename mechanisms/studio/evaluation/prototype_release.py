@@ -25,9 +25,11 @@ _AT_ONCE = 16
 
 @dataclass(frozen=True)
 class PrototypesRequest:
-    """Public configuration of a release: what it may cost a unit, whether that is a row or a user."""
+    """Public configuration of a release: what it may cost a unit, whether that is a row or a user, and for how many
+    labels."""
 
     target: PrivacyTarget
+    labels: int
 
     @cached_property
     def tally(self) -> Prototypes:
@@ -36,7 +38,7 @@ class PrototypesRequest:
         Raises:
             AccountingError: there is none.
         """
-        return Prototypes.calibrated_for(self.target)
+        return Prototypes.costing(self.target, by_user=False, alternatives=self.labels)
 
     @property
     def event(self) -> Composed:
@@ -118,5 +120,5 @@ def release_prototypes(
             some = embedder.embed(texts[start : start + _AT_ONCE])
             vectors[start : start + len(some)] = some
             yield Progress(start + len(some), len(texts))
-        directions = request.tally.release(vectors, places, len(dataset.labels), randomness)
+        directions = request.tally.release(Prototypes.contributions(places, vectors), randomness)
         yield ClassPrototypes(dataset.labels, directions, claimed, event, before, randomness.private)

@@ -80,11 +80,12 @@ class ScoreRequest:
         """What the scorers are asked for."""
         return ScoreTally(self.target.epsilon, self.by_user)
 
-    def prototypes(self) -> Prototypes | None:
+    def prototypes(self, labels: int) -> Prototypes | None:
         """What the others are asked for, calibrated."""
         if self.prototypes_epsilon is None:
             return None
-        return Prototypes.calibrated_for(PrivacyTarget(self.prototypes_epsilon, self.target.delta))
+        target = PrivacyTarget(self.prototypes_epsilon, self.target.delta)
+        return Prototypes.costing(target, self.by_user, labels)
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ def score_set(
     scored = scored.as_read_by(model)
     reader = Reader(model, scored.labels, request.max_record_tokens)
     arms = _arms(scored, model, reader)  # public, and the likeliest to fail: before anybody has paid
-    prototypes = request.prototypes()
+    prototypes = request.prototypes(len(scored.labels))
     event = _event(request, prototypes)
     claimed = claim(event, request.target.delta)
     untouched = request.share <= scored.spare + _ALL_BUT_ONE and _only(scored, fingerprint(dataset), ledger)
@@ -231,7 +232,7 @@ def _right(reader: Reader, arm: Arm, units: Sequence[Unit]) -> NDArray[np.bool_]
 def _means(others: Dataset, prototypes: Prototypes, embedder: Embedder, randomness: Randomness) -> Floats:
     """A direction for each label; each unit gives one record, with whatever label that has."""
     texts, places = one_record_each(others)
-    return prototypes.release(embedder.embed(texts).astype(np.float64), places, len(others.labels), randomness)
+    return prototypes.release(Prototypes.contributions(places, embedder.embed(texts).astype(np.float64)), randomness)
 
 
 def _gains(tally: ScoreTally, cells: Floats, names: Sequence[str]) -> dict[str, Estimate]:

@@ -16,13 +16,12 @@ from mechanisms.records import Dataset, Record
 from mechanisms.studio.evaluation.evaluate import Progress
 from mechanisms.studio.evaluation.prototype_release import ClassPrototypes, PrototypesRequest, release_prototypes
 from mechanisms.tallies import Prototypes
-from mechanisms.tallies.tally import LATTICE
-from tests.tallies.releases import Recorder
+from tests.replay.contract import replayed
 from tests.toy_embedder import ToyEmbedder
 
 LABELS = ("red", "blue")
 DELTA = 1e-5
-REQUEST = PrototypesRequest(PrivacyTarget(0.5, DELTA))
+REQUEST = PrototypesRequest(PrivacyTarget(0.5, DELTA), len(LABELS))
 
 
 class Watched(ToyEmbedder):
@@ -56,36 +55,31 @@ def released(dataset, embedder=None, randomness=None, ledger=None, request=REQUE
     return found
 
 
-def moved(one: Dataset, other: Dataset) -> float:
-    """How far the values under the noise are apart, in deviations of the noise."""
-    draws = []
-    for dataset in (one, other):
-        released(dataset, randomness=(recorder := Recorder()))
-        draws += recorder.draws
-    [(kind, values, scale), (other_kind, other_values, other_scale)] = draws  # one draw each
-    assert (kind, scale) == (other_kind, other_scale) == ("gaussian", LATTICE * REQUEST.tally.noise_multiplier)
-    return float(np.linalg.norm((values - other_values).astype(float)) / scale)
+def share(one: Dataset, other: Dataset) -> float:
+    """What the difference of two data sets uses of what is charged."""
+
+    def release(dataset, tape):
+        return released(dataset, randomness=tape).directions
+
+    return replayed(release, one, other, REQUEST.tally.event).noise
 
 
 def test_a_row_moves_what_it_pays_for():
     records = rows(20)
     for extra in (Record("red and new", "red"), Record("red secret  0", "blue"), Record("", "red")):
-        distance = moved(data([*records, extra]), data(records))
-        assert 0 < distance <= 1 / REQUEST.tally.noise_multiplier
-        assert distance > 0.99 / REQUEST.tally.noise_multiplier  # a unit vector: nothing is wasted
+        assert 0.98 < share(data([*records, extra]), data(records)) <= 1  # a unit vector: nothing is wasted
 
 
 def test_a_row_of_another_label_moves_nothing():
-    assert moved(data([*rows(20), Record("green", "green")]), data(rows(20))) == 0
+    assert share(data([*rows(20), Record("green", "green")]), data(rows(20))) == 0
 
 
 @pytest.mark.parametrize("count", [1, 2, 60])
 def test_a_user_of_any_size_and_labels_moves_no_more_than_a_row(count):
     others = [record for i in range(9) for record in rows(3, f"user {i}")]
     loud = rows(count, "loud")
-    distance = moved(data([*others, *loud], "who"), data(others, "who"))
-    assert 0.99 < distance * REQUEST.tally.noise_multiplier <= 1
-    assert moved(data([*others, *loud], "who"), data([*reversed(loud), *others], "who")) == 0
+    assert 0.98 < share(data([*others, *loud], "who"), data(others, "who")) <= 1
+    assert share(data([*others, *loud], "who"), data([*reversed(loud), *others], "who")) == 0
 
 
 def test_without_the_cap_of_one_record_a_user_would_move_more(monkeypatch):
@@ -94,12 +88,12 @@ def test_without_the_cap_of_one_record_a_user_would_move_more(monkeypatch):
 
     monkeypatch.setattr("mechanisms.studio.evaluation.prototypes.units_of", greedy)
     others = rows(3, "quiet")
-    assert moved(data([*others, *rows(60, "loud")], "who"), data(others, "who")) > 2 / REQUEST.tally.noise_multiplier
+    assert share(data([*others, *rows(60, "loud")], "who"), data(others, "who")) > 4
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 4.0])
 def test_both_accountants_price_it_and_the_ledger_keeps_that_price(epsilon):
-    request = PrototypesRequest(PrivacyTarget(epsilon, DELTA))
+    request = PrototypesRequest(PrivacyTarget(epsilon, DELTA), len(LABELS))
     claimed = request.claim()
     assert 0.97 * epsilon < claimed.epsilon <= epsilon
     assert claimed.check == pytest.approx(claimed.epsilon, rel=0.02)
@@ -174,7 +168,7 @@ def test_the_noise_is_that_of_the_event():
 
 
 def test_the_release_answers_for_the_labels_that_are_asked():
-    found = released(data(rows(400)), request=PrototypesRequest(PrivacyTarget(8.0, DELTA)))
+    found = released(data(rows(400)), request=PrototypesRequest(PrivacyTarget(8.0, DELTA), len(LABELS)))
     test = [Record(f"{LABELS[i % 2]} other {i}", LABELS[i % 2]) for i in range(40)]
     assert found.covers(("blue",))
     assert not found.covers(("blue", "green"))
@@ -201,4 +195,4 @@ def test_the_forecast_is_what_the_ledger_says_afterwards():
 
 def test_the_noise_multiplier_is_calibrated_once():
     assert REQUEST.tally is REQUEST.tally
-    assert REQUEST.tally == Prototypes.calibrated_for(REQUEST.target)
+    assert REQUEST.tally == Prototypes.costing(REQUEST.target, False, len(LABELS))
