@@ -1,0 +1,128 @@
+"""What whole runs are replayed in: a ledger that writes on the tape, a model that one unit sways as far as can be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mechanisms.accounting import BudgetSnapshot, Cap, Claim
+from mechanisms.accounting.normal_form import normal_form
+from mechanisms.privacy_events import Composed, PrivacyEvent
+from mechanisms.records import Dataset, Record
+from mechanisms.studio.recipes.events import Drafting, StageProgress
+from mechanisms.studio.synthesis.events import PrivateDiagnostics
+from tests.replay.tape import Charge, Shape, Tape
+from tests.toy_model import ToyModel, ToySession
+
+UNIT, OTHER = "!", "#"
+"""In the texts of the unit in question, and of all others."""
+LETTERS = range(97, 109)
+_STEEP = 60.0
+_OWN = (StageProgress, PrivateDiagnostics, Drafting)
+"""How far the work is, for the curator's screen: no release."""
+
+
+class Ledger:
+    """A ledger in memory; what is charged stands on the tape, and what was planned is known at the end."""
+
+    def __init__(self, tape: Tape, marks: tuple[str, ...] = ()) -> None:
+        self.tape, self.planned, self.released = tape, (), frozenset[str]()
+        self.before = BudgetSnapshot("d", "record", 0.0, 0.0, "", Cap(1.0, 1e-5), 0)
+        self.rows = SimpleNamespace(
+            marks=lambda data: marks, mark=lambda data, why: None, names_that_share=lambda rows: []
+        )
+
+    def begin(self, data, mechanism, event: Composed, claimed, key="") -> Ledger:
+        self.planned = event.lists
+        return self
+
+    def charge(self, name: str, events: tuple[PrivacyEvent, ...], part: str = "") -> None:
+        self.tape.charge(name, events)
+
+    def history(self, name, but=""):
+        return []
+
+    def snapshot(self, *_):
+        return self.before
+
+    def finish(self) -> None:
+        pass
+
+
+def charged(tape: Tape) -> dict[str, tuple[PrivacyEvent, ...]]:
+    """All that each list was charged."""
+    lists: dict[str, tuple[PrivacyEvent, ...]] = {}
+    for entry in tape.entries:
+        if isinstance(entry, Charge):
+            lists[entry.name] = lists.get(entry.name, ()) + entry.events
+    return lists
+
+
+def same_price(one: Iterable[tuple[str, tuple[PrivacyEvent, ...]]], other: dict[str, tuple[PrivacyEvent, ...]]) -> bool:
+    """Whether event lists cost the same."""
+    return {name: normal_form(list(events)) for name, events in one} == {
+        name: normal_form(list(events)) for name, events in other.items()
+    }
+
+
+def tell_all(events: Iterable[Any], tape: Tape) -> Any:
+    """Tell a run's events; the last one."""
+    last = None
+    for last in events:
+        if not isinstance(last, _OWN):
+            tape.tell(last)
+    return last
+
+
+class LeaningSession(ToySession):
+    """Rows of the unit are certain of the last letter, those of others of the first; public text cannot tell."""
+
+    def _row(self, tokens):
+        text, places = bytes(tokens).decode("ascii", "replace"), np.arange(128)
+        if UNIT in text:
+            return _STEEP * (places - np.mean(LETTERS))
+        if OTHER in text:
+            return -_STEEP * (places - np.mean(LETTERS))
+        return np.where(np.isin(places, LETTERS), 0.0, -50.0)
+
+
+class Leaning(ToyModel):
+    """Tells the tape the shape of every batch."""
+
+    def __init__(self, tape: Tape) -> None:
+        super().__init__(busy=10**6)
+        self.tape = tape
+
+    def open(self, prefix, rows, length, room):
+        super().open(prefix, rows, length, room)
+        self.tape.add(Shape(len(rows), length, room))
+        return LeaningSession([[*prefix, *row] for row in rows], 1.0)
+
+
+def neighbours(labels: tuple[str, ...], unit: list[Record], others: int, by_user: bool) -> tuple[Dataset, Dataset]:
+    """Data sets with and without one unit, which stands last."""
+    records = [
+        Record(f"{OTHER} {i} {label}", label, f"user {i}" if by_user else None)
+        for i in range(others)
+        for label in labels
+    ]
+    column = "who" if by_user else None
+    return Dataset("d", labels, (*records, *unit), column), Dataset("d", labels, tuple(records), column)
+
+
+@pytest.fixture
+def quick_claims(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a run claims is other tests' matter: here it is what it does."""
+    for module in ("synthesis.request", "recipes.request", "recipes.score_set", "answering.request"):
+        monkeypatch.setattr(f"mechanisms.studio.{module}.claim", lambda event, delta: Claim(1.0, delta, "", 1.0, ""))
+
+
+@pytest.fixture
+def one_key(monkeypatch: pytest.MonkeyPatch, data_folder) -> None:
+    """Who has which place follows from a key: the same in every run."""
+    data_folder.mkdir(exist_ok=True)
+    (data_folder / "key").write_bytes(b"k" * 32)
