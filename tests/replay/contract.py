@@ -15,10 +15,12 @@ import numpy as np
 
 from mechanisms.privacy_events import PrivacyEvent
 from tests.replay.price import Loss, rate_share, rates
-from tests.replay.tape import Charge, Entry, LeakError, Noise, Sample, Tape, Told
+from tests.replay.tape import Charge, Entry, Extreme, LeakError, Noise, Sample, Tape, Told
 
 Release = Callable[[Any, Tape], Any]
 _FAR = 2**60
+EXTREMES = (None, Extreme(-1), Extreme(1))
+"""Likely noise, and noise that is far out."""
 SLACK = 1 + 1e-6
 """Values are rounded to a grid, and scales are floats."""
 
@@ -94,17 +96,25 @@ class Replay:
         ]
 
 
-def replay(release: Release, one: Any, other: Any, seed: int = 0, joins: frozenset[int] = frozenset()) -> Replay:
+def replay(
+    release: Release,
+    one: Any,
+    other: Any,
+    seed: int = 0,
+    joins: frozenset[int] = frozenset(),
+    source: Any = None,
+) -> Replay:
     """Run a release on one neighbour, and on the other with the same outcomes.
 
     Args:
         release: a function of the data and a tape; what it returns has to be alike too.
         joins: the unit's positions among those that are sampled.
+        source: of the noise on the one neighbour; from the seed, if none is given.
 
     Raises:
         LeakError: something but the values under the noise differs.
     """
-    tape = Tape(seed, joins=joins)
+    tape = Tape(seed, joins=joins, source=source)
     _end(release, one, tape)
     kept = Tape(seed, tape.entries, joins)
     _end(release, other, kept)
@@ -117,10 +127,16 @@ def replay(release: Release, one: Any, other: Any, seed: int = 0, joins: frozens
     return Replay(tape.entries, kept.entries, [moved] if raised is None else [moved, raised])
 
 
-def replayed(release: Release, one: Any, other: Any, *events: PrivacyEvent, **how: Any) -> Cost:
-    """What a unit costs in a release, recorded on either neighbour: the larger one."""
-    both = [replay(release, *pair, **how).cost(*events) for pair in ((one, other), (other, one))]
-    return max(both, key=lambda cost: max(cost.noise, cost.rate))
+def replayed(
+    release: Release, one: Any, other: Any, *events: PrivacyEvent, sources: Sequence[Any] = (None,), **how: Any
+) -> Cost:
+    """What a unit costs in a release, recorded on either neighbour with noise from each source: the largest one."""
+    found = [
+        replay(release, *pair, source=source, **how).cost(*events)
+        for source in sources
+        for pair in ((one, other), (other, one))
+    ]
+    return max(found, key=lambda cost: max(cost.noise, cost.rate))
 
 
 def _end(release: Release, data: Any, tape: Tape) -> None:

@@ -17,6 +17,9 @@ import numpy as np
 from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import PrivacyEvent
 
+_DATE = "created"
+"""When a certificate was made: the clock moves on from one neighbour to the other."""
+
 
 class LeakError(AssertionError):
     """Something that was drawn, charged or told follows from private values without noise."""
@@ -90,6 +93,23 @@ class Told:
         return plain(self.event) == plain(other.event)
 
 
+@dataclass(frozen=True)
+class Extreme:
+    """Noise far out on one side: what depends on the values beside the noise has to depend on them here as well."""
+
+    side: int
+
+    def gaussian(self, values, scale):
+        return values + np.int64(self.side * 50 * scale)
+
+    laplace = gaussian
+
+    def exponential_argmax(self, values, scale):
+        return 0 if self.side < 0 else len(values) - 1
+
+    gumbel_argmax = exponential_argmax
+
+
 Entry = Charge | Sample | Coins | Noise | Shape | Told
 
 
@@ -98,7 +118,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.shape, value.tobytes()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return type(value).__name__, *(plain(getattr(value, each.name)) for each in dataclasses.fields(value))
+        fields = (each.name for each in dataclasses.fields(value) if each.name != _DATE)
+        return type(value).__name__, *(plain(getattr(value, name)) for name in fields)
     if isinstance(value, dict):
         return {key: plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

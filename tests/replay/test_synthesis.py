@@ -91,3 +91,32 @@ def test_a_run_costs_a_unit_what_it_charges_and_not_much_less(name, scheme, unit
     assert found.allowed
     assert found.noise > (0.15 if name in LOOSE else 0.95)
     assert (found.rate == pytest.approx(1)) == (scheme is not Scheme.DISJOINT and found.rate > 0)
+
+
+@pytest.mark.parametrize("scheme", list(Scheme))
+@pytest.mark.parametrize("unit", UNITS)
+def test_amplified_tokens_cost_no_more(scheme, unit):
+    found = cost(plan_of(scheme, unit), "gaussian", unit, transform=transform_class("pta")())
+    assert found.allowed
+    assert found.noise > 0.95
+
+
+FORMS = {
+    "best of two": {"kept": 1},
+    "records": {"schema": RecordSchema({"type": "object", "properties": {"n": {"type": "string", "maxLength": 9}}})},
+    "answers by rows": {"outputs": Outputs(tokens=2, max_tokens=4)},
+    "answers by the model": {"outputs": Outputs(Answers.MODEL, max_tokens=4)},
+}
+
+
+@pytest.mark.parametrize("scheme", list(Scheme))
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_a_demonstration_costs_no_more(form, unit, scheme):
+    changes = dict(FORMS[form])
+    if "outputs" in changes:
+        changes["template"] = PromptTemplate("Answer.", "T", "L", "A")
+    plan = replace(plan_of(scheme, unit), tokens=5)
+    found = cost(plan, "gaussian", unit, **changes)
+    assert found.allowed
+    assert found.noise > (0.15 if form == "records" else 0.95)  # of a record most tokens are forced

@@ -22,7 +22,7 @@ UNIT, OTHER = "!", "#"
 """In the texts of the unit in question, and of all others."""
 LETTERS = range(97, 109)
 _STEEP = 60.0
-_OWN = (StageProgress, PrivateDiagnostics, Drafting)
+OWN = (StageProgress, PrivateDiagnostics, Drafting)
 """How far the work is, for the curator's screen: no release."""
 
 
@@ -73,7 +73,7 @@ def tell_all(events: Iterable[Any], tape: Tape) -> Any:
     """Tell a run's events; the last one."""
     last = None
     for last in events:
-        if not isinstance(last, _OWN):
+        if not isinstance(last, OWN):
             tape.tell(last)
     return last
 

@@ -1,0 +1,146 @@
+"""Sessions of questions: every mechanism and retrieval, with more questions than a unit can pay for."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget
+from mechanisms.queries import Retrieval, query_mechanism_class, query_mechanism_names
+from mechanisms.queries.keywords import Keywords
+from mechanisms.records import Dataset, PromptTemplate, Record
+from mechanisms.studio.answering import session
+from mechanisms.studio.answering.request import AnswerRequest
+from mechanisms.studio.answering.units import SearchableUnits
+from mechanisms.studio.evaluation.classify import CONTENT_FREE
+from tests.replay.contract import EXTREMES, replayed
+from tests.replay.tape import Shape
+from tests.replay.world import OTHER, UNIT, one_key, quick_claims
+from tests.toy_embedder import ToyEmbedder
+from tests.toy_model import ToyModel
+
+pytestmark = pytest.mark.usefixtures("one_key", "quick_claims")
+assert one_key
+assert quick_claims
+
+LABELS, OTHERS, SHARDS, QUESTIONS = ("a", "b"), 8, 4, 3
+QUESTION, WORDS, OWN_WORDS = "asked", "kwyz", "bcdf"
+SURE, NOTHING = 60.0, CONTENT_FREE[0]
+
+
+class Swayed:
+    """A shard that has the unit among its examples answers otherwise than all others do."""
+
+    def __init__(self, rows) -> None:
+        self.rows = [bytes(row).decode("ascii", "replace") for row in rows]
+        self.steps = 0
+
+    def score(self, continuation):
+        label = bytes(continuation).decode().strip()
+        wanted = ["b" if UNIT in row else "a" for row in self.rows]
+        return np.array(
+            [SURE * (own == label and NOTHING not in row) for own, row in zip(wanted, self.rows, strict=True)]
+        )
+
+    def logits(self, columns=None, rows=slice(None)):
+        said = [OWN_WORDS if UNIT in row else WORDS for row in self.rows]
+        return np.stack([9.0 * np.eye(128)[ord(words[self.steps % 4])] for words in said])
+
+    def advance(self, tokens) -> None:
+        self.steps += 1
+
+
+class Model(ToyModel):
+    def __init__(self, tape) -> None:
+        super().__init__()
+        self.tape = tape
+
+    def open(self, prefix, rows, length, room):
+        self.tape.add(Shape(len(rows), length, room))
+        return Swayed(rows)
+
+
+def request_of(mechanism, retrieval: Retrieval, by_user: bool = False) -> AnswerRequest:
+    return AnswerRequest(
+        PromptTemplate("Classify.", "T", "L"),
+        mechanism,
+        PrivacyTarget(4.0, 1e-5),
+        QUESTIONS,
+        labels=() if mechanism.open_answers else LABELS,
+        by_user=by_user,
+        retrieval=retrieval,
+        rate=0.5 if retrieval is Retrieval.POISSON else None,
+        threshold=-1.0,
+        shards=SHARDS,
+        neighbours=16 if retrieval is Retrieval.POISSON else 1,
+        max_record_tokens=12,
+        answer_tokens=4,
+        max_query_tokens=12,
+    ).calibrated()
+
+
+def release(wanted: AnswerRequest, folder: Path, monkeypatch: pytest.MonkeyPatch):
+    """A session with two questions more than anybody pays for, or with all that there are."""
+    folders, reserve = (folder / str(i) for i in itertools.count()), session.reserve
+
+    def run(data, tape):
+        def reserved(ledger, reservation, anew):
+            for name, events in reservation.event:
+                tape.charge(name, events)
+            return reserve(ledger, reservation, anew)
+
+        monkeypatch.setattr(session, "reserve", reserved)
+        ledger = PrivacyLedger(next(folders))
+        ledger.set_cap(data.name, data.unit, Cap(1e9, 0.1))
+        asked = session.open_session(data, wanted, ToyEmbedder(), Model(tape), ledger, tape)
+        for _ in range(QUESTIONS + 2 * (wanted.rate is None)):
+            tape.tell(asked.ask(QUESTION))
+
+    return run
+
+
+def pair_of(wanted: AnswerRequest, by_user: bool):
+    """Neighbours whose unit is nearest to the question, and the last in the order of digests, as of positions."""
+    labels, column = wanted.labels or ("q",), "who" if by_user else None
+    rows = [Record(f"{OTHER} {i}", labels[0], f"user {i}" if by_user else None) for i in range(OTHERS)]
+    other = Dataset("d", labels, tuple(rows), column)
+    for i in itertools.count():
+        mine = Record(f"{UNIT} {QUESTION} {i}", labels[-1], f"me {i}" if by_user else None)
+        one = Dataset("d", labels, (*rows, mine), column)
+        digests = [SearchableUnits(each, wanted, ToyEmbedder()).digests for each in (one, other)]
+        if digests[0][:-1] == digests[1]:
+            return one, other
+    raise AssertionError
+
+
+def cost(mechanism, retrieval, by_user, folder, monkeypatch):
+    wanted = request_of(mechanism, retrieval, by_user)
+    one, other = pair_of(wanted, by_user)
+    joins = frozenset({OTHERS})
+    return replayed(release(wanted, folder, monkeypatch), one, other, joins=joins, sources=EXTREMES)
+
+
+CASES = [
+    (query_mechanism_class(name)(), retrieval)
+    for name in query_mechanism_names()
+    for retrieval in Retrieval
+    if not query_mechanism_class(name)().open_answers
+] + [
+    (Keywords(fewest_keywords=fewest, most_keywords=4), retrieval)
+    for fewest in (2, 4)
+    for retrieval in (Retrieval.THRESHOLD, Retrieval.POISSON)
+]
+
+
+@pytest.mark.parametrize("by_user", [False, True], ids=["rows", "users"])
+@pytest.mark.parametrize(
+    ("mechanism", "retrieval"), CASES, ids=[f"{each.name}-{how.value}-{i}" for i, (each, how) in enumerate(CASES)]
+)
+def test_a_unit_costs_what_was_reserved_and_not_much_less(mechanism, retrieval, by_user, tmp_path, monkeypatch):
+    found = cost(mechanism, retrieval, by_user, tmp_path, monkeypatch)
+    assert found.allowed
+    assert found.noise > (0.3 if mechanism.open_answers else 0.95)
+    assert (found.rate == pytest.approx(1)) == (retrieval is Retrieval.POISSON)
