@@ -81,6 +81,7 @@ def test_tokens_of_a_run_that_went_on_cost_what_was_charged(place, scheme, tmp_p
     run = cut_and_gone_on(begun, place, tmp_path, monkeypatch)
     found = replayed(run, one, other, joins=frozenset({test_synthesis.OTHERS}))
     assert found.allowed
+    assert found.noise > 0.3
 
 
 @pytest.mark.parametrize("division", list(Division))
