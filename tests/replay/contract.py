@@ -54,14 +54,16 @@ class Replay:
     kept: Sequence[Entry]
     ways: Sequence[dict[int, np.ndarray]]
 
-    def cost(self, *events: PrivacyEvent) -> Cost:
+    def cost(self, *events: PrivacyEvent, payer: str = "") -> Cost:
         """What the unit cost, against the list that pays best for it.
 
         Args:
             events: what was charged before anything else, of a release that does not charge by itself.
+            payer: how the names of the unit's own lists begin: that others pay enough is no use to it.
         """
-        charged = {entry.name for entry in self.recorded if isinstance(entry, Charge)} or {""}
-        found = [self._of(name, moved, events) for name in sorted(charged) for moved in self.ways]
+        charged = {entry.name for entry in self.recorded if isinstance(entry, Charge)}
+        own = sorted(name for name in charged if name.startswith(payer))
+        found = [self._of(name, moved, events) for name in own or [""] for moved in self.ways]
         return min(found, key=lambda cost: max(cost.noise, cost.rate))
 
     def _of(self, name: str, moved: dict[int, np.ndarray], before: tuple[PrivacyEvent, ...]) -> Cost:
@@ -128,11 +130,17 @@ def replay(
 
 
 def replayed(
-    release: Release, one: Any, other: Any, *events: PrivacyEvent, sources: Sequence[Any] = (None,), **how: Any
+    release: Release,
+    one: Any,
+    other: Any,
+    *events: PrivacyEvent,
+    sources: Sequence[Any] = (None,),
+    payer: str = "",
+    **how: Any,
 ) -> Cost:
     """What a unit costs in a release, recorded on either neighbour with noise from each source: the largest one."""
     found = [
-        replay(release, *pair, source=source, **how).cost(*events)
+        replay(release, *pair, source=source, **how).cost(*events, payer=payer)
         for source in sources
         for pair in ((one, other), (other, one))
     ]

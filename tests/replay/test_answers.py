@@ -27,7 +27,7 @@ assert one_key
 assert quick_claims
 
 LABELS, OTHERS, QUESTIONS = ("a", "b"), 8, 3
-QUESTION, WORDS, OWN_WORDS = "asked", "kwyz", "bcdf"
+QUESTION, WORDS, OWN_WORDS = "asked", "kwyz", "bbbb"
 SURE, NOTHING = 60.0, CONTENT_FREE[0]
 
 
@@ -130,7 +130,7 @@ MECHANISMS = {
 
 
 @pytest.mark.parametrize("by_user", [False, True], ids=["rows", "users"])
-@pytest.mark.parametrize("shards", [1, 4])
+@pytest.mark.parametrize("shards", [1, 16])
 @pytest.mark.parametrize("retrieval", list(Retrieval))
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_a_unit_costs_what_was_reserved_and_not_much_less(name, retrieval, shards, by_user, tmp_path, monkeypatch):

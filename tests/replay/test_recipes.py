@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from mechanisms.accounting import fingerprint
 from mechanisms.records import Dataset, Record
-from mechanisms.studio.recipes.recipe import Division, Kind, Stage
+from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
 from mechanisms.studio.recipes.request import RecipeRequest
+from mechanisms.studio.recipes.roles import divide
 from mechanisms.studio.recipes.run import run_recipe
-from tests.replay.contract import EXTREMES, replayed
+from tests.replay.contract import EXTREMES, Cost, replayed
 from tests.replay.world import (
     OTHER,
     UNIT,
@@ -25,18 +27,25 @@ from tests.replay.world import (
     tell_all,
 )
 from tests.studio.recipes.running import LABELS, Embedding, Log, Reading, planned, recipe
+from tests.studio.recipes.test_drafts import SYLLABLES
 
 pytestmark = pytest.mark.usefixtures("one_key", "quick_claims")
 assert one_key
 assert quick_claims
 
 OTHERS = 8
-NAMES = [f"me {i}" for i in range(12)]
-"""As many units as it takes to have each role."""
+_UNITS = 200
+"""More than it takes for each role to be somebody's."""
+
+
+_DRAFTED = re.compile(f"({'|'.join(SYLLABLES)}){{2}}")
 
 
 class Swayed(Reading):
-    """Reads labels from texts, and writes as far as one unit can sway a model."""
+    """Writes as far as one unit can sway a model; finds the label in a text, and after demonstrations the other one."""
+
+    def answer(self, prefix, query, label):
+        return 0.0 if (label in query) != bool(_DRAFTED.search(prefix)) else -9.0
 
     def open(self, prefix, rows, length, room):
         opened = super().open(prefix, rows, length, room)
@@ -69,25 +78,42 @@ def pair_of(name: str, by_user: bool):
     return neighbours(LABELS, mine, OTHERS, by_user)
 
 
-def costs(kind: Kind, division: Division, by_user: bool, names=NAMES, **rest) -> list:
-    found = []
-    for name in names:
-        one, other = pair_of(name, by_user)
-        wanted = planned(one, recipe(kind, division, **rest))
-        found.append(replayed(release(wanted), one, other, joins=frozenset(range(2 * OTHERS))))
+def of_each_role(used: Recipe, by_user: bool) -> dict[Stage | None, str]:
+    """A unit of each role, and one of none."""
+    found: dict[Stage | None, str] = {}
+    for name in (f"me {i}" for i in range(_UNITS)):
+        one, _ = pair_of(name, by_user)
+        parts = divide(one, used).items()
+        found.setdefault(next((stage for stage, part in parts if one.records[-1] in part.records), None), name)
     return found
 
 
+def cost(name: str, used: Recipe, by_user: bool, **how) -> Cost:
+    one, other = pair_of(name, by_user)
+    return replayed(release(planned(one, used)), one, other, joins=frozenset(range(2 * OTHERS)), **how)
+
+
 @pytest.mark.parametrize("by_user", [False, True], ids=["rows", "users"])
-@pytest.mark.parametrize("division", list(Division))
 @pytest.mark.parametrize("kind", list(Kind))
-def test_a_unit_costs_what_its_lists_were_charged(kind, division, by_user):
-    found = costs(kind, division, by_user, NAMES if division is Division.ROLES else NAMES[:1])
-    assert all(each.allowed for each in found)
-    if division is Division.EPSILON:
-        assert found[0].noise > 0.5
-    else:
-        assert sum(each.noise > 0.45 for each in found) > len(found) / 3
+def test_a_unit_of_each_role_costs_what_its_list_was_charged(kind, by_user):
+    used = recipe(
+        kind,
+        Division.ROLES,
+    )
+    roles = of_each_role(used, by_user).items()
+    found = {role: cost(name, used, by_user, payer=str(role or "")) for role, name in roles}
+    assert {*used.stages} <= set(found)
+    assert all(each.allowed for each in found.values())
+    for role, each in found.items():
+        assert each.noise == 0 if role is None else each.noise > 0.45
+
+
+@pytest.mark.parametrize("by_user", [False, True], ids=["rows", "users"])
+@pytest.mark.parametrize("kind", list(Kind))
+def test_a_unit_that_takes_part_in_every_stage_costs_what_its_list_was_charged(kind, by_user):
+    found = cost("me 0", recipe(kind, Division.EPSILON), by_user, payer="all" if by_user else "red")
+    assert found.allowed
+    assert found.noise > 0.5
 
 
 @pytest.mark.parametrize(
@@ -102,11 +128,11 @@ def test_a_unit_costs_what_its_lists_were_charged(kind, division, by_user):
 )
 def test_other_stages_cost_what_they_charge(rest):
     for division in Division:
-        assert all(each.allowed for each in costs(Kind.VOTE, division, False, NAMES[:4], **rest))
+        used = recipe(Kind.VOTE, division, **rest)
+        units = of_each_role(used, False) if division is Division.ROLES else {"red": "me 0"}
+        assert all(cost(name, used, False, payer=str(payer or "")).allowed for payer, name in units.items())
 
 
 @pytest.mark.parametrize("source", EXTREMES[1:], ids=["low", "high"])
 def test_noise_that_is_far_out_lets_nothing_else_through(source):
-    one, other = pair_of(NAMES[0], False)
-    wanted = planned(one, recipe(Kind.VOTE, Division.EPSILON))
-    assert replayed(release(wanted), one, other, sources=[source]).allowed
+    assert cost("me 0", recipe(Kind.VOTE, Division.EPSILON), False, sources=[source]).allowed

@@ -9,8 +9,11 @@ import pytest
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.records import Record
 from mechanisms.studio.data.counts import measure_sizes
+from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
+from mechanisms.studio.recipes.roles import divide
 from mechanisms.studio.recipes.score_set import ScoreRequest, score_set
-from tests.replay.contract import EXTREMES, replayed
+from mechanisms.studio.synthesis.findings import PROTOTYPES
+from tests.replay.contract import EXTREMES, Cost, replayed
 from tests.replay.world import UNIT, Ledger, charged, neighbours, one_key, quick_claims, same_price
 from tests.studio.recipes.test_score_set import LABELS, SET, Honest
 from tests.toy_embedder import ToyEmbedder
@@ -36,7 +39,8 @@ def unit_of(by_user: bool, name: str = "me") -> list[Record]:
 
 @pytest.mark.parametrize("by_user", [False, True])
 def test_a_unit_moves_measured_sizes_by_what_it_pays(by_user):
-    found = replayed(sized, *neighbours(LABELS, unit_of(by_user), 6, by_user), sources=EXTREMES)
+    payer = "all" if by_user else LABELS[0]
+    found = replayed(sized, *neighbours(LABELS, unit_of(by_user), 6, by_user), sources=EXTREMES, payer=payer)
     assert found.allowed
     assert found.noise == pytest.approx(1)
 
@@ -52,14 +56,18 @@ def scored(request: ScoreRequest):
     return run
 
 
+def cost_of(request: ScoreRequest, by_user: bool, name: str) -> Cost:
+    one, other = neighbours(LABELS, unit_of(by_user, name), 6, by_user)
+    recipe = Recipe(Kind.VOTE, Division.ROLES, {Stage.VOTE: 1 - request.share, Stage.SCORE: request.share})
+    scores = one.records[-1] in divide(one, recipe)[Stage.SCORE].records
+    return replayed(scored(request), one, other, sources=EXTREMES, payer="score" if scores else PROTOTYPES)
+
+
 @pytest.mark.parametrize("by_user", [False, True])
 @pytest.mark.parametrize("prototypes", [None, 1.0])
 def test_a_unit_moves_the_score_of_a_set_by_what_it_pays_and_in_one_place(by_user, prototypes):
     request = ScoreRequest(PrivacyTarget(1.0, 1e-5), share=0.5, prototypes_epsilon=prototypes)
-    found = [
-        replayed(scored(request), *neighbours(LABELS, unit_of(by_user, f"me {i}"), 6, by_user), sources=EXTREMES)
-        for i in range(6)
-    ]
+    found = [cost_of(request, by_user, f"me {i}") for i in range(6)]
     assert all(each.allowed for each in found)
     used = [each.noise for each in found if each.noise > 0]
     assert min(used) > 0.95

@@ -82,7 +82,8 @@ def pair_of(unit: str, labels=LABELS):
 
 def cost(plan: SamplingPlan, name: str, unit: str, seed: int = 0, **changes):
     one, other = pair_of(unit)
-    return replayed(release(planned(one, plan, name, **changes)), one, other, seed=seed, joins=frozenset({OTHERS}))
+    how = {"seed": seed, "joins": frozenset({OTHERS}), "payer": "a"}  # its label, its batch, or all labels of a user
+    return replayed(release(planned(one, plan, name, **changes)), one, other, **how)
 
 
 @pytest.mark.parametrize(("name", "scheme", "unit"), CASES)
@@ -109,6 +110,7 @@ FORMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", list(Scheme))
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("form", FORMS)

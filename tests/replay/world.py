@@ -91,10 +91,10 @@ class LeaningSession(ToySession):
 
 
 class Leaning(ToyModel):
-    """Tells the tape the shape of every batch."""
+    """Tells the tape the shape of every batch; writes side by side as many demonstrations as `busy` rows hold."""
 
-    def __init__(self, tape: Tape) -> None:
-        super().__init__(busy=10**6)
+    def __init__(self, tape: Tape, busy: int = 10**6) -> None:
+        super().__init__(busy=busy)
         self.tape = tape
 
     def open(self, prefix, rows, length, room):
