@@ -60,3 +60,15 @@ def embedded_model():
     from mechanisms.inference.models.catalogue import load_model
 
     return load_model()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The table of lies: what each pretends, the test that found it, and whether that one is of `make quick`."""
+    reports = [each for kind in ("passed", "failed") for each in terminalreporter.getreports(kind)]
+    tried = [each for each in reports if "::test_a_lie_is_found[" in each.nodeid and each.when == "call"]
+    found = [value for each in tried for name, value in each.user_properties if name == "lie"]
+    if tried:
+        terminalreporter.section("planted lies")
+        for says, killer, tier in found:
+            terminalreporter.line(f"{says} | {killer.removeprefix('tests/')} | {tier}")
+        terminalreporter.line(f"{len(found)} of {len(tried)} found")

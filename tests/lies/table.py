@@ -1,0 +1,567 @@
+"""The lies."""
+
+from __future__ import annotations
+
+from tests.lies.planting import Change, Lie
+
+_TOKENS = "tests/replay/test_synthesis.py::test_a_run_costs_a_unit_what_it_charges_and_not_much_less"
+_FORMS = "tests/replay/test_synthesis.py::test_amplified_tokens_cost_no_more"
+_SIZES = "tests/replay/test_single_releases.py::test_a_unit_moves_measured_sizes_by_what_it_pays"
+_SET = "tests/replay/test_single_releases.py::test_a_unit_moves_the_score_of_a_set_by_what_it_pays_and_in_one_place"
+_ROLES = "tests/replay/test_recipes.py::test_a_unit_of_each_role_costs_what_its_list_was_charged"
+_STAGES = "tests/replay/test_recipes.py::test_a_unit_that_takes_part_in_every_stage_costs_what_its_list_was_charged"
+_ANSWERS = "tests/replay/test_answers.py::test_a_unit_costs_what_was_reserved_and_not_much_less"
+_RESUMED = "tests/replay/test_resumed.py::test_tokens_of_a_run_that_went_on_cost_what_was_charged"
+_STEPS = "tests/steps/test_demonstrations.py::test_a_demonstration_costs_what_its_event_pays_for_and_not_much_less"
+_TALLIES = "tests/tallies/test_contract.py"
+
+_COUNTS = "mechanisms.studio.data.counts"
+_PLAN = "mechanisms.sampling.plan"
+_GAUSSIAN = "mechanisms.steps.gaussian"
+_REQUEST = "mechanisms.studio.synthesis.request"
+_RECIPE = "mechanisms.studio.recipes.request"
+_JUDGING = "mechanisms.studio.recipes.judging"
+_SESSION = "mechanisms.studio.answering.session"
+
+_FALSE_TALLY = """
+from dataclasses import dataclass
+from typing import ClassVar
+import numpy as np
+from mechanisms.privacy_events import Pure
+from mechanisms.tallies.tally import LATTICE, Tally, check_epsilon, within_one
+
+@dataclass(frozen=True)
+class Applause(Tally):
+    name: ClassVar[str] = "applause"
+    title: ClassVar[str] = "A tally whose noise is half of what it charges for"
+    epsilon: float
+
+    def __post_init__(self):
+        check_epsilon(self.epsilon)
+
+    @classmethod
+    def costing(cls, target, by_user, alternatives):
+        return cls(target.epsilon)
+
+    @property
+    def event(self):
+        return Pure(self.epsilon)
+
+    def release(self, contributions, randomness):
+        total = within_one(contributions, LATTICE).sum(axis=0)
+        return randomness.laplace(total, LATTICE / (2 * self.epsilon)) / LATTICE
+
+TALLY = Applause
+"""
+
+
+def lie(says: str, killer: str, *changes: tuple[str, str, str], worst: bool = False) -> Lie:
+    return Lie(says, tuple(Change(*change) for change in changes), killer, worst)
+
+
+SIZES = [
+    lie(
+        "sizes are measured with .7 of the noise that is charged",
+        f"{_SIZES}[False]",
+        (
+            _COUNTS,
+            "for label in labels], dtype=np.int64), scale)",
+            "for label in labels], dtype=np.int64), 0.7 * scale)",
+        ),
+        worst=True,
+    ),
+    lie(
+        "a user moves one label's size only",
+        f"{_SIZES}[True]",
+        (_COUNTS, "scale = (len(labels) if dataset.by_user else 1) / epsilon", "scale = 1 / epsilon"),
+        worst=True,
+    ),
+    lie(
+        "a measured size is never below the true one",
+        f"{_SIZES}[False]",
+        (_COUNTS, "max(1, int(count) + margin)", "max(counted[label], int(count) + margin)"),
+    ),
+    lie(
+        "measuring sizes costs half of epsilon",
+        f"{_SIZES}[False]",
+        (_COUNTS, "cost = (Pure(epsilon), ", "cost = (Pure(epsilon / 2), "),
+    ),
+]
+
+TOKENS = [
+    lie(
+        "units are seated at 1.2 times the rate that is charged",
+        f"{_TOKENS}[gaussian-per-demonstration-rows]",
+        (
+            "mechanisms.studio.synthesis.writer",
+            "poisson_sample(len(self._units), plan.rate(size))",
+            "poisson_sample(len(self._units), min(1.0, 1.2 * plan.rate(size)))",
+        ),
+        worst=True,
+    ),
+    lie(
+        "every second demonstration is free",
+        f"{_TOKENS}[gaussian-per-demonstration-rows]",
+        (_REQUEST, "if number == 1 or not (self.by_user and disjoint):", "if number == 1:"),
+        worst=True,
+    ),
+    lie(
+        "a run has half of the samples that it draws",
+        f"{_TOKENS}[gaussian-per-demonstration-rows]",
+        (_PLAN, "return (Repeat(self.draws_per_label, event(steps, rate)),)", "return (event(steps, rate),)"),
+        (_REQUEST, "if number == 1 or not (self.by_user and disjoint):", "if number == 1:"),
+        worst=True,
+    ),
+    lie(
+        "a demonstration has half of its tokens",
+        f"{_TOKENS}[gaussian-per-demonstration-rows]",
+        (
+            _GAUSSIAN,
+            "Gaussian(self.noise_multiplier / math.sqrt(steps))",
+            "Gaussian(self.noise_multiplier / math.sqrt(max(1, steps // 2)))",
+        ),
+    ),
+    lie(
+        "a demonstration is charged when it is written",
+        f"{_TOKENS}[gaussian-per-demonstration-rows]",
+        (
+            "mechanisms.studio.synthesis.writing",
+            "begun, paid = each in self._told, charge(*each)",
+            "begun, paid = each in self._told, None",
+        ),
+        (
+            "mechanisms.studio.synthesis.writing",
+            "        yield from write_together(group, self._request, self._model)\n",
+            "        yield from write_together(group, self._request, self._model)\n"
+            "        for writer in group:\n"
+            "            charge(writer.label, writer.number)\n",
+        ),
+    ),
+    lie(
+        "noise is drawn once, and used for every token",
+        f"{_TOKENS}[gaussian-per-demonstration-rows]",
+        (
+            _GAUSSIAN,
+            "randomness.gaussian(self.aggregate(distributions), noise) / GRID",
+            "(self.aggregate(distributions) + _DRAWN.setdefault(len(distributions.public), "
+            "randomness.gaussian(0 * self.aggregate(distributions), noise))) / GRID",
+        ),
+        (_GAUSSIAN, "MECHANISM = GaussianMechanism", "MECHANISM = GaussianMechanism\n_DRAWN = {}"),
+    ),
+    lie(
+        "the mean of two noisy sums costs as much as one",
+        f"{_TOKENS}[gaussian-per-demonstration-rows]",
+        (
+            _GAUSSIAN,
+            "scores = randomness.gaussian(self.aggregate(distributions), noise) / GRID",
+            "scores = sum(randomness.gaussian(self.aggregate(distributions), noise) for _ in range(2)) / 2 / GRID",
+        ),
+    ),
+    lie(
+        "the clean sums are shown beside the winner",
+        f"{_TOKENS}[noisy-max-per-demonstration-rows]",
+        (
+            "mechanisms.steps.noisy_max",
+            "randomness.exponential_argmax(self.aggregate(distributions), scale), None)",
+            "randomness.exponential_argmax(self.aggregate(distributions), scale), 1.0 * self.aggregate(distributions))",
+        ),
+        worst=True,
+    ),
+    lie(
+        "noise of half the scale",
+        f"{_TOKENS}[noisy-max-per-demonstration-rows]",
+        (
+            "mechanisms.steps.noisy_max",
+            "return self.sensitivity(unit_rows).bound / self.step_epsilon",
+            "return self.sensitivity(unit_rows).bound / (2 * self.step_epsilon)",
+        ),
+        worst=True,
+    ),
+    lie(
+        "a unit that turns one row into another moves the sum by 1",
+        f"{_TOKENS}[gaussian-per-demonstration-subsets]",
+        (_PLAN, "return 1.0 if unit_rows else math.sqrt(2.0)", "return 1.0"),
+    ),
+    lie(
+        "a user's labels compose in parallel",
+        f"{_TOKENS}[gaussian-per-demonstration-users]",
+        (
+            _REQUEST,
+            "run = self.plan.compose(event, sizes, self.target.delta, not self.by_user)",
+            "run = self.plan.compose(event, sizes, self.target.delta, True)",
+        ),
+        (
+            _REQUEST,
+            'name = "all" if self.by_user else self.plan.list_name(label, number)',
+            "name = self.plan.list_name(label, number)",
+        ),
+        worst=True,
+    ),
+    lie(
+        "softmax draws on one sample are amplified one by one",
+        f"{_TOKENS}[blended-logits-per-demonstration-rows]",
+        (
+            "mechanisms.steps.bounded_range",
+            "return Poisson(rate, Pure(eta, steps))",
+            "return ZCDP(steps * amplified(eta, rate) ** 2 / 8)",
+        ),
+    ),
+    lie(
+        "clipped logits span half of what they do",
+        f"{_TOKENS}[difference-clipping-per-token-rows]",
+        ("mechanisms.steps.difference_clipping", "return 2 * self.clip\n", "return self.clip\n"),
+    ),
+    lie(
+        "free tokens come from the private rows",
+        f"{_STEPS}[svt-public-per-demonstration-unit-rows]",
+        (
+            "mechanisms.steps.svt_public",
+            "            public = distributions.public_probabilities\n",
+            "            public = distributions.probabilities().mean(axis=0)\n",
+        ),
+    ),
+    lie(
+        "the distance from public text is compared without noise",
+        f"{_STEPS}[svt-public-per-demonstration-unit-rows]",
+        (
+            "mechanisms.steps.svt_public",
+            "return self._noisy(exact, 2 * _ROW / (self.mechanism.half - of_threshold)) >= self.noisy_threshold",
+            "return exact >= self.noisy_threshold",
+        ),
+    ),
+    lie(
+        "a ball's offsets are longer than its radius",
+        f"{_STEPS}[adadpsyn-per-demonstration-unit-rows]",
+        (
+            "mechanisms.steps.ball",
+            "scale = np.minimum(1.0, _SHRINK * radius * GRID / np.maximum(lengths, 1.0))",
+            "scale = 1.0",
+        ),
+    ),
+    lie(
+        "the public distribution that is shown is public",
+        f"{_FORMS}[rows-per-demonstration]",
+        (
+            "mechanisms.steps.transforms.pta",
+            "return replace(distributions, rows=base + self.alpha * ratio)",
+            "return replace(distributions, rows=base + self.alpha * ratio, public=distributions.rows.mean(axis=0))",
+        ),
+    ),
+    lie(
+        "subsets share a unit",
+        "tests/studio/synthesis/test_sensitivity.py::test_subsets_move_by_at_most_root_two[per-demonstration]",
+        (
+            "mechanisms.sampling.seating",
+            "        rows[choices[place]].append(int(sampled[place]))\n",
+            "        for row in rows:\n            row.append(int(sampled[place]))\n",
+        ),
+    ),
+    lie(
+        "disjoint batches are drawn anew for every demonstration",
+        "tests/studio/synthesis/test_sensitivity.py::test_a_record_touches_one_disjoint_batch_only[True]",
+        (
+            "mechanisms.studio.synthesis.writer",
+            'if self._place(i, "batch", batches) == self.number - 1]',
+            'if self._place(i, f"batch {self.number}", batches) == 0]',
+        ),
+    ),
+]
+
+TALLIES = [
+    lie(
+        "a tally's noise is .7 of its scale",
+        f"{_TALLIES}::test_a_unit_can_use_up_what_it_pays_and_pays_the_target[votes-records]",
+        (
+            "mechanisms.tallies.histogram",
+            "randomness.laplace(total, self.steps / self.epsilon)",
+            "randomness.laplace(total, 0.7 * self.steps / self.epsilon)",
+        ),
+    ),
+    lie(
+        "negative contributions are numbers like others",
+        f"{_TALLIES}::test_odd_numbers_move_it_no_further_either[prior-records-[ 0. -1. -1. -1.]]",
+        (
+            "mechanisms.tallies.tally",
+            "(np.isfinite(contributions) & (contributions >= 0)).all(",
+            "np.isfinite(contributions).all(",
+        ),
+    ),
+    lie(
+        "the best arm is the one with the largest clean sum",
+        f"{_TALLIES}::test_a_unit_can_use_up_what_it_pays_and_pays_the_target[choice-records]",
+        (
+            "mechanisms.tallies.choice",
+            "return randomness.exponential_argmax(from_zero_to_one(contributions).sum(axis=0), LATTICE / self.epsilon)",
+            "return int(contributions.sum(axis=0).argmax())",
+        ),
+    ),
+    lie(
+        "an embedding may have any length",
+        f"{_TALLIES}::test_odd_numbers_move_it_no_further_either[prototypes-records-[ 0. -1. -1. -1.]]",
+        (
+            "mechanisms.tallies.prototypes",
+            "lengths = np.maximum(np.linalg.norm(kept, axis=1, keepdims=True), 1.0)",
+            "lengths = np.ones((len(kept), 1))",
+        ),
+        (
+            "mechanisms.tallies.prototypes",
+            "    assert ((whole**2).sum(axis=1) <= LATTICE**2).all()\n",
+            "",
+        ),
+    ),
+    Lie(
+        "a new tally, in one file, charges for half of its noise",
+        (),
+        f"{_TALLIES}::test_a_unit_can_use_up_what_it_pays_and_pays_the_target",
+        added=("mechanisms.tallies", _FALSE_TALLY),
+    ),
+]
+
+STAGES = [
+    lie(
+        "the score is that of the clean table",
+        f"{_STAGES}[vote-rows]",
+        (
+            _JUDGING,
+            "        cells = tally.release(contributions, self._randomness)\n",
+            "        tally.release(contributions, self._randomness)\n        cells = contributions.sum(axis=0)\n",
+        ),
+        worst=True,
+    ),
+    lie(
+        "the certificate leaves a stage out",
+        f"{_ROLES}[vote-rows]",
+        (
+            _RECIPE,
+            "return with_counts(self.event, self.measured)",
+            "return with_counts(Composed(self.event.per, self.event.lists[:-1]), self.measured)",
+        ),
+        worst=True,
+    ),
+    lie(
+        "the choice is not charged",
+        f"{_STAGES}[vote-rows]",
+        (
+            "mechanisms.studio.recipes.stages",
+            "                run.charge(name, events, stage)\n",
+            "                if stage is not Stage.CHOOSE:\n                    run.charge(name, events, stage)\n",
+        ),
+    ),
+    lie(
+        "corrections are measured once",
+        f"{_ROLES}[vote-rows]",
+        (
+            _RECIPE,
+            "return (*first, *(each.event for each in self.refinements))",
+            "return first or (self.refinements[0].event,)",
+        ),
+    ),
+    lie(
+        "voters do not score",
+        f"{_ROLES}[vote-rows]",
+        (
+            "mechanisms.studio.recipes.roles",
+            "found[stage] = (end, 1.0)",
+            "found[stage] = (0.0, 1.0)",
+        ),
+    ),
+    lie(
+        "choosers do not calibrate",
+        f"{_ROLES}[vote-rows]",
+        (
+            _JUDGING,
+            "        self._offsets: dict[tuple[str, Correction], Floats] = {}\n",
+            "        self._readings[Stage.CALIBRATE] = self._readings[Stage.CHOOSE]\n        self._offsets = {}\n",
+        ),
+    ),
+    lie(
+        "a vote counts once",
+        f"{_STAGES}[vote-rows]",
+        (
+            "mechanisms.studio.recipes.stages",
+            "voters = units_of(self._parts[Stage.VOTE], self._request.max_unit_records)",
+            "voters = 2 * list(units_of(self._parts[Stage.VOTE], self._request.max_unit_records))",
+        ),
+    ),
+    lie(
+        "a calibrator judges one set",
+        f"{_STAGES}[vote-rows]",
+        (_JUDGING, "mine = everyone[judged == k]", "mine = everyone"),
+        (
+            _JUDGING,
+            "        noisy = tally.release(cells.reshape(len(units), number * labels), self._randomness)\n"
+            "        priors = noisy.reshape(number, labels)\n",
+            "        priors = np.stack([tally.release(cells[:, k], self._randomness) for k in range(number)])\n",
+        ),
+    ),
+    lie(
+        "a second round of votes is free",
+        "tests/replay/test_recipes.py::test_other_stages_cost_what_they_charge[two rounds]",
+        (_RECIPE, "return (self.votes.event,) * self.recipe.rounds", "return (self.votes.event,)"),
+    ),
+    lie(
+        "prototypes of a foreign set's score are free",
+        f"{_SET}[1.0-False]",
+        (
+            "mechanisms.studio.recipes.score_set",
+            "    if prototypes is not None:\n        lists.append((PROTOTYPES, (prototypes.event,)))\n",
+            "",
+        ),
+    ),
+    lie(
+        "scorers give no embeddings",
+        f"{_SET}[1.0-False]",
+        (
+            "mechanisms.studio.recipes.score_set",
+            "return parts[Stage.SCORE], parts[Stage.VOTE]",
+            "return parts[Stage.SCORE], dataset",
+        ),
+    ),
+    lie(
+        "a user gives one embedding",
+        "tests/studio/evaluation/test_prototype_release.py::"
+        "test_a_user_of_any_size_and_labels_moves_no_more_than_a_row[60]",
+        (
+            "mechanisms.studio.evaluation.prototypes",
+            "records = [unit[0] for unit in units_of(dataset, 1)]",
+            "records = [record for unit in dataset.members for record in unit]",
+        ),
+    ),
+]
+
+RESUMED = [
+    lie(
+        "what was let out before the run was cut off may be drawn again",
+        f"{_RESUMED}[7-one by one-per-demonstration]",
+        (
+            "mechanisms.studio.synthesis.writing",
+            "left = [writer for each, writer in self._writers.items() if part_of(each) not in seen]",
+            "left = list(self._writers.values())",
+        ),
+        worst=True,
+    ),
+    lie(
+        "a run that goes on divides the rows anew",
+        f"{_RESUMED}[7-one by one-disjoint]",
+        (
+            "mechanisms.studio.synthesis.writing",
+            "if self._request.plan.scheme is Scheme.DISJOINT:  # with the secret gone",
+            "if not self._request.plan.shots:  # with the secret gone",
+        ),
+    ),
+    lie(
+        "a copy of a run's file may be gone on with once more",
+        "tests/studio/runs/test_going_on.py::test_a_copy_that_is_gone_on_with_once_more_lets_nothing_out_again[vote]",
+        (
+            "mechanisms.accounting.going_on",
+            "if database.execute(query, (part, told, run, holder)).rowcount != 1:",
+            "if database.execute(query, (part, told, run, holder)).rowcount > 1:",
+        ),
+    ),
+]
+
+ANSWERS = [
+    lie(
+        "Poisson answers are drawn at 1.3 times the rate that is charged",
+        f"{_ANSWERS}[knn-votes-poisson-16-rows]",
+        (
+            _SESSION,
+            "poisson_sample(len(units), request.rate or 0.0)",
+            "poisson_sample(len(units), min(1.0, 1.3 * (request.rate or 0.0)))",
+        ),
+        worst=True,
+    ),
+    lie(
+        "knn-votes answers from the clean histogram",
+        f"{_ANSWERS}[knn-votes-threshold-1-rows]",
+        (
+            "mechanisms.queries.knn_votes",
+            "QueryRelease((int(scores.argmax()),), scores)",
+            "QueryRelease((int(histogram.argmax()),), scores)",
+        ),
+        worst=True,
+    ),
+    lie(
+        "soft-votes answers from the clean histogram",
+        f"{_ANSWERS}[soft-votes-threshold-1-rows]",
+        (
+            "mechanisms.queries.soft_votes",
+            "MECHANISM = SoftVotes",
+            "def _clean(self, histogram, randomness):\n"
+            "    told = KnnVotes.release(self, histogram, randomness)\n"
+            "    return type(told)((int(histogram.argmax()),), told.scores)\n\n\n"
+            "SoftVotes.release = _clean\nMECHANISM = SoftVotes",
+        ),
+    ),
+    lie(
+        "a shard casts one vote",
+        f"{_ANSWERS}[knn-votes-threshold-16-rows]",
+        ("mechanisms.queries.mechanism", "    vote[label] = parts\n", "    vote[label] = 2 * parts\n"),
+    ),
+    lie(
+        "who has paid for all questions is asked no more",
+        f"{_ANSWERS}[knn-votes-threshold-16-rows]",
+        (
+            _SESSION,
+            "payers = near[self._paid.charge(units.digests[unit] for unit in near)]",
+            "payers = near[self._paid.charge(units.digests[unit] for unit in near) >= 0]",
+        ),
+    ),
+    lie(
+        "all questions cost what one does",
+        f"{_ANSWERS}[knn-votes-poisson-16-rows]",
+        (
+            "mechanisms.studio.answering.request",
+            "events = (Repeat(self.queries, Poisson(self.rate, Gaussian(self.mechanism.dominating_noise))),)",
+            "events = (Poisson(self.rate, Gaussian(self.mechanism.dominating_noise)),)",
+        ),
+    ),
+    lie(
+        "keywords are released without their test",
+        f"{_ANSWERS}[keywords-threshold-1-rows]",
+        (
+            "mechanisms.queries.keywords",
+            "        if not self._test(int(gaps[best]), randomness):\n",
+            "        if not [self._test(int(gaps[best]), randomness)]:\n",
+        ),
+    ),
+    lie(
+        "the test of keywords has no margin",
+        f"{_ANSWERS}[keywords-threshold-1-rows]",
+        (
+            "mechanisms.queries.keywords",
+            "margin = math.ceil(scale * float(norm.isf(self.failure))) + 1",
+            "margin = 0",
+        ),
+    ),
+    lie(
+        "a word counts once in a shard's answer",
+        f"{_ANSWERS}[keywords-threshold-16-rows]",
+        (
+            "mechanisms.queries.mechanism",
+            "        histogram[list(set(answer))] += 1\n",
+            "        np.add.at(histogram, list(answer), 1)\n",
+        ),
+    ),
+    lie(
+        "a session answers whoever has spent what",
+        "tests/studio/answering/test_session.py::test_answers_are_never_refused_where_units_are_spent",
+        (
+            _SESSION,
+            "        rows = nearest_by_shard(",
+            "        if not len(payers):\n            raise UsageError('all rows near this question have been spent')\n"
+            "        rows = nearest_by_shard(",
+        ),
+    ),
+    lie(
+        "a user is one unit in answers",
+        f"{_ANSWERS}[knn-votes-poisson-16-users]",
+        (
+            "mechanisms.studio.answering.units",
+            'identity = ("user", record.unit or "") if by_user else',
+            'identity = ("user", record.unit or "") if not record else',
+        ),
+    ),
+]
+
+LIES = [*SIZES, *TOKENS, *TALLIES, *STAGES, *RESUMED, *ANSWERS]

@@ -1,0 +1,43 @@
+"""Every lie is found by the test that names what it breaks, and the worst of them within `make quick`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lies.planting import ROOT, TESTS_FAILED, Processes
+from tests.lies.table import LIES
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Processes]:
+    with Processes() as made:
+        yield made
+
+
+@pytest.mark.parametrize("lie", LIES, ids=lambda lie: lie.says)
+def test_a_lie_is_found(lie, processes, record_property):
+    for change in lie.changes:
+        assert change.path.read_text(encoding="utf-8").count(change.old) == 1, (
+            "the program has moved on: so must the lie"
+        )
+    ended, said = processes.pytest(lie, lie.killer)
+    assert ended == TESTS_FAILED, said
+    record_property("lie", (lie.says, lie.killer, "quick" if lie.worst else "test"))
+
+
+def test_where_nothing_is_planted_all_of_those_tests_pass(processes):
+    ended, said = processes.pytest(None, *dict.fromkeys(lie.killer for lie in LIES))
+    assert ended == 0, said
+
+
+def test_there_are_enough_of_them():
+    assert len(LIES) >= 40
+    assert sum(lie.worst for lie in LIES) >= 10
+    left_out = tuple(re.findall(r"--ignore (\S+)", (ROOT / "Makefile").read_text(encoding="utf-8")))
+    assert not any(lie.killer.startswith(left_out) for lie in LIES if lie.worst), "not in `make quick`"
+    assert len({lie.says for lie in LIES}) == len(LIES)
