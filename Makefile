@@ -1,4 +1,4 @@
-# `make app` serves the studio, `make test` checks everything, `make quick` what takes under two minutes. All set up
+# `make app` serves the studio, `make test` checks everything, `make quick` the library in under two minutes. All set up
 # what they need.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
@@ -16,7 +16,7 @@ quick: .venv/test-ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile -m "not slow" --ignore tests/ui --ignore tests/inference
 
 check: .venv/test-ready
 	$(BIN)/ruff check .

@@ -6,6 +6,8 @@ import pytest
 
 from tests.mutating import GOOD, REFUSED, TARGETS, TooLong, at_most, outcomes
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("kind", TARGETS)
 def test_a_mutated_file_is_read_or_refused_in_one_line(kind):

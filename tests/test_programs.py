@@ -16,6 +16,8 @@ from mechanisms.studio.certificates.verification import verify
 from mechanisms.studio.synthesis.request import DECLARED_COUNTS, DECLARED_SIZES
 from tests.toy_model import ToyModel
 
+pytestmark = pytest.mark.slow
+
 CHEAP = {"epsilon": 2.0, "delta": 1e-5, "tokens": 3, "subsets": 4, "model": ToyModel()}
 
 
@@ -30,7 +32,6 @@ def spent() -> float:
     return PrivacyLedger().snapshot("notes", "record").epsilon
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("sizes", "stated"), [("counted", DECLARED_COUNTS), ({"a": 40, "b": 50}, DECLARED_SIZES)])
 def test_what_is_written_is_charged_signed_and_checks(data, tmp_path, sizes, stated):
     out = tmp_path / "demos.json"

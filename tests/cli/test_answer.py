@@ -11,6 +11,8 @@ from mechanisms.studio.data.marks import WHETHER_SHOWN
 from mechanisms.studio.synthesis.request import FILE_FORMAT, LABEL_SET
 from tests.cli.command import BANK, check_refusal, run
 
+pytestmark = pytest.mark.slow
+
 BASE = f"answer {BANK} --label-column topic --delta 1e-5"
 VOTES = f"{BASE} --labels Cards,Fraud"
 ASKED_OPEN = BASE.replace("--label-column", "card? --label-column")
@@ -69,7 +71,6 @@ def test_what_is_taken_as_public_stands_beside_every_claim(capsys, small, tmp_pa
     assert set(json.loads(out)["session"]["public_inputs"]) == stated
 
 
-@pytest.mark.slow
 def test_the_model_votes_on_a_test_file(capsys):
     line = f"{VOTES} --queries 2 --epsilon 8 --shards 3 --neighbours 1 --max-record-tokens 16 --json"
     code, out, err = run(capsys, f"{line} --test {BANK} --limit 2")

@@ -18,11 +18,12 @@ from tests.cli.command import BANK, check_refusal, run
 from tests.conftest import ROOT
 from tests.studio.certificates.recipes import text_of as recipe_text
 
+pytestmark = pytest.mark.slow
+
 SMALL = "--labels Cards,Fraud --delta 1e-5 --sizes counted --subsets 6 --tokens 4 --candidates 10"
 COLUMNS = "--text-column text --label-column topic"
 
 
-@pytest.mark.slow
 def test_from_csv_to_answers(capsys, tmp_path):
     demos = tmp_path / "demos.json"
     code, _, err = run(capsys, f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 2 --out {demos}")
@@ -94,7 +95,6 @@ def check_evaluate(capsys, demos, strangers):
     assert "curator_only" not in json.loads(out)
 
 
-@pytest.mark.slow
 def test_a_user_column_makes_users_the_unit(capsys, tmp_path):
     clinic, demos = EXAMPLES[0].path, str(tmp_path / "demos.json")
     line = f"synthesize {clinic} --text-column message --label-column department --unit-column patient --epsilon 8"
@@ -120,7 +120,6 @@ def test_a_file_without_a_header_is_quoted_nowhere(capsys, tmp_path):
         assert "Smith" not in out + err
 
 
-@pytest.mark.slow
 def test_output_that_nobody_reads_is_no_defect():
     command = [sys.executable, "-m", "mechanisms", "models", "--json"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as told:
@@ -154,7 +153,6 @@ def test_a_rate_alone_pays_for_the_overflow_of_unit_rows_too(capsys, rate):
     assert not [each for each in events if each["type"] == "approximate"]
 
 
-@pytest.mark.slow
 def test_a_test_seed_marks_the_export(capsys):
     code, out, _ = run(capsys, f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 2 --test-seed 3 --json")
     privacy = json.loads(out)["privacy"]
@@ -205,7 +203,6 @@ def test_bad_usage_gets_one_line_and_its_exit_code(capsys, line, code, message):
     check_refusal(capsys, line, code, message)
 
 
-@pytest.mark.slow
 def test_a_refused_budget_is_exit_code_three(capsys):
     run(capsys, "ledger cap bank_support --epsilon 0.5 --delta 1e-4")
     code, _, err = run(capsys, f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 2")
@@ -245,7 +242,6 @@ def test_an_audit_reports_what_it_can_prove(capsys):
     assert report["epsilon_claimed"] == pytest.approx(1)
 
 
-@pytest.mark.slow
 def test_a_plan_ranks_options_within_the_budget(capsys):
     line = "plan --size 300 --tokens 4 --prompt-tokens 20 --epsilon 2 --delta 1e-4 --max-prompt-tokens 600 --json"
     code, out, _ = run(capsys, line)

@@ -29,6 +29,8 @@ from tests.conftest import ROOT
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import LABELS, demo_set
 
+pytestmark = pytest.mark.slow
+
 TOOLS = {"sets", "demonstrations", "certificate", "classify", "evaluate", "calibrate", "plan"}
 TARGET = {"epsilon": 1, "delta": 1e-5}
 ROWS = ["the match ended late", "the vote was close"]
@@ -144,7 +146,6 @@ def test_whether_a_row_is_a_private_one_is_not_told_and_leaves_no_mark():
     assert ledger.rows.marks(private) == before
 
 
-@pytest.mark.slow
 def test_a_client_starts_it_and_talks_to_it(tmp_path: Path):
     (tmp_path / "news.dpicl.json").write_text(to_text(signed(written())), encoding="utf-8")
     started = StdioServerParameters(
@@ -161,7 +162,6 @@ def test_a_client_starts_it_and_talks_to_it(tmp_path: Path):
     assert told.structuredContent["result"][0]["name"] == "news"
 
 
-@pytest.mark.slow
 def test_a_client_that_goes_is_no_defect(tmp_path: Path):
     (tmp_path / "news.dpicl.json").write_text(to_text(signed(written())), encoding="utf-8")
     command = [sys.executable, "-m", "mechanisms", "mcp", str(tmp_path / "news.dpicl.json")]

@@ -19,6 +19,8 @@ from mechanisms.steps import mechanism_class, mechanism_names, transform_class, 
 from mechanisms.steps.mechanism import Norm
 from tests.steps.inputs import CANDIDATES, Noiseless, a_step, first_release, neighbours, public_rows, rows
 
+pytestmark = pytest.mark.slow
+
 NAMES = mechanism_names()
 PRIVATE = [n for n in NAMES if mechanism_class(n).uses_private_rows and not mechanism_class(n).not_private]
 TRANSFORMED = [(n, t) for n in NAMES for t in transform_names() if t == "none" or mechanism_class(n).takes_transform]

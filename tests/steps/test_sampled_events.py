@@ -24,6 +24,8 @@ from mechanisms.steps import mechanism_class, mechanism_names
 from mechanisms.steps.bounded_range import bounded_range_event
 from mechanisms.steps.difference_clipping import DifferenceClipping
 
+pytestmark = pytest.mark.slow
+
 DELTA = 1e-6
 STEPS, RATES = (1, 20), (0.02, 0.3, 0.7)
 PRIVATE = [name for name in mechanism_names() if name not in ("public", "non-private")]

@@ -24,6 +24,8 @@ from tests.steps.inputs import FALSE_ALARM, Noiseless, a_step, neighbours
 from tests.steps.test_demonstrations import PLANS, remembers_nothing, told, worst, worst_of_variants, worst_share
 from tests.steps.test_noisy_max import selection
 
+pytestmark = pytest.mark.slow
+
 EPSILON = 1.2
 UNIT_ROWS, SUBSETS = PLANS[2:4]
 

@@ -14,6 +14,8 @@ from mechanisms.studio.assurance.audit import lower_bound
 from mechanisms.tallies import Choice, Prior, Score, Votes, choice, histogram
 from mechanisms.tallies.tally import LATTICE
 
+pytestmark = pytest.mark.slow
+
 DELTA, EPSILON, DRAWS = 1e-5, 1.0, 8000
 FIRST, LAST = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
 CASES = {

@@ -17,6 +17,8 @@ from mechanisms.studio.synthesis.synthesize import synthesize
 from tests.inference.engine.test_slots import EDGES, LENGTH, alike, model_with
 from tests.studio.synthesis.test_synthesize import dataset, request
 
+pytestmark = pytest.mark.slow
+
 ERRORS = (
     MemoryError(),
     torch.OutOfMemoryError("CUDA out of memory"),

@@ -12,6 +12,8 @@ from mechanisms.queries import Retrieval, query_mechanism_class, query_mechanism
 from mechanisms.records import PromptTemplate
 from mechanisms.studio.answering.request import AnswerRequest
 
+pytestmark = pytest.mark.slow
+
 
 def make(mechanism="knn-votes", epsilon=2.0, queries=5, **changes) -> AnswerRequest:
     chosen = query_mechanism_class(mechanism)()
@@ -81,7 +83,6 @@ def test_what_does_not_go_together_is_refused(changes, word):
         make(**changes)
 
 
-@pytest.mark.slow
 def test_where_the_accountants_have_a_gap_more_noise_is_taken():
     """At the least noise for three questions they cannot bound epsilon; a little above it they can."""
     request = make(epsilon=8.0, queries=3, retrieval=Retrieval.POISSON, rate=0.1)

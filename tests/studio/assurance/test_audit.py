@@ -28,6 +28,8 @@ from mechanisms.studio.assurance.audit import (
     worst_case_pair,
 )
 
+pytestmark = pytest.mark.slow
+
 DELTA = 1e-5
 
 
@@ -46,7 +48,6 @@ def result_of(generator) -> AuditResult:
     return result
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gaussian", "noisy-max"])
 def test_a_hundred_thousand_draws_prove_half_of_the_claim_and_no_more_than_all(name):
     result = result_of(audit_mechanism(name, 2.0, randomness=SeededRandomness(2026)))
@@ -97,7 +98,6 @@ class HalfTheNoise(GaussianMechanism):
         return GaussianMechanism(noise_multiplier=self.noise_multiplier / 2).step(distributions, randomness)
 
 
-@pytest.mark.slow
 def test_the_audit_catches_half_the_noise():
     honest, claimed = calibrated(GaussianMechanism(), 2.0)
     defective = HalfTheNoise(noise_multiplier=honest.noise_multiplier)

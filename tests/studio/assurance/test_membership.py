@@ -25,6 +25,8 @@ from mechanisms.studio.recipes.any_set import AnySet
 from tests.studio.assurance.test_roc import finds_nothing
 from tests.toy_model import VOCABULARY, ToyModel
 
+pytestmark = pytest.mark.slow
+
 LABELS = ("red", "blue")
 TEMPLATE = PromptTemplate("Sort.", "Note", "Topic")
 

@@ -28,6 +28,8 @@ from mechanisms.studio.recipes.roles import divide
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 
+pytestmark = pytest.mark.slow
+
 LABELS = ("red", "blue")
 TEMPLATE = default_template(LABELS)
 EPSILON, DELTA = 2.0, 1e-5
@@ -348,7 +350,6 @@ def asked_first(data: Dataset, wanted: RecipeRequest) -> Draw:
 RUNS = 1200
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("role", [None, Stage.VOTE, Stage.CHOOSE])
 def test_the_releases_of_many_runs_come_near_the_claim_and_not_above(role):
     assert 0.3 * EPSILON < proved(role, {role} if role else {*SHARES}) <= EPSILON
@@ -361,7 +362,6 @@ BETRAYED = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("plant", "stages", "sets"), BETRAYED)
 def test_the_releases_of_many_runs_betray_planted_errors(plant, stages, sets, monkeypatch):
     plant(monkeypatch)

@@ -39,6 +39,8 @@ from mechanisms.studio.synthesis.synthesize import TEST_SEED
 from mechanisms.tallies import Choice
 from tests.studio.recipes.running import CAP, LABELS, Log, begun, data, ledger, planned, recipe, rows, secrets
 
+pytestmark = pytest.mark.slow
+
 ALL = [pytest.param(*case, id="-".join(map(str, case))) for case in product(Kind, Division, (False, True))]
 WRITING = {DemoStarted, TokenReleased, DemoCompleted}
 STANDING = (DemoCompleted, VotesReleased, PriorsReleased, ChoiceReleased, ScoreReleased)
@@ -123,7 +125,6 @@ def test_no_stage_reads_a_row_of_another_role(kind, division, by_user):
 
 
 @pytest.mark.parametrize("division", Division)
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Kind.VOTE, Kind.BOTH])
 def test_a_run_that_is_closed_at_any_event_has_charged_the_stages_it_told_of_and_no_more(kind, division, tmp_path):
     dataset = data(rows(40))
@@ -143,7 +144,6 @@ def test_a_run_that_is_closed_at_any_event_has_charged_the_stages_it_told_of_and
         assert [each["status"] for each in account.history("d")] == (["finished"] if last > len(LABELS) else [])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "division", "arm"),
     [

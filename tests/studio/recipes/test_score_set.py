@@ -25,6 +25,8 @@ from tests.studio.recipes import running
 from tests.studio.recipes.test_drafts import Speaking
 from tests.toy_embedder import ToyEmbedder
 
+pytestmark = pytest.mark.slow
+
 LABELS = ("red", "blue")
 DEMONSTRATIONS = (Demonstration("a rose", "red"), Demonstration("the sky", "blue"))
 SET = AnySet(DEMONSTRATIONS, LABELS, PromptTemplate("Sort.", "Note", "Topic"), tokens=3)

@@ -26,8 +26,8 @@ SECRET = "secret"
 def told(kind: str) -> tuple[Any, ...]:
     """Everything that a run tells its curator, clean values and progress included."""
     if kind == "tokens":
-        calibrated = request(plan=SamplingPlan(subsets=6, tokens=5, shots=2), kept=1).calibrated()
-        return tuple(synthesize(dataset(), calibrated, ToyModel(), PrivacyLedger(), SecureRandomness(), curator=True))
+        wanted = request(plan=SamplingPlan(subsets=6, tokens=5, shots=2), kept=1)
+        return tuple(synthesize(dataset(), wanted, ToyModel(), PrivacyLedger(), SecureRandomness(), curator=True))
     records = data(rows(60))
     wanted = planned(records, recipe(Kind(kind), Division.ROLES, rounds=2 if kind == "vote" else 1))
     models = (Reading(Log()), Embedding(Log()))

@@ -17,6 +17,8 @@ from mechanisms.sampling import SamplingPlan, Scheme
 from tests.studio.synthesis.neighbours import clean_sums
 from tests.toy_model import ToyModel
 
+pytestmark = pytest.mark.slow
+
 TEXTS = st.lists(st.text(st.characters(codec="ascii"), max_size=24), min_size=1, max_size=7)
 SLACK = 1e-6  # 12 candidates rounded down to a grid of 2**-30
 BOUNDED = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -24,6 +24,8 @@ from mechanisms.studio.synthesis.forecast import ModelSpeed
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 
+pytestmark = pytest.mark.slow
+
 GB = 10**9
 
 

@@ -43,6 +43,8 @@ from tests.ui.privacy.test_form import VALUES
 from tests.ui.tabs import confirm
 from tests.ui.trees import text_of
 
+pytestmark = pytest.mark.slow
+
 DATASET = Dataset("d", ("a", "b"), tuple(Record(f"canary {i}", label) for label in "ab" for i in range(30)))
 FORM = [*VALUES[:7], 4, 2, *VALUES[9:]]
 """Two texts a label, four tokens each."""
@@ -334,7 +336,6 @@ def test_a_run_that_is_not_private_is_not_written_down():
     assert app.journals() == []
 
 
-@pytest.mark.slow
 def test_a_run_in_stages_goes_on_from_the_vote():
     records = data(rows(30))
     wanted = planned(records, recipe(Kind.VOTE, Division.ROLES, rounds=2))

@@ -21,6 +21,8 @@ from tests.toy_model import ToyModel
 from tests.ui.generate.recipe_recording import voted
 from tests.ui.generate.recording import HOSTILE, recording, token
 
+pytestmark = pytest.mark.slow
+
 PICTURED = {"adadpsyn", "svt-public", "blended-logits", "difference-clipping"}
 CLIPPING = {"blended-logits", "difference-clipping"}
 

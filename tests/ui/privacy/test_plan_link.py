@@ -23,6 +23,8 @@ from tests.ui.privacy.test_step import TAB, recalculated
 from tests.ui.tabs import confirm
 from tests.ui.trees import text_of
 
+pytestmark = pytest.mark.slow
+
 PROMPT = {"instruction": "Sortiere Zettel!", "text-field": "Zettel", "label-field": "Leiden"}
 GOOD = "plan=1&epsilon=2.5&delta=1e-06&recipe=tokens&mechanism=svt-public&subsets=30"
 SET = st.fixed_dictionaries(

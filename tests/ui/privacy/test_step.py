@@ -22,6 +22,8 @@ from tests.ui.privacy.test_form import DATASET, TOKENS, VALUES
 from tests.ui.tabs import confirm, downloaded
 from tests.ui.trees import text_of
 
+pytestmark = pytest.mark.slow
+
 TAB: Any = SimpleNamespace(username=None, session_hash="tab")
 VOTE = [*VALUES[: -len(TOKENS)], "vote", False, *TOKENS[2:]]
 
