@@ -176,7 +176,7 @@ class FileMeasurement:
         if owners and not own_rows:
             yield {self.own_rows: gr.Checkbox(visible=True)}
             raise UsageError(_SHARED.format(names=", ".join(f"'{name}'" for name in owners)))
-        mark_scored(fingerprint(test), self._ledgers.of(request), owners)
+        mark_scored(fingerprint(test), self._ledgers.of(request))
         scored = state.score(tested, owners, test, chosen)
         yield {
             self.test_notice: notice(f"{unknown} rows have a label outside the set and are left out.", "warn")

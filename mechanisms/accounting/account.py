@@ -13,7 +13,8 @@ class BudgetSnapshot:
     """What a data set has spent of its cap, by the smallest valid bound, and over how many runs.
 
     Attributes:
-        marks: why there is more to know of this data set than what was spent, for example that clean values were shown.
+        marks: what was done under this name that has no cost, such as showing clean values: acts of the curator's, and
+            nothing that follows from which rows there are.
     """
 
     name: str

@@ -39,6 +39,8 @@ _VERSIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE charges ADD COLUMN part TEXT NOT NULL DEFAULT ''",
         "CREATE UNIQUE INDEX charged_once ON charges (run, list, part) WHERE part <> ''",
     ),
+    # Whose rows were among those of a test file stood here, and showed wherever a name's marks are told.
+    ("DELETE FROM marks WHERE name <> '' AND content IN (SELECT content FROM marks WHERE name = '')",),
 )
 """What each version of the file added to the one before."""
 

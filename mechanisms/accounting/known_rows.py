@@ -6,13 +6,15 @@ Rows are known by keyed digests, so that another name for a file, or another cut
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
 
 import numpy as np
 
 from mechanisms.accounting.database import Database, now
 from mechanisms.accounting.fingerprint import Digests, Fingerprint, share_any
 from mechanisms.home import keyed_digest
+
+_NO_NAME = ""
+"""Under which rows are marked that are no data set here."""
 
 
 class KnownRows:
@@ -58,21 +60,28 @@ class KnownRows:
             values = (data.name, reason, data.content, now(), data.rows.tobytes())
             database.execute("INSERT OR IGNORE INTO marks VALUES (?, ?, ?, ?, ?)", values)
 
-    def mark_rows(self, rows: Digests, reason: str, names: Iterable[str] = ()) -> None:
-        """The same for rows of a file that is no data set here, and for the data sets that share some of them."""
+    def mark_rows(self, rows: Digests, reason: str) -> None:
+        """The same for rows of a file that is no data set here.
+
+        No name is noted: whose rows are among these is private, and what stands under a name is told in public.
+        """
         content = keyed_digest([rows.tobytes().hex()])
         with self._database.transaction() as database:
-            for name in ("", *names):
-                values = (name, reason, content, now(), rows.tobytes())
-                database.execute("INSERT OR IGNORE INTO marks VALUES (?, ?, ?, ?, ?)", values)
+            values = (_NO_NAME, reason, content, now(), rows.tobytes())
+            database.execute("INSERT OR IGNORE INTO marks VALUES (?, ?, ?, ?, ?)", values)
 
     def marks(self, data: Fingerprint) -> tuple[str, ...]:
-        """Why clean values of a data set count as known: what is marked under its name, or shares rows with it."""
+        """Why clean values of a data set count as known; private.
+
+        That is what is marked under its name, or on rows of it, or of any file that was used under its name.
+        """
         with self._database.transaction() as database:
+            used = database.execute("SELECT rows FROM contents WHERE name = ?", (data.name,))
+            own = [data.rows, *(_digests(rows) for (rows,) in used)]
             found = {
                 reason
                 for name, reason, rows in database.execute("SELECT name, reason, rows FROM marks")
-                if name == data.name or share_any(data.rows, _digests(rows))
+                if name == data.name or any(share_any(each, _digests(rows)) for each in own)
             }
         return tuple(sorted(found))
 

@@ -25,7 +25,7 @@ def about_to_score(test: Dataset, file: str = "test file") -> list[str]:
     """
     scored, ledger = fingerprint(test), PrivacyLedger()
     owners = owners_of(scored, ledger)
-    mark_scored(scored, ledger, owners)
+    mark_scored(scored, ledger)
     if owners:
         names = ", ".join(f"'{name}'" for name in owners)
         progress(

@@ -564,4 +564,37 @@ ANSWERS = [
     ),
 ]
 
-LIES = [*SIZES, *TOKENS, *TALLIES, *STAGES, *RESUMED, *ANSWERS]
+_PUBLIC = "tests/replay/test_public_sets.py::test_one_row_that_earlier_runs_share_shows_nowhere_in_public"
+
+PUBLIC = [
+    lie(
+        "whose rows are in a test file stands under their name",
+        _PUBLIC,
+        (
+            "mechanisms.studio.data.marks",
+            "    ledger.rows.mark_rows(test.rows, SCORED)\n",
+            "    for name in owners_of(test, ledger):\n"
+            "        ledger.rows.mark(Fingerprint(name, test.unit, test.content, test.rows), SCORED)\n",
+        ),
+    ),
+    lie(
+        "a public set carries the marks of the owner's rows",
+        _PUBLIC,
+        (
+            "mechanisms.studio.synthesis.synthesize",
+            "shown=ledger.rows.marks(data) if reads else ledger.snapshot(data.name, data.unit).marks",
+            "shown=ledger.rows.marks(data)",
+        ),
+    ),
+    lie(
+        "a public set carries the marks of the owner's rows since it is exported",
+        _PUBLIC,
+        (
+            "mechanisms.studio.synthesis.demo_set",
+            "if WHETHER_SHOWN not in self.certificate.public_inputs:",
+            "if not self.certificate.public_inputs:",
+        ),
+    ),
+]
+
+LIES = [*SIZES, *TOKENS, *TALLIES, *STAGES, *RESUMED, *ANSWERS, *PUBLIC]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from mechanisms.accounting import Fingerprint, PrivacyLedger, share_any
 from mechanisms.errors import StudioError
 
@@ -47,9 +45,9 @@ def marks_at_the_end(data: Fingerprint, ledger: PrivacyLedger) -> tuple[str, ...
         return (UNKNOWN,)
 
 
-def mark_scored(test: Fingerprint, ledger: PrivacyLedger, owners: Sequence[str] = ()) -> None:
+def mark_scored(test: Fingerprint, ledger: PrivacyLedger) -> None:
     """Remember, before they are shown, that there are figures of these rows: of public rows this never matters."""
-    ledger.rows.mark_rows(test.rows, SCORED, owners)
+    ledger.rows.mark_rows(test.rows, SCORED)
 
 
 def mark_attacked(private: Fingerprint, ledger: PrivacyLedger, held_out: Fingerprint | None = None) -> None:
@@ -61,4 +59,4 @@ def mark_attacked(private: Fingerprint, ledger: PrivacyLedger, held_out: Fingerp
     """
     ledger.rows.mark(private, ATTACKED)
     if held_out is not None:
-        ledger.rows.mark_rows(held_out.rows, ATTACKED, owners_of(held_out, ledger))
+        ledger.rows.mark_rows(held_out.rows, ATTACKED)

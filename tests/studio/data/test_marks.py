@@ -113,8 +113,17 @@ def test_rows_of_private_data_sets_are_found_in_a_test_file():
     written(dataset(), ledger, mechanism=mechanism_class("non-private")())
     assert owners_of(test, ledger) == ["d"]
     assert owners_of(fingerprint(scored(Record("unheard of", "a"))), ledger) == []
-    mark_scored(test, ledger, ["d"])
-    assert SCORED in ledger.snapshot("d", "record").marks
+    mark_scored(test, ledger)
+    assert SCORED in ledger.rows.marks(fingerprint(dataset()))
+    assert SCORED not in ledger.snapshot("d", "record").marks  # whose rows those are is told to the curator alone
+
+
+def test_a_file_that_was_edited_since_keeps_the_marks_of_the_one_before():
+    ledger = PrivacyLedger()
+    written(dataset(), ledger)
+    mark_scored(fingerprint(scored(dataset().records[0])), ledger)
+    edited = replace(dataset(), records=dataset().records[1:])
+    assert ledger.rows.marks(fingerprint(edited)) == (SCORED,)
 
 
 def test_a_file_is_known_again_by_another_of_its_columns(tmp_path):
