@@ -7,16 +7,16 @@ from collections.abc import Mapping
 import plotly.graph_objects as go
 
 from dpicl_ui.frame.plot_style import AXIS, BLUE, GRID, LAYOUT, ORANGE, TEAL
+from mechanisms import confidence
 from mechanisms.studio.runs.summary import Summary
 from mechanisms.studio.synthesis.findings import ArmScore
 
 _COLOURS = (TEAL, ORANGE, BLUE, "#a05fb4")
-_SCORES = "private score, 95% interval"
 _HOVER = "%{text}: epsilon %{x:.3g}, %{y:.0%}<extra></extra>"
 
 
 def score_figure(runs: Mapping[str, Summary]) -> go.Figure | None:
-    """Each run's score with its 95% interval; None where fewer than two have one to speak of.
+    """Each run's score with its interval; None where fewer than two have one to speak of.
 
     Args:
         runs: by the letter of their column; nothing that a file says stands in the figure but its numbers.
@@ -28,6 +28,7 @@ def score_figure(runs: Mapping[str, Summary]) -> go.Figure | None:
     ]
     if len(scored) < 2:
         return None
+    title = {"text": f"private score, {confidence.percent()} interval"}
     figure = go.Figure([_trace(*each, place) for place, each in enumerate(scored)])
     figure.update_layout(
         **LAYOUT,
@@ -35,7 +36,7 @@ def score_figure(runs: Mapping[str, Summary]) -> go.Figure | None:
         height=320,
         showlegend=False,
         xaxis=AXIS | GRID | {"rangemode": "tozero", "title": {"text": "epsilon", "standoff": 8}},
-        yaxis=AXIS | GRID | {"range": [-0.02, 1.02], "tickformat": ".0%", "title": {"text": _SCORES}},
+        yaxis=AXIS | GRID | {"range": [-0.02, 1.02], "tickformat": ".0%", "title": title},
     )
     return figure
 

@@ -12,7 +12,6 @@ from mechanisms.studio.synthesis.findings import ArmScore, Score
 OWN = "demonstrations"
 _NAMES = {"zero-shot": "Zero-shot", "public-only": "Public only", OWN: "Demonstrations"}
 _TOO_FEW = "too few rows"
-_INTERVALS = "95% intervals, of the noise and of which rows happened to be asked."
 _UNTOUCHED = "These rows took no part in what was written or chosen."
 _LESS_FITTED = (
     "What it is compared with is corrected less finely, out of fewer rows: read with as much care it may do better."
@@ -43,7 +42,7 @@ def score_card(view: RecipeView) -> list[Tree]:
 
 
 def _remarks(view: RecipeView, score: Score) -> Iterator[str]:
-    yield _INTERVALS
+    yield f"{score.percent} intervals, of the noise and of which rows happened to be asked."
     if OWN in score.arms:
         yield _LESS_FITTED
     if score.untouched:

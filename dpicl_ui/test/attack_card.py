@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dpicl_ui.frame.cards import private_tag
 from dpicl_ui.frame.tree import Tree, el, notice
 from dpicl_ui.test.cards import score_row
+from mechanisms import confidence
 from mechanisms.accounting import Claim
 from mechanisms.records import unit_in_words
 from mechanisms.studio.assurance.membership import PROBABILITY, REFERENCES, WORDS, ZERO_SHOT
@@ -93,7 +94,8 @@ def findings(own: Mapping[str, Roc], planted: Mapping[str, Roc], claimed: Claim 
         ),
         el(
             "p.muted",
-            f"{counted.members} rows of your data, {counted.others} others, 95% intervals. {_about(claimed, unit)}",
+            f"{counted.members} rows of your data, {counted.others} others, {confidence.percent()} intervals. "
+            f"{_about(claimed, unit)}",
         ),
         el("p.muted", f"{'; '.join(f'{kind}: {words}' for kind, words in _KINDS.values())}."),
     ]

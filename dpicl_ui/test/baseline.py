@@ -7,7 +7,7 @@ from collections.abc import Sequence
 PROTOTYPES = ("Class prototypes (no language model)", "the nearest class mean of text embeddings, released with noise")
 
 Figure = tuple[float, tuple[float, float]]
-"""An accuracy and its 95% interval."""
+"""An accuracy and its interval."""
 
 
 def verdict(prototypes: Figure, own: Figure, others: Sequence[Figure]) -> str:

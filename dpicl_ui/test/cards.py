@@ -9,6 +9,7 @@ from dpicl_ui.frame.tree import Tree, el, notice
 from dpicl_ui.generate.cards import demonstrations
 from dpicl_ui.test.baseline import PROTOTYPES, verdict
 from dpicl_ui.test.state import ANSWERED, OF_ONE_KIND
+from mechanisms import confidence
 from mechanisms.accounting import rounded_up
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats
@@ -141,7 +142,7 @@ def _other_reading(name: str, labels: Sequence[str], probabilities: Floats) -> T
 def accuracies(
     cards: Sequence[Scorecard], owners: Sequence[str] = (), prototypes: Accuracy | None = None
 ) -> list[Tree]:
-    """Accuracy of each arm with its 95% interval, and of class prototypes on the same rows, if they are there.
+    """Accuracy of each arm with its interval, and of class prototypes on the same rows, if they are there.
 
     Args:
         cards: the tested set's own is the last one where there are prototypes.
@@ -151,7 +152,11 @@ def accuracies(
         return []
     total = cards[0].raw.total
     return [
-        el("div.card-head", el("h3", "Accuracy"), el("span.muted", f"{total} test rows, bars with 95% intervals")),
+        el(
+            "div.card-head",
+            el("h3", "Accuracy"),
+            el("span.muted", f"{total} test rows, bars with {confidence.percent()} intervals"),
+        ),
         *tag(owners),
         el("div.scores", *(_scores(card) for card in cards), *([_prototypes(prototypes)] if prototypes else [])),
         *(_beside(cards, owners, prototypes) if prototypes else []),

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dpicl_ui.frame.tree import Tree, el
 from dpicl_ui.test.cards import accuracy_row, arm_name, named_arm, readers, tag
 from dpicl_ui.test.state import TestState
+from mechanisms import confidence
 from mechanisms.inference import LanguageModel
 from mechanisms.studio.evaluation.completions import completing
 from mechanisms.studio.evaluation.evaluate import PRIVATE
@@ -46,7 +47,11 @@ def open_scores(cards: Sequence[OpenScorecard], owners: Sequence[str] = ()) -> l
         return []
     total = cards[0].exact.total
     return [
-        el("div.card-head", el("h3", "Answers"), el("span.muted", f"{total} test rows, bars with 95% intervals")),
+        el(
+            "div.card-head",
+            el("h3", "Answers"),
+            el("span.muted", f"{total} test rows, bars with {confidence.percent()} intervals"),
+        ),
         *tag(owners),
         el("div.scores", *map(_arm, cards)),
         el("p.muted", _MEANING),

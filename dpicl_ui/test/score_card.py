@@ -18,9 +18,7 @@ _TITLES = {
     _PROTOTYPES: PROTOTYPES,
 }
 _UNTOUCHED = "These rows took part in nothing that was chosen."
-_WITH_NOISE = (
-    "Released with noise, as part of the run's epsilon: public. Intervals are of 95%, and cover sampling and noise."
-)
+_WITH_NOISE = "Released with noise, as part of the run's epsilon: public."
 _FROM_FILE = "These figures are what the file says; they cannot be checked without its data."
 
 
@@ -34,8 +32,9 @@ def score_card(demo_set: DemoSet | None, loaded: bool) -> list[Tree]:
         el("h3", "On the rows of its own data set" if loaded else "On your own rows"),
         el("span.tag.public", "private score"),
     )
+    covered = f"Intervals are of {score.percent}, and cover sampling and noise."
     arms = el("div.scores", *(_arm(name, each, loaded) for name, each in score.arms.items()))
-    remark = el("p.muted", f"{_UNTOUCHED if score.untouched else TOUCHED} {_WITH_NOISE}")
+    remark = el("p.muted", f"{_UNTOUCHED if score.untouched else TOUCHED} {_WITH_NOISE} {covered}")
     beside = notice(_beside(score), "info")
     return [el("div.card.public", head, arms, *beside, remark, el("p.muted", _FROM_FILE) if loaded else None)]
 

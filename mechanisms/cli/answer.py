@@ -6,6 +6,7 @@ import argparse
 from dataclasses import asdict, replace
 from typing import Any
 
+from mechanisms import confidence
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.cli.answer_options import add_answer_options, answer_request
 from mechanisms.cli.label_names import label_names
@@ -146,7 +147,7 @@ def _terms(opened: AnswersOpened) -> dict[str, Any]:
 
 
 def _evaluated(session: AnswerSession, test: list[Record]) -> dict[str, Any]:
-    document: dict[str, Any] = {"rows": len(test)}
+    document: dict[str, Any] = {"rows": len(test), "level": confidence.LEVEL}
     done = 0
     for event in ask_all(session, test):
         match event:

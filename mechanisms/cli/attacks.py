@@ -6,6 +6,7 @@ import argparse
 import math
 from typing import Any
 
+from mechanisms import confidence
 from mechanisms.accounting import Claim, PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.cli.label_names import add_label_names, label_names, labels_of
 from mechanisms.cli.output import add_json, progress, read, show
@@ -203,6 +204,7 @@ def _roc(found: Roc, claimed: Claim | None) -> dict[str, Any]:
     return {
         "members": found.members,
         "others": found.others,
+        "level": confidence.LEVEL,
         "auc": round(found.area, 4),
         "auc_interval": [round(each, 4) for each in found.interval],
         "tpr_at_1%_fpr": round(found.found, 4),
@@ -218,6 +220,7 @@ def _rates(found: extracting.Extraction) -> dict[str, Any]:
         "questions": found.questions,
         "answers_with_private_item": round(found.rate, 4),
         "interval": [round(each, 4) for each in found.interval],
+        "level": confidence.LEVEL,
         "standing_in_prompts": found.standing,
         "taken_of_standing": round(found.taken / found.standing, 4) if found.standing else None,
     }

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from mechanisms import confidence
 from mechanisms.cli.attacks import add_attacks
 from mechanisms.cli.output import add_json, progress, show
 from mechanisms.steps import mechanism_names
 from mechanisms.studio.assurance.audit import CONFIDENCE, AuditProgress, AuditResult, audit_mechanism
-from mechanisms.studio.assurance.guesses import CONFIDENCE as ONE_RUN_CONFIDENCE
 from mechanisms.studio.assurance.one_run import audit_run, audited_runs
 from mechanisms.studio.synthesis.demo_set import finite
 
@@ -60,7 +60,7 @@ def _run(options: argparse.Namespace) -> None:
         "epsilon_lower_bound": found.guesses.lower_bound,
         "epsilon_claimed": finite(found.claimed),
         "delta": found.delta,
-        "confidence": ONE_RUN_CONFIDENCE,
+        "confidence": confidence.LEVEL,
         "canaries": found.canaries,
         "guesses": found.guesses.made,
         "correct": found.guesses.correct,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mechanisms import confidence
 from mechanisms.cli.output import progress
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Record
@@ -22,7 +23,7 @@ def completion_of(demo_set: DemoSet, model: LanguageModel, beginning: str) -> st
 
 def perplexities(demo_set: DemoSet, model: LanguageModel, rows: Sequence[Record]) -> dict[str, Any]:
     """How surprised the model is by the rows' texts zero-shot, behind public demonstrations, and behind the set's."""
-    document: dict[str, Any] = {}
+    document: dict[str, Any] = {"level": confidence.LEVEL}
     arms = arms_of(demo_set, public_demonstrations(demo_set, model))
     for done, found in enumerate(surprises(model, demo_set, arms, [row.text for row in rows]), start=1):
         progress(f"{done} of {len(arms)} prompts")

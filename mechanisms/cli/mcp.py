@@ -113,7 +113,7 @@ class _Tools:
         return classified(self._set(name), self.model(), checked_texts(texts))
 
     def evaluate(self, name: str, texts: list[str], labels: list[str]) -> dict[str, Any]:
-        """How many of up to 64 labelled texts a set labels rightly, with a 95% interval.
+        """How many of up to 64 labelled texts a set labels rightly, with an interval and its level.
 
         Send public or fictional rows alone: the figure has no noise. Nothing is looked up or remembered about the rows:
         a mark on private ones would stand in later certificates, and say who is among them.

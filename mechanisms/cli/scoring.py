@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mechanisms import confidence
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli.output import progress
 from mechanisms.records import Dataset, Record
@@ -47,13 +48,13 @@ def not_private(owners: Sequence[str], *sets: str | None) -> dict[str, Any]:
 
 
 def in_json(each: Accuracy) -> dict[str, Any]:
-    """An accuracy with its 95% interval."""
+    """An accuracy with its interval."""
     return {"accuracy": round(each.value, 4), "interval": [round(bound, 4) for bound in each.interval]}
 
 
 def scorecards(reader: QueryReader, demo_set: DemoSet, arms: Sequence[Arm], rows: Sequence[Record]) -> dict[str, Any]:
     """How each arm does, and how many rows were read."""
-    document: dict[str, Any] = {"rows": 0}
+    document: dict[str, Any] = {"rows": 0, "level": confidence.LEVEL}
     for result in evaluate(reader, demo_set.template, demo_set.labels, arms, rows):
         match result:
             case Progress(done, total):

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms import confidence
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.noise import Floats
 from mechanisms.tallies.histogram import Histogram, steps_of
 
-_Z = 1.959964
 _WIDE = 0.2
 _Quadratic = tuple[float, float, float]
 """Of x, by falling powers: fulfilled where it is at most zero."""
@@ -20,7 +20,7 @@ _Quadratic = tuple[float, float, float]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A rate in [0, 1] or a difference of rates in [-1, 1], and its 95% interval: sampling and noise together."""
+    """A rate in [0, 1] or a difference of rates in [-1, 1], and its interval, of sampling and noise together."""
 
     value: float
     low: float
@@ -74,7 +74,7 @@ class Score(Histogram):
         """
         right = float(cells[_right(cells, arm)].sum())
         total = float(cells.sum())
-        noise, z2 = self._half_noise(cells), _Z**2
+        noise, z2 = self._half_noise(cells), confidence.standard_errors() ** 2
         within = (
             total**2 + z2 * (total - 2 * noise),
             -2 * right * total - z2 * (total - 2 * noise),
@@ -97,7 +97,7 @@ class Score(Histogram):
         first, second = _right(cells, one), _right(cells, other)
         only_first, only_second = float(cells[first & ~second].sum()), float(cells[second & ~first].sum())
         gain, apart, total = only_first - only_second, only_first + only_second, float(cells.sum())
-        noise, z2 = self._half_noise(cells), _Z**2
+        noise, z2 = self._half_noise(cells), confidence.standard_errors() ** 2
         noise_alone = (total**2 - 2 * z2 * noise, -2 * gain * total, gain**2 - z2 * noise)
         with_sampling = (noise_alone[0] + z2 * total, noise_alone[1], noise_alone[2] - z2 * apart)
         return _estimate(gain, total, (noise_alone, with_sampling), lowest=-1.0)

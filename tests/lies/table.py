@@ -597,4 +597,25 @@ PUBLIC = [
     ),
 ]
 
-LIES = [*SIZES, *TOKENS, *TALLIES, *STAGES, *RESUMED, *ANSWERS, *PUBLIC]
+FIGURES = [
+    lie(
+        "intervals are of 95%",
+        "tests/test_confidence.py::test_the_pages_say_the_level_that_there_is",
+        ("mechanisms.confidence", "LEVEL = 0.95\n", "LEVEL = 0.9\n"),
+    ),
+    lie(
+        "a private accuracy has an interval of 95%",
+        "tests/test_confidence.py::test_every_interval_is_of_the_one_level[a private accuracy]",
+        (
+            "mechanisms.tallies.score",
+            "        right = float(cells[_right(cells, arm)].sum())\n"
+            "        total = float(cells.sum())\n"
+            "        noise, z2 = self._half_noise(cells), confidence.standard_errors() ** 2\n",
+            "        right = float(cells[_right(cells, arm)].sum())\n"
+            "        total = float(cells.sum())\n"
+            "        noise, z2 = self._half_noise(cells), 1.645**2\n",
+        ),
+    ),
+]
+
+LIES = [*SIZES, *TOKENS, *TALLIES, *STAGES, *RESUMED, *ANSWERS, *PUBLIC, *FIGURES]

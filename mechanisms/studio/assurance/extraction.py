@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import binomtest
 
+from mechanisms import confidence
 from mechanisms.errors import UsageError
 from mechanisms.inference import LanguageModel, QueryPrompt
 from mechanisms.noise import Randomness, SecureRandomness
@@ -108,8 +109,8 @@ class Extraction:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Its 95% interval (Wilson 1927), as if questions were independent."""
-        found = binomtest(self.answers, self.questions).proportion_ci(0.95, method="wilson")
+        """Its interval (Wilson 1927), as if questions were independent."""
+        found = binomtest(self.answers, self.questions).proportion_ci(confidence.LEVEL, method="wilson")
         return float(found.low), float(found.high)
 
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import binom
 
+from mechanisms import confidence
 from mechanisms.noise import Floats
 
-CONFIDENCE = 0.95
 _RULES = tuple((share, out) for share in (1 / 2, 1 / 4, 1 / 8, 1 / 16) for out in (share, 0.0))
 """Shares of the canaries, by score: the highest are guessed to be in, the lowest to be out, none about the others."""
 _LARGEST = 50.0
@@ -30,7 +30,7 @@ class Guesses:
     """The guesses that prove most.
 
     Attributes:
-        lower_bound: with probability `CONFIDENCE`, epsilon is at least this.
+        lower_bound: with probability `confidence.LEVEL`, epsilon is at least this.
         made, correct: how many guesses, and how many of them right.
     """
 
@@ -45,7 +45,7 @@ def best_guesses(included: Coins, scores: Floats, delta: float) -> Guesses:
     A few rules for how many guesses are made share the error among them, so that the best of them may be taken.
     """
     order = np.argsort(-scores, kind="stable")
-    error = (1 - CONFIDENCE) / len(_RULES)
+    error = (1 - confidence.LEVEL) / len(_RULES)
     found = []
     for share, share_out in _RULES:
         inside, outside = (int(each * len(order)) for each in (share, share_out))

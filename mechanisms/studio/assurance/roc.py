@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
-from scipy.stats import binomtest, norm
+from scipy.stats import binomtest
 
+from mechanisms import confidence
 from mechanisms.errors import UsageError
 from mechanisms.noise import Floats
 
 LOW = 0.01
 """The false positive rate at which an attack is judged (Carlini et al. 2022): what it finds while it hardly errs."""
 _RATES = (0.0, LOW, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
-_CONFIDENCE = 0.95
 _LEAST = 2
 _NEARLY = 1 - 1e-9
 
@@ -33,8 +33,8 @@ class Roc:
         points: (false positive rate, true positive rate) at some rates, each by the lowest threshold that keeps to it.
         curve: the same at every threshold, from (0, 0) to (1, 1); the area below it is `area`.
         area: probability that a member scores above another row, ties counted half.
-        interval: 95% interval of the area.
-        found: true positive rate at a false positive rate of `LOW`, and its 95% interval.
+        interval: of the area, at `confidence.LEVEL`.
+        found: true positive rate at a false positive rate of `LOW`, and its interval.
     """
 
     members: int
@@ -60,7 +60,7 @@ def roc(members: Floats, others: Floats) -> Roc:
     area = float(wins.mean()) / 2 / len(others)
     reached = [_above(members, below, rate) for rate in _RATES]
     found = reached[_RATES.index(LOW)]
-    exact = binomtest(found, len(members)).proportion_ci(_CONFIDENCE, method="exact")
+    exact = binomtest(found, len(members)).proportion_ci(confidence.LEVEL, method="exact")
     return Roc(
         len(members),
         len(others),
@@ -93,16 +93,12 @@ def _area_interval(area: float, members: int, others: int) -> Interval:
 
     def lower(value: float) -> float:
         def gap(at: float) -> float:
-            return value - at - _deviations() * math.sqrt(_variance(at, members, others))
+            return value - at - confidence.standard_errors() * math.sqrt(_variance(at, members, others))
 
         end = value * _NEARLY
         return float(brentq(gap, 0.0, end)) if value > 0 and gap(end) < 0 else end
 
     return lower(area), 1.0 - lower(1.0 - area)
-
-
-def _deviations() -> float:
-    return float(norm.ppf((1 + _CONFIDENCE) / 2))
 
 
 def _variance(area: float, members: int, others: int) -> float:

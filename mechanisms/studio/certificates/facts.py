@@ -57,7 +57,7 @@ def mechanism_in_words(held: Certificate) -> str:
 
 
 def scored_facts(score: Score | None) -> list[Fact]:
-    """The private accuracies, each with its 95% interval."""
+    """The private accuracies, each with its interval."""
     if score is None:
         return [Fact("Private score", "not measured")]
     rows = "took part in nothing that was chosen" if score.untouched else "may have taken part in what was chosen"
@@ -65,7 +65,8 @@ def scored_facts(score: Score | None) -> list[Fact]:
         Fact(
             f"Private score, {name}",
             f"{each.accuracy:.1%}",
-            f"95% interval {each.interval[0]:.1%} to {each.interval[1]:.1%}, of sampling and noise; its rows {rows}",
+            f"{score.percent} interval {each.interval[0]:.1%} to {each.interval[1]:.1%}, of sampling and noise; "
+            f"its rows {rows}",
         )
         for name, each in score.arms.items()
     ]

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mechanisms import confidence
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import CompletionPrompt, LanguageModel
 from mechanisms.inference.prompts import first_tokens
 from mechanisms.noise import Floats
 from mechanisms.records import Demonstration
 from mechanisms.studio.evaluation.classify import MAX_QUERY_TOKENS
-from mechanisms.studio.evaluation.evaluate import QUANTILE
 from mechanisms.studio.evaluation.measures.perplexity import log_likelihoods
 from mechanisms.studio.evaluation.query_reader import Arm
 from mechanisms.studio.evaluation.responder import Responder
@@ -60,8 +60,8 @@ class Surprise:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95% interval of the perplexity, with the normal distribution on the scale of its logarithm."""
-        low, high = (self.log_perplexity + sign * QUANTILE * self.error for sign in (-1, 1))
+        """The interval of the perplexity, with the normal distribution on the scale of its logarithm."""
+        low, high = (self.log_perplexity + sign * confidence.standard_errors() * self.error for sign in (-1, 1))
         return math.exp(low), math.exp(high)
 
 

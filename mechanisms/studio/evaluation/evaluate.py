@@ -8,15 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
 
+from mechanisms import confidence
 from mechanisms.errors import UsageError
 from mechanisms.records import Demonstration, PromptTemplate, Record
 from mechanisms.studio.evaluation.query_reader import CONTEXTUAL, NO_ANSWER, PRIOR, RAW, Arm, QueryReader
 from mechanisms.studio.synthesis.demo_set import DemoSet
 
-QUANTILE = float(norm.ppf(0.975))
-"""Standard errors to either side of an estimate in a 95% interval."""
 Places = NDArray[np.int64]
 """Of labels in the label set, one a row."""
 
@@ -42,7 +40,7 @@ def arms_of(demo_set: DemoSet, public: Sequence[Demonstration] | None) -> tuple[
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Correct answers out of a total, with the 95% Wilson interval.
+    """Correct answers out of a total, with the Wilson interval of `confidence.LEVEL`.
 
     What is correct in part counts in part. Of all that lies in [0, 1] with one mean, right or wrong varies most, so
     that the interval is then wider than it need be.
@@ -58,7 +56,7 @@ class Accuracy:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95% interval (Wilson 1927)."""
+        """Of `confidence.LEVEL` (Wilson 1927)."""
         return _wilson_low(self.correct, self.total), 1.0 - _wilson_low(self.total - self.correct, self.total)
 
 
@@ -66,8 +64,9 @@ def _wilson_low(correct: float, total: int) -> float:
     """The lower end; the upper end is that of what is wrong, taken from 1."""
     if correct == 0:
         return 0.0
-    spread = QUANTILE * math.sqrt(correct * (total - correct) / total + QUANTILE**2 / 4)
-    return max(0.0, (correct + QUANTILE**2 / 2 - spread) / (total + QUANTILE**2))
+    errors = confidence.standard_errors()
+    spread = errors * math.sqrt(correct * (total - correct) / total + errors**2 / 4)
+    return max(0.0, (correct + errors**2 / 2 - spread) / (total + errors**2))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
+from mechanisms import confidence
 from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT
 from mechanisms.studio.evaluation.kept_file import keep
 from mechanisms.studio.evaluation.query_reader import CONTEXTUAL, PRIOR, RAW
@@ -27,7 +28,7 @@ def grid_figure(lines: Sequence[Line], curator_only: bool = False) -> go.Figure:
         font={"family": "system-ui, sans-serif", "size": 14},
         title={"text": _ALONE} if curator_only else None,
         xaxis=_AXIS | {"type": "category", "categoryarray": shots, "title": {"text": "demonstrations a label"}},
-        yaxis=_AXIS | {"title": {"text": "accuracy, with 95% intervals"}, "range": [0, 1]},
+        yaxis=_AXIS | {"title": {"text": f"accuracy, with {confidence.percent()} intervals"}, "range": [0, 1]},
     )
     return figure
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from mechanisms import confidence
 from mechanisms.errors import UsageError
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats, Integers, Randomness
@@ -278,7 +279,7 @@ class Judges:
         cells = tally.release(contributions, self._randomness)
         estimates = {name: tally.accuracy(cells, k) for k, name in enumerate(compared)}
         arms = {name: ArmScore(each.value, (each.low, each.high)) for name, each in estimates.items()}
-        yield ScoreReleased(Score(arms, self._untouched))
+        yield ScoreReleased(Score(arms, self._untouched, confidence.LEVEL))
 
     def _compared(self) -> dict[str, tuple[CandidateSet, Floats]]:
         """The arms of the score; where no demonstrations were chosen, zero-shot is the exported set."""

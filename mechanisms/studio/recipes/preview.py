@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from mechanisms import confidence
 from mechanisms.accounting import Claim, PrivacyTarget
 from mechanisms.studio.recipes.advice import CLEARANCE, EXCESS
 from mechanisms.studio.recipes.forecast import ARMS, predicted_seconds, units
@@ -16,7 +17,6 @@ from mechanisms.studio.synthesis.preview import guarantee, target_warnings
 
 _WIDE = 0.1
 """Half an interval that tells too little, as `mechanisms.tallies.Estimate.wide` has it."""
-_NORMAL = 1.96
 
 
 @dataclass(frozen=True)
@@ -81,10 +81,10 @@ def votes_a_draft(request: RecipeRequest, label: str) -> float:
 
 
 def score_margin(request: RecipeRequest) -> float:
-    """Half the 95% interval of a private accuracy near 1/2, expected from the public sizes; at most 1/2."""
+    """Half the interval of a private accuracy near 1/2, expected from the public sizes; at most 1/2."""
     rows = units(request, Stage.SCORE)
     noise = 2 ** (ARMS - 1) * request.score.deviation**2 / 2
-    return min(0.5, _NORMAL * math.sqrt(rows / 4 + noise) / rows)
+    return min(0.5, confidence.standard_errors() * math.sqrt(rows / 4 + noise) / rows)
 
 
 def _warnings(request: RecipeRequest) -> Iterator[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms import confidence
 from mechanisms.accounting import (
     BudgetSnapshot,
     Claim,
@@ -148,7 +149,8 @@ def score_set(
         cells, names = _asked(dataset, request, reader, arms, prototypes, embedder, randomness)
     tally = request.tally
     estimates = {name: tally.accuracy(cells, i) for i, name in enumerate(names)}
-    score = Score({name: ArmScore(each.value, (each.low, each.high)) for name, each in estimates.items()}, untouched)
+    accuracies = {name: ArmScore(each.value, (each.low, each.high)) for name, each in estimates.items()}
+    score = Score(accuracies, untouched, confidence.LEVEL)
     return ScoreFound(score, _gains(tally, cells, names), claimed, event, before, _reason(scored, randomness))
 
 

@@ -8,6 +8,7 @@ import math
 import statistics
 from collections.abc import Iterator, Sequence
 
+from mechanisms import confidence
 from mechanisms.studio.evaluation.evaluate import Accuracy
 from mechanisms.studio.evaluation.query_reader import CONTEXTUAL, PRIOR
 from mechanisms.studio.reproduction.cells import VOTE, Setting
@@ -21,7 +22,7 @@ COLUMNS_OF_A_RUN = ("claimed_epsilon", "delta")
 
 
 def tidy(results: Sequence[Result], model: str, setting: Setting) -> str:
-    """CSV, one line a cell and reading, with the 95% interval of its test rows (Wilson 1927)."""
+    """CSV, one line a cell and reading, with the interval of its test rows (Wilson 1927)."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([*COLUMNS, *COLUMNS_OF_A_RUN])
@@ -44,8 +45,8 @@ def page(results: Sequence[Result], model: str, setting: Setting) -> str:
 _HEAD = """# The papers' grid, with another model
 
 Accuracies in percent on {rows}. Figures in bold were computed here with {model}: the mean over the runs
-with its standard deviation, or one run with the 95% interval of its test rows (Wilson). The others are the papers', as
-they print them. They are **not the same experiment**:
+with its standard deviation, or one run with the {level} interval of its test rows (Wilson). The others are the
+papers', as they print them. They are **not the same experiment**:
 
 - **The model** is another one, and stands in each line.
 - **The private rows** are those of your file. The papers had 120,000 (AG News), 560,000 (DBpedia) and about 5,500
@@ -62,7 +63,7 @@ they print them. They are **not the same experiment**:
 def _head(model: str, setting: Setting) -> Iterator[str]:
     rows = "all rows of the test file" if setting.rows is None else f"{setting.rows} rows of the test file"
     told = {"delta": setting.delta, "subsets": setting.subsets, "shown": SHOWN, "vote": VOTE}
-    yield _HEAD.format(rows=rows, model=_plain(model), **told)
+    yield _HEAD.format(rows=rows, level=confidence.percent(), model=_plain(model), **told)
 
 
 def _task(name: str, results: Sequence[Result], model: str) -> Iterator[str]:

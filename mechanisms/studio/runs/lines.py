@@ -85,6 +85,7 @@ class _Arm(_Shape):
 class _Score(_Shape):
     arms: Annotated[dict[_Name, _Arm], Field(min_length=1, max_length=100)]
     untouched: bool
+    level: _Share | None = None
 
 
 class OfTokens(_Shape):

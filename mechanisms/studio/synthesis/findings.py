@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mechanisms import confidence
 from mechanisms.privacy_events import PrivacyEvent, event_from_json
 from mechanisms.tallies import Estimate
 
@@ -14,6 +15,8 @@ Json = dict[str, Any]
 ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS, PROTOTYPES = "zero-shot", "public-only", "demonstrations", "prototypes"
 """What a score compares; a file's score has no other arms."""
 
+_UNSTATED = 0.95
+"""The level of intervals in files that do not say one."""
 _UNTOUCHED, _TOUCHED = "private", "private, and they may have taken part in what was chosen"
 
 
@@ -41,7 +44,7 @@ class StageRecord:
 
 @dataclass(frozen=True)
 class ArmScore:
-    """Private accuracy of one arm: the estimate in [0, 1], and its 95% interval, of sampling and noise together."""
+    """Private accuracy of one arm: the estimate in [0, 1], and its interval, of sampling and noise together."""
 
     accuracy: float
     interval: tuple[float, float]
@@ -59,10 +62,17 @@ class Score:
     Attributes:
         arms: by name.
         untouched: the rows took part in nothing that was chosen.
+        level: of the intervals; None in files of before, which do not say it.
     """
 
     arms: Mapping[str, ArmScore]
     untouched: bool
+    level: float | None = None
+
+    @property
+    def percent(self) -> str:
+        """The level of the intervals in words."""
+        return confidence.percent(_UNSTATED if self.level is None else self.level)
 
     @property
     def rows(self) -> str:
@@ -78,13 +88,13 @@ class Score:
     def to_json(self) -> Json:
         """The format's `score`."""
         arms = {name: {"accuracy": each.accuracy, "interval": list(each.interval)} for name, each in self.arms.items()}
-        return {"arms": arms, "rows": self.rows}
+        return {"arms": arms, "rows": self.rows, **({} if self.level is None else {"level": self.level})}
 
     @classmethod
     def from_json(cls, document: Json) -> Score:
         """Read what fits the format's schema."""
         arms = {name: ArmScore(each["accuracy"], tuple(each["interval"])) for name, each in document["arms"].items()}
-        return cls(arms, document["rows"] == _UNTOUCHED)
+        return cls(arms, document["rows"] == _UNTOUCHED, document.get("level"))
 
 
 @dataclass(frozen=True)

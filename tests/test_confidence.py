@@ -1,0 +1,130 @@
+"""One level for all intervals: another one changes every figure, every sentence and every file, and nothing is left."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from dpicl_ui.test.score_card import score_card
+from mechanisms import confidence
+from mechanisms.studio.assurance.extraction import Extraction
+from mechanisms.studio.assurance.guesses import best_guesses
+from mechanisms.studio.assurance.roc import roc
+from mechanisms.studio.certificates.facts import scored_facts
+from mechanisms.studio.evaluation.completions import Surprise
+from mechanisms.studio.evaluation.evaluate import Accuracy
+from mechanisms.studio.evaluation.plot import grid_figure
+from mechanisms.studio.recipes.events import ScoreReleased
+from mechanisms.studio.recipes.preview import score_margin
+from mechanisms.studio.recipes.recipe import Division, Kind
+from mechanisms.studio.synthesis.demo_set import DemoSet, loads
+from mechanisms.studio.synthesis.findings import Score
+from mechanisms.tallies import Score as Tally
+from tests.conftest import ROOT
+from tests.studio.recipes.running import begun, data, planned, recipe, rows
+
+OTHER = 0.5
+"""No interval of the program is of this level."""
+
+
+def width(interval: tuple[float, float]) -> float:
+    return interval[1] - interval[0]
+
+
+def estimate() -> float:
+    found = Tally(1.0, False).accuracy(np.array([40.0, 60.0]), 0)
+    return found.high - found.low
+
+
+def difference() -> float:
+    found = Tally(1.0, False).difference(np.array([10.0, 30.0, 20.0, 40.0]), 0, 1)
+    return found.high - found.low
+
+
+def attack(field: str) -> float:
+    generator = np.random.default_rng(0)
+    return width(getattr(roc(generator.normal(2, 1, 200), generator.normal(0, 1, 200)), field))
+
+
+def error_of_guesses() -> float:
+    """A bound that is less sure proves more."""
+    included = np.random.default_rng(0).random(400) < 0.5
+    return -best_guesses(included, included.astype(np.float64), 1e-5).lower_bound
+
+
+WIDTHS = {
+    "a private accuracy": estimate,
+    "a private difference": difference,
+    "an accuracy on a test file": lambda: width(Accuracy(40, 100).interval),
+    "perplexity": lambda: width(Surprise("set", 9, 2.0, 0.1).interval),
+    "the area below an attack's curve": lambda: attack("interval"),
+    "an attack's rate": lambda: attack("found_interval"),
+    "extraction": lambda: width(Extraction("rows", "items", 9, 100, 40, 9, 3).interval),
+    "an audit in one run": error_of_guesses,
+    "what a score is expected to tell": lambda: score_margin(
+        planned(data(rows(40)), recipe(Kind.VOTE, Division.ROLES), epsilon=100.0)
+    ),
+}
+
+
+@pytest.mark.parametrize("of", WIDTHS)
+def test_every_interval_is_of_the_one_level(of, monkeypatch):
+    as_it_is = WIDTHS[of]()
+    monkeypatch.setattr(confidence, "LEVEL", OTHER)
+    assert WIDTHS[of]() < as_it_is
+
+
+def test_normal_intervals_reach_as_many_standard_errors_as_the_level_says(monkeypatch):
+    for level in (0.5, 0.9, 0.95):
+        monkeypatch.setattr(confidence, "LEVEL", level)
+        errors = confidence.standard_errors()
+        assert norm.cdf(errors) - norm.cdf(-errors) == pytest.approx(level)
+    assert confidence.percent() == "95%"
+
+
+def released() -> tuple[Score, DemoSet]:
+    """A score of a run, and the set that it stands in."""
+    dataset = data(rows(40))
+    told = list(begun(dataset, planned(dataset, recipe(Kind.VOTE, Division.EPSILON))))
+    [score] = [event.score for event in told if isinstance(event, ScoreReleased)]
+    return score, told[-1].demo_set
+
+
+def test_a_file_says_the_level_of_its_intervals_and_keeps_it(monkeypatch):
+    monkeypatch.setattr(confidence, "LEVEL", OTHER)
+    score, made = released()
+    document = json.loads(made.dumps())
+    assert document["score"]["level"] == OTHER
+    monkeypatch.undo()
+    assert loads(made.dumps()).score == score
+    assert "50% interval" in scored_facts(loads(made.dumps()).score)[0].remark
+    del document["score"]["level"]
+    older = loads(json.dumps(document))
+    assert older.score.percent == "95%"
+    assert "level" not in older.to_json()["score"]  # a file of before stays what it was, and its signature holds
+
+
+def test_every_sentence_about_intervals_says_the_one_level(monkeypatch):
+    monkeypatch.setattr(confidence, "LEVEL", OTHER)
+    score, made = released()
+    said = [str(score_card(made, loaded=False)), str(grid_figure([])), *(each.remark for each in scored_facts(score))]
+    assert all("50%" in each for each in said)
+    assert not any("95%" in each for each in said)
+
+
+def test_the_pages_say_the_level_that_there_is():
+    for page in ("docs/tallies.md", "docs/evaluate.md", "docs/attacks.md"):
+        text = (ROOT / page).read_text("utf-8")
+        assert set(re.findall(r"(\d+%)(?:\s|-)+(?:Wilson\s+)?interval", text)) == {confidence.percent()}, page
+
+
+def test_the_level_is_written_down_once():
+    literal = re.compile(r"95 ?%|\b1\.9[56]|\b0?\.95\b|\b0?\.975\b")
+    sources = [path for room in ("mechanisms", "dpicl_ui") for path in (ROOT / room).rglob("*.py")]
+    found = {path.relative_to(ROOT).as_posix() for path in sources if literal.search(path.read_text("utf-8"))}
+    # Files of before do not say their level: what it was then stays what it was.
+    assert found == {"mechanisms/confidence.py", "mechanisms/studio/synthesis/findings.py"}
