@@ -13,7 +13,9 @@ from mechanisms.records import Dataset, Record
 from mechanisms.studio.recipes import request, roles, run, stages
 from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
 from mechanisms.studio.recipes.request import RecipeRequest
-from tests.studio.recipes.test_audit import EMBEDDER, LABELS, SURE, TEMPLATE, Till, drafts
+from tests.replay.tape import Tape
+from tests.replay.world import Ledger
+from tests.studio.recipes.test_audit import EMBEDDER, LABELS, SURE, TEMPLATE, drafts
 from tests.toy_model import ToyModel
 
 RATES = {"zero-shot": 0.6, "public-only": 0.8, "demonstrations": 0.8}
@@ -63,7 +65,7 @@ def test_intervals_hold_the_truth(by_user, monkeypatch):
         recipe = Recipe(Kind.VOTE, Division.ROLES, SHARES, drafts=4)
         sizes, content = dict.fromkeys(LABELS, UNITS), fingerprint(data).content
         wanted = RecipeRequest(LABELS, TEMPLATE, recipe, PrivacyTarget(1.0, 1e-5), sizes, content, by_user)
-        *_, last = run.run_recipe(data, wanted, Model(), EMBEDDER, Till(), SeededRandomness(seed))
+        *_, last = run.run_recipe(data, wanted, Model(), EMBEDDER, Ledger(Tape()), SeededRandomness(seed))
         arms = last.demo_set.score.arms
         for name, arm in arms.items():  # where public-only was chosen there are two
             low, high = arm.interval
