@@ -101,7 +101,7 @@ def test_a_file_says_the_level_of_its_intervals_and_keeps_it(monkeypatch):
     assert document["score"]["level"] == OTHER
     monkeypatch.undo()
     assert loads(made.dumps()).score == score
-    assert "50% interval" in scored_facts(loads(made.dumps()).score)[0].remark
+    assert "50% interval" in scored_facts(loads(made.dumps()))[0].remark
     del document["score"]["level"]
     older = loads(json.dumps(document))
     assert older.score.percent == "95%"
@@ -110,8 +110,8 @@ def test_a_file_says_the_level_of_its_intervals_and_keeps_it(monkeypatch):
 
 def test_every_sentence_about_intervals_says_the_one_level(monkeypatch):
     monkeypatch.setattr(confidence, "LEVEL", OTHER)
-    score, made = released()
-    said = [str(score_card(made, loaded=False)), str(grid_figure([])), *(each.remark for each in scored_facts(score))]
+    _, made = released()
+    said = [str(score_card(made, loaded=False)), str(grid_figure([])), scored_facts(made)[0].remark]
     assert all("50%" in each for each in said)
     assert not any("95%" in each for each in said)
 

@@ -16,6 +16,9 @@ _UNTOUCHED = "These rows took no part in what was written or chosen."
 _LESS_FITTED = (
     "What it is compared with is corrected less finely, out of fewer rows: read with as much care it may do better."
 )
+_NO_BETTER = (
+    "This score does not show that the set is better than naming the largest label every time, by the public sizes."
+)
 _USERS = "Every user counts the same."
 TOUCHED = "These rows may have taken part in the choice: the chosen set's figure may be a little optimistic."
 _DUST = 1e-9
@@ -37,6 +40,7 @@ def score_card(view: RecipeView) -> list[Tree]:
             el("div.range-row.range-ends", el("span.range-axis", el("span", "0"), el("span", "50"), el("span", "100"))),
         ),
         el("p.muted", " ".join(_remarks(view, score))),
+        *notice(_no_better(view), "warn"),
         *notice("" if score.untouched else TOUCHED, "warn"),
     ]
 
@@ -68,8 +72,25 @@ def _sentence(view: RecipeView) -> str:
     if found is None or found.wide:
         return "Too few rows took part to say how often labels are found."
     words = f"The exported set finds the label of {of_hundred(found)} of 100 of your own rows"
-    beside = plain is not None and plain is not found and not plain.wide
-    return f"{words}; zero-shot, {of_hundred(plain)}." if plain is not None and beside else f"{words}."
+    if plain is not None and plain is not found and not plain.wide:
+        words += f"; zero-shot, {of_hundred(plain)}"
+    majority = _majority(view)
+    return f"{words}; the largest label, named every time, {majority}." if majority is not None else f"{words}."
+
+
+def _majority(view: RecipeView) -> int | None:
+    """Of 100 rows, those that have the largest label, by the public sizes."""
+    majority = view.run.demo_set.majority if view.run.demo_set else None
+    return None if majority is None else round(100 * majority[1])
+
+
+def _no_better(view: RecipeView) -> str:
+    """What is said where the score does not tell the exported set from naming the largest label every time."""
+    assert view.score is not None
+    found, majority = view.score.arms.get(view.score.exported(view.without)), _majority(view)
+    if found is None or found.wide or majority is None or 100 * found.interval[0] > majority:
+        return ""
+    return _NO_BETTER
 
 
 def _range(name: str, arm: ArmScore, own: bool) -> Tree:

@@ -14,7 +14,7 @@ from mechanisms.accounting import rounded_up
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats
 from mechanisms.studio.evaluation.classify import Prediction
-from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, Scorecard
+from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, MeanRecall, Scorecard
 from mechanisms.studio.evaluation.labels_to_find import RECORDS
 from mechanisms.studio.evaluation.reader import readers_in_words, same_reader
 from mechanisms.studio.synthesis.demo_set import DemoSet
@@ -40,6 +40,13 @@ _OF_RECORDS = f"{RECORDS} Step 5 exports them."
 _STILL_CARRIED = "The set still carries the measured prior, with which the model's answers are read."
 
 
+_COMMONEST = "The commonest label"
+_WHATEVER = "named every time, whatever the text says"
+_NO_BETTER = (
+    "The set finds no more labels than naming the commonest one every time does: look at the balanced figures, and at "
+    "each label, before you use it."
+)
+_RECALL = "How many rows of each label are found"
 _LIKELIEST = 8
 """Bars of an answer where there are many labels."""
 
@@ -140,13 +147,17 @@ def _other_reading(name: str, labels: Sequence[str], probabilities: Floats) -> T
 
 
 def accuracies(
-    cards: Sequence[Scorecard], owners: Sequence[str] = (), prototypes: Accuracy | None = None
+    cards: Sequence[Scorecard],
+    owners: Sequence[str] = (),
+    prototypes: Accuracy | None = None,
+    labels: Sequence[str] = (),
 ) -> list[Tree]:
-    """Accuracy of each arm with its interval, and of class prototypes on the same rows, if they are there.
+    """Accuracy of each arm with its interval; of class prototypes, if they are there; of naming one label every time.
 
     Args:
         cards: the tested set's own is the last one where there are prototypes.
         owners: private data sets that the rows belong to: the figures are then tagged.
+        labels: of the set, in order.
     """
     if not cards:
         return []
@@ -158,11 +169,49 @@ def accuracies(
             el("span.muted", f"{total} test rows, bars with {confidence.percent()} intervals"),
         ),
         *tag(owners),
-        el("div.scores", *(_scores(card) for card in cards), *([_prototypes(prototypes)] if prototypes else [])),
+        el(
+            "div.scores",
+            *(_scores(card) for card in cards),
+            *([_prototypes(prototypes)] if prototypes else []),
+            _majority(cards[-1], labels),
+        ),
+        *notice(_no_better(cards[-1]), "warn"),
+        *(_by_label(cards[-1], labels) if labels else []),
         *(_beside(cards, owners, prototypes) if prototypes else []),
         *([el("p.muted", _READ_WITH_PRIOR)] if any(card.corrected for card in cards) else []),
         *([el("p.muted", _CALIBRATED)] if any(card.calibrated for card in cards) else []),
     ]
+
+
+def _majority(card: Scorecard, labels: Sequence[str]) -> Tree:
+    place, naming = card.majority
+    name = el("strong.notranslate", labels[place]) if labels else None
+    return el(
+        "div.score",
+        el("div.score-name", el("strong", _COMMONEST), name, el("span.muted", _WHATEVER)),
+        accuracy_row("always", naming),
+    )
+
+
+def _no_better(card: Scorecard) -> str:
+    """What is said where the set finds no more labels than the commonest one alone."""
+    _, naming = card.majority
+    return _NO_BETTER if card.read.value <= naming.value and len(card.confusion) > 1 else ""
+
+
+def _by_label(card: Scorecard, labels: Sequence[str]) -> list[Tree]:
+    """How many of each label's rows the set finds."""
+    rows = [
+        el(
+            "div.count-row",
+            el("span.count-name.notranslate", label, title=label),
+            el("span.count-bar", numbers={"share": each.value}),
+            el("span.count-number", f"{each.correct:.0f} of {each.total}"),
+        )
+        for label, each in zip(labels, card.recalls, strict=True)
+        if each
+    ]
+    return [el("details", el("summary", _RECALL), *rows)]
 
 
 def _prototypes(found: Accuracy) -> Tree:
@@ -193,8 +242,9 @@ def _scores(card: Scorecard) -> Tree:
     readings = {"prior": card.corrected, "calibrated": card.calibrated, "raw": card.raw}
     kind, *others = (name for name, each in readings.items() if each)
     said = [f"{name} {_words(each)}" for name in others if (each := readings[name])]
-    if card.silent:
-        said.append(f"{card.silent} without a label, counted as wrong")
+    said.append(f"balanced {_words(card.balanced)}")
+    if silent := sum(card.silent):
+        said.append(f"{silent} without a label, counted as wrong")
     return el(
         "div.score" + (".own" if card.name == PRIVATE else ""),
         el("div.score-name", *arm_name(card.name, "strong", "span.muted", card.corrected is not None)),
@@ -203,7 +253,7 @@ def _scores(card: Scorecard) -> Tree:
     )
 
 
-def _words(accuracy: Accuracy) -> str:
+def _words(accuracy: Accuracy | MeanRecall) -> str:
     low, high = accuracy.interval
     return f"{100 * accuracy.value:.0f}%  ({100 * low:.0f} to {100 * high:.0f})"
 

@@ -216,7 +216,7 @@ class FileMeasurement:
                     scored = scored.with_card(result)
                     state.show(scored)
                     figures = open_scores(scored.answers, scored.owners)
-                    yield {self.scores: figures or accuracies(scored.cards, scored.owners)}
+                    yield {self.scores: figures or accuracies(scored.cards, scored.owners, None, demo_set.labels)}
             if scored.stop.is_set():
                 yield {self.test_notice: notice("Stopped. What was measured so far is shown.", "warn")}
                 return
@@ -255,7 +255,7 @@ class FileMeasurement:
             raise UsageError(_MEASURE_AGAIN.format(names=", ".join(f"'{name}'" for name in owners)))
         found = released.accuracy(scored.rows, scored.of.labels, self._embedder.embedder())
         state.show(scored := replace(scored, prototypes=found))
-        yield {self.scores: accuracies(scored.cards, scored.owners, found)}
+        yield {self.scores: accuracies(scored.cards, scored.owners, found, scored.of.labels)}
 
     @property
     def about_the_set(self) -> list[Any]:

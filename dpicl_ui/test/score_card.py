@@ -17,6 +17,7 @@ _TITLES = {
     OWN: ARMS[PRIVATE],
     _PROTOTYPES: PROTOTYPES,
 }
+_LARGEST, _BY_SIZES = "The largest label", "named every time, by the public sizes"
 _UNTOUCHED = "These rows took part in nothing that was chosen."
 _WITH_NOISE = "Released with noise, as part of the run's epsilon: public."
 _FROM_FILE = "These figures are what the file says; they cannot be checked without its data."
@@ -33,10 +34,22 @@ def score_card(demo_set: DemoSet | None, loaded: bool) -> list[Tree]:
         el("span.tag.public", "private score"),
     )
     covered = f"Intervals are of {score.percent}, and cover sampling and noise."
-    arms = el("div.scores", *(_arm(name, each, loaded) for name, each in score.arms.items()))
+    arms = el("div.scores", *(_arm(name, each, loaded) for name, each in score.arms.items()), _majority(demo_set))
     remark = el("p.muted", f"{_UNTOUCHED if score.untouched else TOUCHED} {_WITH_NOISE} {covered}")
     beside = notice(_beside(score), "info")
     return [el("div.card.public", head, arms, *beside, remark, el("p.muted", _FROM_FILE) if loaded else None)]
+
+
+def _majority(demo_set: DemoSet) -> Tree | None:
+    """What naming the largest label every time would find, by the public sizes."""
+    if demo_set.majority is None:
+        return None
+    label, share = demo_set.majority
+    return el(
+        "div.score",
+        el("div.score-name", el("strong", _LARGEST), el("strong.notranslate", label), el("span.muted", _BY_SIZES)),
+        score_row("always", share, (share, share), f"{100 * share:.0f} of 100"),
+    )
 
 
 def _beside(score: Score) -> str:

@@ -10,7 +10,7 @@ from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli.output import progress
 from mechanisms.records import Dataset, Record
 from mechanisms.studio.data.marks import mark_scored, owners_of
-from mechanisms.studio.evaluation.evaluate import Accuracy, Progress, Scorecard, evaluate
+from mechanisms.studio.evaluation.evaluate import Accuracy, MeanRecall, Progress, Scorecard, evaluate
 from mechanisms.studio.evaluation.query_reader import Arm, QueryReader
 from mechanisms.studio.synthesis.demo_set import DemoSet
 
@@ -47,7 +47,7 @@ def not_private(owners: Sequence[str], *sets: str | None) -> dict[str, Any]:
     return {"private": False, "reason": reason, "curator_only": True} if reason else {}
 
 
-def in_json(each: Accuracy) -> dict[str, Any]:
+def in_json(each: Accuracy | MeanRecall) -> dict[str, Any]:
     """An accuracy with its interval."""
     return {"accuracy": round(each.value, 4), "interval": [round(bound, 4) for bound in each.interval]}
 
@@ -61,6 +61,8 @@ def scorecards(reader: QueryReader, demo_set: DemoSet, arms: Sequence[Arm], rows
                 progress(f"{done} of {total}")
             case Scorecard():
                 document["rows"] = result.raw.total
+                place, naming = result.majority
+                document["majority"] = {"label": demo_set.labels[place]} | in_json(naming)
                 document[result.name] = _readings(result, demo_set.labels)
     return document
 
@@ -68,7 +70,9 @@ def scorecards(reader: QueryReader, demo_set: DemoSet, arms: Sequence[Arm], rows
 def _readings(card: Scorecard, labels: Sequence[str]) -> dict[str, Any]:
     return {
         "raw": in_json(card.raw),
-        **({"calibrated": in_json(card.calibrated)} if card.calibrated else {"without_answer": card.silent}),
+        **({"calibrated": in_json(card.calibrated)} if card.calibrated else {"without_answer": sum(card.silent)}),
         **({"prior": in_json(card.corrected)} if card.corrected else {}),
+        "balanced": in_json(card.balanced),
+        "recall": {label: in_json(each) for label, each in zip(labels, card.recalls, strict=True) if each},
         "confusion": {"labels": list(labels), "counts": card.confusion.tolist()},
     }

@@ -87,7 +87,7 @@ def test_evaluate_has_the_raw_reading_of_every_arm(files, capsys):
     report = json.loads(out)
     assert report["rows"] == 20
     for arm in ("zero-shot", "public-only", "private demonstrations"):
-        assert set(report[arm]) == {"raw", "without_answer", "confusion"}
+        assert set(report[arm]) == {"raw", "without_answer", "balanced", "recall", "confusion"}
         assert report[arm]["raw"]["accuracy"] == 0.5
         assert report[arm]["without_answer"] == 10
     assert len(prompts) == 60

@@ -8,10 +8,10 @@ from mechanisms.accounting import cost_in_words, rounded_up
 from mechanisms.records import unit_in_words
 from mechanisms.steps import mechanism_class, mechanism_names
 from mechanisms.studio.synthesis.demo_set import Certificate, DemoSet
-from mechanisms.studio.synthesis.findings import Score
 
 MODEL = "Model"
 """The fact that is a name, and no word of the app."""
+_NAMING = "Naming the largest label every time"
 _SHARED = {"roles": "units, each has one role for good", "epsilon": "epsilon, every unit takes part in each"}
 
 
@@ -56,10 +56,12 @@ def mechanism_in_words(held: Certificate) -> str:
     return mechanism_class(held.mechanism).title if held.mechanism in mechanism_names() else held.mechanism
 
 
-def scored_facts(score: Score | None) -> list[Fact]:
-    """The private accuracies, each with its interval."""
+def scored_facts(demo_set: DemoSet) -> list[Fact]:
+    """The private accuracies, each with its interval, and what naming the largest label every time would find."""
+    score, majority = demo_set.score, demo_set.majority
     if score is None:
         return [Fact("Private score", "not measured")]
+    naming = [Fact(_NAMING, f"{majority[1]:.1%}", "by the public label sizes")] if majority else []
     rows = "took part in nothing that was chosen" if score.untouched else "may have taken part in what was chosen"
     return [
         Fact(
@@ -69,4 +71,4 @@ def scored_facts(score: Score | None) -> list[Fact]:
             f"its rows {rows}",
         )
         for name, each in score.arms.items()
-    ]
+    ] + naming

@@ -70,6 +70,31 @@ def _wilson_low(correct: float, total: int) -> float:
 
 
 @dataclass(frozen=True)
+class MeanRecall:
+    """Balanced accuracy: the mean, over labels that have rows, of the share of a label's rows that are found.
+
+    Naming one label every time has one over the number of labels, however common that label is.
+    """
+
+    recalls: tuple[Accuracy, ...]
+
+    @property
+    def value(self) -> float:
+        """The mean."""
+        return sum(each.value for each in self.recalls) / len(self.recalls)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Of `confidence.LEVEL`: from the labels' own Wilson intervals, whose halves add up as variances do.
+
+        That is the method of variance estimates recovery (Zou and Donner 2008), for a mean of independent rates.
+        """
+        below = math.hypot(*(each.value - each.interval[0] for each in self.recalls)) / len(self.recalls)
+        above = math.hypot(*(each.interval[1] - each.value for each in self.recalls)) / len(self.recalls)
+        return max(0.0, self.value - below), min(1.0, self.value + above)
+
+
+@dataclass(frozen=True)
 class Scorecard:
     """How one set of demonstrations does.
 
@@ -78,7 +103,7 @@ class Scorecard:
         calibrated: with contextual calibration; None where the reader gives no probabilities.
         corrected: with the measured correction; None where there is none.
         confusion: counts, true label by predicted label (corrected, else calibrated, else raw), shape (labels, labels).
-        silent: rows that were answered with no label: wrong, and not in the counts.
+        silent: of each label, rows that were answered with no label: wrong, and not in the counts; empty for none.
     """
 
     name: str
@@ -86,12 +111,36 @@ class Scorecard:
     calibrated: Accuracy | None
     corrected: Accuracy | None
     confusion: NDArray[np.int64]
-    silent: int = 0
+    silent: tuple[int, ...] = ()
 
     @property
     def read(self) -> Accuracy:
         """By the correction that the arm is read with."""
         return self.corrected or self.calibrated or self.raw
+
+    @property
+    def recalls(self) -> tuple[Accuracy | None, ...]:
+        """Of each label, how many of its rows are found, read as `read`; None where there is no row of it."""
+        totals, found = self._totals, np.diag(self.confusion).tolist()
+        return tuple(Accuracy(right, total) if total else None for right, total in zip(found, totals, strict=True))
+
+    @property
+    def balanced(self) -> MeanRecall:
+        """Balanced accuracy, read as `read`."""
+        return MeanRecall(tuple(each for each in self.recalls if each is not None))
+
+    @property
+    def majority(self) -> tuple[int, Accuracy]:
+        """The commonest label's place, the first of equal ones, and what naming it every time would find."""
+        totals = self._totals
+        place = totals.index(max(totals))
+        return place, Accuracy(totals[place], sum(totals))
+
+    @property
+    def _totals(self) -> list[int]:
+        """Rows of each label."""
+        counted: list[int] = self.confusion.sum(axis=1).tolist()
+        return [count + silent for count, silent in zip(counted, self.silent or [0] * len(counted), strict=True)]
 
 
 @dataclass(frozen=True)
@@ -149,4 +198,5 @@ def _scorecard(name: str, truth: Places, found: Mapping[str, Places], labels: in
     answered = read != NO_ANSWER
     confusion = np.zeros((labels, labels), dtype=np.int64)
     np.add.at(confusion, (truth[answered], read[answered]), 1)
-    return Scorecard(name, right[RAW], right.get(CONTEXTUAL), right.get(PRIOR), confusion, int((~answered).sum()))
+    silent = np.bincount(truth[~answered], minlength=labels)
+    return Scorecard(name, right[RAW], right.get(CONTEXTUAL), right.get(PRIOR), confusion, tuple(silent.tolist()))

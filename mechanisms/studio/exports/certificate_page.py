@@ -45,7 +45,7 @@ def _files(released: Released) -> Files:
         created=made.created,
         alarms=list(_alarms(held)),
         guarantee=guarantee(held.claim, held.by_user) if held.private else _NOTHING,
-        facts=[*stated_facts(made), *scored_facts(made.score), *_of_task(made)],
+        facts=[*stated_facts(made), *scored_facts(made), *_of_task(made)],
         limits=list(_limits(held)),
         digest=released.digest,
         version=__version__,

@@ -38,7 +38,7 @@ def _files(released: Released) -> Files:
 
 def _card(released: Released) -> str:
     made = released.demo_set
-    facts = [*stated_facts(made), *scored_facts(made.score), ("Digest", released.digest, "")]
+    facts = [*stated_facts(made), *scored_facts(made), ("Digest", released.digest, "")]
     # Indented, so that nothing of it is markup: names and models come out of a file.
     lines = ["    " + printable(f"{name}: {value}{f' ({remark})' if remark else ''}") for name, value, remark in facts]
     return _CARD.format(

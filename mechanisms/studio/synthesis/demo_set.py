@@ -139,6 +139,19 @@ class DemoSet:
         """Whether a query is answered with text, and not with a label."""
         return self.template.output is not None or self.completes
 
+    @property
+    def majority(self) -> tuple[str, float] | None:
+        """The largest label, and its share of the units: how often naming it every time is right.
+
+        By the sizes that the certificate states, which are public; None where it states none.
+        """
+        sizes = self.certificate.parameters.get("sizes")
+        if not isinstance(sizes, dict) or not all(isinstance(sizes.get(each), int) for each in self.labels):
+            return None
+        label = max(self.labels, key=lambda each: int(sizes[each]))
+        total = sum(int(sizes[each]) for each in self.labels)
+        return (label, sizes[label] / total) if total > 0 else None
+
     def with_demonstrations(self, demonstrations: tuple[Demonstration, ...]) -> DemoSet:
         """The same set with other demonstrations, in the order of the labels."""
         ordered = sorted(demonstrations, key=lambda demonstration: self.labels.index(demonstration.label))

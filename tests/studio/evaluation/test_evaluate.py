@@ -16,6 +16,7 @@ from mechanisms.studio.evaluation.evaluate import (
     PUBLIC_ONLY,
     ZERO_SHOT,
     Accuracy,
+    MeanRecall,
     Progress,
     Scorecard,
     arms_of,
@@ -113,3 +114,24 @@ def test_a_set_stands_beside_what_was_measured_for_each():
 def test_a_set_without_demonstrations_is_a_way_to_read_the_zero_shot_answer():
     none = replace(demo_set(), prior=OWN, choice=Choice(3, "none", "prior", WITHOUT))
     assert arms_of(none, ()) == (Arm(ZERO_SHOT, (), OWN),)
+
+
+def test_balanced_accuracy_is_the_mean_recall_and_naming_the_commonest_label_gains_nothing_by_it():
+    always = Scorecard("always", Accuracy(90, 100), None, None, np.array([[90, 0, 0], [8, 0, 0], [1, 0, 0]]), (0, 0, 1))
+    assert always.majority == (0, Accuracy(90, 100))
+    assert [each.value for each in always.recalls] == [1.0, 0.0, 0.0]
+    assert always.balanced.value == pytest.approx(1 / 3)
+    low, high = always.balanced.interval
+    assert low < 1 / 3 < high
+    fair = Scorecard("fair", Accuracy(10, 10), None, None, np.diag([9, 1, 0]))
+    assert fair.recalls[2] is None  # no row of it
+    assert fair.balanced.value == 1
+
+
+def test_intervals_of_balanced_accuracy_hold_the_truth_as_often_as_they_say():
+    generator, rates, rows, held = np.random.default_rng(2), np.array([0.9, 0.5, 0.2]), np.array([300, 60, 25]), 0
+    for _ in range(2000):
+        right = generator.binomial(rows, rates)
+        low, high = MeanRecall(tuple(map(Accuracy, right.tolist(), rows.tolist()))).interval
+        held += low <= rates.mean() <= high
+    assert 0.93 < held / 2000 < 0.98

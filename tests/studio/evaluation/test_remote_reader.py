@@ -89,9 +89,9 @@ def test_figures_count_what_names_no_label_as_wrong():
     cards = [each for each in told if isinstance(each, Scorecard)]
     assert [card.name for card in cards] == [ZERO_SHOT, PRIVATE]
     for card in cards:
-        assert (card.raw.correct, card.raw.total, card.silent) == (5, 20, 10)
+        assert (card.raw.correct, card.raw.total, sum(card.silent)) == (5, 20, 10)
         assert (card.calibrated, card.corrected, card.read) == (None, None, card.raw)
-        assert card.confusion.sum() + card.silent == 20
+        assert card.confusion.sum() + sum(card.silent) == 20
         assert card.confusion.trace() == 5
 
 

@@ -186,6 +186,19 @@ def test_the_score_says_what_it_is_and_where_it_says_nothing():
     assert "took no part" in words
 
 
+@pytest.mark.parametrize(("largest", "better"), [(620, True), (740, False), (900, False)])
+def test_a_score_stands_beside_naming_the_largest_label_every_time(largest, better):
+    view = replay_recipe(voted())
+    held = view.run.demo_set.certificate
+    sizes = dict(zip(view.labels, (largest, 1000 - largest), strict=True))
+    held = replace(held, parameters={**held.parameters, "sizes": sizes})
+    made = replace(view.run.demo_set, certificate=held)
+    assert made.majority == (view.labels[0], largest / 1000)
+    words = text_of(score_card(replace(view, run=replace(view.run, demo_set=made))))
+    assert f"the largest label, named every time, {largest // 10}." in words
+    assert ("does not show that the set is better" in words) != better
+
+
 def test_a_wide_interval_is_no_claim():
     assert [ArmScore(0.5, (0.4, high)).wide for high in (0.59, 0.61)] == [False, True]
     arms = {**SCORE.arms, "demonstrations": ArmScore(0.8, (0.6, 0.9))}

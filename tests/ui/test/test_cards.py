@@ -12,7 +12,7 @@ from dpicl_ui.test.cards import accuracies, answers, readers, subject
 from dpicl_ui.test.score_card import score_card
 from mechanisms.records import Demonstration
 from mechanisms.studio.evaluation.classify import Prediction
-from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy
+from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, Scorecard
 from mechanisms.studio.synthesis.findings import ArmScore, Choice, Score
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import HOSTILE, demo_set
@@ -34,9 +34,10 @@ def bars(tree: Tree | list[Tree]) -> list[float]:
 
 def test_the_measured_prior_is_the_headline_and_the_others_are_smaller_figures():
     shown = accuracies([scorecard(PUBLIC_ONLY), scorecard(PRIVATE, Accuracy(9, 10))])
-    assert bars(shown) == [0.7, 0.9]
+    assert bars(shown) == [0.7, 0.9, 0.5]  # the last is what naming one of two equally common labels finds
     [scores] = [each for each in shown if each.get("class") == "scores"]
-    public, own = (text_of(card) for card in scores["children"])
+    public, own, naming = (text_of(card) for card in scores["children"])
+    assert "commonest label" in naming
     assert "measured prior" in own
     assert all(figure in own for figure in ("90%  (60 to 98)", "calibrated 70%", "raw 30%"))
     assert "measured prior" not in public
@@ -63,7 +64,22 @@ def test_a_private_score_needs_no_test_file():
     assert "45 to 56 of 100" in shown
     assert "took part in nothing" in shown
     assert "Too few rows" not in shown
-    assert bars(score_card(replace(SET, score=SCORE), loaded=False)) == [0.5, 0.75]
+    assert bars(score_card(replace(SET, score=SCORE), loaded=False)) == [0.5, 0.75, 0.5]
+    assert "by the public sizes" in shown
+
+
+def skewed(found: int) -> Scorecard:
+    """Of 90 rows of one label and 10 of another so many are called the one, rightly or wrongly."""
+    return Scorecard(PRIVATE, Accuracy(found, 100), None, None, np.array([[found, 90 - found], [10, 0]]))
+
+
+def test_a_set_that_names_one_label_every_time_is_not_praised():
+    shown = accuracies([skewed(90)], labels=("News", "Sport"))
+    assert "no more labels than naming the commonest one" in text_of(shown)
+    assert "balanced 50%" in text_of(shown)
+    assert "0 of 10" in text_of(shown)
+    better = Scorecard(PRIVATE, Accuracy(95, 100), None, None, np.array([[88, 2], [3, 7]]))
+    assert "no more labels" not in text_of(accuracies([better], labels=("News", "Sport")))
 
 
 def test_a_score_says_what_it_does_not_know():
