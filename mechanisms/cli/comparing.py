@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mechanisms import confidence
 from mechanisms.cli.output import progress
 from mechanisms.cli.scoring import in_json
 from mechanisms.records import Record
@@ -29,6 +30,7 @@ def compared(
     written = dict(zip(("first", "second"), zip(names, (each.model_id for each in sets), strict=True), strict=True))
     return {
         "rows": total,
+        "level": confidence.LEVEL,
         **{place: {"file": name, "written_with": writer} for place, (name, writer) in written.items()},
         "read_by": reader.name,
         **({} if AS_READ in found else _silent(*found.values())),

@@ -17,6 +17,7 @@ from typing import Any
 from mcp.server.fastmcp import FastMCP
 from mcp.server.fastmcp.exceptions import ToolError
 
+from mechanisms import confidence
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.cli.account import certificate_check
 from mechanisms.cli.for_programs import calibrated, checked_texts, classified
@@ -125,7 +126,7 @@ class _Tools:
         rows = known_rows(written.labels, [Record(text, label) for text, label in zip(given, labels, strict=True)])
         answers = classified(written, self.model(), [each.text for each in rows])
         right = sum(answer["label"] == row.label for answer, row in zip(answers, rows, strict=True))
-        return {"rows": len(rows), **in_json(Accuracy(right, len(rows)))}
+        return {"rows": len(rows), "level": confidence.LEVEL, **in_json(Accuracy(right, len(rows)))}
 
     def _set(self, name: str) -> DemoSet:
         return loads(self._text(name))

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from mechanisms import confidence
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli.label_names import add_label_names, label_names
 from mechanisms.cli.output import add_json, progress, read, show
@@ -80,6 +81,7 @@ def _measure(options: argparse.Namespace) -> None:
     measures = Measures(labels, test.records, load_embedder(), reader)
     document = {
         "rows": measures.rows,
+        "level": confidence.LEVEL,
         "classifier_of_real_rows": in_json(measures.held_out),
         **({"perplexity_by": reader.name} if reader else {}),
         **_terms(options, owners, [*sets, *public]),

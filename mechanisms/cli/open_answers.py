@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mechanisms import confidence
 from mechanisms.cli.output import progress
 from mechanisms.cli.scoring import in_json
 from mechanisms.inference import LanguageModel
@@ -25,7 +26,7 @@ def answer_of(demo_set: DemoSet, model: LanguageModel, text: str) -> str:
 
 def answered(demo_set: DemoSet, model: LanguageModel, rows: Sequence[Record]) -> dict[str, Any]:
     """How well the model answers the rows zero-shot, behind public demonstrations, and behind the set's."""
-    document: dict[str, Any] = {}
+    document: dict[str, Any] = {"level": confidence.LEVEL}
     arms = arms_of(demo_set, public_demonstrations(demo_set, model))
     for result in evaluate_open(model, demo_set.template, arms, rows, longest_output(demo_set)):
         match result:

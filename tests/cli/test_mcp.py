@@ -16,6 +16,7 @@ from mcp import ClientSession, StdioServerParameters, stdio_client
 from mcp.shared.memory import create_connected_server_and_client_session as connected
 from mcp.types import CallToolResult, TextContent
 
+from mechanisms import confidence
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli.for_programs import MOST_TEXTS
 from mechanisms.cli.main import main
@@ -99,7 +100,7 @@ def test_a_set_is_told_and_read():
     labels = [each["label"] for each in answered("classify", name="news", texts=ROWS)]
     assert set(labels) <= set(LABELS)
     found = answered("evaluate", name="news", texts=ROWS, labels=labels)
-    assert (found["rows"], found["accuracy"]) == (2, 1.0)
+    assert (found["rows"], found["accuracy"], found["level"]) == (2, 1.0, confidence.LEVEL)
     turned = [next(other for other in LABELS if other != label) for label in labels]
     assert answered("evaluate", name="news", texts=ROWS, labels=turned)["accuracy"] == 0.0
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mechanisms import confidence
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli.measure import DEMONSTRATIONS, REAL_ROWS
 from mechanisms.studio.data.files import read_table
@@ -60,7 +61,7 @@ def test_sets_are_pooled_and_every_arm_has_as_many_texts(capsys, files):
     code, out, err = run(capsys, line(files, "--public", files["public"], "--train", files["train"]))
     assert code == 0, err
     found = json.loads(out)
-    assert found["rows"] == 20
+    assert (found["rows"], found["level"]) == (20, confidence.LEVEL)
     for name in (DEMONSTRATIONS, PUBLIC_ONLY, REAL_ROWS):
         arm = found[name]
         assert arm["texts"] == 4

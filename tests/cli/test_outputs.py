@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
+from mechanisms import confidence
 from mechanisms.cli import classify, synthesize
 from mechanisms.studio.evaluation.responder import answering
 from mechanisms.studio.synthesis.demo_set import loads
@@ -79,6 +80,7 @@ def test_from_a_file_to_a_set_and_its_use(capsys, line, tmp_path, more):
     code, out, err = run(capsys, asked)
     assert code == 0, err
     document = json.loads(out)
+    assert document["level"] == confidence.LEVEL
     assert document["rows"] == 2  # a row without an output cannot be compared
     assert document["private demonstrations"]["exact"]["accuracy"] == 0.5
     for arm in ("zero-shot", "public-only", "private demonstrations"):

@@ -18,6 +18,7 @@ from mechanisms.steps import TokenDistributions, TokenMechanism, TokenRelease, m
 
 DELTA = 1e-5
 CONFIDENCE = 0.99
+"""Surer than the interval of an estimate: a bound above its claim accuses a mechanism."""
 _PILOT_SHARE = 0.1
 _BACKGROUND = 30
 _CHUNK = 5000

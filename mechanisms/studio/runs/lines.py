@@ -42,6 +42,7 @@ _Text = Annotated[str, Field(max_length=_LONGEST)]
 _Name = Annotated[str, Field(max_length=LONGEST_NAME)]
 _Number = Annotated[float, Field(ge=-1e9, le=1e9)]
 _Share = Annotated[float, Field(ge=0, le=1)]
+_Level = Annotated[float, Field(gt=0, lt=1)]
 _Count = Annotated[int, Field(ge=0, le=1_000_000)]
 _Whole = Annotated[int, Field(ge=1, le=1_000_000)]
 _Texts = Annotated[tuple[_Text, ...], Field(min_length=1, max_length=_MOST)]
@@ -85,7 +86,7 @@ class _Arm(_Shape):
 class _Score(_Shape):
     arms: Annotated[dict[_Name, _Arm], Field(min_length=1, max_length=100)]
     untouched: bool
-    level: _Share | None = None
+    level: _Level | None = None
 
 
 class OfTokens(_Shape):
