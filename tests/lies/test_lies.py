@@ -12,6 +12,9 @@ from tests.lies.table import LIES
 
 pytestmark = pytest.mark.slow
 
+FOUND = ("assert", "AssertionError", "LeakError", "DID NOT RAISE", "UsageError")
+"""In the first line of what a test says that has found something."""
+
 
 @pytest.fixture(scope="module")
 def processes() -> Iterator[Processes]:
@@ -27,6 +30,8 @@ def test_a_lie_is_found(lie, processes, record_property):
         )
     ended, said = processes.pytest(lie, lie.killer)
     assert ended == TESTS_FAILED, said
+    [first, *_] = (line for line in said.splitlines() if line.startswith("E  "))
+    assert any(word in first for word in FOUND), f"a crash finds nothing: {first}"
     record_property("lie", (lie.says, lie.killer, "quick" if lie.worst else "test"))
 
 
