@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 from dpicl_ui.frame.tree import Tree, el, notice
 from dpicl_ui.generate.recipe_view import RecipeView
+from mechanisms.studio.evaluation.verdict import verdict_of_score
 from mechanisms.studio.synthesis.findings import ArmScore, Score
+from mechanisms.tallies import Weighing
 
 OWN = "demonstrations"
 _NAMES = {"zero-shot": "Zero-shot", "public-only": "Public only", OWN: "Demonstrations"}
@@ -20,6 +22,10 @@ _NO_BETTER = (
     "This score does not show that the set is better than naming the largest label every time, by the public sizes."
 )
 _USERS = "Every user counts the same."
+_BALANCED = (
+    "Each label counts the same here, however many rows it has: these are balanced accuracies, and naming one label "
+    "every time gains nothing."
+)
 TOUCHED = "These rows may have taken part in the choice: the chosen set's figure may be a little optimistic."
 _DUST = 1e-9
 """Of float: .71 times 100 is no more than 71."""
@@ -33,7 +39,9 @@ def score_card(view: RecipeView) -> list[Tree]:
     arms = sorted(score.arms, key=lambda name: list(_NAMES).index(name) if name in _NAMES else len(_NAMES))
     return [
         el("div.card-head", el("h3", "On your own rows"), el("span.tag.public", "Releasable")),
-        el("p.guarantee", _sentence(view)),
+        el("p.guarantee", _verdict(view) or _sentence(view)),
+        *([el("p.muted", _sentence(view))] if _verdict(view) else []),
+        *weighed(score),
         el(
             "div.ranges",
             *(_range(_name(view, arm), score.arms[arm], arm == OWN) for arm in arms),
@@ -76,6 +84,18 @@ def _sentence(view: RecipeView) -> str:
         words += f"; zero-shot, {of_hundred(plain)}"
     majority = _majority(view)
     return f"{words}; the largest label, named every time, {majority}." if majority is not None else f"{words}."
+
+
+def _verdict(view: RecipeView) -> str:
+    """What the exported set is better than, worse than, or not shown to differ from."""
+    made = view.run.demo_set
+    majority = made.majority[1] if made and made.majority else None
+    return verdict_of_score(view.score, view.without, majority) if view.score else ""
+
+
+def weighed(score: Score) -> list[Tree]:
+    """That each label counts the same, where it does."""
+    return [] if score.weighing is Weighing.ROWS else [el("p.muted", _BALANCED)]
 
 
 def _majority(view: RecipeView) -> int | None:

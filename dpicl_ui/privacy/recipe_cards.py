@@ -9,11 +9,16 @@ from mechanisms.studio.recipes.forecast import competing, units
 from mechanisms.studio.recipes.preview import RecipePreview, score_margin, votes_a_draft
 from mechanisms.studio.recipes.recipe import Division, Stage
 from mechanisms.studio.recipes.request import RecipeRequest
+from mechanisms.tallies import Weighing
 
 _ROLES = "Each {unit} has one task only, given by a secret key: so every task may use the whole epsilon."
 _EPSILON = (
     "The tasks share epsilon, since every {unit} takes part in all of them, as in files of fewer than {fewest:,}: "
     "that takes longer than where each has one task."
+)
+_BY_LABELS = (
+    "The largest label has more than twice an even share, so each label, and not each row, counts the same where rows "
+    "measure, choose and score."
 )
 _LONG = 1800
 _WHY_LONG = (
@@ -33,7 +38,12 @@ def stages_in_words(request: RecipeRequest) -> list[Tree]:
     unit = "user" if request.by_user else "row"
     remark = _ROLES if request.recipe.division is Division.ROLES else _EPSILON
     lines = [el("li", f"{_who(request, stage)} {_task(request, stage)}") for stage in request.recipe.stages]
-    return [el("ol.tasks", *lines), el("p.muted", remark.format(unit=unit, fewest=FEWEST_FOR_ROLES))]
+    balanced = request.recipe.weighing is Weighing.LABELS
+    return [
+        el("ol.tasks", *lines),
+        el("p.muted", remark.format(unit=unit, fewest=FEWEST_FOR_ROLES)),
+        *([el("p.muted", _BY_LABELS)] if balanced else []),
+    ]
 
 
 def why_so_long(preview: RecipePreview) -> str:

@@ -10,6 +10,7 @@ from dpicl_ui.data.rows import Rows
 from dpicl_ui.frame.numbers import number, whole
 from mechanisms.studio.recipes.advice import proposed
 from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
+from mechanisms.tallies import usual_weighing
 
 USUAL_DRAFT_TOKENS = 40
 BY_TOKEN = {
@@ -93,7 +94,8 @@ class RecipeForm:
             return proposed(kind, sizes, epsilon, self.score)
         hidden = hidden_stages(kind, self.score)
         shares = {stage: share for stage, share in zip(Stage, own.shares, strict=True) if share and stage not in hidden}
-        return Recipe(kind, Division(own.division), shares, own.drafts, own.rounds, own.sets)
+        division = Division(own.division)
+        return Recipe(kind, division, shares, own.drafts, own.rounds, own.sets, usual_weighing(sizes))
 
 
 def hidden_stages(kind: Kind, score: bool) -> set[Stage]:

@@ -16,7 +16,9 @@ from mechanisms.noise import Floats
 from mechanisms.studio.evaluation.classify import Prediction
 from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, MeanRecall, Scorecard
 from mechanisms.studio.evaluation.labels_to_find import RECORDS
+from mechanisms.studio.evaluation.query_reader import CONTEXTUAL, PRIOR, RAW
 from mechanisms.studio.evaluation.reader import readers_in_words, same_reader
+from mechanisms.studio.evaluation.verdict import common_reading, figure, shares_of_gain, verdict_of_cards
 from mechanisms.studio.synthesis.demo_set import DemoSet
 
 ARMS = {
@@ -47,6 +49,8 @@ _NO_BETTER = (
     "each label, before you use it."
 )
 _RECALL = "How many rows of each label are found"
+_WHOSE = "Over the model alone, calibrated by empty queries: reading {reading} points, demonstrations {shown} points."
+_KINDS = {PRIOR: "prior", CONTEXTUAL: "calibrated", RAW: "raw"}
 _LIKELIEST = 8
 """Bars of an answer where there are many labels."""
 
@@ -169,13 +173,14 @@ def accuracies(
             el("span.muted", f"{total} test rows, bars with {confidence.percent()} intervals"),
         ),
         *tag(owners),
+        *_sentence(cards),
         el(
             "div.scores",
-            *(_scores(card) for card in cards),
+            *(_scores(card, common_reading(cards)) for card in cards),
             *([_prototypes(prototypes)] if prototypes else []),
             _majority(cards[-1], labels),
         ),
-        *notice(_no_better(cards[-1]), "warn"),
+        *notice(_no_better(cards[-1], common_reading(cards)), "warn"),
         *(_by_label(cards[-1], labels) if labels else []),
         *(_beside(cards, owners, prototypes) if prototypes else []),
         *([el("p.muted", _READ_WITH_PRIOR)] if any(card.corrected for card in cards) else []),
@@ -193,10 +198,10 @@ def _majority(card: Scorecard, labels: Sequence[str]) -> Tree:
     )
 
 
-def _no_better(card: Scorecard) -> str:
+def _no_better(card: Scorecard, reading: str) -> str:
     """What is said where the set finds no more labels than the commonest one alone."""
     _, naming = card.majority
-    return _NO_BETTER if card.read.value <= naming.value and len(card.confusion) > 1 else ""
+    return _NO_BETTER if figure(card, reading).value <= naming.value and len(card.confusion) > 1 else ""
 
 
 def _by_label(card: Scorecard, labels: Sequence[str]) -> list[Tree]:
@@ -236,18 +241,29 @@ def tag(owners: Sequence[str]) -> list[Tree]:
     return [private_tag(f"Only on your screen: without noise, on rows of {names}")] if owners else []
 
 
-def _scores(card: Scorecard) -> Tree:
-    """The accuracy by the correction that the arm is read with, and beside it the other readings as smaller figures."""
-    read = card.read
+def _sentence(cards: Sequence[Scorecard]) -> list[Tree]:
+    """What the set is worth, and how much of that is the reading's; nothing before its own figure is there."""
+    if cards[-1].name == PUBLIC_ONLY:
+        return []
+    found = shares_of_gain(cards)
+    first = el("p.guarantee", verdict_of_cards(cards))
+    if found is None:
+        return [first]
+    reading, shown = (f"{100 * each:+.0f}" for each in found)
+    return [first, el("p.muted", _WHOSE.format(reading=reading, shown=shown))]
+
+
+def _scores(card: Scorecard, reading: str) -> Tree:
+    """The accuracy in the reading that all arms have in common, and beside it the others as smaller figures."""
+    read, kind = figure(card, reading), _KINDS[reading]
     readings = {"prior": card.corrected, "calibrated": card.calibrated, "raw": card.raw}
-    kind, *others = (name for name, each in readings.items() if each)
-    said = [f"{name} {_words(each)}" for name in others if (each := readings[name])]
+    said = [f"{name} {_words(each)}" for name, each in readings.items() if each and name != kind]
     said.append(f"balanced {_words(card.balanced)}")
     if silent := sum(card.silent):
         said.append(f"{silent} without a label, counted as wrong")
     return el(
         "div.score" + (".own" if card.name == PRIVATE else ""),
-        el("div.score-name", *arm_name(card.name, "strong", "span.muted", card.corrected is not None)),
+        el("div.score-name", *arm_name(card.name, "strong", "span.muted", reading == PRIOR)),
         accuracy_row(kind, read),
         el("p.muted", " · ".join(said)) if said else None,
     )

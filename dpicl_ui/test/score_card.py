@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dpicl_ui.frame.tree import Tree, el, notice
-from dpicl_ui.generate.score_card import OWN, TOUCHED, of_hundred
+from dpicl_ui.generate.score_card import OWN, TOUCHED, of_hundred, weighed
 from dpicl_ui.test.baseline import PROTOTYPES, verdict
 from dpicl_ui.test.cards import ARMS, score_row
 from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT
+from mechanisms.studio.evaluation.verdict import verdict_of_score
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.findings import ArmScore, Score
 
@@ -37,7 +38,21 @@ def score_card(demo_set: DemoSet | None, loaded: bool) -> list[Tree]:
     arms = el("div.scores", *(_arm(name, each, loaded) for name, each in score.arms.items()), _majority(demo_set))
     remark = el("p.muted", f"{_UNTOUCHED if score.untouched else TOUCHED} {_WITH_NOISE} {covered}")
     beside = notice(_beside(score), "info")
-    return [el("div.card.public", head, arms, *beside, remark, el("p.muted", _FROM_FILE) if loaded else None)]
+    majority = demo_set.majority[1] if demo_set.majority else None
+    sentence = verdict_of_score(score, not demo_set.demonstrations, majority)
+    first = [el("p.guarantee", sentence)] if sentence else []
+    return [
+        el(
+            "div.card.public",
+            head,
+            *first,
+            *weighed(score),
+            arms,
+            *beside,
+            remark,
+            el("p.muted", _FROM_FILE) if loaded else None,
+        )
+    ]
 
 
 def _majority(demo_set: DemoSet) -> Tree | None:

@@ -9,9 +9,10 @@ from dataclasses import replace
 from mechanisms.errors import UsageError
 from mechanisms.studio.recipes.advice import proposed
 from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
+from mechanisms.tallies import Weighing
 
 _NO_SCORE = "none"
-_OWN = ("drafts", "rounds", "sets", "score", "draft_tokens")
+_OWN = ("drafts", "rounds", "sets", "score", "draft_tokens", "weighing")
 """Options that mean nothing where demonstrations are only written token by token."""
 
 
@@ -29,6 +30,12 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> None:
         help="what stages share: units, each with one role (default where they are many), or epsilon",
     )
     group.add_argument("--shares", metavar="write=.5,vote=.2,...", help="of each stage: of the units, or of epsilon")
+    group.add_argument(
+        "--weighing",
+        choices=[*Weighing],
+        help="what counts the same where rows fit, choose and score (default: labels where the largest one has more "
+        "than twice an even share, else rows)",
+    )
     group.add_argument("--score", choices=["private", _NO_SCORE], help="none: leave out the last stage")
 
 
@@ -66,6 +73,7 @@ def recipe_of(options: argparse.Namespace, sizes: Mapping[str, int], epsilon: fl
     if options.score == "private" and Stage.SCORE not in recipe.shares:
         raise UsageError("--score private needs a share for the stage 'score'.")
     asked = {name: getattr(options, name) for name in ("drafts", "rounds", "sets")}
+    asked["weighing"] = options.weighing and Weighing(options.weighing)
     return replace(recipe, **{name: value for name, value in asked.items() if value is not None})
 
 

@@ -126,7 +126,10 @@ def _in_words(recipe: Recipe) -> str:
     shared = "the units" if recipe.division is Division.ROLES else "epsilon"
     shares = ", ".join(f"{stage} {recipe.shares[stage]:.3g}" for stage in recipe.stages)
     voted = f"; drafts {recipe.drafts}, rounds {recipe.rounds}, sets {recipe.sets}"
-    return f"shares of {shared}: {shares}{voted if Stage.VOTE in recipe.shares else ''}"
+    return (
+        f"shares of {shared}: {shares}{voted if Stage.VOTE in recipe.shares else ''}; "
+        f"all {recipe.weighing} count the same where they fit, choose and score"
+    )
 
 
 def _lines(event: CuratorRecipeEvent, name: str) -> Iterator[str]:

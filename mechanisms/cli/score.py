@@ -19,6 +19,7 @@ from mechanisms.studio.data.marks import WHETHER_MET, WHETHER_SHOWN
 from mechanisms.studio.data.sources import name_of, read_source
 from mechanisms.studio.recipes.any_set import read_set, with_choice
 from mechanisms.studio.recipes.score_set import ScoreFound, ScoreRequest, score_set
+from mechanisms.studio.synthesis.findings import DEMONSTRATIONS
 from mechanisms.studio.synthesis.request import FILE_FORMAT, LABEL_SET
 
 _OTHER_READER = "another model wrote the set: read here by {reader}, without what was measured for the other one"
@@ -90,12 +91,13 @@ def _remarks(found: ScoreFound) -> list[str]:
 
 def _document(found: ScoreFound, request: ScoreRequest, dataset: Dataset, ledger: PrivacyLedger) -> dict[str, Any]:
     """The shape of a demo set's `score`, with what it cost."""
-    shown = ledger.rows.marks(fingerprint(dataset))
+    shown, score = ledger.rows.marks(fingerprint(dataset)), found.score
+    own = score.exported(without=DEMONSTRATIONS not in score.arms)
     return {
         **found.score.to_json(),
         "gains": {
-            f"demonstrations over {name}": {"value": gain.value, "interval": [gain.low, gain.high]}
-            for name, gain in found.gains.items()
+            f"{own} over {name}": {"value": gain.accuracy, "interval": list(gain.interval)}
+            for name, gain in found.score.gains.items()
         },
         "private": found.reason is None,
         **({"reason": found.reason} if found.reason else {}),

@@ -10,6 +10,7 @@ from mechanisms.tallies.registry import tally_class, tally_names
 from mechanisms.tallies.score import Estimate, Score
 from mechanisms.tallies.tally import Tally, mean_contribution
 from mechanisms.tallies.votes import Votes
+from mechanisms.tallies.weighing import Weighing, masses, usual_weighing, weights
 
 __all__ = [
     "Choice",
@@ -19,7 +20,11 @@ __all__ = [
     "Score",
     "Tally",
     "Votes",
+    "Weighing",
+    "masses",
     "mean_contribution",
     "tally_class",
     "tally_names",
+    "usual_weighing",
+    "weights",
 ]

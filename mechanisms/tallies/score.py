@@ -36,6 +36,8 @@ class Estimate:
 class Score(Histogram):
     """A unit is in one cell of a table: right or wrong under each of A arms, 2^A cells. Users: means of cells.
 
+    Units may have weights, at most 1 each (`weighing.py`): rates are then weighted means.
+
     All figures of all arms are post-processing of one noisy table. Cells are used as they are, below zero too: cutting
     them at zero would bias rates by up to 14 points.
     """
@@ -44,6 +46,7 @@ class Score(Histogram):
     title: ClassVar[str] = "Right and wrong answers under several arms"
 
     by_user: bool
+    weighted: bool = False
 
     @classmethod
     def costing(cls, target: PrivacyTarget, by_user: bool, alternatives: int) -> Score:
@@ -53,7 +56,7 @@ class Score(Histogram):
     @property
     def steps(self) -> int:
         """See `Histogram.steps`."""
-        return steps_of(self.by_user)
+        return steps_of(self.by_user or self.weighted)
 
     @staticmethod
     def cells(right: NDArray[np.bool_]) -> Floats:
@@ -66,7 +69,8 @@ class Score(Histogram):
         """Rate of an arm, p: all p are in the interval whose deviation from the noisy counts is likely enough.
 
         With R right, W wrong, N = R + W, and u the variance of the noise on either:
-        `((1-p) R - p W)^2 <= z^2 (N p (1-p) + u ((1-p)^2 + p^2))`. For users N p (1-p) bounds the variance of means.
+        `((1-p) R - p W)^2 <= z^2 (N p (1-p) + u ((1-p)^2 + p^2))`. For users N p (1-p) bounds the variance of means,
+        and for weighted units that of weighted counts: a weight w is at most 1, so w^2 is at most w.
 
         Args:
             cells: the released table, shape (2^A,).

@@ -329,6 +329,16 @@ STAGES = [
         worst=True,
     ),
     lie(
+        "labels are weighed by how many rows of each there are, and not by their public sizes",
+        "tests/replay/test_recipes.py::test_a_unit_costs_no_more_where_labels_count_the_same[rows]",
+        (
+            _JUDGING,
+            "        by_label = weights(request.sizes, request.recipe.weighing)\n",
+            "        rows = [record.label for part in parts.values() for record in part.records]\n"
+            "        by_label = weights({y: max(1, rows.count(y)) for y in request.labels}, request.recipe.weighing)\n",
+        ),
+    ),
+    lie(
         "the certificate leaves a stage out",
         f"{_ROLES}[vote-rows]",
         (

@@ -13,6 +13,7 @@ from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.recipes.roles import divide
 from mechanisms.studio.recipes.run import run_recipe
+from mechanisms.tallies import Weighing
 from tests.replay.contract import EXTREMES, Cost, replayed
 from tests.replay.world import (
     OTHER,
@@ -131,6 +132,27 @@ def test_other_stages_cost_what_they_charge(rest):
         used = recipe(Kind.VOTE, division, **rest)
         units = of_each_role(used, False) if division is Division.ROLES else {"red": "me 0"}
         assert all(cost(name, used, False, payer=str(payer or "")).allowed for payer, name in units.items())
+
+
+def without_first(data: Dataset) -> Dataset:
+    """Without the first two red rows of others."""
+    first = [each for each in data.records if each.label == "red" and UNIT not in each.text][:2]
+    return replace(data, records=tuple(each for each in data.records if each not in first))
+
+
+def cost_by_labels(name: str, by_user: bool, payer: str) -> Cost:
+    """By public sizes that are not those of the rows; with the unit or without, its label has the fewest rows."""
+    one, other = (without_first(each) for each in pair_of(name, by_user))
+    used = recipe(Kind.VOTE, Division.EPSILON, weighing=Weighing.LABELS)
+    wanted = replace(planned(one, used), sizes={"red": 40, "blue": 10})
+    return replayed(release(wanted), one, other, joins=frozenset(range(2 * OTHERS)), payer=payer)
+
+
+@pytest.mark.parametrize("by_user", [False, True], ids=["rows", "users"])
+def test_a_unit_costs_no_more_where_labels_count_the_same(by_user):
+    found = cost_by_labels("me 0", by_user, "all" if by_user else "red")
+    assert found.allowed
+    assert found.noise > 0.2
 
 
 @pytest.mark.parametrize("source", EXTREMES[1:], ids=["low", "high"])

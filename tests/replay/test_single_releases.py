@@ -51,7 +51,7 @@ def scored(request: ScoreRequest):
         found = score_set(data, SET, replace(request, by_user=data.by_user), Honest(), ledger, ToyEmbedder(), tape)
         assert same_price(found.event, charged(tape))
         assert same_price(ledger.planned, charged(tape))
-        return found.score, found.gains, found.claim
+        return found.score, found.claim
 
     return run
 

@@ -8,6 +8,7 @@ from mechanisms.accounting import cost_in_words, rounded_up
 from mechanisms.records import unit_in_words
 from mechanisms.steps import mechanism_class, mechanism_names
 from mechanisms.studio.synthesis.demo_set import Certificate, DemoSet
+from mechanisms.tallies import Weighing
 
 MODEL = "Model"
 """The fact that is a name, and no word of the app."""
@@ -62,10 +63,11 @@ def scored_facts(demo_set: DemoSet) -> list[Fact]:
     if score is None:
         return [Fact("Private score", "not measured")]
     naming = [Fact(_NAMING, f"{majority[1]:.1%}", "by the public label sizes")] if majority else []
+    what = "Private score" if score.weighing is Weighing.ROWS else "Private balanced accuracy (labels count the same)"
     rows = "took part in nothing that was chosen" if score.untouched else "may have taken part in what was chosen"
     return [
         Fact(
-            f"Private score, {name}",
+            f"{what}, {name}",
             f"{each.accuracy:.1%}",
             f"{score.percent} interval {each.interval[0]:.1%} to {each.interval[1]:.1%}, of sampling and noise; "
             f"its rows {rows}",

@@ -50,6 +50,10 @@ def _of_choice(choice: Choice, demo_set: DemoSet, recipe: Recipe) -> Iterator[st
     if choice.chosen == NONE and demo_set.demonstrations:
         yield "demonstrations: the choice was to have none."
     yield from _of_labels("choice/zero_shot_prior", choice.zero_shot, demo_set.labels)
+    if public := choice.public_only:
+        yield from _of_labels("choice/public_only/prior", public.prior, demo_set.labels)
+        if any(each.label not in demo_set.labels for each in public.demonstrations):
+            yield "choice/public_only/demonstrations: every label must be one of the task's."
 
 
 def names_of_sets(recipe: Recipe, words: int) -> list[str]:
@@ -71,6 +75,8 @@ def _of_score(score: Score, recipe: Recipe, public_inputs: Sequence[str]) -> Ite
         yield "score/rows: where every unit takes part in every stage, these rows took part in the choice."
     elif score.untouched and WHETHER_MET not in public_inputs:
         yield f"score/rows: '{WHETHER_MET}' must stand among privacy/public_inputs."
+    if score.weighing is not recipe.weighing:
+        yield "score/weighing: the run's parameters state another one."
     if not set(score.arms) <= set(_ARMS):
         yield f"score/arms: there are no others than {', '.join(_ARMS)}."
     for arm in score.arms.values():

@@ -11,6 +11,7 @@ from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.request import NO_FILE, SynthesisRequest
+from mechanisms.tallies import Weighing
 
 
 def recipe_of(demo_set: DemoSet, stated: Stated) -> RecipeRequest:
@@ -62,9 +63,11 @@ def _recipe(stated: Stated) -> Recipe:
     if foreign := set(shares.values) - set(Stage):
         raise UsageError(f"{shares.where}: {len(foreign)} of these are no stages.")
     shared = {stage: shares.of(stage, float) for stage in Stage if stage in shares.values}
+    # Files of before state no weighing: rows counted the same.
+    weighing = stated.known("weighing", list(Weighing)) if "weighing" in stated.values else Weighing.ROWS
     numbers = {name: stated.of(name, int) for name in ("drafts", "rounds", "sets")}
     with at(stated.where):
-        return Recipe(Kind(kind), Division(division), shared, **numbers)
+        return Recipe(Kind(kind), Division(division), shared, **numbers, weighing=Weighing(weighing))
 
 
 def _check_names(demo_set: DemoSet, recipe: Recipe) -> None:

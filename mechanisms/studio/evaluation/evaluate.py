@@ -28,14 +28,18 @@ def arms_of(demo_set: DemoSet, public: Sequence[Demonstration] | None) -> tuple[
 
     Args:
         public: the set's counterpart, written without the data; None where nothing can write it, which leaves it out.
+            Where it is the one that stood in the set's choice, it is read with the correction measured for it there.
     """
     if not demo_set.demonstrations:
         return (Arm(ZERO_SHOT, (), demo_set.prior),)
-    return (
-        Arm(ZERO_SHOT, (), demo_set.choice.zero_shot if demo_set.choice else None),
-        *(() if public is None else (Arm(PUBLIC_ONLY, public),)),
-        Arm(PRIVATE, demo_set.demonstrations, demo_set.prior),
-    )
+    choice = demo_set.choice
+    arms = [Arm(ZERO_SHOT, (), choice.zero_shot if choice else None)]
+    brought = choice.public_only if choice else None
+    if brought and public == brought.demonstrations:
+        arms.append(Arm(PUBLIC_ONLY, public, brought.prior, brought.template))
+    elif public is not None:
+        arms.append(Arm(PUBLIC_ONLY, public))
+    return (*arms, Arm(PRIVATE, demo_set.demonstrations, demo_set.prior))
 
 
 @dataclass(frozen=True)
@@ -183,7 +187,7 @@ def evaluate(
     known = known_rows(labels, test)
     truth, texts = truth_of(labels, known), [record.text for record in known]
     for number, arm in enumerate(arms):
-        reading = reader.answers(template, labels, arm, texts)
+        reading = reader.answers(arm.template or template, labels, arm, texts)
         while True:
             try:
                 yield Progress(number * len(known) + next(reading), len(arms) * len(known))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -81,7 +81,7 @@ def _cells(arm: Arm, shots: Sequence[int], orders: int, seed: int) -> Iterable[C
             shown = first_of_each(_ordered(arm.demonstrations, seed, order), most)
             # A correction is measured under one prompt: it says nothing of a part of it, nor of another order.
             same = shown == tuple(arm.demonstrations)
-            yield Cell(Arm(arm.name, shown, arm.prior if same else None), name, order)
+            yield Cell(replace(arm, demonstrations=shown, prior=arm.prior if same else None), name, order)
 
 
 def _ordered(demonstrations: Sequence[Demonstration], seed: int, order: int) -> list[Demonstration]:
@@ -109,6 +109,8 @@ def read_cell(
     Args:
         known: test rows that have one of the labels.
     """
-    found = yield from LocalReader(model).answers(template, labels, cell.arm, [record.text for record in known])
+    found = yield from LocalReader(model).answers(
+        cell.arm.template or template, labels, cell.arm, [record.text for record in known]
+    )
     truth = truth_of(labels, known)
     return {reading: Accuracy(int((each == truth).sum()), len(truth)) for reading, each in found.items()}

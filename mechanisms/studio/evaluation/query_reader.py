@@ -15,11 +15,17 @@ NO_ANSWER = -1
 
 @dataclass(frozen=True)
 class Arm:
-    """Demonstrations, and the measured correction that they are read with; None where none was measured for them."""
+    """Demonstrations and how they are read.
+
+    Attributes:
+        prior: their measured correction; None where none was measured.
+        template: the words in which they are put to the model; None: those of the set that is evaluated.
+    """
 
     name: str
     demonstrations: Sequence[Demonstration]
     prior: Mapping[str, float] | None = None
+    template: PromptTemplate | None = None
 
 
 class QueryReader(Protocol):

@@ -27,7 +27,10 @@ def as_read_by(demo_set: DemoSet, model: LanguageModel) -> DemoSet:
 def without_corrections(demo_set: DemoSet) -> DemoSet:
     """A set as anything may read it that is not the model under which its corrections were measured."""
     choice = demo_set.choice
-    return replace(demo_set, prior=None, choice=replace(choice, zero_shot=None) if choice else None)
+    if choice is not None:
+        public = choice.public_only and replace(choice.public_only, prior=None)
+        choice = replace(choice, zero_shot=None, public_only=public)
+    return replace(demo_set, prior=None, choice=choice)
 
 
 def readers_in_words(demo_set: DemoSet, model: LanguageModel) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from mechanisms.errors import UsageError
 from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
+from mechanisms.tallies import usual_weighing
 
 FEWEST_FOR_ROLES = 2000
 """Units from which on roles are proposed: with fewer, some role is too small to say anything through its noise."""
@@ -70,6 +71,7 @@ def proposed(
         shares=shares,
         drafts=_drafts(shares.get(Stage.VOTE, 0.0), division, min(sizes.values()), epsilon),
         sets=max(1, min(USUAL_SETS, MOST_DEMONSTRATIONS // len(sizes))),
+        weighing=usual_weighing(sizes),
     )
 
 

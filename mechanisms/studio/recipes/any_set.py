@@ -6,16 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import jsonschema
+import numpy as np
 
 from mechanisms.errors import UsageError
 from mechanisms.inference import LanguageModel
+from mechanisms.noise import Floats, Integers
 from mechanisms.privacy_events import Composed
 from mechanisms.records import Demonstration, PromptTemplate
 from mechanisms.studio.data.record_schema import RecordSchema
 from mechanisms.studio.evaluation.labels_to_find import check_labels
 from mechanisms.studio.recipes.recipe import Division, Stage
 from mechanisms.studio.synthesis.demo_set import VERSION, DemoSet, Json, loads, read_json, schema
+from mechanisms.studio.synthesis.findings import PublicSet
 from mechanisms.studio.synthesis.public_demonstrations import tries_of
+from mechanisms.tallies import Weighing, weights
 
 _PARTS = ("demonstrations", "task")
 _USUAL_TOKENS = 30
@@ -30,10 +34,12 @@ class AnySet:
         tries: demonstrations that were written for each of these.
         prior: what is added to each label's log-probability under the demonstrations; None where not measured.
         zero_shot: the same without demonstrations.
+        public_only: the public-only set that stood in the choice, with its correction; None where there was none.
         model_sha256: of the model that the corrections were measured with.
         schema: what the demonstrations are records of, if they are.
         spare: the share of the units, at the scorers' end, that no stage read which made or chose the set.
         event: what the run that made it did, and before it a measurement of sizes; None where nobody says.
+        weights: what a row of each label counts in a score, public, at most 1; None: all rows count the same.
         reason: why the set is not private, and with it whatever follows from it; None where it is, or nobody says.
     """
 
@@ -45,17 +51,30 @@ class AnySet:
     tries: int = 1
     prior: Mapping[str, float] | None = None
     zero_shot: Mapping[str, float] | None = None
+    public_only: PublicSet | None = None
     model_sha256: str | None = None
     spare: float = 0.0
     schema: RecordSchema | None = None
     event: Composed | None = None
+    weights: Mapping[str, float] | None = None
     reason: str | None = None
+
+    @property
+    def weighing(self) -> Weighing:
+        """What counts the same in a score."""
+        return Weighing.ROWS if self.weights is None else Weighing.LABELS
+
+    def row_weights(self, truth: Integers) -> Floats:
+        """What rows count, by the places of their labels, shape (rows,)."""
+        by_label = np.array([1.0 if self.weights is None else self.weights[label] for label in self.labels])
+        return np.asarray(by_label[truth])
 
     def as_read_by(self, model: LanguageModel) -> AnySet:
         """The set as a model may read it: without corrections that were measured with another one."""
         if self.model_sha256 == model.sha256:
             return self
-        return replace(self, prior=None, zero_shot=None)
+        public = self.public_only and replace(self.public_only, prior=None)
+        return replace(self, prior=None, zero_shot=None, public_only=public)
 
     def __post_init__(self) -> None:
         if self.template.output is not None:
@@ -106,12 +125,22 @@ def of_demo_set(demo_set: DemoSet) -> AnySet:
         tries=tries_of(demo_set),
         prior=demo_set.prior,
         zero_shot=demo_set.choice.zero_shot if demo_set.choice else None,
+        public_only=demo_set.choice.public_only if demo_set.choice else None,
         model_sha256=demo_set.model_sha256,
         spare=max(0.0, 1 - read) if by_roles and demo_set.stages else 0.0,
         schema=demo_set.schema,
         event=demo_set.certificate.event,
+        weights=_weights(demo_set),
         reason=demo_set.certificate.why_not_private,
     )
+
+
+def _weights(demo_set: DemoSet) -> Mapping[str, float] | None:
+    """What rows count by the set's own certificate, where labels count the same there."""
+    parameters = demo_set.certificate.parameters
+    if parameters.get("weighing") != Weighing.LABELS:
+        return None
+    return weights({label: int(parameters["sizes"][label]) for label in demo_set.labels}, Weighing.LABELS)
 
 
 def _check(document: Json) -> None:

@@ -35,8 +35,8 @@ class Correction(StrEnum):
 FITTED = (Correction.PRIOR, Correction.SHARES)
 
 
-def fitted(sizes: Sequence[int]) -> Correction:
-    """The fit that is made where none was chosen, for labels of these public sizes."""
+def fitted(sizes: Sequence[float]) -> Correction:
+    """The fit that is made where none was chosen, for labels of these public sizes or masses."""
     return Correction.SHARES if len(set(sizes)) > 1 else Correction.PRIOR
 
 
@@ -46,7 +46,7 @@ def probabilities(scores: Floats, correction: Floats) -> Floats:
         return np.asarray(softmax(scores + correction, axis=1), dtype=np.float64)
 
 
-def targets(correction: Correction, sizes: Sequence[int]) -> Floats:
+def targets(correction: Correction, sizes: Sequence[float]) -> Floats:
     """The mean probabilities that a fitted correction aims at, in the order of the labels."""
     wanted = np.ones(len(sizes)) if correction is Correction.PRIOR else np.array(sizes, dtype=np.float64)
     return np.asarray(wanted / wanted.sum())

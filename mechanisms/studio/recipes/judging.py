@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from mechanisms import confidence
 from mechanisms.errors import UsageError
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats, Integers, Randomness
@@ -26,8 +25,15 @@ from mechanisms.studio.recipes.recipe import Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.recipes.sets import NONE, PUBLIC
 from mechanisms.studio.synthesis.demo_set import DemoSet
-from mechanisms.studio.synthesis.findings import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT, ArmScore, Choice, Score
-from mechanisms.tallies import Prior
+from mechanisms.studio.synthesis.findings import (
+    DEMONSTRATIONS,
+    PUBLIC_ONLY,
+    ZERO_SHOT,
+    Choice,
+    PublicSet,
+    Score,
+)
+from mechanisms.tallies import Prior, masses, weights
 
 Arm = tuple[CandidateSet, Correction]
 
@@ -104,6 +110,8 @@ class Judges:
         self._among = 0
         self._score: Score | None = None
         self._measured: set[Stage] = set()
+        by_label = weights(request.sizes, request.recipe.weighing)
+        self._weights = np.array([by_label[label] for label in request.labels])
 
     def events(self, stage: Stage) -> Iterator[StageProgress | Released]:
         """One stage, which has been charged: what of it was not applied yet.
@@ -181,7 +189,7 @@ class Judges:
         for k, candidate in enumerate(self._sets):
             mine = everyone[judged == k]
             scores = yield from self._read(Stage.CALIBRATE, candidate, mine, k / number, 1 / number)
-            cells[mine, k] = of_units(preferences(scores, np.zeros(labels)), [units[i] for i in mine.tolist()])
+            cells[mine, k] = self._of_units(preferences(scores, np.zeros(labels)), [units[i] for i in mine.tolist()])
         noisy = tally.release(cells.reshape(len(units), number * labels), self._randomness)
         priors = noisy.reshape(number, labels)
         shares = tuple((each.name, _shares(of)) for each, of in zip(self._sets, priors, strict=True))
@@ -211,7 +219,7 @@ class Judges:
                 for of, correction in arms
                 if of is candidate
             ]
-        contributions = of_units(np.stack(columns, axis=1), units)
+        contributions = self._of_units(np.stack(columns, axis=1), units)
         names = tuple((each.name, str(how)) for each, how in arms)
         yield ChoiceReleased(names, names[self._request.choice.release(contributions, self._randomness)])
 
@@ -234,14 +242,20 @@ class Judges:
         scores = yield from self._read(Stage.CALIBRATE, candidate, everyone, 0.0, 1.0)
         measured = []
         for tally in self._request.refinements:
-            noisy = tally.release(of_units(preferences(scores, offset), units), self._randomness)
+            noisy = tally.release(self._of_units(preferences(scores, offset), units), self._randomness)
             measured.append(noisy)
             offset = offset + self._step(correction, noisy, tally)
         yield PriorsReleased(((candidate.name, _shares(measured[-1])),), _rows(measured))
 
+    def _of_units(self, of_records: Floats, units: Sequence[Unit]) -> Floats:
+        """Contributions of units from those of their records, each by the public weight of the record's label."""
+        return of_units(of_records * self._weights[self._reader.truth(units)][:, None], units)
+
     @property
-    def _sizes(self) -> list[int]:
-        return [self._request.sizes[label] for label in self._request.labels]
+    def _sizes(self) -> list[float]:
+        """What the labels count."""
+        counted = masses(self._request.sizes, self._request.recipe.weighing)
+        return [counted[label] for label in self._request.labels]
 
     @property
     def _fitted(self) -> Correction:
@@ -275,11 +289,10 @@ class Judges:
             scores = yield from self._read(Stage.SCORE, candidate, everyone, k / len(compared), 1 / len(compared))
             columns.append(right(scores, offset, truth))
         tally = self._request.score
-        contributions = of_units(tally.cells(np.stack(columns, axis=1)), units)
+        contributions = self._of_units(tally.cells(np.stack(columns, axis=1)), units)
         cells = tally.release(contributions, self._randomness)
-        estimates = {name: tally.accuracy(cells, k) for k, name in enumerate(compared)}
-        arms = {name: ArmScore(each.value, (each.low, each.high)) for name, each in estimates.items()}
-        yield ScoreReleased(Score(arms, self._untouched, confidence.LEVEL))
+        without, weighing = not self._arm[0].demonstrations, self._request.recipe.weighing
+        yield ScoreReleased(Score.of_table(tally, cells, list(compared), without, self._untouched, weighing))
 
     def _compared(self) -> dict[str, tuple[CandidateSet, Floats]]:
         """The arms of the score; where no demonstrations were chosen, zero-shot is the exported set."""
@@ -301,7 +314,9 @@ class Judges:
             return None
         candidate, correction = self._arm
         name = candidate.name if candidate.demonstrations else NONE
-        return Choice(self._among, name, str(correction), self._named(self._baseline(self._without)))
+        public = self._sets[1]
+        read = PublicSet(public.demonstrations, public.template, self._named(self._baseline(public)))
+        return Choice(self._among, name, str(correction), self._named(self._baseline(self._without)), read)
 
     def kept(self, demo_set: DemoSet) -> DemoSet:
         """The set with everything that has been released for it, in the order and the words of what stands."""

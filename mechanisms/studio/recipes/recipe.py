@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from mechanisms.errors import UsageError
+from mechanisms.tallies import Weighing
 
 
 class Stage(StrEnum):
@@ -58,6 +59,7 @@ class Recipe:
         drafts: J, public drafts of each label that stand in a ballot.
         rounds: ballots of the vote; later drafts are written with the winners before in the prompt.
         sets: sets of winners that stand in the choice, beside none and public only.
+        weighing: what counts the same where units fit, choose and score.
     """
 
     kind: Kind
@@ -66,6 +68,7 @@ class Recipe:
     drafts: int = 32
     rounds: int = 1
     sets: int = 3
+    weighing: Weighing = Weighing.ROWS
 
     def __post_init__(self) -> None:
         for name, most in (("drafts", _MOST_DRAFTS), ("rounds", _MOST_ROUNDS), ("sets", MOST_SETS - 2)):

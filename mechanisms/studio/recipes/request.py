@@ -28,7 +28,7 @@ from mechanisms.studio.synthesis.request import (
     LABEL_SET,
     SynthesisRequest,
 )
-from mechanisms.tallies import Choice, Prior, Score, Votes
+from mechanisms.tallies import Choice, Prior, Score, Votes, Weighing
 
 REFINEMENTS = 2
 """Measurements of the exported set's prior: each reads with the correction so far, and its noise is that of a share."""
@@ -136,7 +136,7 @@ class RecipeRequest:
     @property
     def score(self) -> Score:
         """The tally of the score."""
-        return Score(self.epsilon(Stage.SCORE), self.by_user)
+        return Score(self.epsilon(Stage.SCORE), self.by_user, self.recipe.weighing is Weighing.LABELS)
 
     def stage_events(self, stage: Stage) -> Events:
         """What a unit pays that takes part in a stage other than "write"."""
@@ -242,6 +242,7 @@ class RecipeRequest:
             "drafts": recipe.drafts,
             "rounds": recipe.rounds,
             "sets": recipe.sets,
+            "weighing": recipe.weighing.value,
             "sizes": {label: self.sizes[label] for label in self.labels},
             **({"measured": self.measured.cost} if self.measured else {}),
             "tokens": self.tokens,

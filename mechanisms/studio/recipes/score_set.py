@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms import confidence
 from mechanisms.accounting import (
     BudgetSnapshot,
     Claim,
@@ -22,7 +21,7 @@ from mechanisms.errors import UsageError
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Floats, Randomness, SecureRandomness
 from mechanisms.privacy_events import Composed, PrivacyEvent
-from mechanisms.records import Dataset, Demonstration
+from mechanisms.records import Dataset
 from mechanisms.studio.data.after_counts import without_counts
 from mechanisms.studio.data.charging import charged
 from mechanisms.studio.data.units import Unit, units_of
@@ -33,16 +32,16 @@ from mechanisms.studio.recipes.reading import Reader, of_units, right
 from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
 from mechanisms.studio.recipes.roles import divide
 from mechanisms.studio.recipes.untouched import earlier_runs
-from mechanisms.studio.synthesis.findings import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, ArmScore, Score
+from mechanisms.studio.synthesis.findings import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, Score
 from mechanisms.studio.synthesis.public_demonstrations import written_publicly
 from mechanisms.studio.synthesis.synthesize import TEST_SEED
-from mechanisms.tallies import Estimate, Prototypes
+from mechanisms.tallies import Prototypes, Weighing
 from mechanisms.tallies import Score as ScoreTally
 
 _SCORE = Stage.SCORE.value
 _ALL_BUT_ONE = 1e-9
 
-_Compared = tuple[str, tuple[Demonstration, ...], Mapping[str, float] | None]
+_Compared = tuple[CandidateSet, Mapping[str, float] | None]
 Arm = tuple[CandidateSet, Floats]
 """A set, and what is added to each label's log-probability under it."""
 
@@ -76,10 +75,9 @@ class ScoreRequest:
         if self.prototypes_epsilon is not None and self.share > 1 - _ALL_BUT_ONE:
             raise UsageError("Prototypes are made of the units that do not score: choose a share below 1.")
 
-    @property
-    def tally(self) -> ScoreTally:
+    def tally(self, weighing: Weighing) -> ScoreTally:
         """What the scorers are asked for."""
-        return ScoreTally(self.target.epsilon, self.by_user)
+        return ScoreTally(self.target.epsilon, self.by_user, weighing is Weighing.LABELS)
 
     def prototypes(self, labels: int) -> Prototypes | None:
         """What the others are asked for, calibrated."""
@@ -95,14 +93,12 @@ class ScoreFound:
 
     Attributes:
         score: the accuracies.
-        gains: how much better the demonstrations are than each other arm, on the same rows.
         claim, event: what the run cost, at most, and its privacy event.
         before: what the data set had spent.
         reason: why it is not private: an observer could predict the noise, or the set itself is not; None where it is.
     """
 
     score: Score
-    gains: Mapping[str, Estimate]
     claim: Claim
     event: Composed
     before: BudgetSnapshot
@@ -142,16 +138,16 @@ def score_set(
     reader = Reader(model, scored.labels, request.max_record_tokens)
     arms = _arms(scored, model, reader)  # public, and the likeliest to fail: before anybody has paid
     prototypes = request.prototypes(len(scored.labels))
-    event = _event(request, prototypes)
+    tally = request.tally(scored.weighing)
+    event = _event(tally, prototypes)
     claimed = claim(event, request.target.delta)
     untouched = request.share <= scored.spare + _ALL_BUT_ONE and _only(scored, fingerprint(dataset), ledger)
     with charged(dataset, _SCORE, event, claimed, ledger, randomness) as before:
-        cells, names = _asked(dataset, request, reader, arms, prototypes, embedder, randomness)
-    tally = request.tally
-    estimates = {name: tally.accuracy(cells, i) for i, name in enumerate(names)}
-    accuracies = {name: ArmScore(each.value, (each.low, each.high)) for name, each in estimates.items()}
-    score = Score(accuracies, untouched, confidence.LEVEL)
-    return ScoreFound(score, _gains(tally, cells, names), claimed, event, before, _reason(scored, randomness))
+        right, names, units = _asked(dataset, request, reader, arms, prototypes, embedder, randomness)
+        counted = tally.cells(right) * scored.row_weights(reader.truth(units))[:, None]
+        cells = tally.release(of_units(counted, units), randomness)
+    score = Score.of_table(tally, cells, names, not scored.demonstrations, untouched, scored.weighing)
+    return ScoreFound(score, claimed, event, before, _reason(scored, randomness))
 
 
 def _asked(
@@ -162,8 +158,11 @@ def _asked(
     prototypes: Prototypes | None,
     embedder: Embedder | None,
     randomness: Randomness,
-) -> tuple[Floats, list[str]]:
-    """The noisy table, shape (2^arms,), and the names of the arms; what it asks has been charged."""
+) -> tuple[NDArray[np.bool_], list[str], Sequence[Unit]]:
+    """Whether each scorer's record is right under each arm, the names of the arms, and the scorers; private.
+
+    What the prototypes ask of the others has been charged.
+    """
     scorers, others = _parts(dataset, request.share)
     units, names = units_of(scorers, request.max_unit_records), list(arms)
     columns = [_right(reader, arm, units) for arm in arms.values()]
@@ -172,29 +171,43 @@ def _asked(
         texts = [record.text for unit in units for record in unit]
         columns.append(nearest_prototype(texts, means, embedder) == reader.truth(units))
         names.append(PROTOTYPES)
-    cells = request.tally.cells(np.stack(columns, axis=1))
-    return request.tally.release(of_units(cells, units), randomness), names
+    return np.stack(columns, axis=1), names, units
 
 
 def _arms(scored: AnySet, model: LanguageModel, reader: Reader) -> dict[str, Arm]:
     """What is compared; a set without demonstrations is zero-shot itself."""
-    wanted: list[_Compared] = [(ZERO_SHOT, (), scored.zero_shot if scored.demonstrations else scored.prior)]
+    own = scored.template
+    wanted: list[_Compared] = [
+        (CandidateSet(ZERO_SHOT, (), own), scored.zero_shot if scored.demonstrations else scored.prior)
+    ]
     if scored.demonstrations:
-        public = written_publicly(
-            scored.demonstrations, scored.labels, scored.template, model, scored.tokens, scored.min_tokens, scored.tries
-        )
-        wanted += [(PUBLIC_ONLY, public, None), (DEMONSTRATIONS, scored.demonstrations, scored.prior)]
+        wanted += [
+            _public_only(scored, model),
+            (CandidateSet(DEMONSTRATIONS, scored.demonstrations, own), scored.prior),
+        ]
     arms: dict[str, Arm] = {}
-    for name, demonstrations, prior in wanted:
-        candidate = CandidateSet(name, demonstrations, scored.template)
+    for candidate, prior in wanted:
         contextual = reader.under(candidate).contextual  # opens the prompt: one that is too long is refused here
-        arms[name] = (candidate, contextual if prior is None else np.array([prior[each] for each in scored.labels]))
+        arms[candidate.name] = (
+            candidate,
+            contextual if prior is None else np.array([prior[each] for each in scored.labels]),
+        )
     return arms
 
 
-def _event(request: ScoreRequest, prototypes: Prototypes | None) -> Composed:
+def _public_only(scored: AnySet, model: LanguageModel) -> _Compared:
+    """The public-only set that stood in the choice, read like the chosen one; else one that is written now."""
+    if public := scored.public_only:
+        return CandidateSet(PUBLIC_ONLY, public.demonstrations, public.template), public.prior
+    written = written_publicly(
+        scored.demonstrations, scored.labels, scored.template, model, scored.tokens, scored.min_tokens, scored.tries
+    )
+    return CandidateSet(PUBLIC_ONLY, written, scored.template), None
+
+
+def _event(tally: ScoreTally, prototypes: Prototypes | None) -> Composed:
     """Scorers and the others are disjoint: each list is paid by its own units, and the larger one counts."""
-    lists: list[tuple[str, tuple[PrivacyEvent, ...]]] = [(_SCORE, (request.tally.event,))]
+    lists: list[tuple[str, tuple[PrivacyEvent, ...]]] = [(_SCORE, (tally.event,))]
     if prototypes is not None:
         lists.append((PROTOTYPES, (prototypes.event,)))
     return Composed("role", tuple(lists))
@@ -235,10 +248,3 @@ def _means(others: Dataset, prototypes: Prototypes, embedder: Embedder, randomne
     """A direction for each label; each unit gives one record, with whatever label that has."""
     texts, places = one_record_each(others)
     return prototypes.release(Prototypes.contributions(places, embedder.embed(texts).astype(np.float64)), randomness)
-
-
-def _gains(tally: ScoreTally, cells: Floats, names: Sequence[str]) -> dict[str, Estimate]:
-    if DEMONSTRATIONS not in names:
-        return {}
-    own = names.index(DEMONSTRATIONS)
-    return {name: tally.difference(cells, own, i) for i, name in enumerate(names) if i != own}

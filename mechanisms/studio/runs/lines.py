@@ -29,6 +29,7 @@ from mechanisms.studio.synthesis.events import (
     SynthesisEvent,
     TokenReleased,
 )
+from mechanisms.tallies import Weighing
 
 RunEvent = SynthesisEvent | RecipeEvent
 """What may be recorded and replayed, of either kind of run."""
@@ -83,10 +84,17 @@ class _Arm(_Shape):
     interval: tuple[_Share, _Share]
 
 
+class _Gain(_Shape):
+    accuracy: Annotated[float, Field(ge=-1, le=1)]
+    interval: tuple[Annotated[float, Field(ge=-1, le=1)], Annotated[float, Field(ge=-1, le=1)]]
+
+
 class _Score(_Shape):
     arms: Annotated[dict[_Name, _Arm], Field(min_length=1, max_length=100)]
     untouched: bool
     level: _Level | None = None
+    gains: Annotated[dict[_Name, _Gain], Field(max_length=100)] = {}
+    weighing: Weighing = Weighing.ROWS
 
 
 class OfTokens(_Shape):

@@ -15,6 +15,7 @@ from mechanisms.studio.recipes.recipe import Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.events import RunStarted, TokenReleased
+from mechanisms.tallies import masses
 
 _LEAST_BALLOT = 3
 """Drafts in a later ballot, however few a recipe asks for: one that won, and two to compare it with."""
@@ -120,5 +121,6 @@ class Paid:
     def correction(self, choice: ChoiceReleased, refined: bool) -> str:
         """The correction that the set of a choice is read with, before it is fitted or after."""
         told = choice.chosen[1]
-        sizes = list(self.run.recipe.sizes.values()) if self.run.recipe else []
-        return told if told in FITTED or not refined else str(fitted(sizes))
+        request = self.run.recipe
+        counted = masses(request.sizes, request.recipe.weighing) if request else {}
+        return told if told in FITTED or not refined else str(fitted([*counted.values()]))

@@ -21,6 +21,7 @@ from mechanisms.records import Demonstration, PromptTemplate
 from mechanisms.studio.data.marks import CLEAN_VALUES, WHETHER_SHOWN
 from mechanisms.studio.data.record_schema import RecordSchema
 from mechanisms.studio.synthesis.findings import Choice, Score, StageRecord
+from mechanisms.tallies import Weighing, masses
 
 VERSION = 2
 """Of the format: what is written from now on."""
@@ -141,16 +142,17 @@ class DemoSet:
 
     @property
     def majority(self) -> tuple[str, float] | None:
-        """The largest label, and its share of the units: how often naming it every time is right.
+        """The label that counts most, and its share: how often naming it every time is right, as the score weighs it.
 
         By the sizes that the certificate states, which are public; None where it states none.
         """
         sizes = self.certificate.parameters.get("sizes")
         if not isinstance(sizes, dict) or not all(isinstance(sizes.get(each), int) for each in self.labels):
             return None
-        label = max(self.labels, key=lambda each: int(sizes[each]))
-        total = sum(int(sizes[each]) for each in self.labels)
-        return (label, sizes[label] / total) if total > 0 else None
+        weighing = self.score.weighing if self.score else Weighing.ROWS
+        counted = masses({each: sizes[each] for each in self.labels}, weighing)
+        label, total = max(self.labels, key=lambda each: counted[each]), sum(counted.values())
+        return (label, counted[label] / total) if total > 0 else None
 
     def with_demonstrations(self, demonstrations: tuple[Demonstration, ...]) -> DemoSet:
         """The same set with other demonstrations, in the order of the labels."""

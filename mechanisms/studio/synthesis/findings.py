@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mechanisms import confidence
+from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent, event_from_json
-from mechanisms.tallies import Estimate
+from mechanisms.records import Demonstration, PromptTemplate
+from mechanisms.tallies import Estimate, Weighing
+from mechanisms.tallies import Score as ScoreTally
 
 Json = dict[str, Any]
 
@@ -63,11 +66,35 @@ class Score:
         arms: by name.
         untouched: the rows took part in nothing that was chosen.
         level: of the intervals; None in files of before, which do not say it.
+        gains: how much better what is exported is than each other arm, on the same rows, in [-1, 1].
+        weighing: what counts the same; by labels an accuracy is a balanced one.
     """
 
     arms: Mapping[str, ArmScore]
     untouched: bool
     level: float | None = None
+    gains: Mapping[str, ArmScore] = field(default_factory=dict)
+    weighing: Weighing = Weighing.ROWS
+
+    @classmethod
+    def of_table(
+        cls, tally: ScoreTally, cells: Floats, names: Sequence[str], without: bool, untouched: bool, weighing: Weighing
+    ) -> Score:
+        """The score that a released table says.
+
+        Args:
+            tally: what released it.
+            cells: the table, shape (2^arms,).
+            names: of the arms, in the table's order.
+            without: what is exported has no demonstrations.
+            untouched: see `Score`.
+            weighing: see `Score`.
+        """
+        found = {name: _in_file(tally.accuracy(cells, i)) for i, name in enumerate(names)}
+        score = cls(found, untouched, confidence.LEVEL, weighing=weighing)
+        own = names.index(score.exported(without))
+        gains = {name: _in_file(tally.difference(cells, own, i)) for i, name in enumerate(names) if i != own}
+        return replace(score, gains=gains)
 
     @property
     def percent(self) -> str:
@@ -88,13 +115,63 @@ class Score:
     def to_json(self) -> Json:
         """The format's `score`."""
         arms = {name: {"accuracy": each.accuracy, "interval": list(each.interval)} for name, each in self.arms.items()}
-        return {"arms": arms, "rows": self.rows, **({} if self.level is None else {"level": self.level})}
+        gains = {name: {"value": each.accuracy, "interval": list(each.interval)} for name, each in self.gains.items()}
+        return {
+            "arms": arms,
+            "rows": self.rows,
+            **({} if self.level is None else {"level": self.level}),
+            **({"gains": gains} if gains else {}),
+            **({} if self.weighing is Weighing.ROWS else {"weighing": self.weighing.value}),
+        }
 
     @classmethod
     def from_json(cls, document: Json) -> Score:
         """Read what fits the format's schema."""
         arms = {name: ArmScore(each["accuracy"], tuple(each["interval"])) for name, each in document["arms"].items()}
-        return cls(arms, document["rows"] == _UNTOUCHED, document.get("level"))
+        read = document.get("gains", {}).items()
+        gains = {name: ArmScore(each["value"], tuple(each["interval"])) for name, each in read}
+        weighing = Weighing(document.get("weighing", Weighing.ROWS))
+        return cls(arms, document["rows"] == _UNTOUCHED, document.get("level"), gains, weighing)
+
+
+def _in_file(estimate: Estimate) -> ArmScore:
+    return ArmScore(estimate.value, (estimate.low, estimate.high))
+
+
+@dataclass(frozen=True)
+class PublicSet:
+    """The public-only set of a choice, with everything that another comparison needs to read it like the chosen one.
+
+    Attributes:
+        demonstrations: drafts that nobody judged.
+        template: the words in which they are put to the model.
+        prior: measured correction of the label log-probabilities under them; None for a model that it is not of.
+    """
+
+    demonstrations: tuple[Demonstration, ...]
+    template: PromptTemplate
+    prior: Mapping[str, float] | None
+
+    def to_json(self) -> Json:
+        """The format's `choice/public_only`."""
+        return {
+            "demonstrations": [{"text": each.text, "label": each.label} for each in self.demonstrations],
+            "task": {
+                "instruction": self.template.instruction,
+                "template": {"text": self.template.text, "label": self.template.label},
+            },
+            **({} if self.prior is None else {"prior": dict(self.prior)}),
+        }
+
+    @classmethod
+    def from_json(cls, document: Json) -> PublicSet:
+        """Read what fits the format's schema."""
+        template = document["task"]["template"]
+        return cls(
+            tuple(Demonstration(each["text"], each["label"]) for each in document["demonstrations"]),
+            PromptTemplate(document["task"]["instruction"], template["text"], template["label"]),
+            document.get("prior"),
+        )
 
 
 @dataclass(frozen=True)
@@ -106,19 +183,30 @@ class Choice:
         chosen: the set's name: "none" where no demonstrations serve best.
         correction: how its label probabilities are read: "none", "contextual", "prior" or "shares".
         zero_shot: measured correction of the label log-probabilities without demonstrations; None where not measured.
+        public_only: the public-only set and its measured correction; None where not measured.
     """
 
     among: int
     chosen: str
     correction: str
     zero_shot: Mapping[str, float] | None = None
+    public_only: PublicSet | None = None
 
     def to_json(self) -> Json:
         """The format's `choice`."""
-        read = {"zero_shot_prior": dict(self.zero_shot)} if self.zero_shot is not None else {}
+        read: Json = {} if self.zero_shot is None else {"zero_shot_prior": dict(self.zero_shot)}
+        if self.public_only is not None:
+            read["public_only"] = self.public_only.to_json()
         return {"among": self.among, "chosen": self.chosen, "correction": self.correction, **read}
 
     @classmethod
     def from_json(cls, document: Json) -> Choice:
         """Read what fits the format's schema."""
-        return cls(document["among"], document["chosen"], document["correction"], document.get("zero_shot_prior"))
+        public = document.get("public_only")
+        return cls(
+            document["among"],
+            document["chosen"],
+            document["correction"],
+            document.get("zero_shot_prior"),
+            None if public is None else PublicSet.from_json(public),
+        )

@@ -26,9 +26,13 @@ def public_demonstrations(
 ) -> tuple[Demonstration, ...]:
     """Public demonstrations for the same task, as many, as long and chosen from as many as `demo_set`'s.
 
+    A set that was chosen brings along those that stood in the choice.
+
     Args:
         randomness: the operating system's; a seeded one where the same set is wanted again: nothing private is drawn.
     """
+    if demo_set.choice and demo_set.choice.public_only:
+        return demo_set.choice.public_only.demonstrations
     stated = demo_set.certificate.parameters
     tokens, least = int(stated.get("tokens", 30)), int(stated.get("min_tokens", 0))
     shown, labels, template, schema = demo_set.demonstrations, demo_set.labels, demo_set.template, demo_set.schema

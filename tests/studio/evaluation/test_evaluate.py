@@ -23,7 +23,10 @@ from mechanisms.studio.evaluation.evaluate import (
     evaluate,
 )
 from mechanisms.studio.evaluation.query_reader import Arm
-from mechanisms.studio.synthesis.findings import Choice
+from mechanisms.studio.evaluation.reader import without_corrections
+from mechanisms.studio.synthesis.demo_set import loads
+from mechanisms.studio.synthesis.findings import Choice, PublicSet
+from mechanisms.studio.synthesis.public_demonstrations import public_demonstrations
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import demo_set
 
@@ -109,6 +112,16 @@ def test_a_set_stands_beside_what_was_measured_for_each():
         Arm(PRIVATE, WRITTEN, OWN),
     )
     assert [arm.prior for arm in arms_of(demo_set(*WRITTEN), PUBLIC)] == [None, None, None]
+
+
+def test_the_public_set_of_a_choice_is_read_in_its_own_words_with_its_own_correction():
+    words = PromptTemplate("Sort.", "Text", "Label")
+    brought = PublicSet(PUBLIC, words, {"News": 0.2, "Sport": -0.2})
+    chosen = replace(demo_set(*WRITTEN), prior=OWN, choice=Choice(3, "voted", "prior", WITHOUT, brought))
+    assert public_demonstrations(chosen, ToyModel()) == PUBLIC
+    assert arms_of(chosen, PUBLIC)[1] == Arm(PUBLIC_ONLY, PUBLIC, brought.prior, words)
+    assert arms_of(without_corrections(chosen), PUBLIC)[1] == Arm(PUBLIC_ONLY, PUBLIC, None, words)
+    assert loads(chosen.dumps()).choice == chosen.choice
 
 
 def test_a_set_without_demonstrations_is_a_way_to_read_the_zero_shot_answer():

@@ -98,8 +98,8 @@ def test_the_figures_are_those_of_the_rows():
     for arm in arms.values():
         assert arm.accuracy == pytest.approx(0.75, abs=0.01)
         assert arm.interval[0] < 0.75 < arm.interval[1]
-    assert [*found.gains] == ["zero-shot", "public-only"]
-    assert all(abs(gain.value) < 0.01 for gain in found.gains.values())
+    assert [*found.score.gains] == ["zero-shot", "public-only"]
+    assert all(abs(gain.accuracy) < 0.01 for gain in found.score.gains.values())
 
 
 def test_a_set_without_demonstrations_is_zero_shot_with_its_own_correction():
@@ -107,7 +107,7 @@ def test_a_set_without_demonstrations_is_zero_shot_with_its_own_correction():
     found = scored(data(rows(200)), request(share=1.0), what=empty)
     assert list(found.score.arms) == ["zero-shot"]
     assert found.score.arms["zero-shot"].accuracy == pytest.approx(0.5, abs=0.02)  # everything is called red
-    assert found.gains == {}
+    assert found.score.gains == {}
 
 
 def test_a_measured_correction_is_used_where_it_was_measured():

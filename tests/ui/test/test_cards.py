@@ -32,16 +32,38 @@ def bars(tree: Tree | list[Tree]) -> list[float]:
     return [share for share in own if share is not None] + [share for child in children for share in bars(child)]
 
 
-def test_the_measured_prior_is_the_headline_and_the_others_are_smaller_figures():
-    shown = accuracies([scorecard(PUBLIC_ONLY), scorecard(PRIVATE, Accuracy(9, 10))])
-    assert bars(shown) == [0.7, 0.9, 0.5]  # the last is what naming one of two equally common labels finds
+def arms_of(shown: list[Tree]) -> list[str]:
     [scores] = [each for each in shown if each.get("class") == "scores"]
-    public, own, naming = (text_of(card) for card in scores["children"])
+    return [text_of(card) for card in scores["children"]]
+
+
+def test_the_measured_prior_is_the_headline_where_all_arms_have_one():
+    shown = accuracies([scorecard(PUBLIC_ONLY, Accuracy(8, 10)), scorecard(PRIVATE, Accuracy(9, 10))])
+    assert bars(shown) == [0.8, 0.9, 0.5]  # the last is what naming one of two equally common labels finds
+    *arms, naming = arms_of(shown)
     assert "commonest label" in naming
-    assert "measured prior" in own
-    assert all(figure in own for figure in ("90%  (60 to 98)", "calibrated 70%", "raw 30%"))
-    assert "measured prior" not in public
-    assert "raw 30%" in public
+    assert all("measured prior" in each and "calibrated 70%" in each and "raw 30%" in each for each in arms)
+    assert "90%  (60 to 98)" in arms[1]
+
+
+def test_arms_are_read_alike_where_one_of_them_has_no_prior():
+    shown = accuracies([scorecard(PUBLIC_ONLY), scorecard(PRIVATE, Accuracy(9, 10))])
+    assert bars(shown) == [0.7, 0.7, 0.5]
+    public, own, _ = arms_of(shown)
+    assert "measured prior" not in public + own
+    assert "prior 90%" in own
+
+
+def test_the_first_sentence_says_what_the_set_is_better_than_and_whose_gain_that_is():
+    card = scorecard(ZERO_SHOT, Accuracy(750, 1000))
+    alone = replace(card, raw=Accuracy(300, 1000), calibrated=Accuracy(600, 1000))
+    own = replace(alone, name=PRIVATE, corrected=Accuracy(900, 1000))
+    shown = text_of(accuracies([alone, own]))
+    assert "These demonstrations are better than the model alone" in shown
+    assert "reading +15 points, demonstrations +15 points" in shown
+    level = text_of(accuracies([alone, replace(own, corrected=Accuracy(760, 1000))]))
+    assert "not shown to differ from the model alone" in level
+    assert "These demonstrations" not in text_of(accuracies([alone, replace(own, name=PUBLIC_ONLY)]))
 
 
 def test_an_answer_is_the_one_that_the_set_is_read_with():
