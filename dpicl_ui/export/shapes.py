@@ -30,7 +30,8 @@ def explained(shape: str, made: DemoSet | None) -> list[Tree]:
         return [el("p.muted", _PURPOSE)]
     chosen = format_named(shape)
     problem = made and (chosen.refusal(made) or chosen.caution(made))
-    return [el("p.muted", chosen.purpose), *notice(problem or "", "warn")]
+    reading = [el("p.muted", said)] if made and (said := chosen.reading(made)) else []
+    return [el("p.muted", chosen.purpose), *reading, *notice(problem or "", "warn")]
 
 
 def saved(shape: str, made: DemoSet) -> File:

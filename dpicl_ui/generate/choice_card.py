@@ -28,10 +28,9 @@ def choice_card(view: RecipeView) -> list[Tree]:
     """The ladder; nothing before the sets are made."""
     if not view.sets:
         return []
-    chosen = view.choice is not None
     return [
         el("div.card-head", el("h3", "The choice"), el("span.tag.public", "Releasable")),
-        el("p.muted", _UNKNOWN if chosen else f"{len(view.sets)} sets stand in the choice. {_waiting(view)}"),
+        el("p.muted", _how_many(view)),
         el("ul.ladder", *(_rung(view, each) for each in view.sets)),
         el("p.muted", _MEASURED.format(unit=view.unit)) if view.priors else "",
     ]
@@ -45,6 +44,13 @@ def no_demonstrations(view: RecipeView) -> str:
         "No demonstrations: this model answers best without examples here. The export then carries the measured prior "
         "alone."
     )
+
+
+def _how_many(view: RecipeView) -> str:
+    """As the certificate counts: a set and a correction are one way to read."""
+    if view.choice is None:
+        return f"{len(view.sets)} sets stand in the choice. {_waiting(view)}"
+    return f"{len(view.choice.among)} ways to read {len(view.sets)} sets stood in the choice. {_UNKNOWN}"
 
 
 def _waiting(view: RecipeView) -> str:

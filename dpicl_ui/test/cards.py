@@ -50,6 +50,9 @@ _NO_BETTER = (
 )
 _RECALL = "How many rows of each label are found"
 _WHOSE = "Over the model alone, calibrated by empty queries: reading {reading} points, demonstrations {shown} points."
+_BEST_READING = "Read as found most labels of the test file under the set: {reading}."
+_IN_WORDS = {PRIOR: "With the measured prior", CONTEXTUAL: "Calibrated by empty queries", RAW: "Without calibration"}
+_EXPORTED = "As exported: {own} with the correction that the demo set carries, {raw} in a format that cannot carry it."
 _KINDS = {PRIOR: "prior", CONTEXTUAL: "calibrated", RAW: "raw"}
 _LIKELIEST = 8
 """Bars of an answer where there are many labels."""
@@ -103,22 +106,37 @@ def readers(demo_set: DemoSet, model: LanguageModel) -> list[Tree]:
     return [el("p.muted", words)] if same_reader(demo_set, model) else notice(words, "warn")
 
 
-def answers(labels: Sequence[str], predictions: Sequence[tuple[str, Prediction]]) -> list[Tree]:
-    """A query's answer by each arm: as the arm is read in bars, the other readings in words."""
-    return [el("div.arms", *(_answer(labels, name, each) for name, each in predictions))]
+def answers(
+    labels: Sequence[str], predictions: Sequence[tuple[str, Prediction]], reading: str | None = None
+) -> list[Tree]:
+    """A query's answer by each arm: in one reading as bars, in the others in words.
+
+    Args:
+        reading: the one that finds most labels of a test file under the set; None: each arm as it is exported.
+    """
+    said = [el("p.muted", _BEST_READING.format(reading=_KINDS[reading]))] if reading else []
+    return [*said, el("div.arms", *(_answer(labels, name, each, reading) for name, each in predictions))]
 
 
-def _answer(labels: Sequence[str], name: str, prediction: Prediction) -> Tree:
-    corrected = prediction.corrected is not None
-    best = int(prediction.answer.argmax())
+def _readings(prediction: Prediction) -> dict[str, Floats]:
+    """All that there are, the best founded first."""
+    measured = {} if prediction.corrected is None else {PRIOR: prediction.corrected}
+    return measured | {CONTEXTUAL: prediction.calibrated, RAW: prediction.raw}
+
+
+def _answer(labels: Sequence[str], name: str, prediction: Prediction, wanted: str | None) -> Tree:
+    readings = _readings(prediction)
+    kind = wanted if wanted in readings else next(iter(readings))
+    shares = readings[kind]
+    best = int(shares.argmax())
     few = len(labels) <= MANY_LABELS
-    shown = range(len(labels)) if few else sorted(prediction.answer.argsort(kind="stable")[::-1][:_LIKELIEST].tolist())
+    shown = range(len(labels)) if few else sorted(shares.argsort(kind="stable")[::-1][:_LIKELIEST].tolist())
     bars = [
         el(
             "div.count-row",
             el("span.count-name.notranslate", labels[i], title=labels[i]),
-            el("span.count-bar" + (".best" if i == best else ""), numbers={"share": float(prediction.answer[i])}),
-            el("span.count-number", f"{100 * float(prediction.answer[i]):.0f}%"),
+            el("span.count-bar" + (".best" if i == best else ""), numbers={"share": float(shares[i])}),
+            el("span.count-number", f"{100 * float(shares[i]):.0f}%"),
         )
         for i in shown
     ]
@@ -127,9 +145,8 @@ def _answer(labels: Sequence[str], name: str, prediction: Prediction) -> Tree:
         el("p.answer.notranslate", labels[best]),
         *bars,
         None if few else el("p.muted", f"The likeliest {_LIKELIEST} of {len(labels)} labels."),
-        _other_reading("Calibrated by empty queries", labels, prediction.calibrated) if corrected else None,
-        _other_reading("Without calibration", labels, prediction.raw),
-        corrected=corrected,
+        *(_other_reading(_IN_WORDS[each], labels, found) for each, found in readings.items() if each != kind),
+        corrected=kind == PRIOR,
     )
 
 
@@ -250,7 +267,15 @@ def _sentence(cards: Sequence[Scorecard]) -> list[Tree]:
     if found is None:
         return [first]
     reading, shown = (f"{100 * each:+.0f}" for each in found)
-    return [first, el("p.muted", _WHOSE.format(reading=reading, shown=shown))]
+    return [first, el("p.muted", _WHOSE.format(reading=reading, shown=shown)), *_exported(cards[-1])]
+
+
+def _exported(card: Scorecard) -> list[Tree]:
+    """What the set finds in each kind of export."""
+    if card.corrected is None:
+        return []
+    own, raw = (f"{100 * each.value:.0f}%" for each in (card.corrected, card.raw))
+    return [el("p.muted", _EXPORTED.format(own=own, raw=raw))]
 
 
 def _scores(card: Scorecard, reading: str) -> Tree:

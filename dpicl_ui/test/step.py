@@ -27,6 +27,7 @@ from dpicl_ui.test.state import TestState
 from mechanisms.errors import UsageError
 from mechanisms.studio.evaluation.classify import Classifier, Prediction
 from mechanisms.studio.evaluation.remote_reader import RemoteReader
+from mechanisms.studio.evaluation.verdict import best_reading
 from mechanisms.studio.synthesis.demo_set import DemoSet, loads
 
 
@@ -169,9 +170,11 @@ class EvaluationStep:
             for shown in answered_in_text(state, demo_set, model, query):
                 yield {self.answer: shown}
             return
+        scored = state.scored
+        reading = best_reading(scored.cards[-1]) if scored and scored.complete and not scored.owners else None
         predictions: list[tuple[str, Prediction]] = []
         for arm in state.arms(demo_set, model):
             classifier = Classifier(model, demo_set.template, demo_set.labels, arm.demonstrations, arm.prior)
             [prediction] = classifier.predict([query])
             predictions.append((arm.name, prediction))
-            yield {self.answer: [*answers(demo_set.labels, predictions), *readers(demo_set, model)]}
+            yield {self.answer: [*answers(demo_set.labels, predictions, reading), *readers(demo_set, model)]}

@@ -35,8 +35,8 @@ def _export(options: argparse.Namespace) -> None:
     if problems := verify(released.demo_set).problems:
         raise AccountingError(f"The certificate is refused, so nothing is written. {problems[0]}")
     check_apart(options.out, but=(options.demos,))
-    if caution := chosen.caution(released.demo_set):
-        progress(caution)
+    for said in filter(None, (chosen.caution(released.demo_set), chosen.reading(released.demo_set))):
+        progress(said)
     written = _write(Path(options.out), files)
     show(options, {"format": chosen.name, "files": written, "digest": released.digest})
 

@@ -66,6 +66,13 @@ def common_reading(cards: Sequence[Scorecard]) -> str:
     return CONTEXTUAL if all(card.calibrated for card in cards) else RAW
 
 
+def best_reading(card: Scorecard) -> str:
+    """The reading that finds most labels; of equal ones the measured correction, then calibration by empty queries."""
+    found = {PRIOR: card.corrected, CONTEXTUAL: card.calibrated, RAW: card.raw}
+    known = {reading: each.value for reading, each in found.items() if each}
+    return max(known, key=lambda reading: known[reading])
+
+
 def own_reading(cards: Sequence[Scorecard]) -> bool:
     """Whether each arm's own reading is the common one, so that balanced figures, which are of it, are alike too."""
     return all(card.read == figure(card, common_reading(cards)) for card in cards)

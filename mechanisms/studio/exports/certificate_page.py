@@ -76,7 +76,7 @@ def _of_task(made: DemoSet) -> Iterator[Fact]:
     yield Fact("Adjacency", "add or remove one unit", "")
     yield Fact("Labels", ", ".join(made.labels), made.template.instruction)
     if made.choice is not None:
-        chosen = f"{made.choice.chosen}, among {made.choice.among}"
+        chosen = f"{made.choice.chosen}, among {made.choice.among} ways to read the sets (a set and a correction each)"
         yield Fact("Choice", chosen, "none: no demonstrations serve best" if not made.demonstrations else "")
 
 
@@ -97,5 +97,6 @@ FORMAT = ExportFormat(
     file_name=FILE_NAME,
     media_type="text/html",
     files=_files,
+    correction="",
     without_demonstrations=True,
 )

@@ -23,6 +23,14 @@ _NO_DEMONSTRATIONS = (
 _NOT_PRIVATE = (
     "This set is not private, and {} has no place to say so: choose a format that keeps the marks, or the demo set."
 )
+_CARRIED = (
+    "The measured correction of the model's label preferences stands in {}, as numbers to add to the labels' "
+    "log-probabilities: a reader that takes the model's first word does without it."
+)
+_LOST = (
+    "{} has no place for the measured correction of the model's label preferences: answers are then those that step 4 "
+    "calls raw."
+)
 _UNMARKED = (
     "This set is marked for what the curator knows of the data, and {} has no place for that mark: hand the "
     "certificate page on with it."
@@ -68,6 +76,7 @@ class ExportFormat:
         file_name: of the one file, or of the archive of several.
         media_type: of that file.
         files: writes them; more than one is a folder.
+        correction: where it keeps the measured correction; None: it has no place for it; empty: no model reads it.
         keeps_marks: whether it says where a set is not private, and that clean figures were seen.
         without_demonstrations: whether a set that has none makes sense in it.
         of_records: whether it is for records of a schema alone.
@@ -80,6 +89,7 @@ class ExportFormat:
     file_name: str
     media_type: str
     files: Callable[[Released], Files]
+    correction: str | None = None
     keeps_marks: bool = True
     without_demonstrations: bool = False
     of_records: bool = False
@@ -98,6 +108,12 @@ class ExportFormat:
     def caution(self, demo_set: DemoSet) -> str | None:
         """One sentence on a mark that this export loses; None where it loses none."""
         return _UNMARKED.format(self.title) if demo_set.certificate.shown and not self.keeps_marks else None
+
+    def reading(self, demo_set: DemoSet) -> str | None:
+        """One sentence on what becomes of the set's measured correction; None where there is none to lose."""
+        if demo_set.prior is None or self.correction == "":
+            return None
+        return _LOST.format(self.title) if self.correction is None else _CARRIED.format(self.correction)
 
     def write(self, released: Released) -> Files:
         """The files of a set.

@@ -73,4 +73,5 @@ FORMAT = ExportFormat(
     file_name="dataset.zip",
     media_type="application/zip",
     files=_files,
+    correction="the demo set beside the rows",
 )

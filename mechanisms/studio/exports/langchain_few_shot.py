@@ -49,5 +49,6 @@ FORMAT = ExportFormat(
     file_name=FILE_NAME,
     media_type="application/json",
     files=_files,
+    correction="metadata.dpicl.prior",
     without_demonstrations=True,
 )

@@ -41,5 +41,6 @@ FORMAT = ExportFormat(
     file_name=FILE_NAME,
     media_type="application/jsonl",
     files=_files,
+    correction="metadata.dpicl.prior",
     misfit=_misfit,
 )

@@ -12,8 +12,12 @@ from mechanisms.studio.synthesis.demo_set import finite
 
 
 def provenance(released: Released) -> dict[str, Any]:
-    """Plain JSON: the claim, the curator's marks, and the digest of the demo-set file, which has everything."""
-    held, model = released.demo_set.certificate, released.demo_set.model_id
+    """Plain JSON: the claim, the curator's marks, and the digest of the demo-set file, which has everything.
+
+    `prior` is the measured correction: what to add to each label's log-probability, with the model that is named.
+    """
+    made = released.demo_set
+    held, model = made.certificate, made.model_id
     return {
         "synthetic": True,
         "private": held.private,
@@ -25,6 +29,7 @@ def provenance(released: Released) -> dict[str, Any]:
         "curator_diagnostics_shown": bool(held.shown),
         **({"shown": list(held.shown)} if held.shown else {}),
         "model": model,
+        **({"prior": dict(made.prior)} if made.prior else {}),
         "demo_set_digest": released.digest,
     }
 

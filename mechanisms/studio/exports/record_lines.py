@@ -19,6 +19,7 @@ FORMAT = ExportFormat(
     file_name=FILE_NAME,
     media_type="application/jsonl",
     files=_files,
+    correction="",
     keeps_marks=False,
     of_records=True,
 )

@@ -20,6 +20,7 @@ FORMAT = ExportFormat(
     file_name=FILE_NAME,
     media_type="application/json",
     files=_files,
+    correction="",
     without_demonstrations=True,
     of_records=True,
 )

@@ -36,7 +36,7 @@ def cleaned(text: str, template: PromptTemplate, label: str, labels: Sequence[st
         template, labels: what the prompt was made of.
     """
     line = one_line(text)
-    kept = line if _ENDLESS.search(line) else whole_sentences(line)
+    kept = _unquoted(line if _ENDLESS.search(line) else whole_sentences(line))
     refused = (
         _too_short(kept, (label, *labels))
         or _repeats_prompt(kept, template, labels)
@@ -47,6 +47,14 @@ def cleaned(text: str, template: PromptTemplate, label: str, labels: Sequence[st
         or _mostly_other_than_letters(kept)
     )
     return None if refused else kept
+
+
+def _unquoted(text: str) -> str:
+    """Without quotation marks around the whole."""
+    closing = _QUOTES.get(text[:1], "")
+    inner = text[1:-1]
+    whole = len(text) > 1 and closing and text[-1] in closing and not any(mark in inner for mark in text[0] + closing)
+    return inner.strip() if whole else text
 
 
 def bare(text: str) -> str:

@@ -59,6 +59,18 @@ def test_marks_are_kept_or_their_loss_is_said(name):
 
 
 @pytest.mark.parametrize("name", format_names())
+def test_a_measured_correction_is_kept_or_its_loss_is_said(name):
+    chosen, made = format_named(name), replace(labelled("x"), prior={"News": 0.625, "Sport": -0.625})
+    assert chosen.reading(labelled("x")) is None
+    if chosen.of_records or chosen.correction == "":
+        assert chosen.reading(made) is None  # no model reads it
+        return
+    written = "".join(chosen.write(released(made)).values())
+    assert ("0.625" in written) == (chosen.correction is not None)
+    assert ("no place" in chosen.reading(made)) == (chosen.correction is None)
+
+
+@pytest.mark.parametrize("name", format_names())
 def test_a_set_that_is_not_private_says_so_or_is_refused(name):
     chosen, made = format_named(name), not_private(records("x"))
     if chosen.misfit(made):

@@ -121,3 +121,9 @@ def test_names_of_fields_and_labels_are_those_of_the_task():
 
 def test_an_empty_instruction_refuses_nothing():
     assert cleaned(WHOLE[0], PromptTemplate("", "Review", "Mood"), "Good", ("Good",)) == WHOLE[0]
+
+
+@pytest.mark.parametrize("text", ['"{}"', "“{}”", "„{}“", "«{}»"])
+def test_quotation_marks_around_the_whole_go(text):
+    plain = "The home side won after extra time."
+    assert clean(text.format(plain)) == plain

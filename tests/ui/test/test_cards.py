@@ -13,6 +13,7 @@ from dpicl_ui.test.score_card import score_card
 from mechanisms.records import Demonstration
 from mechanisms.studio.evaluation.classify import Prediction
 from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, Scorecard
+from mechanisms.studio.evaluation.verdict import best_reading
 from mechanisms.studio.synthesis.findings import ArmScore, Choice, Score
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import HOSTILE, demo_set
@@ -144,3 +145,13 @@ def test_another_reader_is_a_warning_in_plain_text():
     assert "warn" in warned["class"]
     assert f"read here by {HOSTILE}: the measured prior" in text_of(warned)
     assert "img" not in tags(warned)
+
+
+def test_one_question_is_read_as_the_set_did_best_on_the_test_file():
+    read = Prediction(np.array([0.9, 0.1]), np.array([0.6, 0.4]), np.array([0.2, 0.8]))
+    best = best_reading(scorecard(PRIVATE, Accuracy(1, 10)))
+    shown = answers(("News", "Sport"), [(PRIVATE, read)], best)
+    assert best == "contextual"
+    assert bars(shown) == [0.6, 0.4]
+    assert "With the measured prior: Sport (80%)" in text_of(shown)
+    assert best_reading(scorecard(PRIVATE, Accuracy(7, 10))) == "prior"  # of equal ones the measured one
