@@ -78,7 +78,7 @@ class Pace:
         begun: when the run began; None before.
         part, since: the part under way, and when it began.
         past: seconds that each part before took.
-        drafted: labels whose first drafts are done, of how many, and when the last of them was.
+        drafted: labels whose first drafts are done, of how many, and seconds that they took.
         tokens: of the part "write".
     """
 
@@ -110,13 +110,17 @@ def paced(pace: Pace, event: CuratorScreenEvent, now: float) -> Pace:
         pace = replace(pace, begun=now, since=now)
     match event:
         case Drafting():
-            return replace(pace, drafted=(event.number - 1, event.of, now))
+            if pace.part is not None:
+                pace = replace(pace, part=None, since=now, past={**pace.past, pace.part: now - pace.since})
+            return replace(pace, drafted=(event.number - 1, event.of, now - pace.since))
         case RunStarted():
             return replace(pace, part=Stage.WRITE, since=now)
         case RecipeStarted() | StageStarted():
             begins = event.stage if isinstance(event, StageStarted) else event.stages[0]
             if begins == pace.part:
                 return pace
+            if pace.part is None and not pace.drafted[0]:  # drafts come later
+                return replace(pace, part=begins, since=now)
             return replace(pace, part=begins, since=now, past={**pace.past, pace.part: now - pace.since})
         case DemoStarted() | TokenReleased():
             return replace(pace, tokens=pace.tokens.after(event, now))
@@ -131,9 +135,9 @@ def left(pace: Pace, view: RecipeView, now: float) -> Left | None:
     if pace.part is Stage.WRITE and (written := _writing(pace.tokens, view, now)) is not None:
         return None if later is None else Left(written + later, "at most ")
     if pace.part is None and pace.drafted[0]:
-        done, of, since = pace.drafted
-        each = (since - pace.begun) / done
-        here: float | None = each * (of - done) - min(each, max(0.0, now - since))
+        done, of, took = pace.drafted
+        each = took / done
+        here: float | None = each * (of - done) - min(each, max(0.0, now - pace.since - took))
     else:
         here = _foreseen_here(pace, now)
     if here is None or later is None:
@@ -149,14 +153,14 @@ def foreseen_left(pace: Pace, now: float) -> float | None:
     """
     if pace.begun is None or pace.foreseen is None:
         return None
-    seconds = _public_scale(pace, pace.begun) * pace.foreseen - pace.elapsed(now)
+    seconds = _public_scale(pace) * pace.foreseen - pace.elapsed(now)
     return seconds if seconds > 0 else None
 
 
-def _public_scale(pace: Pace, begun: float) -> float:
+def _public_scale(pace: Pace) -> float:
     """How much longer than forecast the first drafts take, by the labels that are done."""
-    done, of, since = pace.drafted
-    foreseen, took = pace.forecast.get(None, 0.0), since - begun
+    done, of, took = pace.drafted
+    foreseen = pace.forecast.get(None, 0.0)
     return took / done * of / foreseen if done and took >= _MEASURED and foreseen >= _FORESEEN else 1.0
 
 

@@ -70,6 +70,7 @@ class RecipeView:
         shots: demonstrations a label that a recipe makes.
         stage: the one under way, or the last one.
         done: roughly how far it is, curator's screen only; None in every replay.
+        drafting: which public drafts are being written between two stages, in words; curator's screen only.
         ballots: in the order in which their drafts were written.
         ballot: the one that something happened to last.
         sets: those that stand in the choice, in their public order.
@@ -81,6 +82,7 @@ class RecipeView:
     shots: int = 1
     stage: Stage | None = None
     done: float | None = None
+    drafting: str = ""
     ballots: tuple[Ballot, ...] = ()
     ballot: Ballot | None = None
     sets: tuple[CandidateSet, ...] = ()
@@ -147,25 +149,31 @@ class RecipeView:
 def reduce_recipe(view: RecipeView, event: CuratorScreenEvent) -> RecipeView:
     """The view after one more event."""
     match event:
-        case Drafting(label, number, of):
-            message = f"Public drafts: {label}, label {number} of {of}"
-            return RecipeView(RunView(phase="waiting", message=message, waited=(number - 1) / of))
+        case Drafting():
+            return _drafting(view, event)
         case RecipeStarted():
             return RecipeView(run=_begun(event), stages=event.stages, shots=event.shots)
         case StageStarted():
-            return replace(view, stage=event.stage, done=None, run=replace(view.run, budget=event.budget))
+            return replace(view, stage=event.stage, done=None, drafting="", run=replace(view.run, budget=event.budget))
         case StageProgress():
             return replace(view, done=min(1.0, max(0.0, event.done)))
         case DraftsWritten() | VotesReleased():
             return _balloted(view, event)
-        case RecipeCompleted():
-            run = replace(view.run, phase="completed", demo_set=event.demo_set, budget=event.budget)
-            return replace(view, run=run, done=None)
-        case RecipeStopped():
-            return replace(view, run=replace(view.run, phase="stopped", demo_set=event.demo_set), done=None)
+        case RecipeCompleted() | RecipeStopped():
+            run = replace(view.run, phase="stopped", demo_set=event.demo_set)
+            if isinstance(event, RecipeCompleted):
+                run = replace(run, phase="completed", budget=event.budget)
+            return replace(view, run=run, done=None, drafting="")
         case SetsMade() | SetKept() | PriorsReleased() | ChoiceReleased() | ScoreReleased():
             return _found(view, event)
     return replace(view, run=reduce(view.run, event))
+
+
+def _drafting(view: RecipeView, event: Drafting) -> RecipeView:
+    message, done = f"Public drafts: {event.label}, label {event.number} of {event.of}", (event.number - 1) / event.of
+    if view.run.phase == "running":  # between the stages of a run that wrote token by token before
+        return replace(view, drafting=message, done=done)
+    return RecipeView(RunView(phase="waiting", message=message, waited=done))
 
 
 def _begun(event: RecipeStarted) -> RunView:

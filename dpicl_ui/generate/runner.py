@@ -149,7 +149,7 @@ def _kept(
         yield event
         if not pressed.stop.is_set() or isinstance(event, SetKept):  # what it is kept for is told next
             continue
-        if isinstance(event, Drafting):
+        if isinstance(event, Drafting) and view.run.phase != "running":
             raise UsageError(_STOPPED_AGAIN if pressed.before else _STOPPED)
         if view.run.phase == "running" and view.kept:
             yield RecipeStopped(view.kept) if view.stages else RunStopped(view.kept)

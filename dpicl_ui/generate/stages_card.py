@@ -37,6 +37,6 @@ def stages_card(view: RecipeView) -> list[Tree]:
 
 
 def _under_way(view: RecipeView) -> list[Tree]:
-    words = _ASKED[view.stage].format(unit=view.unit) if view.stage else "Starting …"
+    words = view.drafting or (_ASKED[view.stage].format(unit=view.unit) if view.stage else "Starting …")
     meter = el("div.meter.private", el("div.meter-fill.by-share", numbers={"share": round(view.done or 0.0, 3)}))
     return [el("p.muted", words, role="status"), meter if view.done is not None else ""]

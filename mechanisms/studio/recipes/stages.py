@@ -100,6 +100,24 @@ class Stages:
                 pass
 
     def draft(self) -> Iterator[Drafting]:
+        """What is public and comes before anybody pays: the first round's drafts, and whether prompts fit the model.
+
+        Where rows write token by token they begin at once: drafts wait until the first stage that needs them, if
+        prompts of the longest drafts that there can be fit the model.
+
+        Raises:
+            UsageError: the model writes no usable drafts, or prompts are too long for it.
+        """
+        if Stage.WRITE in self._request.recipe.stages:
+            try:
+                self._check_length(dict.fromkeys(self._request.labels, (self._longest_draft,) * self._request.shots))
+            except UsageError:
+                pass  # real drafts may be shorter
+            else:
+                return
+        yield from self._first_drafts()
+
+    def _first_drafts(self) -> Iterator[Drafting]:
         """Write the first round's drafts, where they are not there yet."""
         labels = self._request.labels
         count = self._request.recipe.drafts if Stage.VOTE in self._parts else self._request.shots
@@ -107,13 +125,19 @@ class Stages:
         for label in missing:
             yield Drafting(label, labels.index(label) + 1, len(labels))
             self._public[label] = self._drafts(label, max(2, count))
-        if not self._sets:
-            self._check_length()
+        if missing:
+            self._check_length(self._public)
 
-    def _check_length(self) -> None:
+    @property
+    def _longest_draft(self) -> str:
+        """As many tokens as a draft may have."""
+        tokens = self._model.encode(self._request.template.instruction) or self._model.encode("a")
+        return self._model.decode((list(tokens) * self._request.tokens)[: self._request.tokens])
+
+    def _check_length(self, drafts: Mapping[str, Sequence[str]]) -> None:
         """Open the prompt of the longest set that these drafts can make, so that one too long is refused here."""
         wanted = self._request
-        longest = {label: sorted(drafts, key=len)[-wanted.shots :] for label, drafts in self._public.items()}
+        longest = {label: sorted(texts, key=len)[-wanted.shots :] for label, texts in drafts.items()}
         reader = Reader(self._model, wanted.labels, wanted.max_record_tokens)
         _ = reader.under(CandidateSet("longest", by_turns(longest, wanted.labels), wanted.template)).contextual
 
@@ -150,20 +174,29 @@ class Stages:
         check_told(_marks(told), run)
         entered = [event.stage for event in told if isinstance(event, StageStarted)]
         for stage in self._request.recipe.stages:
+            if stage is not Stage.WRITE:
+                yield from ([each] for each in self._first_drafts())
             for name, events in self._request.charges(stage):
                 run.charge(name, events, stage)
             if stage not in entered:
                 yield [StageStarted(stage, run.snapshot())]
             self._stage = stage
-            if stage is Stage.WRITE and self._writing is not None:
-                for event in self._writing.events(lambda *whose: run.snapshot(), run, told, journal):
-                    yield [event]
-            elif stage is Stage.VOTE:
-                yield from self._vote(run, journal)
-            else:
-                yield from self._judge(stage, run, journal)
+            yield from self._released(stage, run, told, journal)
+        yield from ([each] for each in self._first_drafts())
         if not self._sets:
             yield self._compete()
+
+    def _released(
+        self, stage: Stage, run: LedgerRun, told: Sequence[RecipeEvent], journal: Journal | None
+    ) -> Iterator[Sequence[CuratorRecipeEvent]]:
+        """What a stage releases, which has been charged."""
+        if stage is Stage.WRITE and self._writing is not None:
+            written = self._writing.events(lambda *whose: run.snapshot(), run, told, journal)
+            yield from ([event] for event in written)
+        elif stage is Stage.VOTE:
+            yield from self._vote(run, journal)
+        else:
+            yield from self._judge(stage, run, journal)
 
     @property
     def _written(self) -> tuple[Demonstration, ...]:

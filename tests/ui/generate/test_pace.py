@@ -150,3 +150,21 @@ def test_a_recipe_that_writes_waits_for_its_stages_too():
     opening = [(0.0, Drafting("News", 1, 2)), (1.0, RecipeStarted(recipe_set(), tuple(Stage), 1, 40, None))]
     pace, view = told(*opening, *((now + 1, each) for now, each in steady()[1:9]), forecast=forecast)
     assert left(pace, view, 40.0).seconds > 100.0
+
+
+def test_drafts_that_come_after_the_writing_are_a_part_of_their_own():
+    forecast = {None: 20.0, Stage.WRITE: 40.0, Stage.VOTE: 10.0}
+    pace = Pace(forecast=forecast)
+    for at, event in [
+        (0.0, started(tuple(Stage))),
+        (0.0, StageStarted(Stage.WRITE, None)),
+        (40.0, Drafting("News", 1, 2)),
+        (50.0, Drafting("Sport", 2, 2)),
+    ]:
+        pace = paced(pace, event, at)
+    assert pace.past == {Stage.WRITE: 40.0}
+    assert pace.part is None
+    remaining = left(pace, RecipeView(), 50.0)
+    assert remaining is not None
+    assert remaining.seconds == pytest.approx(20.0)  # a label's drafts, and the vote
+    assert paced(pace, StageStarted(Stage.VOTE, None), 60.0).past == {Stage.WRITE: 40.0, None: 20.0}
