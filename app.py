@@ -1,5 +1,6 @@
 """DP-ICL Studio: settings, build, launch."""
 
+import argparse
 import os
 import sys
 
@@ -11,31 +12,55 @@ from dpicl_ui.frame.theme import look
 from dpicl_ui.page import build
 from dpicl_ui.server.elsewhere import reader_elsewhere
 from dpicl_ui.server.serving import serving
+from dpicl_ui.server.short_log import log_in_one_line
+from dpicl_ui.server.temporary import TemporaryFolder
 from mechanisms.errors import StudioError
 from mechanisms.studio.data.table import MAX_BYTES
+
+_TABS = 500
+"""Tabs whose state Gradio keeps at once: it takes a megabyte each."""
 
 
 def main() -> int:
     """Serve the app; the model loads meanwhile. Gives the exit code."""
+    options = _options()
     os.umask(0o077)  # an upload is on the disk for a moment: for this account alone
     try:
-        served, elsewhere = serving(), reader_elsewhere()
+        served, elsewhere = serving(options.host, options.port), reader_elsewhere()
     except StudioError as error:
         sys.stderr.write(f"app: {error}\n")
         return error.exit_code
+    log_in_one_line()
+    temporary = TemporaryFolder()
+    temporary.use()
     loader = ModelLoader(os.environ.get("DPICL_MODEL", "embedded"), served.choosable)
     loader.start()
-    build(served.ledgers, loader, elsewhere).launch(
-        **served.arguments,
-        **look(),
-        show_error=False,
-        run_history=False,
-        enable_monitoring=False,
-        ssr_mode=False,
-        max_file_size=MAX_BYTES,
-        quiet=True,
-    )
+    sys.stdout.write("DP-ICL Studio: http://{server_name}:{server_port}\n".format(**served.arguments))
+    sys.stdout.flush()
+    try:
+        build(served.ledgers, loader, elsewhere).launch(
+            **served.arguments,
+            **look(),
+            show_error=False,
+            run_history=False,
+            enable_monitoring=False,
+            ssr_mode=False,
+            max_file_size=MAX_BYTES,
+            state_session_capacity=_TABS,
+            quiet=True,
+        )
+    finally:
+        temporary.remove()
     return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="app.py", description="Serve DP-ICL Studio to a browser on this machine.")
+    parser.add_argument("--host", help="address to listen on (default: the variable HOST, else 127.0.0.1)")
+    parser.add_argument(
+        "--port", type=int, help="port, or the first free one after it (default: the variable PORT, else 7860)"
+    )
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ def number(name: str, value: Any) -> float:
     """
     try:
         given = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         given = math.nan
     if not math.isfinite(given):
         raise UsageError(f"{name} needs a number.")

@@ -215,7 +215,7 @@ def client(**headers: str) -> TestClient:
     ],
 )
 def test_no_page_of_another_site_changes_or_reads_anything(headers, status):
-    assert client(**headers).post("/gradio_api/queue/join").status_code == status
+    assert client(**headers).post("/gradio_api/queue/join", json={}).status_code == status
     for path in ("/logout", "/", "/gradio_api/queue/join"):  # Gradio would let any site read, cookies and all
         assert client(**headers).get(path).status_code == status
     link = {name: value for name, value in headers.items() if name != "origin"} | {"sec_fetch_mode": "navigate"}
