@@ -13,6 +13,8 @@ from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
 from mechanisms.tallies import usual_weighing
 
 USUAL_DRAFT_TOKENS = 40
+USUAL = Kind.BOTH
+"""Shows every token's noisy distribution, and finds no fewer labels than the vote alone (docs/worth.md)."""
 BY_TOKEN = {
     Rows.RECORDS: "Records are written token by token: the votes on drafts know no schemas.",
     Rows.ALONE: "Texts of one kind are written token by token: the votes on drafts ask which label a row has.",

@@ -10,22 +10,22 @@ import gradio as gr
 from dpicl_ui.frame.guard import PRIVATE
 from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.privacy.recipe_cards import stages_in_words
-from dpicl_ui.privacy.recipe_form import USUAL_DRAFT_TOKENS, hidden_stages
+from dpicl_ui.privacy.recipe_form import USUAL, USUAL_DRAFT_TOKENS, hidden_stages
 from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 
 PRESETS = {
+    Kind.BOTH: (
+        "Both\nYour rows speak, with noise, at every single token, and you watch the noisy distributions; they vote on "
+        "drafts too, choose, with noise, which serves best, and score it."
+    ),
     Kind.VOTE: (
         "Vote on drafts\nThe model writes drafts without seeing your rows; your rows vote, with noise, for those that "
-        "are like them, choose the best set and score it. The text is readable."
+        "are like them, choose the best set and score it. There are no tokens to watch, and it takes less time."
     ),
     Kind.TOKENS: (
         "Token by token\nYour rows speak, with noise, at every single token, and you watch the noisy distributions. "
         "The text is rougher, and nothing is chosen or scored."
-    ),
-    Kind.BOTH: (
-        "Both\nRows write token by token and vote on drafts; then they choose, with noise, which serves best, and "
-        "score it. It takes longest."
     ),
 }
 """Each preset's title, and what happens and what it gives."""
@@ -51,7 +51,7 @@ class RecipeSettings:
             panel(el("h3", "How demonstrations are made"))
             self.kind = gr.Radio(
                 [(words, kind.value) for kind, words in PRESETS.items()],
-                value=Kind.VOTE.value,
+                value=USUAL.value,
                 show_label=False,
                 elem_id="recipe",
                 elem_classes="presets",
@@ -85,7 +85,7 @@ class RecipeSettings:
                             0,
                             label=f"{title} (%)",
                             min_width=120,
-                            visible=stage is not Stage.WRITE,
+                            visible=stage not in hidden_stages(USUAL, True),
                             elem_id=f"share-{stage}",
                         )
                         for stage, title in _TITLES.items()
@@ -151,8 +151,8 @@ class RecipeSettings:
     def for_texts(self) -> dict[Any, Any]:
         """The choice as it is at first, after there was none."""
         return {
-            **self._shown(Kind.VOTE, False),
-            self.kind: gr.Radio(value=Kind.VOTE.value, interactive=True),
+            **self._shown(USUAL, False),
+            self.kind: gr.Radio(value=USUAL.value, interactive=True),
             self.closed: [],
         }
 

@@ -104,7 +104,7 @@ class PrivacyStep:
                 info="Longer records are cut.",
                 elem_id="length",
             )
-        with gr.Accordion("Mechanism and sampling", open=False, elem_classes="card", visible=False) as self._mechanism:
+        with gr.Accordion("Mechanism and sampling", open=False, elem_classes="card") as self._mechanism:
             self.expert = ExpertSettings()
         with gr.Accordion(
             "Find the best plan", open=False, elem_classes="card", elem_id="planner", visible=False
@@ -116,7 +116,7 @@ class PrivacyStep:
         with gr.Column(elem_classes="card"):
             panel(el("h3", "What to write"))
             self.shots = gr.Slider(1, 8, 1, step=1, label=ROW_SETTINGS[Rows.TEXTS].shots, elem_id="shots")
-            with gr.Column(visible=False) as self._by_token:
+            with gr.Column() as self._by_token:
                 length, title = ROW_SETTINGS[Rows.TEXTS].lengths[0], ROW_SETTINGS[Rows.TEXTS].tokens
                 self.tokens = gr.Slider(4, 100, length, step=1, label=title, elem_id="tokens")
                 self.answers = AnswerSettings()

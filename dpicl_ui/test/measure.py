@@ -53,6 +53,10 @@ _SHARED = (
     "This file shares rows with {names}. An accuracy has no noise, so on those rows it would be a clean value of "
     "private data. Bring rows that took no part, or tick the box below."
 )
+_NO_KNOWN_LABEL = (
+    "No row of the column '{column}' has one of the set's labels: choose the column that holds them, or bring a file "
+    "with the same labels."
+)
 _MEASURE_AGAIN = (
     "This file shares rows with {names}, which was not known when it was measured. Measure again to see class "
     "prototypes beside the other figures."
@@ -169,6 +173,8 @@ class FileMeasurement:
             raise UsageError("Upload a labelled test file first.")
         test = _test_rows(table, text, label, tested, session.of(DataState).names_for(tested.labels))
         known = [row for row in test.records if row.label in tested.labels]
+        if not known and tested.template.output is None:
+            raise UsageError(_NO_KNOWN_LABEL.format(column=label))
         unknown, chosen = len(test.records) - len(known), spread(known, int(limit))
         owners, remote = self._owners(session, request, test), self._elsewhere.chosen(ticked, tested)
         if remote is not None:

@@ -1,4 +1,4 @@
-"""The default recipe, with few drafts, in a real browser with the embedded model: vote, choice, score, export."""
+"""The default recipe, with few drafts, in a real browser with the embedded model: tokens, vote, choice, score."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.ui.visit import HOSTILE, SLOW, Journey, step, visiting
 
 pytestmark = pytest.mark.slow
 LABELS = ("Billing", "Delivery")
-FEW = (("drafts", "6"), ("longest", "12"))
+FEW = (("drafts", "6"), ("longest", "12"), ("tokens", "8"))
 
 
 def write_csv(seen: Journey) -> Path:
@@ -74,14 +74,14 @@ def travel(page: Page, seen: Journey) -> None:
 
 
 def test_the_proposal_says_what_every_stage_asks(journey: Journey):
-    for word in ("vote", "measure", "choose", "say how often"):
+    for word in ("token by token", "vote", "measure", "choose", "say how often"):
         assert word in journey.shown["proposal"]
 
 
 def test_the_run_ends_with_a_set_a_choice_and_a_score(journey: Journey):
     made = journey.demo_set
     assert journey.shown["run"].startswith("Done.")
-    assert [stage.name for stage in made.stages] == ["vote", "calibrate", "choose", "score"]
+    assert [stage.name for stage in made.stages] == ["write", "vote", "calibrate", "choose", "score"]
     assert made.choice is not None
     assert made.score is not None
     assert made.prior is not None

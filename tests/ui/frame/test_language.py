@@ -26,8 +26,8 @@ FEWEST_WORDS = 4
 """A text of fewer words may be a name, a class or a key."""
 NO_WORDS = ("default-src ", "=>", "%{")
 """A policy, scripts, and what Plotly fills."""
-NOT_ON_THE_PAGE = ("dpicl_ui/server/doorkeeper.py", "dpicl_ui/frame/choosable.py")
-"""What foreign requests are answered, and what only the program tells apart."""
+NOT_ON_THE_PAGE = ("dpicl_ui/server/", "dpicl_ui/frame/choosable.py")
+"""What foreign requests are answered, what is told on a terminal, and what only the program tells apart."""
 CHOICES = {"(every row stands for itself)", "The model that this server started with"}
 """They stand among names that people brought, and are left alone with these."""
 GRADIOS = {"Drop File Here", "- or -", "Click to Upload", "Radio", "Plot"}

@@ -109,7 +109,7 @@ def test_hostile_labels_stay_text():
 
 
 def test_each_preset_has_a_title_and_what_it_gives():
-    assert list(PRESETS) == [Kind.VOTE, Kind.TOKENS, Kind.BOTH]
+    assert list(PRESETS) == [Kind.BOTH, Kind.VOTE, Kind.TOKENS]
     assert all(words.count("\n") == 1 for words in PRESETS.values())
 
 

@@ -35,7 +35,7 @@ def recalculated(step: PrivacyStep, values: list[Any]) -> dict[Any, Any]:
 
 def test_the_form_reads_the_pages_components_as_they_are_at_first(step: PrivacyStep):
     form = PrivacyForm.read(*(each.value for each in step.form))
-    assert form.recipe.kind == Kind.VOTE
+    assert form.recipe.kind == Kind.BOTH
     assert form.recipe.score
     assert form.recipe.stages is None
     assert (form.delta, form.max_record_tokens) == (1e-5, 64)
@@ -101,7 +101,7 @@ def test_records_leave_no_choice_of_a_recipe_and_texts_have_it_again(step: Priva
     assert planned.preview.guarantee in text_of(told[step.outcome])
     confirm(session, DATASET)
     shown = step._suggest(TAB)
-    assert (shown[step.recipe.kind].value, shown[step.recipe.kind].interactive) == ("vote", True)
+    assert (shown[step.recipe.kind].value, shown[step.recipe.kind].interactive) == ("both", True)
     assert shown[step.recipe.closed] == []
     assert step.recipe.kind not in step._suggest(TAB)  # what was chosen since stays
 
@@ -143,7 +143,7 @@ def test_texts_with_labels_have_their_choices_again_after_texts_with_answers(ste
     step._suggest(TAB)
     confirm(session, DATASET)
     shown = step._suggest(TAB)
-    assert (shown[step.recipe.kind].value, shown[step.recipe.kind].interactive) == ("vote", True)
+    assert (shown[step.recipe.kind].value, shown[step.recipe.kind].interactive) == ("both", True)
     assert not shown[step.answers.body].visible
     assert shown[step.label_name].label == "Name of the label field"
 
