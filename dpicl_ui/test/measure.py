@@ -34,7 +34,7 @@ from mechanisms.records import Dataset, Record
 from mechanisms.studio.data.files import FORMATS, read_table
 from mechanisms.studio.data.label_names import LabelNames
 from mechanisms.studio.data.mapping import Mapping, guess_columns, to_dataset
-from mechanisms.studio.data.marks import mark_scored, owners_of
+from mechanisms.studio.data.marks import mark_scored, owners_of, shared_rows, without_rows
 from mechanisms.studio.data.record_files import KIND, of_kind
 from mechanisms.studio.data.table import Table
 from mechanisms.studio.evaluation.answers import LocalReader
@@ -50,9 +50,12 @@ _TEST_FILE = (
 )
 _UNLESS_TICKED = ", unless you let a model elsewhere answer, above."
 _SHARED = (
-    "This file shares rows with {names}. An accuracy has no noise, so on those rows it would be a clean value of "
-    "private data. Bring rows that took no part, or tick the box below."
+    "This file shares rows with {names}: {count} of its {total}, where spaces, case and punctuation do not count. An "
+    "accuracy has no noise, so on those rows it would be a clean value of private data. Leave them out, or tick the "
+    "box below."
 )
+_LEAVE_OUT = "Leave these out and measure the rest"
+_NOTHING_LEFT = "Private data sets have every row of this file: bring rows that took no part."
 _NO_KNOWN_LABEL = (
     "No row of the column '{column}' has one of the set's labels: choose the column that holds them, or bring a file "
     "with the same labels."
@@ -96,6 +99,7 @@ class FileMeasurement:
                 )
         self.test_notice = panel(elem_id="test-notice")
         self.own_rows = gr.Checkbox(label=_OWN_ROWS, visible=False, elem_id="own-rows")
+        self.leave_out = gr.Button(_LEAVE_OUT, size="sm", visible=False, elem_id="leave-out")
         with gr.Row(elem_classes="actions"):
             self.measure = gr.Button("Measure", variant="primary", elem_id="measure")
             self.cancel = gr.Button("Stop", variant="stop", interactive=False, elem_id="cancel-test")
@@ -112,23 +116,14 @@ class FileMeasurement:
         opened = [self.test_file, self.test_notice, self.text, self.label]
         self.test_file.upload(guarded(self.test_notice)(self._open_test), self.test_file, opened, **PRIVATE)
         self.bundled.click(guarded(self.test_notice)(self._take_bundled), None, opened, **PRIVATE)
-        self.measure.click(
-            guarded(self.test_notice, self._measured_buttons)(self._measure),
-            [self.text, self.label, self.limit, self.own_rows, self._elsewhere.tick],
-            [
-                self.test_notice,
-                self.own_rows,
-                self.progress,
-                *self.about_the_set,
-                self.matrix_head,
-                self.arm,
-                self.measure,
-                self.cancel,
-                self._bar.html,
-            ],
-            **MODEL,
-            **PRIVATE,
-        )
+        shown = [
+            self.test_notice, self.own_rows, self.leave_out, self.progress, *self.about_the_set, self.matrix_head,
+            self.arm, self.measure, self.cancel, self._bar.html,
+        ]  # fmt: skip
+        asked = [self.text, self.label, self.limit, self.own_rows, self._elsewhere.tick]
+        for button, measures in ((self.measure, self._measure), (self.leave_out, self._measure_rest)):
+            guarding = guarded(self.test_notice, self._measured_buttons)
+            button.click(guarding(measures), asked, shown, **MODEL, **PRIVATE)
         self.cancel.click(self._cancel, None, self.cancel, queue=False, **PRIVATE)
         self.arm.input(self._choose_arm, self.arm, [self.matrix_head, self.plot], **PRIVATE)
 
@@ -163,31 +158,70 @@ class FileMeasurement:
         self._sessions.of(request).of(TestState).stop()
         return gr.Button("Stopping …", interactive=False)
 
-    def _measure(
-        self, text: str, label: str, limit: float, own_rows: bool, ticked: bool, request: gr.Request
-    ) -> Iterator[dict[Any, Any]]:
+    def _rows(self, text: str, label: str, request: gr.Request) -> Dataset:
+        """The whole test file.
+
+        Raises:
+            UsageError: there is none, or no row of it has a label of the set.
+        """
         session = self._sessions.of(request)
         state = session.of(TestState)
         table, tested = state.table, state.measurable
         if table is None:
             raise UsageError("Upload a labelled test file first.")
         test = _test_rows(table, text, label, tested, session.of(DataState).names_for(tested.labels))
-        known = [row for row in test.records if row.label in tested.labels]
-        if not known and tested.template.output is None:
+        if tested.template.output is None and not any(row.label in tested.labels for row in test.records):
             raise UsageError(_NO_KNOWN_LABEL.format(column=label))
+        return test
+
+    def _measure(
+        self, text: str, label: str, limit: float, own_rows: bool, ticked: bool, request: gr.Request
+    ) -> Iterator[dict[Any, Any]]:
+        test = self._rows(text, label, request)
+        owners = self._owners(self._sessions.of(request), request, test)
+        remote = self._elsewhere.chosen(ticked, self._sessions.of(request).of(TestState).measurable)
+        if owners and (remote is not None or not own_rows):
+            yield {self.own_rows: gr.Checkbox(visible=remote is None), self.leave_out: gr.Button(visible=True)}
+            if remote is not None:
+                refuse_private_rows(owners)
+            names, count = ", ".join(f"'{name}'" for name in owners), sum(self._shared(request, test))
+            raise UsageError(_SHARED.format(names=names, count=count, total=len(test.records)))
+        yield from self._measure_rows(test, owners, limit, ticked, request)
+
+    def _measure_rest(
+        self, text: str, label: str, limit: float, own_rows: bool, ticked: bool, request: gr.Request
+    ) -> Iterator[dict[Any, Any]]:
+        """The same on the rows that no private data set has; the others are neither read nor marked."""
+        test = self._rows(text, label, request)
+        rest = without_rows(test, self._shared(request, test))
+        if not rest.records:
+            raise UsageError(_NOTHING_LEFT)
+        owners = self._owners(self._sessions.of(request), request, rest)
+        yield from self._measure_rows(rest, owners, limit, ticked, request)
+
+    def _shared(self, request: gr.Request, test: Dataset) -> list[bool]:
+        confirmed = self._sessions.of(request).of(DataState).confirmed
+        own = fingerprint(confirmed.dataset) if confirmed else None
+        return shared_rows(test, self._ledgers.of(request), own)
+
+    def _measure_rows(
+        self, test: Dataset, owners: tuple[str, ...], limit: float, ticked: bool, request: gr.Request
+    ) -> Iterator[dict[Any, Any]]:
+        session = self._sessions.of(request)
+        state = session.of(TestState)
+        tested = state.measurable
+        known = [row for row in test.records if row.label in tested.labels]
         unknown, chosen = len(test.records) - len(known), spread(known, int(limit))
-        owners, remote = self._owners(session, request, test), self._elsewhere.chosen(ticked, tested)
+        remote = self._elsewhere.chosen(ticked, tested)
         if remote is not None:
             refuse_private_rows(owners)
-        if owners and not own_rows:
-            yield {self.own_rows: gr.Checkbox(visible=True)}
-            raise UsageError(_SHARED.format(names=", ".join(f"'{name}'" for name in owners)))
         mark_scored(fingerprint(test), self._ledgers.of(request))
         scored = state.score(tested, owners, test, chosen)
         yield {
             self.test_notice: notice(f"{unknown} rows have a label outside the set and are left out.", "warn")
             if unknown
             else [],
+            self.leave_out: gr.Button(visible=False),
             self.progress: progress(0, 1, "Writing the public-only demonstrations …"),
             **self.emptied(tested),
             self.measure: gr.Button(interactive=False),

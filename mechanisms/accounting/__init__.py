@@ -4,7 +4,7 @@ from mechanisms.accounting.account import Account, BudgetSnapshot
 from mechanisms.accounting.calibration import calibrate_noise
 from mechanisms.accounting.claims import Claim, PrivacyTarget, claim
 from mechanisms.accounting.filter import Cap, Usage
-from mechanisms.accounting.fingerprint import Digests, Fingerprint, fingerprint, share_any, text_digests
+from mechanisms.accounting.fingerprint import Digests, Fingerprint, fingerprint, rows_among, share_any, text_digests
 from mechanisms.accounting.going_on import new_key
 from mechanisms.accounting.individual_filter import IndividualFilter, Reservation, check_reservation, reserve
 from mechanisms.accounting.ledger import LedgerRun, PrivacyLedger
@@ -34,6 +34,7 @@ __all__ = [
     "reserve",
     "rounded_down",
     "rounded_up",
+    "rows_among",
     "share_any",
     "text_digests",
 ]

@@ -72,6 +72,19 @@ def fingerprint(dataset: Dataset) -> Fingerprint:
     return _known[dataset][1]
 
 
+def rows_among(dataset: Dataset, known: Digests) -> list[bool]:
+    """Of each row whether its text, its output, another cell that reads like a text, or its user is among `known`."""
+    key = secret_key()
+    columns = dataset.witnesses if dataset.outputs is None else (*dataset.witnesses, dataset.outputs)
+    found = []
+    for i, record in enumerate(dataset.records):
+        cells = [cell for column in columns if (cell := column[i]) and _reads_like_a_text(cell)]
+        users = [record.unit or ""] if dataset.by_user else []
+        own = np.concatenate([text_digests([record.text, *cells], key), _digests("user", users, key)])
+        found.append(share_any(np.unique(own), known))
+    return found
+
+
 def text_digests(texts: Iterable[str], key: bytes | None = None) -> Digests:
     """Keyed digests of texts, of their letters and digits alone: neither case nor spaces nor points count."""
     return _digests("text", filter(None, map(_letters, texts)), key or secret_key())

@@ -50,6 +50,15 @@ class KnownRows:
         with self._database.transaction() as database:
             return _names_that_share(database, rows)
 
+    def shared(self, rows: Digests) -> Digests:
+        """Those of `rows` that data sets of earlier runs have as well; private."""
+        with self._database.transaction() as database:
+            known = database.execute("SELECT rows FROM contents").fetchall()
+        found = np.zeros(len(rows), dtype=bool)
+        for (other,) in known:
+            found |= np.isin(rows, _digests(other), assume_unique=True)
+        return rows[found]
+
     def mark(self, data: Fingerprint, reason: str) -> None:
         """Remember that something of a data set became known without noise, under its name and for each of its rows.
 

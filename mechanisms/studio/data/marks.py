@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from mechanisms.accounting import Fingerprint, PrivacyLedger, share_any
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from mechanisms.accounting import Fingerprint, PrivacyLedger, fingerprint, rows_among, share_any
 from mechanisms.errors import StudioError
+from mechanisms.records import Dataset
 
 CLEAN_VALUES = "clean values were on a screen"
 NO_NOISE = "a run without noise"
@@ -35,6 +41,22 @@ def owners_of(test: Fingerprint, ledger: PrivacyLedger, own: Fingerprint | None 
     if own is not None and share_any(test.rows, own.rows):
         names = list(dict.fromkeys([*names, own.name]))
     return names
+
+
+def shared_rows(test: Dataset, ledger: PrivacyLedger, own: Fingerprint | None = None) -> list[bool]:
+    """Of each row of a test file whether private data sets have it as well; private. See `owners_of`."""
+    rows = fingerprint(test).rows
+    known = ledger.rows.shared(rows)
+    if own is not None:
+        known = np.union1d(known, np.intersect1d(rows, own.rows))
+    return rows_among(test, known)
+
+
+def without_rows(test: Dataset, left_out: Sequence[bool]) -> Dataset:
+    """The file without some of its rows, as if it had never had them."""
+    kept = [i for i, out in enumerate(left_out) if not out]
+    witnesses = tuple(column[kept] for column in test.witnesses)
+    return replace(test, records=[test.records[i] for i in kept], witnesses=witnesses)
 
 
 def marks_at_the_end(data: Fingerprint, ledger: PrivacyLedger) -> tuple[str, ...]:

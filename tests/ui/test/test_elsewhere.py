@@ -19,7 +19,7 @@ from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.page import PLACES
 from dpicl_ui.test.state import TestState
 from dpicl_ui.test.step import EvaluationStep
-from mechanisms.accounting import PrivacyLedger
+from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference.remote import ChatServer, ServerAddress
 from mechanisms.records import Dataset, Demonstration, Record
@@ -156,3 +156,32 @@ def test_a_server_that_fails_is_one_line(tmp_path):
         reader = RemoteReader(ChatServer(ServerAddress.of(server.url), "small", KEY))
         with pytest.raises(ModelUnavailable, match="refuses the key"):
             Tab(tmp_path, reader).ask(True)
+
+
+def test_rows_that_private_data_share_are_counted_and_can_be_left_out(tmp_path, reader, server):
+    tab = Tab(tmp_path, reader)
+    fresh = [f"text {i},{'Sport' if i % 2 else 'News'}" for i in range(6)]
+    tab.bring(tmp_path, ["PRIVATE  3!,News", "private 5,Sport", *fresh])
+    measurement, ledger = tab.step.measurement, PrivacyLedger()
+    with pytest.raises(UsageError, match=r"shares rows with 'letters': 2 of its 8, where spaces, case and punctuation"):
+        tab.measure(False)
+    marked = ledger.rows.marks(fingerprint(LETTERS))
+    for ticked in (False, True):
+        list(measurement._measure_rest("text", "label", 100, False, ticked, tab.request))
+        scored = tab.session.of(TestState).scored
+        assert scored is not None
+        assert scored.owners == ()
+        assert [row.text for row in scored.rows] == [line.split(",")[0] for line in fresh]
+    assert ledger.rows.marks(fingerprint(LETTERS)) == marked
+    assert not any("rivate" in asked.prompt for asked in server.asked)
+    tab.bring(tmp_path, ["private 3,News"])
+    with pytest.raises(UsageError, match="every row of this file"):
+        list(measurement._measure_rest("text", "label", 100, False, False, tab.request))
+
+
+def test_a_file_without_a_known_label_is_refused_before_anything_is_written(tmp_path, reader):
+    tab = Tab(tmp_path, reader)
+    tab.bring(tmp_path, ["text 1,Weather", "text 2,Arts"])
+    with pytest.raises(UsageError, match="has one of the set's labels"):
+        tab.measure(False)
+    assert tab.session.of(TestState).scored is None
