@@ -29,7 +29,8 @@ _UNCHARGED = el("p.muted", "Nothing is charged before it starts.")
 _HEADS = ("When (UTC)", "Run", "Alone", "All runs then", "Left")
 _BASIS = (
     "Alone is the run's own claim. All runs then is what the ledger counts of every run up to that one, under the cap "
-    "of today: the smallest bound that holds although runs were chosen in view of earlier ones. It is not the sum."
+    "of today: the smallest bound that holds although runs were chosen in view of earlier ones. It can be less "
+    "than the sum of what runs claim alone."
 )
 _ONE_CAP = "Fixed before the first run, which is what makes it a promise."
 _LATER = (

@@ -143,8 +143,9 @@ class FileMeasurement:
         return self._opened(read_table(path), request) if path else {self.test_notice: []}
 
     def _opened(self, table: Table, request: gr.Request) -> dict[Any, Any]:
-        self._sessions.of(request).of(TestState).table = table
-        text, label = guess_columns(table)
+        state = self._sessions.of(request).of(TestState)
+        state.table = table
+        text, label = guess_columns(table, state.tested.labels if state.tested else ())
         columns = table.columns
         rows = f"{len(table.frame):,} rows are ready. Check the columns, then measure."
         return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from mechanisms.errors import DataError
 from mechanisms.records import Columns, Dataset
+from mechanisms.studio.data.column_words import column_words
 from mechanisms.studio.data.label_names import LabelNames
 from mechanisms.studio.data.table import TEXT, Table
 
@@ -17,12 +19,33 @@ MOST_LABELS = 150
 """That a task can have: each can be a cost of its own in its certificate."""
 
 
-def guess_columns(table: Table) -> tuple[str, str]:
-    """The columns that look most like text (longest cells) and label (fewest distinct values)."""
+_LABEL_WORDS = (
+    "label", "labels", "category", "class", "topic", "intent", "sentiment", "department", "target", "tag", "genre",
+)  # fmt: skip
+"""Of names of columns, the surest first."""
+
+
+def guess_columns(table: Table, labels: Collection[str] = ()) -> tuple[str, str]:
+    """The columns that look most like text and label.
+
+    The text has the longest cells. The label's column holds known labels most often; else it is called so and tells
+    rows apart; else it has the fewest distinct values.
+
+    Args:
+        labels: known, as those of a set that is tested.
+    """
     head = table.frame.head(1000)
     text = max(table.columns, key=lambda name: head[name].str.len().mean())
     others = [name for name in table.columns if name != text] or [text]
-    return text, min(others, key=lambda name: head[name].nunique() if head[name].nunique() > 1 else 10**6)
+    known = {name: int(head[name].isin(list(labels)).sum()) for name in others}
+    if max(known.values()):
+        return text, max(others, key=lambda name: known[name])
+    distinct = {name: head[name].nunique() for name in others}
+    named = [name for word in _LABEL_WORDS for name in others if word in column_words(name)]
+    for name in named:
+        if 1 < distinct[name] <= max(2, len(head) // 2):
+            return text, name
+    return text, min(others, key=lambda name: distinct[name] if distinct[name] > 1 else 10**6)
 
 
 @dataclass(frozen=True, repr=False)

@@ -225,3 +225,24 @@ def test_a_row_needs_an_output_where_outputs_are_named_and_which_rows_those_are_
     once = to_dataset(table, Mapping("text", "label", drop_duplicates=True, output="said"), "d", ("x",))
     assert [each.output for each in once.records] == ["one", "two"]
     assert to_dataset(table, Mapping("text", "label"), "d", ("x",)).outputs is None
+
+
+def guessed(tmp_path, header, *rows, labels=()):
+    path = tmp_path / "guessed.csv"
+    path.write_text("\n".join([header, *rows]))
+    return guess_columns(read_table(path), labels)
+
+
+def test_a_column_that_is_called_a_label_is_proposed_before_one_with_fewer_values(tmp_path):
+    rows = [f"a long text of row {i},{i % 2},kind {i % 5}" for i in range(20)]
+    assert guessed(tmp_path, "text,stars,label", *rows) == ("text", "label")
+    assert guessed(tmp_path, "text,stars,Ticket_Category", *rows) == ("text", "Ticket_Category")
+    assert guessed(tmp_path, "text,stars,other", *rows) == ("text", "stars")
+    alike = [f"a long text of row {i},{i % 2},same" for i in range(20)]
+    assert guessed(tmp_path, "text,stars,label", *alike) == ("text", "stars")  # it tells no rows apart
+
+
+def test_in_a_test_file_the_column_with_the_sets_labels_is_proposed(tmp_path):
+    rows = [f"a long text of row {i},{i % 2},kind {i % 5}" for i in range(20)]
+    assert guessed(tmp_path, "text,label,x", *rows, labels=("kind 1", "kind 2")) == ("text", "x")
+    assert guessed(tmp_path, "text,label,x", *rows, labels=("elsewhere",)) == ("text", "label")
