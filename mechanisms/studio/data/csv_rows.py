@@ -28,6 +28,7 @@ _SAID_SEPARATOR = re.compile(rb'"?sep=([!#-/:-@\[-`{-~]|\t)"?\1*', re.IGNORECASE
 """A first line that is for Excel; some programs fill it up to the width of the table."""
 _BLOCK = 2**20
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _ENDS = b"\r\n"
 
 
@@ -137,6 +138,8 @@ class _Lines:
 def _mark(file: BinaryIO) -> bytes:
     """The byte-order mark that a text file begins with, if any."""
     start = file.read(4)
+    if start in _UTF32:
+        raise DataError("This file is UTF-32: save the table as CSV (UTF-8) and try again.")
     mark = next((each for each in (*_UTF16, codecs.BOM_UTF8) if start.startswith(each)), b"")
     if mark not in _UTF16:
         file.seek(0)

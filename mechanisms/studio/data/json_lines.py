@@ -19,9 +19,20 @@ import pandas as pd
 from mechanisms.errors import DataError
 from mechanisms.studio.data.csv_rows import decoded
 from mechanisms.studio.data.record_schema import dumps
-from mechanisms.studio.data.table import MAX_CELLS, TEXT, UNPACKED, WINDOWS_1252, Table, cell_text, table_of
+from mechanisms.studio.data.table import (
+    MAX_CELLS,
+    MAX_ROWS,
+    TEXT,
+    TOO_MANY_ROWS,
+    WINDOWS_1252,
+    Table,
+    cell_text,
+    table_of,
+)
 
 _ARRAY = "This is a JSON array: save one object a line (JSON Lines)."
+_MOST_IN_LINE = 100_000
+"""Names of one object: a million keep the reader busy for many seconds."""
 _MOST_NAMES = 100
 """So many names are offered as columns, at most: where names are themselves values they have no end."""
 
@@ -72,8 +83,8 @@ def read_json_lines(path: Path) -> Lines:
             continue
         rows.append(row)
         windows_1252 += not_utf8
-        if len(rows) > MAX_CELLS:
-            raise DataError(UNPACKED)
+        if len(rows) > MAX_ROWS:
+            raise DataError(TOO_MANY_ROWS)
     names = _offered(rows)
     if not names:
         raise DataError("The file has no line that is a JSON object with a name in it: save JSON Lines, in UTF-8.")
@@ -86,6 +97,8 @@ def _object(line: bytes) -> tuple[Mapping[str, Any] | None, bool]:
     [text], windows_1252 = decoded([line])
     try:
         row = json.loads(text)
+        if isinstance(row, dict) and len(row) > _MOST_IN_LINE:
+            return None, windows_1252
         dumps(row).encode()  # lone surrogates are no text
     except (ValueError, RecursionError):
         row = None
@@ -106,7 +119,7 @@ def _is_name(name: str) -> bool:
 
 def _remarks(rows: Iterable[Mapping[str, Any]], left_out: int, windows_1252: int) -> Iterator[str]:
     if left_out:
-        yield f"Lines that are no JSON object, and are left out: {left_out}."
+        yield f"Lines that are no JSON object of at most {_MOST_IN_LINE:,} names, and are left out: {left_out}."
     unread = {name for name in set().union(*rows) if not _is_name(name)}
     if unread:
         lines = sum(not unread.isdisjoint(row) for row in rows)

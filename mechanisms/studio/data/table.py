@@ -21,12 +21,15 @@ MAX_BYTES = 512 * 2**20
 """Of a file, and of what a packed one holds."""
 MAX_CELLS = 2**26
 MAX_COLUMNS = 1000
+MAX_ROWS = 2 * 10**6
+"""A file of a few bytes a row would else keep the reader busy for a minute."""
 MAX_CHARACTERS = MAX_BYTES
 """Of all cells together: a packed file may name one long text a million times."""
 TEXT = pd.StringDtype("python", na_value=np.nan)
 """The same whether or not pandas finds Arrow, whose white space is not Python's."""
 TOO_LARGE = f"The file is larger than {MAX_BYTES // 2**20} MB: split it."
 UNPACKED = f"The file holds more than {MAX_BYTES // 2**20} MB or {MAX_CELLS:,} cells when it is unpacked: split it."
+TOO_MANY_ROWS = f"The file has more than {MAX_ROWS:,} rows: split it, or take a sample."
 TOO_MANY_COLUMNS = f"The file has more than {MAX_COLUMNS:,} columns: leave out those that are not needed."
 WINDOWS_1252 = "Not UTF-8: read as Windows-1252. Check accented letters below."
 NO_ROWS = "The file has a header line but no rows."
@@ -106,6 +109,8 @@ def table_of(names: Sequence[str], rows: Iterable[Sequence[str]], remarks: Itera
         for column, cell in zip(columns, compress(row, names), strict=True):
             column.append(cell)
             characters += len(cell)
+        if len(columns[0]) > MAX_ROWS:
+            raise DataError(TOO_MANY_ROWS)
         if len(columns[0]) > most or characters > MAX_CHARACTERS:
             raise DataError(UNPACKED)
     if not columns[0]:

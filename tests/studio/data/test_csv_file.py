@@ -246,3 +246,21 @@ def test_in_a_test_file_the_column_with_the_sets_labels_is_proposed(tmp_path):
     rows = [f"a long text of row {i},{i % 2},kind {i % 5}" for i in range(20)]
     assert guessed(tmp_path, "text,label,x", *rows, labels=("kind 1", "kind 2")) == ("text", "x")
     assert guessed(tmp_path, "text,label,x", *rows, labels=("elsewhere",)) == ("text", "label")
+
+
+@pytest.mark.parametrize("encoding", ["utf-32", "utf-32-le", "utf-32-be"])
+def test_utf_32_is_refused_by_name_where_it_says_so(tmp_path, encoding):
+    path, mark = tmp_path / "x.csv", "" if encoding == "utf-32" else "\ufeff"
+    path.write_bytes(f"{mark}text,label\na long text,x\n".encode(encoding))
+    with pytest.raises(DataError, match="UTF-32"):
+        read_table(path)
+
+
+def test_more_rows_than_anybody_waits_for_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("mechanisms.studio.data.table.MAX_ROWS", 3)
+    path = tmp_path / "x.csv"
+    path.write_text("text,label\n" + "a,b\n" * 3)
+    assert len(read_table(path).frame) == 3
+    path.write_text("text,label\n" + "a,b\n" * 4)
+    with pytest.raises(DataError, match="rows: split it"):
+        read_table(path)

@@ -50,7 +50,7 @@ def test_lines_that_are_no_object_are_left_out_and_counted_and_the_others_stay_a
     path = lines(tmp_path, good, "[1]", "{", '{"title": "\\ud800"}', "[" * 5000, good)
     table = read_records(path, SCHEMA, "Movie")
     assert table.frame[RECORD].tolist() == [good, good]
-    assert table.remarks == ("Lines that are no JSON object, and are left out: 4.",)
+    assert table.remarks == ("Lines that are no JSON object of at most 100,000 names, and are left out: 4.",)
 
 
 def test_a_row_without_any_property_has_no_text_and_does_not_take_part(tmp_path):
@@ -153,3 +153,12 @@ def test_a_csv_without_any_property_is_refused_and_quoted_nowhere(tmp_path):
     with pytest.raises(DataError, match="name columns") as refused:
         read_records(path, SCHEMA, "Movie")
     assert "Smith" not in str(refused.value)
+
+
+def test_a_line_of_very_many_names_is_left_out_by_itself(tmp_path):
+    path = tmp_path / "x.jsonl"
+    many = json.dumps({f"name {i}": i for i in range(100_001)})
+    path.write_text('{"text": "a"}\n' + many + '\n{"text": "b"}\n')
+    table = read_table(path)
+    assert list(table.frame["text"]) == ["a", "b"]
+    assert list(table.columns) == ["text"]
