@@ -29,9 +29,12 @@ _UNCHARGED = el("p.muted", "Nothing is charged before it starts.")
 _HEADS = ("When (UTC)", "Run", "Alone", "All runs then", "Left")
 _BASIS = (
     "Alone is the run's own claim. All runs then is what the ledger counts of every run up to that one, under the cap "
-    "of today: the smallest bound that holds although runs were chosen in view of earlier ones. It can be less "
-    "than the sum of what runs claim alone."
+    "of today. Under each figure stands how it was found. It is the sum of the claims (basic composition), or what the "
+    "Renyi filter counts, where that is less or the sum does not hold under the cap. Both hold although runs were "
+    "chosen in view of earlier ones."
 )
+_BOUNDS = {"basic composition": "the sum of the claims", "renyi filter": "by the Renyi filter, not the sum"}
+SIDEWAYS = el("p.muted.sideways", "Move the table sideways for its other columns.")
 _ONE_CAP = "Fixed before the first run, which is what makes it a promise."
 _LATER = (
     "A cap promises something only if it was fixed before the first run: each later one is a new promise, and as good "
@@ -50,6 +53,7 @@ def runs(account: Account) -> list[Tree]:
         return EMPTY
     older = len(every) - SHOWN
     return [
+        SIDEWAYS,
         el(
             "div.scroll",
             el(
@@ -84,7 +88,8 @@ def _row(line: Line, cap: float) -> Tree:
 
 
 def _bound(after: Usage) -> str:
-    return after.bound if after.allowed else f"{after.bound}, delta {rounded_up(after.delta, 3)}: over the cap of today"
+    words = _BOUNDS.get(after.bound, after.bound)
+    return words if after.allowed else f"{words}, delta {rounded_up(after.delta, 3)}: over the cap of today"
 
 
 def what_if(name: str, claimed: Claim, before: BudgetSnapshot, after: Usage) -> list[Tree]:
@@ -126,6 +131,7 @@ def others(snapshots: Sequence[BudgetSnapshot]) -> list[Tree]:
         return []
     return [
         el("h3", "All data sets of this ledger"),
+        SIDEWAYS,
         el(
             "div.scroll",
             el(

@@ -14,9 +14,11 @@ from typing import Any
 
 import gradio as gr
 import pytest
+from playwright.sync_api import sync_playwright
 
 from dpicl_ui.budget import cards
 from dpicl_ui.budget.step import BudgetStep, gate
+from dpicl_ui.frame import theme
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.page import PLACES
@@ -24,11 +26,13 @@ from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.recipe_form import RecipeForm
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Cap, Fingerprint, PrivacyLedger, claim, rounded_down, rounded_up
+from mechanisms.accounting.statement import lines
 from mechanisms.errors import BudgetRefused, UsageError
 from mechanisms.privacy_events import Composed, Gaussian
 from tests.ui.privacy.test_form import DATASET, VALUES
 from tests.ui.tabs import confirm, downloaded
-from tests.ui.trees import text_of
+from tests.ui.trees import html_of, text_of
+from tests.ui.visit import browser
 
 FORM = replace(PrivacyForm.read(*VALUES), recipe=RecipeForm("vote", score=True))
 EVENT = Composed("label", (("a", (Gaussian(4.0),)), ("b", (Gaussian(5.0),))))
@@ -107,6 +111,46 @@ def test_each_of_two_data_sets_has_its_own_runs(place: Place):
     assert f"{rounded_up(spent, 3)} spent" in place.words(clinic, place.step.standing)
     at_cap = dict(zip(*(traces(clinic, place)["what the ledger counts"][axis] for axis in "yx"), strict=True))
     assert at_cap[min(at_cap, key=lambda delta: abs(delta - 1e-4))] == pytest.approx(spent)
+
+
+def test_the_words_under_a_figure_say_how_it_was_found_and_are_true(place: Place):
+    """A sum is called a sum, and what is none is not."""
+    place.spend("clinic")
+    for _ in range(11):
+        place.spend("clinic", what="more")
+    account = place.ledger.account("clinic", "record")
+    told = list[str]()
+    for line in lines(account):
+        before = sum(each.epsilon for each in account.runs[: 1 + account.runs.index(line.run)])
+        words = cards._bound(line.after)
+        told.append(words)
+        assert (words == "the sum of the claims") is (line.after.epsilon == pytest.approx(before))
+        assert words in place.words(place.look(), place.step.runs)
+    assert set(told) == {"the sum of the claims", "by the Renyi filter, not the sum"}
+    assert "It is not the sum" not in place.words(place.look(), place.step.runs)
+
+
+def test_on_a_phone_the_last_columns_can_be_reached_and_a_hint_is_seen(place: Place, tmp_path: Path):
+    place.spend("clinic")
+    place.spend("school")
+    look = f"<style>{theme.look()['css']}</style><div class=gradio-container><div class='card tree' id=step-7>"
+    shown = place.look()
+    drawn = "".join(map(html_of, [*shown[place.step.runs], *shown[place.step.others]]))
+    with sync_playwright() as playwright:
+        page = browser(playwright, tmp_path).pages[0]
+        page.set_viewport_size({"width": 390, "height": 844})
+        page.set_content(f"{look}{drawn}</div></div>")
+        for each in page.locator(".scroll").all():
+            hidden = each.evaluate("(box) => box.scrollWidth - box.clientWidth")
+            assert hidden > 0
+            assert "gradient" in each.evaluate("(box) => getComputedStyle(box).backgroundImage")
+            each.evaluate("(box) => { box.scrollLeft = box.scrollWidth; }")
+            last = each.locator("th").last.evaluate("(cell) => cell.getBoundingClientRect().right")
+            assert last <= 390
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert page.locator(".sideways").first.is_visible()
+        page.set_viewport_size({"width": 1200, "height": 844})
+        assert not page.locator(".sideways").first.is_visible()
 
 
 def test_a_refused_run_is_foretold_and_then_leaves_nothing(place: Place):
