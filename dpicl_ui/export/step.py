@@ -13,8 +13,8 @@ from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import Gate, StepBar
-from dpicl_ui.frame.tree import el, notice, panel
-from dpicl_ui.generate.cards import demonstrations
+from dpicl_ui.frame.tree import Tree, el, notice, panel
+from dpicl_ui.generate.cards import MANY, demonstrations, unfolded
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import UsageError
@@ -74,11 +74,7 @@ class ExportStep:
         made = self._marked(self._sessions.of(request), self._ledgers.of(request))
         if made is None:
             return [], [], [], gr.Dropdown(shapes(None), value=DEMO_SET), explained(DEMO_SET, None)
-        shown = [
-            *task(made.template, made.labels),
-            el("h3", "Demonstrations"),
-            el("div.demos", *demonstrations(made)) if made.demonstrations else el("p.muted", _NO_EXAMPLES),
-        ]
+        shown = [*task(made.template, made.labels), el("h3", "Demonstrations"), _listed(made)]
         return certificate(made), shown, [], gr.Dropdown(shapes(made), value=DEMO_SET), explained(DEMO_SET, made)
 
     def _explain(self, shape: str, request: gr.Request) -> dict[Any, Any]:
@@ -96,3 +92,10 @@ class ExportStep:
             self.certificate: certificate(made),
             self.notice: notice("Saved by your browser. Nothing is left on the server.", "good"),
         }
+
+
+def _listed(made: DemoSet) -> Tree:
+    if not made.demonstrations:
+        return el("p.muted", _NO_EXAMPLES)
+    shown = demonstrations(made)
+    return unfolded(*shown) if len(shown) > MANY else el("div.demos", *shown)

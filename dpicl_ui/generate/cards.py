@@ -13,6 +13,9 @@ from mechanisms.studio.recipes.recipe import Stage
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.events import TokenCounts
 
+MANY = 12
+"""Demonstrations beyond which they are folded up."""
+
 _NOTHING_YET = "Whole demonstrations are collected here. They are synthetic and may be shared."
 _SHARE = "The demonstrations may be shared with the certificate of step 5."
 
@@ -40,6 +43,11 @@ def demonstrations(demo_set: DemoSet) -> list[Tree]:
     return [demonstration(each, demo_set) for each in demo_set.demonstrations]
 
 
+def unfolded(*shown: Tree) -> Tree:
+    """Examples that are shown on demand."""
+    return el("details", el("summary", "Show the demonstrations"), el("div.demos", *shown))
+
+
 def finished(view: RecipeView) -> list[Tree]:
     """The demonstrations as far as they are known."""
     head = el("div.card-head", el("h3", "Demonstrations"), el("span.tag.public", "Releasable"))
@@ -52,7 +60,7 @@ def finished(view: RecipeView) -> list[Tree]:
         head,
         el("p.muted", _how_many(view)),
         el("p.notice.warn", "Marked: clean values of this data set are known.") if marked else "",
-        el("div.demos" if view.ended else "div", *shown),
+        unfolded(*shown) if len(known) > MANY else el("div.demos" if view.ended else "div", *shown),
     ]
 
 

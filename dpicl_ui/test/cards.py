@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dpicl_ui.frame.cards import MANY_LABELS, in_words, private_tag
 from dpicl_ui.frame.tree import Tree, el, notice
-from dpicl_ui.generate.cards import demonstrations
+from dpicl_ui.generate.cards import demonstrations, unfolded
 from dpicl_ui.test.baseline import PROTOTYPES, verdict
 from dpicl_ui.test.state import ANSWERED, OF_ONE_KIND
 from mechanisms import confidence
@@ -80,11 +80,7 @@ def _listed(demo_set: DemoSet) -> list[Tree]:
     count = len(demo_set.demonstrations)
     return [
         el("p.muted", f"{count} demonstration{'' if count == 1 else 's'} for {in_words(demo_set.labels)}"),
-        el(
-            "details",
-            el("summary", "Show the demonstrations"),
-            el("div.demos", *demonstrations(demo_set)),
-        ),
+        unfolded(*demonstrations(demo_set)),
         *notice(_no_labels(demo_set), "info"),
     ]
 

@@ -17,7 +17,7 @@ from dpicl_ui.generate.cards import finished, outcome_of_run
 from dpicl_ui.generate.recipe_view import RecipeView, replay_recipe
 from dpicl_ui.generate.run_view import RunView
 from dpicl_ui.privacy.duration import duration
-from dpicl_ui.test.cards import accuracies
+from dpicl_ui.test.cards import accuracies, subject
 from dpicl_ui.test.confused_card import confused
 from dpicl_ui.test.confusion import confusion_figure
 from mechanisms.records import Dataset, Demonstration, Record
@@ -111,6 +111,17 @@ def test_the_budget_warns_of_a_run_that_does_not_fit():
 
 def test_finished_demonstrations_are_listed():
     assert "one two" in text_of(finished(replay_recipe(recording())))
+
+
+@pytest.mark.parametrize(("count", "folded"), [(12, False), (77, True)])
+@pytest.mark.parametrize("phase", ["running", "stopped"])
+def test_many_demonstrations_are_unfolded_on_demand(phase, count, folded):
+    done = tuple(DemoCompleted(Demonstration(f"text {i}", f"label {i}"), 1) for i in range(count))
+    made = demo_set(*(each.demonstration for each in done))
+    shown = finished(RecipeView(RunView(phase=phase, completed=done, demo_set=made)))
+    assert ("details" in tags(shown)) is folded
+    assert f"text {count - 1}" in text_of(shown)
+    assert "details" in tags(subject(made, False))
 
 
 @pytest.mark.parametrize(("phase", "words"), [("stopped", "stays spent"), ("completed", "Done"), ("idle", "")])
