@@ -107,7 +107,7 @@ function token(each, now) {
     element.dispatchEvent(new CustomEvent("replay-go", { detail: each.place, bubbles: true })));
   return made;
 }
-function draw(view = props.value) {
+function draw(view) {
   element.hidden = !view;
   if (!view) return;
   element.dataset.phase = view.phase;
@@ -127,6 +127,4 @@ function draw(view = props.value) {
   chartOf(view.chart);
   beside(view.others);
 }
-watch("value", () => draw());
-element.addEventListener("replay", (event) => draw(event.detail.value));
-draw();
+screen(draw);

@@ -11,3 +11,12 @@ const entry = (legend, kind, words) => {
   if (kind) make("i", kind, made);
   made.append(words);
 };
+// A screen of step 3 draws what the server sent last, or the place of a replay for as long as the replay is at one
+// (replay.js): what the server sent before may arrive after it.
+const screen = (draw) => {
+  let replayed;
+  const redraw = () => draw(replayed === undefined ? props.value : replayed);
+  watch("value", redraw);
+  element.addEventListener("replay", (event) => { replayed = event.detail.value; redraw(); });
+  redraw();
+};

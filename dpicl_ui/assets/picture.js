@@ -24,7 +24,7 @@ function line(each, zero) {
   }
   make("span", "picture-note", lines).textContent = each.note;
 }
-function draw(view = props.value) {
+function draw(view) {
   element.hidden = !view;
   if (!view) return;
   title.textContent = view.title;
@@ -36,6 +36,4 @@ function draw(view = props.value) {
   for (const each of view.lines) line(each, view.zero);
   axis.textContent = view.axis;
 }
-watch("value", () => draw());
-element.addEventListener("replay", (event) => draw(event.detail.value));
-draw();
+screen(draw);

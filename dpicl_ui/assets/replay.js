@@ -67,7 +67,7 @@ function controls() {
   back.disabled = at === 0;
   forth.disabled = at === last;
 }
-// Without a value in `detail` a screen draws what the server said last.
+// Without a value in `detail` a screen draws what the server sent last, else the place that it is given until then.
 function put(screen, detail) {
   const on = document.querySelector(`#${screen} .html-container > *`);
   if (on) on.dispatchEvent(new CustomEvent("replay", { detail }));

@@ -15,12 +15,10 @@ function build(node) {
   if (node.tag === "summary") made.said = made.textContent; // before language.js
   return made;
 }
-function draw(value = props.value) {
+function draw(value) {
   const open = new Set([...element.querySelectorAll("details[open] > summary")].map((each) => each.said));
   element.replaceChildren(...(Array.isArray(value) ? value : []).map(build));
   for (const each of element.querySelectorAll("details > summary"))
     if (open.has(each.said)) each.parentElement.open = true;
 }
-watch("value", () => draw());
-element.addEventListener("replay", (event) => draw(event.detail.value)); // see replay.js
-draw();
+screen(draw);

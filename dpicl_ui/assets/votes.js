@@ -38,7 +38,7 @@ function place(each, digits) {
   made.bar.style.width = 100 * (each.to - each.from) + "%";
   made.value.textContent = each.vote === null ? "" : each.vote.toFixed(digits);
 }
-function draw(view = props.value) {
+function draw(view) {
   element.hidden = !view;
   if (!view) return;
   const label = document.createElement("span");
@@ -64,6 +64,4 @@ function draw(view = props.value) {
   entry(legend, "key-noisy key-pale", "other draft");
   entry(legend, "key-band", view.noise);
 }
-watch("value", () => draw());
-element.addEventListener("replay", (event) => draw(event.detail.value));
-draw();
+screen(draw);

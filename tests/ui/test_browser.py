@@ -133,6 +133,7 @@ def replayed(page: Page, seen: Journey, name: str) -> None:
         bars = page.inner_text("#live .live-plot").split("\n")
         return "\n".join([*(page.inner_text(place) for place in ("#replay .replay-where", "#live .live-count")), *bars])
 
+    page.wait_for_selector("#live .live-token")  # the replay is there: it draws what can be clicked
     page.focus("#replay .replay-range")
     page.keyboard.press("Home")
     places = [look()]
