@@ -18,7 +18,6 @@ from dpicl_ui.frame.choosable import Choosable
 from dpicl_ui.frame.embedder_loader import EmbedderLoader
 from dpicl_ui.frame.endpoints import add_endpoints
 from dpicl_ui.frame.guard import PRIVATE
-from dpicl_ui.frame.language import language_switch
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.line import Line
 from dpicl_ui.frame.model_loader import ModelLoader
@@ -119,7 +118,6 @@ def _foot(ledgers: Ledgers) -> None:
         ),
         elem_id="footing",
     )
-    language_switch()
     if ledgers.signed_in:
         gr.Button("Sign out", link="/logout", link_target="_self", size="sm", elem_id="sign-out")
 
@@ -143,5 +141,5 @@ def model_status(loader: ModelLoader) -> list[Tree]:
     if loader.problem:
         return [el("p.status.bad", loader.problem, role="status")]
     if loader.ready:
-        return [el("p.status.good", "Model ready", el("span.notranslate", loader.title), role="status")]
+        return [el("p.status.good", "Model ready", el("span", loader.title), role="status")]
     return [el("p.status.busy", "Model loading …", role="status")]

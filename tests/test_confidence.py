@@ -126,7 +126,6 @@ def test_the_level_is_written_down_once():
     literal = re.compile(r"95[ -]?%|95-%|\b1\.9[56]|\b0?\.95\b|\b0?\.975\b")
     rooms = [ROOT / room for room in ("mechanisms", "dpicl_ui")]
     sources = [path for room in rooms for path in room.rglob("*.py")]
-    sources += (ROOT / "dpicl_ui/languages").rglob("*.json")  # the number in a sentence is whatever the level is
     found = {path.relative_to(ROOT).as_posix() for path in sources if literal.search(path.read_text("utf-8"))}
     # Files of before do not say their level: what it was then stays what it was.
     assert found == {"mechanisms/confidence.py", "mechanisms/studio/synthesis/findings.py"}

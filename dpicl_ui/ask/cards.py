@@ -189,13 +189,13 @@ def history(answers: Sequence[tuple[AnswersOpened, AnswerReleased]]) -> list[Tre
         return [el("p.muted", "Answers appear here. They may be shown to anyone, and stay until you close the page.")]
     *earlier, (opened, newest) = answers
     return [
-        el("div.card-head", el("h3.notranslate", newest.query), el("span.tag.public", "Releasable")),
+        el("div.card-head", el("h3", newest.query), el("span.tag.public", "Releasable")),
         *answer(opened, newest),
         el("p.small-head", "Asked before") if earlier else "",
         *(
             el(
                 "details.asked",
-                el("summary.notranslate", f"{len(earlier) - place}. {each.query} → {each.answer}"),
+                el("summary", f"{len(earlier) - place}. {each.query} → {each.answer}"),
                 el("div", *answer(of, each)),
             )
             for place, (of, each) in enumerate(reversed(earlier))
@@ -208,16 +208,12 @@ def answer(opened: AnswersOpened, released: AnswerReleased) -> list[Tree]:
     without = f"Without your data the model says: {released.zero_shot}" if released.zero_shot else None
     return [
         *notice(f"No private answer. {released.abstained}" if released.abstained else "", "warn"),
-        _answered(released.answer),
+        el("p.answer", released.answer or "(the model says nothing)"),
         *(_votes(released, opened.noise) if released.votes else []),
         *_keywords(released.keywords),
         el("p.muted", without) if without and not released.abstained else "",
         el("p.muted", answer_in_words(opened, released)),
     ]
-
-
-def _answered(words: str) -> Tree:
-    return el("p.answer.notranslate", words) if words else el("p.answer", "(the model says nothing)")
 
 
 def verdict(votes: Sequence[float], noise: float) -> str:
@@ -239,7 +235,7 @@ def _votes(released: AnswerReleased, noise: float) -> list[Tree]:
     rows = (
         el(
             "div.count-row.vote" + (".best" if vote == best else ""),
-            el("span.count-name.notranslate", label, title=label),
+            el("span.count-name", label, title=label),
             el(
                 "span.vote-track",
                 el(
@@ -267,5 +263,5 @@ def _keywords(keywords: Sequence[str]) -> list[Tree]:
         return []
     return [
         el("p.small-head", "Written from these words alone, on which the groups agree:"),
-        el("p.chips", *(el("span.chip.notranslate", word) for word in keywords)),
+        el("p.chips", *(el("span.chip", word) for word in keywords)),
     ]

@@ -163,7 +163,7 @@ class AskStep:
         if columns is None:
             return {self.offer.outcome: waiting(), self.budget: [], self.offer.reserve: gr.Button(interactive=False)}
         effect = nearest(self._effects, threshold) if self._effects else None
-        names = [el("span.chip.notranslate", label) for label in sorted(labels)]
+        names = [el("span.chip", label) for label in sorted(labels)]
         update = {self.effect: self._effect(threshold, form), self.settings.labels: [el("p.chips", *names)]}
         try:
             wanted = request_of(columns, labels, AskForm.read(*form))

@@ -10,7 +10,7 @@ const meter = make("div", "meter", element);
 const filled = make("div", "meter-fill", meter);
 const text = make("p", "live-text", element);
 const settled = make("span", "", text);
-const fresh = make("mark", "notranslate", text);
+const fresh = make("mark", "", text);
 const legend = make("div", "live-legend", element);
 const plot = make("div", "live-plot", element);
 const band = make("div", "live-band", plot);
@@ -18,8 +18,7 @@ const zero = make("div", "live-zero", plot);
 const axis = make("div", "live-axis", element);
 const others = make("div", "live-others", element);
 const rows = [];
-// What a node says is remembered, since language.js may have written it in German.
-const say = (node, words) => { if (node.said !== words) node.textContent = node.said = words; };
+const say = (node, words) => { if (node.textContent !== words) node.textContent = words; };
 
 function row() {
   const line = make("div", "bar-row", plot);
@@ -83,26 +82,21 @@ function beside(drafts) {
   if (drafts.length) make("div", "live-legend", others).textContent = "Being written beside it";
   for (const each of drafts) {
     const line = make("p", "live-other", others);
-    const title = make("b", "", line);
-    make("span", "notranslate", title).textContent = each.label;
-    title.append(each.which);
-    line.append(" ");
-    make("span", "notranslate", line).textContent = each.text;
+    make("b", "", line).textContent = each.label + each.which;
+    line.append(" " + each.text);
   }
 }
 // In a replay the whole text is there, token by token: those behind the one that is shown are pale.
 function token(each, now) {
+  if (each.place === null) return document.createTextNode(each.text);
   const made = document.createElement("span"); // a button would break the lines of the text
-  const said = make("span", "notranslate", made);
-  said.textContent = each.text;
-  if (each.place === null) return made;
   made.setAttribute("role", "button");
   made.tabIndex = -1; // the replay's slider goes through them with the arrow keys
   made.className = "live-token" + (each.place === now ? " now" : each.place > now ? " later" : "") + (each.free ? " free" : "");
   if (each.place === now) made.setAttribute("aria-current", "step");
-  const title = each.free ? `${each.token}: free, public text alone decided` : each.token;
-  (each.free ? made : said).title = title;
-  made.setAttribute("aria-label", `Show the step of ${title}`);
+  made.textContent = each.text;
+  made.title = each.free ? `${each.token}: free, public text alone decided` : each.token;
+  made.setAttribute("aria-label", `Show the step of ${made.title}`);
   made.addEventListener("click", () =>
     element.dispatchEvent(new CustomEvent("replay-go", { detail: each.place, bubbles: true })));
   return made;
@@ -118,7 +112,6 @@ function draw(view) {
   fresh.textContent = view.fresh;
   const empty = !view.text && !view.fresh && !view.tokens;
   text.classList.toggle("empty", empty);
-  settled.classList.toggle("notranslate", !empty && !view.tokens); // what tokens are called beside it is the app's
   if (view.tokens) {
     settled.replaceChildren(...view.tokens.map((each) => token(each, view.at)));
     fresh.textContent = "";

@@ -30,7 +30,7 @@ function row(line) {
   box.type = "checkbox";
   box.checked = line.taken;
   box.disabled = line.owner;
-  make("span", "notranslate", label, line.name);
+  make("span", "", label, line.name);
   if (line.owner) {
     make("span", "schema-owner", made, "Says whose row it is: the model never sees it.");
     return;

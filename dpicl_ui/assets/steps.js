@@ -14,7 +14,7 @@ function panels() {
     panel.classList.toggle("current", i + 1 === current);
     panel.classList.toggle("closed", Boolean(step.why));
     const why = panel.querySelector(".gate-why");
-    if (why && why.said !== step.why) why.textContent = why.said = step.why; // `said`: before language.js
+    if (why && why.textContent !== step.why) why.textContent = step.why;
   });
   return document.querySelectorAll(".step .gate-why").length === steps.length;
 }

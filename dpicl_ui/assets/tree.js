@@ -12,13 +12,12 @@ function build(node) {
   for (const [name, value] of Object.entries(node.numbers || {}))
     if (Number.isFinite(value)) made.style.setProperty("--" + name, String(value));
   made.append(...(node.children || []).map(build));
-  if (node.tag === "summary") made.said = made.textContent; // before language.js
   return made;
 }
 function draw(value) {
-  const open = new Set([...element.querySelectorAll("details[open] > summary")].map((each) => each.said));
+  const open = new Set([...element.querySelectorAll("details[open] > summary")].map((each) => each.textContent));
   element.replaceChildren(...(Array.isArray(value) ? value : []).map(build));
   for (const each of element.querySelectorAll("details > summary"))
-    if (open.has(each.said)) each.parentElement.open = true;
+    if (open.has(each.textContent)) each.parentElement.open = true;
 }
 screen(draw);

@@ -17,7 +17,7 @@ const rows = new Map();
 
 function row(key) {
   const line = make("div", "ballot-row", plot);
-  const text = make("p", "ballot-text notranslate", line);
+  const text = make("p", "ballot-text", line);
   const track = make("div", "bar-track", line);
   const bar = make("div", "bar", track);
   const value = make("span", "bar-value", line);
@@ -31,7 +31,6 @@ function place(each, digits) {
   made.line.getBoundingClientRect(); // it moves from where it was
   made.line.style.setProperty("--rank", each.rank);
   made.line.classList.toggle("chosen", each.winner);
-  made.text.classList.toggle("notranslate", Boolean(each.text));
   made.text.textContent = made.text.title = each.text || "(empty)";
   made.bar.getBoundingClientRect(); // a new bar grows from nothing
   made.bar.style.left = 100 * each.from + "%";
@@ -41,10 +40,7 @@ function place(each, digits) {
 function draw(view) {
   element.hidden = !view;
   if (!view) return;
-  const label = document.createElement("span");
-  label.className = "notranslate";
-  label.textContent = view.label;
-  where.replaceChildren(view.where, label, view.round);
+  where.textContent = view.where + view.label + view.round;
   count.textContent = view.count;
   hint.textContent = view.hint;
   hint.hidden = !view.hint;

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpicl_ui.budget.released import released
 from dpicl_ui.frame.tree import Tree, el, notice
 from mechanisms.accounting import Account, BudgetSnapshot, Claim, Usage, rounded_down, rounded_up
+from mechanisms.accounting.event_words import in_words
 from mechanisms.accounting.statement import Line, lines, state
 from mechanisms.records import unit_in_words
 
@@ -78,7 +78,7 @@ def _row(line: Line, cap: float) -> Tree:
         el(
             "td",
             el("strong", run.mechanism),
-            el("details", el("summary", "What it releases"), released(run.event)),
+            el("details", el("summary", "What it releases"), el("p.remark", in_words(run.event))),
             None if become == "finished" else el("p.remark", become),
         ),
         el("td", alone, el("p.remark", delta)),
@@ -146,10 +146,9 @@ def others(snapshots: Sequence[BudgetSnapshot]) -> list[Tree]:
 
 def _other(snapshot: BudgetSnapshot) -> Tree:
     spent = f"{rounded_up(snapshot.epsilon, 3)} of {snapshot.cap.epsilon:g}"
-    cells = (unit_in_words(snapshot.unit), str(snapshot.runs))
+    cells = (snapshot.name, unit_in_words(snapshot.unit), str(snapshot.runs))
     known = el("p.remark", f"known besides: {'; '.join(snapshot.marks)}") if snapshot.marks else None
-    name = el("td.notranslate", snapshot.name)
-    return el("tr", name, *(el("td", cell) for cell in cells), el("td", spent, known))
+    return el("tr", *(el("td", cell) for cell in cells), el("td", spent, known))
 
 
 def composed(found: Sequence[Claim], counted: BudgetSnapshot, problem: str = "") -> list[Tree]:

@@ -8,13 +8,13 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.budget.compare_cards import OWN, Named, column
+from dpicl_ui.budget.compare_cards import Named, column
 from dpicl_ui.budget.compare_figure import score_figure
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.plot_style import chart
 from dpicl_ui.frame.sessions import Session, Sessions, State
-from dpicl_ui.frame.tree import Tree, el, panel
+from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.frame.uploads import taken
 from dpicl_ui.generate.replay import own_run, text_in
 from mechanisms.errors import StudioError, UsageError
@@ -23,6 +23,7 @@ from mechanisms.studio.runs.summary import summarised
 
 LETTERS = "ABCD"
 """Of the columns, as many as there are."""
+_OWN = "This tab's run"
 _WHAT = (
     "Up to four runs, as they were released: this tab's last one, and run files (“Save this run” in step 3). Each "
     "epsilon is the run's own; runs on the same rows add up, and scores compare only on the same rows. Files are not "
@@ -106,13 +107,12 @@ class Comparison:
             try:
                 _add(state, upload)
             except StudioError as error:
-                name = el("span.notranslate", Path(upload).name)
-                refused.append(el("p.notice.bad", name, ": ", str(error), role="alert"))
+                refused += notice(f"{Path(upload).name}: {error}")
         yield self._shown(state) | {self.notice: refused}
 
     def _add_own(self, request: gr.Request) -> dict[Any, Any]:
         state = self._state(request)
-        state.add(OWN, own_run(self._sessions.of(request), self._ledgers.of(request)))
+        state.add(_OWN, own_run(self._sessions.of(request), self._ledgers.of(request)))
         return self._shown(state)
 
     def _remover(self, place: int) -> Any:

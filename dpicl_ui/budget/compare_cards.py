@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpicl_ui.budget.released import released
 from dpicl_ui.frame.cards import fact
 from dpicl_ui.frame.tree import Tree, el, notice
 from dpicl_ui.generate.cards import demonstration
 from dpicl_ui.generate.score_card import TOUCHED, of_hundred
 from mechanisms.accounting import cost_in_words, rounded_up
+from mechanisms.accounting.event_words import in_words
 from mechanisms.records import unit_in_words
 from mechanisms.studio.certificates.facts import mechanism_in_words
 from mechanisms.studio.runs.summary import Summary
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.findings import ZERO_SHOT
 
-OWN = "This tab's run"
-"""What the column of a run is called that came from no file."""
 SHOWN = 50
 """Demonstrations of a column; a replay in step 3 has them all."""
 _TIME = 16
@@ -40,7 +38,7 @@ def column(letter: str, named: Named) -> list[Tree]:
     run, held = named.run, named.run.made.certificate
     score = run.made.score
     return [
-        el("h3", f"{letter}. ", el("span" if named.name == OWN else "span.notranslate", named.name)),
+        el("h3", f"{letter}. ", el("span", named.name)),
         el("p.muted", f"{run.made.created[:_TIME].replace('T', ' ')} UTC{'; stopped' if run.stopped else ''}"),
         *notice(_MARKED.format(marks="; ".join(held.shown)) if held.shown else "", "warn"),
         el(
@@ -48,7 +46,7 @@ def column(letter: str, named: Named) -> list[Tree]:
             fact("Epsilon", rounded_up(held.claim.epsilon, 4), f"at delta {rounded_up(held.claim.delta, 2)}"),
             fact("Protects", unit_in_words(held.unit)),
             fact("Made by", mechanism_in_words(held), ", ".join(each.name for each in run.made.stages)),
-            fact("Model", el("span.notranslate", run.made.model_id)),
+            fact("Model", run.made.model_id),
             *_noise(run),
             fact("Private score", *_score(run)),
             fact("Spent before it", cost_in_words(*held.spent_before) if held.spent_before[0] else "nothing"),
@@ -56,7 +54,7 @@ def column(letter: str, named: Named) -> list[Tree]:
         el(
             "details",
             el("summary", _CHARGED_AT_MOST if run.stopped else _CHARGED),
-            released(held.event),
+            el("p.remark", in_words(held.event)),
         ),
         *notice(TOUCHED if score is not None and not score.untouched else "", "warn"),
         *_demonstrations(run.made),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from dpicl_ui.data.state import Columns
@@ -42,7 +42,7 @@ def preview_table(table: Table) -> list[Tree]:
         el("div.card-head", el("h3", "First rows"), private_tag()),
         el("p.muted", size + cut),
         *(el("p.notice.info", remark) for remark in table.remarks),
-        el("div.scroll", el("table.preview.notranslate", el("thead", head), el("tbody", *rows))),
+        el("div.scroll", el("table.preview", el("thead", head), el("tbody", *rows))),
     ]
 
 
@@ -67,7 +67,7 @@ def label_counts(inspection: Inspection, labels: list[str], by_user: bool = Fals
         lines.append(
             el(
                 "div.count-row",
-                el("span.count-name.notranslate", label, title=label),
+                el("span.count-name", label, title=label),
                 el("span.count-bar", numbers={"share": count / largest}),
                 el("span.count-number", f"{count:,}"),
                 remark,
@@ -105,7 +105,7 @@ def _of_kind(columns: Columns) -> list[Tree]:
         el("p", el("strong", f"{count:,}"), f" {units}"),
         el("p.few", _FEW_ROWS.format(units=units)) if count < _FEW else "",
         *_problems(columns.inspection),
-        *([el("details", el("summary", _FIRST), el("p.line.notranslate", first[:_LONG]))] if columns.records else []),
+        *([el("details", el("summary", _FIRST), el("p.line", first[:_LONG]))] if columns.records else []),
     ]
 
 
@@ -120,19 +120,19 @@ def schema_card(schema: RecordSchema) -> list[Tree]:
 def _properties(document: Mapping[str, Any]) -> list[Tree]:
     needed = document.get("required", ())
     return [
-        fact(el("span.notranslate", name), _words(each), "" if name in needed else "may be left out")
+        fact(name, _words(each), "" if name in needed else "may be left out")
         for name, each in document["properties"].items()
     ]
 
 
-def _words(schema: Mapping[str, Any]) -> Tree:
+def _words(schema: Mapping[str, Any]) -> str:
     if "enum" in schema:
-        return el("span", "One of: ", _names(schema["enum"]))
+        return "One of: " + ", ".join(map(str, schema["enum"]))
     match schema["type"]:
         case "object":
-            return el("span", "Record of ", _names(schema["properties"]))
+            return f"Record of {', '.join(schema['properties'])}"
         case "array":
-            return el("span", f"List of at most {schema['maxItems']}. Each: ", _words(schema["items"]))
+            return f"List of at most {schema['maxItems']}. Each: {_words(schema['items'])}"
         case "string":
             return f"Text of at most {schema['maxLength']} letters"
         case "integer":
@@ -140,7 +140,3 @@ def _words(schema: Mapping[str, Any]) -> Tree:
         case "boolean":
             return "Yes or no"
     return "Nothing (null)"
-
-
-def _names(given: Iterable[Any]) -> Tree:
-    return el("span.notranslate", ", ".join(map(str, given)))

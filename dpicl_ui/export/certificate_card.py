@@ -5,7 +5,7 @@ from __future__ import annotations
 from dpicl_ui.frame.cards import fact
 from dpicl_ui.frame.tree import Tree, el, notice
 from mechanisms.records import PromptTemplate
-from mechanisms.studio.certificates.facts import MODEL, Fact, stated_facts
+from mechanisms.studio.certificates.facts import stated_facts
 from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.preview import guarantee
 
@@ -17,17 +17,12 @@ def certificate(demo_set: DemoSet) -> list[Tree]:
     return [
         *private,
         el("p.guarantee", guarantee(held.claim, held.by_user)),
-        el("dl.facts.two", *map(_stated, stated_facts(demo_set))),
-        el("details", el("summary", "All parameters"), el("dl.facts.two.notranslate", *_parameters(demo_set))),
+        el("dl.facts.two", *(fact(*each) for each in stated_facts(demo_set))),
+        el("details", el("summary", "All parameters"), el("dl.facts.two", *_parameters(demo_set))),
     ]
 
 
-def _stated(each: Fact) -> Tree:
-    return fact(each.name, el("span.notranslate", each.value) if each.name == MODEL else each.value, each.remark)
-
-
 def _parameters(demo_set: DemoSet) -> list[Tree]:
-    """By the names that they have in the file, in every language."""
     shown = []
     for name, value in demo_set.certificate.parameters.items():
         shown.append(fact(name.replace("_", " "), _value(value)))
@@ -47,8 +42,8 @@ def task(template: PromptTemplate, labels: tuple[str, ...]) -> list[Tree]:
         el("h3", "The task"),
         el(
             "dl.facts",
-            fact("Instruction", el("span.notranslate", template.instruction)),
-            fact("Labels", el("span.notranslate", ", ".join(labels))),
-            *([fact("Answer", el("span.notranslate", template.output))] if template.output else []),
+            fact("Instruction", template.instruction),
+            fact("Labels", ", ".join(labels)),
+            *([fact("Answer", template.output)] if template.output else []),
         ),
     ]

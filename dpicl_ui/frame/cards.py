@@ -49,11 +49,7 @@ def budget(snapshot: BudgetSnapshot, planned: float | None = None, warnings: tup
     return [
         el(
             "div.budget",
-            el(
-                "div.card-head",
-                el("h3", "Privacy budget"),
-                el("span.budget-name.notranslate", snapshot.name, title=snapshot.name),
-            ),
+            el("div.card-head", el("h3", "Privacy budget"), el("span.budget-name", snapshot.name, title=snapshot.name)),
             el(
                 "div.budget-bar",
                 el("span.budget-spent", numbers={"share": spent}),

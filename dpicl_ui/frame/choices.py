@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 import gradio as gr
-from gradio.blocks import Block
 
 
 class PrivateDropdown(gr.Dropdown):
@@ -33,8 +32,3 @@ class PrivateCheckboxGroup(gr.CheckboxGroup):
         """See `gr.CheckboxGroup.preprocess`."""
         known = [value for _, value in self.choices]
         return super().preprocess([value for value in payload or [] if value in known])
-
-    def get_config(self, cls: type[Block] | None = None) -> dict[str, Any]:
-        """See `gr.CheckboxGroup.get_config`; the page translates none of the names (`assets/language.js`)."""
-        config = super().get_config(cls)
-        return config | {"elem_classes": [*config["elem_classes"], "notranslate"]}

@@ -18,9 +18,19 @@ HEAD = f"""
 <meta name="referrer" content="no-referrer">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="google" content="notranslate">
-<script>document.documentElement.translate = false</script>
+<script>
+document.documentElement.translate = false;
+{{
+  const page = document.documentElement, english = () => {{ if (page.lang !== "en") page.lang = "en"; }};
+  new MutationObserver(english).observe(page, {{ attributeFilter: ["lang"] }});
+  english();
+}}
+</script>
 """
+"""The page declines the browser's offer to translate it, which would send private rows to whoever made the browser.
 
+Gradio states the browser's language as the page's, which would have a screen reader read English words as another.
+"""
 
 SIGN_IN = f"""
 <style>{asset("colours.css")}</style>

@@ -14,8 +14,8 @@ from mechanisms.errors import DataError
 
 
 def drop(elem_id: str, height: int = 140) -> gr.File:
-    """A place for a file, whose name is not the app's words."""
-    return gr.File(show_label=False, height=height, elem_id=elem_id, elem_classes=["drop", "notranslate"])
+    """A place for a file."""
+    return gr.File(show_label=False, height=height, elem_id=elem_id, elem_classes="drop")
 
 
 @contextmanager

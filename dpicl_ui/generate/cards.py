@@ -30,12 +30,8 @@ def demonstration(each: Demonstration, demo_set: DemoSet | None = None, tokens: 
     if demo_set and each.output is not None:
         shown = answered(each, demo_set.template)
     else:
-        shown = record(each.text) if demo_set and demo_set.schema else _text(each.text)
-    return el("div.demo", el("span.chip.notranslate", each.label), shown, counted(tokens) if tokens else None)
-
-
-def _text(text: str) -> Tree:
-    return el("p.notranslate", text) if text else el("p", "(empty)")
+        shown = record(each.text) if demo_set and demo_set.schema else el("p", each.text or "(empty)")
+    return el("div.demo", el("span.chip", each.label), shown, counted(tokens) if tokens else None)
 
 
 def demonstrations(demo_set: DemoSet) -> list[Tree]:

@@ -14,14 +14,14 @@ def record(text: str) -> Tree:
     """A record's text as a list of names and values; as it stands where it is no record."""
     try:
         said = json.loads(text)
-        return _value(said) if isinstance(said, dict) else el("p.notranslate", text)
+        return _value(said) if isinstance(said, dict) else el("p", text)
     except (ValueError, RecursionError):
-        return el("p.notranslate", text)
+        return el("p", text)
 
 
 def answered(each: Demonstration, template: PromptTemplate) -> Tree:
     """A text and its answer, each under its name."""
-    return el("dl.record.notranslate", _field(template.text, each.text), _field(template.output or "", each.output))
+    return el("dl.record", _field(template.text, each.text), _field(template.output or "", each.output))
 
 
 def counted(counts: TokenCounts) -> Tree:
@@ -33,7 +33,7 @@ def counted(counts: TokenCounts) -> Tree:
 
 def _value(value: Any) -> Tree:
     if isinstance(value, dict):
-        return el("dl.record.notranslate", *(_field(name, each) for name, each in value.items()))
+        return el("dl.record", *(_field(name, each) for name, each in value.items()))
     if isinstance(value, list):
         return el("ul", *(el("li", el("span.chip", each) if isinstance(each, str) else _value(each)) for each in value))
     return value if isinstance(value, str) else json.dumps(value)

@@ -75,7 +75,7 @@ def _measured(measured: MeasuredSizes | None) -> list[Tree]:
         return []
     sizes = ", ".join(f"{label}: {size:,}" for label, size in measured.sizes.items())
     remark = f"Upper bounds with noise. Counting has cost {measured.epsilon:g} of the epsilon above."
-    return [fact("Label sizes as measured", el("span.notranslate", sizes), remark)]
+    return [fact("Label sizes as measured", sizes, remark)]
 
 
 def refused(reason: str) -> list[Tree]:

@@ -22,7 +22,7 @@ def there(loader: ModelLoader) -> list[Tree]:
         return [*notice(loader.refusal or ""), *notice(f"No model is loaded. {loader.problem}")]
     how = _CHAT if loader.chat else _PLAIN
     back = notice(f"{loader.refusal} The model before it is back in its place.") if loader.refusal else []
-    return [el("p", el("strong.notranslate", loader.title), " is loaded. ", how), *back]
+    return [el("p", el("strong", loader.title), " is loaded. ", how), *back]
 
 
 def locked() -> list[Tree]:

@@ -130,7 +130,7 @@ def _answer(labels: Sequence[str], name: str, prediction: Prediction, wanted: st
     bars = [
         el(
             "div.count-row",
-            el("span.count-name.notranslate", labels[i], title=labels[i]),
+            el("span.count-name", labels[i], title=labels[i]),
             el("span.count-bar" + (".best" if i == best else ""), numbers={"share": float(shares[i])}),
             el("span.count-number", f"{100 * float(shares[i]):.0f}%"),
         )
@@ -138,7 +138,7 @@ def _answer(labels: Sequence[str], name: str, prediction: Prediction, wanted: st
     ]
     return named_arm(
         name,
-        el("p.answer.notranslate", labels[best]),
+        el("p.answer", labels[best]),
         *bars,
         None if few else el("p.muted", f"The likeliest {_LIKELIEST} of {len(labels)} labels."),
         *(_other_reading(_IN_WORDS[each], labels, found) for each, found in readings.items() if each != kind),
@@ -203,7 +203,7 @@ def accuracies(
 
 def _majority(card: Scorecard, labels: Sequence[str]) -> Tree:
     place, naming = card.majority
-    name = el("strong.notranslate", labels[place]) if labels else None
+    name = el("strong", labels[place]) if labels else None
     return el(
         "div.score",
         el("div.score-name", el("strong", _COMMONEST), name, el("span.muted", _WHATEVER)),
@@ -222,7 +222,7 @@ def _by_label(card: Scorecard, labels: Sequence[str]) -> list[Tree]:
     rows = [
         el(
             "div.count-row",
-            el("span.count-name.notranslate", label, title=label),
+            el("span.count-name", label, title=label),
             el("span.count-bar", numbers={"share": each.value}),
             el("span.count-number", f"{each.correct:.0f} of {each.total}"),
         )

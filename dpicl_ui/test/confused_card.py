@@ -34,8 +34,8 @@ def _pairs(card: Scorecard, labels: Sequence[str]) -> list[Tree]:
 def _pair(true: str, said: str, rows: int) -> Tree:
     return el(
         "li",
-        el("strong.notranslate", true),
+        el("strong", true),
         " read as ",
-        el("strong.notranslate", said),
+        el("strong", said),
         f": {rows} rows" if rows > 1 else ": 1 row",
     )

@@ -87,5 +87,5 @@ def answered(
     arms, shown = state.arms_elsewhere(demo_set, here), list[Tree]()
     for arm in arms:
         label = reader.label(demo_set.template, demo_set.labels, arm, query)
-        shown.append(named_arm(arm.name, el("p.answer.notranslate", label) if label else el("p.answer", _NO_LABEL)))
+        shown.append(named_arm(arm.name, el("p.answer", label or _NO_LABEL)))
         yield [el("div.arms", *shown), *reads(demo_set, reader, arms)]

@@ -33,7 +33,7 @@ def answered_in_text(state: TestState, demo_set: DemoSet, model: LanguageModel, 
             responder = answering(model, demo_set.template, arm.demonstrations, longest_output(demo_set))
         [answer] = responder.answers([query])
         said = f"{query.strip()}{answer}" if demo_set.completes and answer else answer
-        shown.append(named_arm(arm.name, el("p.answer.notranslate", said) if said else el("p.answer", _NOTHING)))
+        shown.append(named_arm(arm.name, el("p.answer", said or _NOTHING)))
         yield [el("div.arms", *shown), *readers(demo_set, model)]
 
 

@@ -62,7 +62,7 @@ def _majority(demo_set: DemoSet) -> Tree | None:
     label, share = demo_set.majority
     return el(
         "div.score",
-        el("div.score-name", el("strong", _LARGEST), el("strong.notranslate", label), el("span.muted", _BY_SIZES)),
+        el("div.score-name", el("strong", _LARGEST), el("strong", label), el("span.muted", _BY_SIZES)),
         score_row("always", share, (share, share), f"{100 * share:.0f} of 100"),
     )
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mechanisms.privacy_events import (
     ZCDP,
     Approximate,
@@ -22,36 +20,15 @@ _FEW = 4
 _KINDS = {"label": "labels", "cell": "batches", "role": "roles"}
 
 
-@dataclass(frozen=True)
-class Part:
-    """What lists of an event with the same events release.
-
-    Attributes:
-        who: the lists' names, or how many they are; empty where nobody has to be told apart.
-        named: `who` are names, labels among them.
-        words: what they release.
-    """
-
-    who: str
-    named: bool
-    words: str
-
-
-def parts(event: Composed) -> list[Part]:
-    """What a run releases, the lists with the same events together."""
+def in_words(event: Composed) -> str:
+    """What a run releases; lists with the same events are named together."""
     named: dict[tuple[PrivacyEvent, ...], list[str]] = {}
     for name, events in event:
         named.setdefault(events, []).append(name)
-    alone = event.per == "dataset" and len(named) == 1
-    return [
-        Part("" if alone else _who(names, event), len(names) <= _FEW, ", then ".join(map(_words, events)))
-        for events, names in named.items()
-    ]
-
-
-def in_words(event: Composed) -> str:
-    """The same in a line."""
-    return "; ".join(f"{each.who}: {each.words}" if each.who else each.words for each in parts(event))
+    parts = [(names, ", then ".join(map(_words, events))) for events, names in named.items()]
+    if event.per == "dataset" and len(parts) == 1:
+        return parts[0][1]
+    return "; ".join(f"{_who(names, event)}: {words}" for names, words in parts)
 
 
 def _who(names: list[str], event: Composed) -> str:

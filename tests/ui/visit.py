@@ -127,7 +127,7 @@ def browser(playwright: Playwright, folder: Path, locale: str = "en-US") -> Brow
         executable_path=CHROMIUM if CHROMIUM.exists() else None,
         args=ARGUMENTS,
         headless=not HEADED,
-        locale=locale,  # the page speaks the browser's language
+        locale=locale,  # Gradio's own words follow the browser's language
         viewport={"width": 1280, "height": 900},
     )
     context.set_default_timeout(PATIENCE)

@@ -10,8 +10,6 @@ from mechanisms.steps import mechanism_class, mechanism_names
 from mechanisms.studio.synthesis.demo_set import Certificate, DemoSet
 from mechanisms.tallies import Weighing
 
-MODEL = "Model"
-"""The fact that is a name, and no word of the app."""
 _NAMING = "Naming the largest label every time"
 _SHARED = {"roles": "units, each has one role for good", "epsilon": "epsilon, every unit takes part in each"}
 
@@ -40,7 +38,7 @@ def stated_facts(demo_set: DemoSet) -> list[Fact]:
         Fact("Taken as public", ", ".join(held.public_inputs), "besides the parameters and the prompt"),
         Fact("Clean values known to the curator", shown),
         Fact("Spent before on the same data set", spent),
-        Fact(MODEL, demo_set.model_id, f"sha256 {demo_set.model_sha256[:16]}…"),
+        Fact("Model", demo_set.model_id, f"sha256 {demo_set.model_sha256[:16]}…"),
     ]
 
 

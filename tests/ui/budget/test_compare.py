@@ -83,7 +83,7 @@ def open_places(shown: dict[Any, Any]) -> str:
 
 
 def lines(shown: dict[Any, Any]) -> list[str]:
-    return [text_of(each).replace(" :  ", ": ") for each in shown[built().notice]]
+    return [text_of(each) for each in shown[built().notice]]
 
 
 def of(kind: str) -> Summary:

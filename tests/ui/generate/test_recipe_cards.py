@@ -7,26 +7,21 @@ from dataclasses import replace
 
 import pytest
 
-from dpicl_ui.generate.cards import finished
 from dpicl_ui.generate.choice_card import choice_card
 from dpicl_ui.generate.recipe_view import RecipeView, replay_recipe
-from dpicl_ui.generate.record_card import answered, record
 from dpicl_ui.generate.score_card import OWN, of_hundred, score_card
 from dpicl_ui.generate.vote_card import MOST_DRAFTS, vote_card
-from mechanisms.records import Demonstration
 from mechanisms.studio.recipes.corrections import Correction
 from mechanisms.studio.recipes.events import ScoreReleased
 from mechanisms.studio.synthesis.findings import ArmScore
 from tests.ui.generate.recipe_recording import (
     SCORE,
     STORIES,
-    TEMPLATE,
     VOTING,
     drafts,
     started,
     voted,
     votes,
-    winners,
 )
 from tests.ui.generate.recording import HOSTILE
 from tests.ui.test_cards import tags
@@ -122,22 +117,6 @@ def classes(tree, wanted: str) -> list:
         return [found for each in tree for found in classes(each, wanted)]
     own = [tree] if wanted in tree.get("class", "").split() else []
     return own + classes(tree["children"], wanted)
-
-
-def others_words(tree) -> list[str]:
-    """The texts of a tree that are not the app's own: no language changes them."""
-    return [text_of(each) for each in classes(tree, "notranslate")]
-
-
-def test_what_was_written_and_what_it_is_of_is_marked_as_no_words_of_the_app():
-    shown = finished(replay_recipe(voted()))
-    for each in winners(0):
-        assert {each.label, each.text} <= set(others_words(shown))
-    assert "Demonstrations" not in others_words(shown)
-    for text in ('{"Data": "open"}', "open"):
-        assert "open" in " ".join(others_words(record(text)))
-    answer = Demonstration("Data", "News", "done")
-    assert {"Data", "done"} <= set(" ".join(others_words(answered(answer, replace(TEMPLATE, output="Answer")))).split())
 
 
 def test_the_ladder_keeps_the_public_order_and_marks_one_rung():
