@@ -6,6 +6,8 @@ import sys
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "100")  # a table of all that are kept is made with each one
+os.environ.setdefault("FORWARDED_ALLOW_IPS", "")  # nobody says whom they ask for, unless the operator names them
 
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.theme import look
@@ -14,6 +16,7 @@ from dpicl_ui.server.elsewhere import reader_elsewhere
 from dpicl_ui.server.serving import serving
 from dpicl_ui.server.short_log import log_in_one_line
 from dpicl_ui.server.temporary import TemporaryFolder
+from dpicl_ui.server.uploads import leave_no_parts
 from mechanisms.errors import StudioError
 from mechanisms.studio.data.table import MAX_BYTES
 
@@ -31,6 +34,7 @@ def main() -> int:
         sys.stderr.write(f"app: {error}\n")
         return error.exit_code
     log_in_one_line()
+    leave_no_parts()
     temporary = TemporaryFolder()
     temporary.use()
     loader = ModelLoader(os.environ.get("DPICL_MODEL", "embedded"), served.choosable)
@@ -49,6 +53,9 @@ def main() -> int:
             state_session_capacity=_TABS,
             quiet=True,
         )
+    except OSError:  # Gradio's words for all of them name no reason
+        sys.stderr.write("app: the server did not start: choose another address with --host and --port.\n")
+        return 1
     finally:
         temporary.remove()
     return 0
@@ -58,7 +65,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="app.py", description="Serve DP-ICL Studio to a browser on this machine.")
     parser.add_argument("--host", help="address to listen on (default: the variable HOST, else 127.0.0.1)")
     parser.add_argument(
-        "--port", type=int, help="port, or the first free one after it (default: the variable PORT, else 7860)"
+        "--port", type=int, help="port (default: the variable PORT, else 7860 or the first free one after it)"
     )
     return parser.parse_args()
 

@@ -1,7 +1,7 @@
 """The line before the model, as Gradio's queue has it: which place a press has in it, and how it is taken out of it.
 
-Gradio has no public way to ask for either, so that this file alone looks into its queue. It does so on the event loop,
-where the queue is changed, and therefore needs no lock.
+Gradio has no public way to ask for either, so that this file looks into its queue, and beside it `server` alone. It
+does so on the event loop, where the queue is changed, and therefore needs no lock.
 """
 
 from __future__ import annotations

@@ -32,9 +32,19 @@ def taken(upload: str) -> Iterator[Path]:
     try:
         yield path
     finally:
-        path.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # not empty, or gone
-            path.parent.rmdir()
+        _remove(path)
+
+
+def discard(upload: str) -> None:
+    """Remove an uploaded file that nothing will take; whatever else a request names stays."""
+    if _arrived(path := Path(upload)):
+        _remove(path)
+
+
+def _remove(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # not empty, or gone
+        path.parent.rmdir()
 
 
 def _arrived(path: Path) -> bool:

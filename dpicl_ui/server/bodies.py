@@ -29,8 +29,10 @@ _LARGEST = 1e15
 """Whole numbers above it are no count of anything here, and float64 has not all of them."""
 _SESSION = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DEEPEST = 40
-MOST = 2**23
-"""Bytes of such a request; files come another way."""
+MOST, MOST_VALUES = 2**23, 10**5
+"""Bytes of such a request, and values in it; files come another way."""
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+"""Also one that does not end, or each quotation mark in it would be looked at as the start of another."""
 
 
 class Bodies:
@@ -88,8 +90,10 @@ def _refusal(problem: str) -> JSONResponse:
 
 def problem_of(body: bytes) -> str | None:
     """Why a body cannot be taken, in a few words that quote nothing of it; None where it can."""
+    if _marks(body) > MOST_VALUES and _marks(_STRING.sub(b"", body)) > MOST_VALUES:
+        return "too many values"  # to read millions of them would keep everybody waiting for seconds
     try:
-        document = json.loads(body)
+        document = json.loads(body.decode())  # in no other encoding, or its marks would not be those that were counted
     except (ValueError, RecursionError):  # also for whole numbers of thousands of digits
         return "no JSON"
     if not isinstance(document, dict):
@@ -102,11 +106,23 @@ def problem_of(body: bytes) -> str | None:
     return next(_problems(document, 0), None)
 
 
+def _marks(body: bytes) -> int:
+    return sum(map(body.count, (b",", b"[", b"{")))
+
+
+def _whole(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _problems(value: Any, depth: int) -> Iterator[str]:
     if depth > _DEEPEST:
         yield "nested too deeply"
     elif isinstance(value, str):
-        if any("\ud800" <= each <= "\udfff" for each in value):
+        if not _whole(value):
             yield "text with half a character in it"
     elif isinstance(value, int | float):
         if not -_LARGEST <= value <= _LARGEST:  # not a number is none of these either

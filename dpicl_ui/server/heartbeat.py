@@ -17,6 +17,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
+from dpicl_ui.server.asker import address_of, person_of
+
 PATH = "/gradio_api/heartbeat/{session_hash}"
 MOST, MOST_OF_ONE = 2000, 200
 """Open connections: of all, and of one person, or of one address where nobody signs in."""
@@ -35,10 +37,10 @@ class Heartbeats:
         """Hold the connection until one side ends it."""
         request = Request(scope, receive)
         app = request.app
-        person = _person(request)
+        person = person_of(request)
         if app.auth is not None and person is None:
             return await PlainTextResponse("Sign in first.", 401)(scope, receive, send)
-        whose = person or (request.client.host if request.client else "")
+        whose = person or address_of(request)
         if self._open[whose] >= MOST_OF_ONE or self._open.total() >= MOST:
             return await PlainTextResponse("Too many open pages: close some.", 429)(scope, receive, send)
         self._open[whose] += 1
@@ -50,19 +52,13 @@ class Heartbeats:
 
     async def _closed(self, request: Request, person: str | None) -> None:
         name = str(request.path_params["session_hash"])
-        if name not in request.app.state_holder.session_data:
+        session = request.app.state_holder.session_data.get(name)
+        if session is None:
             return
         async with self._unloading:  # one at a time, and off the loop that answers everybody
             await asyncio.to_thread(_unload, request, name, person)
+        session.is_closed = True  # unloading may have taken it out of the holder
         _end_events(request.app, name)
-
-
-def _person(request: Request) -> str | None:
-    """Who signed in, as Gradio knows it."""
-    app = request.app
-    cookies = (request.cookies.get(f"access-token-{kind}{app.cookie_id}") for kind in ("", "unsecure-"))
-    person: str | None = app.tokens.get(next(filter(None, cookies), None))
-    return person
 
 
 async def _beat(app: Any, receive: Receive, send: Send) -> None:
@@ -96,8 +92,7 @@ def _unload(request: Request, name: str, person: str | None) -> None:
 
 
 def _end_events(app: Any, name: str) -> None:
-    """Stop what still runs for the page, and let Gradio forget its state."""
-    app.state_holder.session_data[name].is_closed = True
+    """Stop what still runs for the page."""
     queue = app.get_blocks()._queue
     for number in queue.pending_event_ids_session.get(name, ()):
         if event := queue.event_ids_to_events.get(number):

@@ -20,12 +20,15 @@ from dpicl_ui.server.bodies import Bodies
 from dpicl_ui.server.doorkeeper import Doorkeeper
 from dpicl_ui.server.heartbeat import PATH, Heartbeats
 from dpicl_ui.server.login import Login
+from dpicl_ui.server.places import Places
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.accounts import Accounts
 from mechanisms.addresses import is_loopback
 from mechanisms.errors import UsageError
 
-_PORTS, _TRIED = 65536, 100
+_PORT, _PORTS, _TRIED, _HERE = 7860, 65536, 100, "127.0.0.1"
+BELIEVED = "FORWARDED_ALLOW_IPS"
+"""Variable of uvicorn: addresses of proxies that say whom they ask for; uvicorn alone would believe this machine."""
 _SPACES = "https://huggingface.co"
 """Shows every Space in a frame of its own page."""
 
@@ -46,7 +49,7 @@ def serving(host: str | None = None, port: int | None = None) -> Serving:
         host, port: go before HOST and PORT.
 
     Raises:
-        UsageError: others could reach a server that has no accounts; there is no such port, or none is free.
+        UsageError: others could reach a server that has no accounts; there is no such port, or it is taken.
     """
     locked = os.environ.get("DPICL_LOCK_MODEL", "") not in ("", "0")
     accounts, space = Accounts(), bool(os.environ.get("SPACE_ID"))
@@ -70,41 +73,66 @@ def _unless(locked: bool, choosable: Choosable) -> Choosable:
     return Choosable.NONE if locked else choosable
 
 
-def _stated_port() -> int:
+def _stated_port() -> int | None:
+    stated = os.environ.get("PORT")
     try:
-        return int(os.environ.get("PORT", "7860"))
+        return None if stated is None else int(stated)
     except ValueError:
         raise UsageError("PORT must be a number, such as 7860.") from None
 
 
-def _free_port(host: str, port: int) -> int:
-    """The port, or the first free one after it, which is told."""
+def _free_port(host: str, port: int, asked: bool) -> int:
+    """The port; where nobody asked for it and it is taken, the first free one after it, which is told."""
     if not 0 < port < _PORTS:
         raise UsageError(f"A port is a number from 1 to {_PORTS - 1}.")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    for each in range(port, min(port + _TRIED, _PORTS)):
-        with socket.socket(family) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((host.strip("[]"), each))
-            except OSError as error:
-                if error.errno != errno.EADDRINUSE:
-                    return each  # the server itself will say what is wrong with the address
-                continue
-        if each != port:
+    if _is_free(host, port):
+        return port
+    if asked:
+        raise UsageError(f"Port {port} is taken: choose another, or leave it out and the next free one is taken.")
+    for each in range(port + 1, port + _TRIED):
+        if _is_free(host, each):
             sys.stderr.write(f"app: port {port} is taken, so this one serves on {each}.\n")
-        return each
+            return each
     raise UsageError(f"The ports {port} to {port + _TRIED - 1} are all taken: choose another with --port.")
 
 
-def _listening(host: str, port: int, only: tuple[str, ...] = ()) -> dict[str, Any]:
+def _is_free(host: str, port: int) -> bool:
+    """Whether nobody listens there, nor at 127.0.0.1, where Gradio looks whatever the host is."""
+    try:
+        found = socket.getaddrinfo(host.strip("[]") or _HERE, port, type=socket.SOCK_STREAM)
+    except OSError as error:  # no such name
+        raise UsageError(f"This machine cannot listen on {host}: {error.strerror}.") from None
+    refused = [_refused(family, address) for family, *_, address in found]
+    if errno.EADDRINUSE in (*refused, _refused(socket.AF_INET, (_HERE, port))):
+        return False
+    if all(refused):  # of a name's addresses some may be of a kind that the machine has not
+        raise UsageError(f"This machine cannot listen on {host}, port {port}: {os.strerror(refused[0])}.")
+    return True
+
+
+def _refused(family: int, address: Any) -> int:
+    """The number of the error that an address is refused with; 0 for none."""
+    try:
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            probe.bind(address)
+    except OSError as error:
+        return error.errno or errno.EINVAL
+    return 0
+
+
+def _listening(host: str, port: int | None, only: tuple[str, ...] = ()) -> dict[str, Any]:
     framed = {"framed_by": _SPACES} if os.environ.get("SPACE_ID") else {}
-    middleware = [Middleware(Doorkeeper, **framed), Middleware(Bodies)]
+    # A Space's visitors all come through one proxy: they are told apart where the operator says that it is believed.
+    told_apart = not framed or bool(os.environ.get(BELIEVED))
+    middleware = [Middleware(Doorkeeper, **framed), Middleware(Bodies), Middleware(Places, by_address=told_apart)]
     if only:  # a page elsewhere whose name was made to lead to this machine is another site
         middleware.append(Middleware(TrustedHostMiddleware, allowed_hosts=list(only), www_redirect=False))
     return {
         "server_name": host,
-        "server_port": _free_port(host, port),
+        "server_port": _free_port(host, _PORT if port is None else port, asked=port is not None),
         "share": False,
         "mcp_server": False,
         # Routes that are given here stand before Gradio's own.

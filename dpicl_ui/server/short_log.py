@@ -1,17 +1,24 @@
-"""One line in the log for a defect: Gradio and its server print tracebacks, with messages that may quote a cell."""
+"""One line for a defect, in the log and to whoever asked.
+
+Gradio and its server print tracebacks, with messages that may quote a cell, and tell the sender nothing.
+"""
 
 from __future__ import annotations
 
 import logging
 import sys
+from typing import Any
 
 import gradio.queueing
 import gradio.route_utils
 import gradio.routes
+import gradio.utils
 
 from mechanisms.errors import place_of
 
 _log = logging.getLogger(__name__)
+_payload = gradio.utils.error_payload
+_SAID = "Nothing was done: the values do not fit what was asked for. Reload the page, and try again."
 
 
 class _OneLine:
@@ -34,8 +41,18 @@ class _WithoutTraceback(logging.Filter):
         return True
 
 
+def told(error: BaseException | None, show_error: bool) -> dict[str, Any]:
+    """What Gradio tells the sender, and one sentence where that is nothing."""
+    content = dict(_payload(error, show_error))
+    if isinstance(error, Exception) and content["error"] is None:
+        content["error"] = _SAID
+    return content
+
+
 def log_in_one_line() -> None:
     """From now on, in this process."""
+    gradio.utils.error_payload = told
+    gradio.queueing.error_payload = told  # type: ignore[attr-defined]
     for module in (gradio.queueing, gradio.routes, gradio.route_utils):
         module.traceback = _OneLine  # type: ignore[attr-defined]
     logging.getLogger("uvicorn.error").addFilter(_WithoutTraceback())

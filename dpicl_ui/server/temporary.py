@@ -13,6 +13,7 @@ import signal
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
@@ -50,13 +51,15 @@ class TemporaryFolder:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def remove_old(self, now: float) -> None:
-        """Remove files that nobody touched for ten minutes."""
-        for path in self.path.rglob("*"):
-            try:
-                if path.is_file() and path.name != _LOCK and now - path.stat().st_mtime > _OLD:
+        """Remove files that nobody touched for ten minutes, and the folders that Gradio made for them."""
+        for path in sorted(self.path.rglob("*"), reverse=True):  # what is in a folder comes before it
+            with suppress(OSError):  # it is gone, or is a folder with something in it
+                if path.name == _LOCK or now - path.stat().st_mtime <= _OLD:
+                    continue
+                if path.is_dir():
+                    path.rmdir()
+                else:
                     path.unlink()
-            except FileNotFoundError:
-                continue
 
     def _keep_clean(self) -> None:
         while True:

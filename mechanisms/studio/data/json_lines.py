@@ -77,14 +77,14 @@ def read_json_lines(path: Path) -> Lines:
     for number, line in enumerate(_lines(path)):
         if number == 0 and line.lstrip().startswith(b"["):
             raise DataError(_ARRAY)
+        if number >= MAX_ROWS:  # lines that are left out keep the reader busy too
+            raise DataError(TOO_MANY_ROWS)
         row, not_utf8 = _object(line)
         if row is None:
             left_out += 1
             continue
         rows.append(row)
         windows_1252 += not_utf8
-        if len(rows) > MAX_ROWS:
-            raise DataError(TOO_MANY_ROWS)
     names = _offered(rows)
     if not names:
         raise DataError("The file has no line that is a JSON object with a name in it: save JSON Lines, in UTF-8.")
@@ -94,6 +94,8 @@ def read_json_lines(path: Path) -> Lines:
 
 def _object(line: bytes) -> tuple[Mapping[str, Any] | None, bool]:
     """What a line says, if that is an object, and whether it was read as Windows-1252."""
+    if not line.lstrip().startswith(b"{"):
+        return None, False
     [text], windows_1252 = decoded([line])
     try:
         row = json.loads(text)

@@ -124,3 +124,14 @@ def test_lines_end_as_they_do_in_any_system(tmp_path, end):
     path.write_bytes(b"\xef\xbb\xbf" + end.join([json.dumps(row).encode() for row in ROWS] + [b"", b" "]) + end)
     table = read_table(path)
     assert (len(usable(table)), table.remarks) == (len(ROWS), ())
+
+
+@pytest.mark.parametrize("line", ['"', "{", "3", '{"text": "a"}'])
+def test_lines_that_are_left_out_count_as_well_as_rows(tmp_path, monkeypatch, line):
+    monkeypatch.setattr(json_lines, "MAX_ROWS", 3)
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"text": "a"}\n' * 2 + f"{line}\n")
+    assert len(json_lines.read_json_lines(path).objects) >= 2
+    path.write_text('{"text": "a"}\n' * 2 + f"{line}\n" * 2)
+    with pytest.raises(DataError, match="more than 2,000,000 rows"):
+        json_lines.read_json_lines(path)

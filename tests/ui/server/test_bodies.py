@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 
+import gradio as gr
 import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -13,8 +14,8 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from dpicl_ui.server.bodies import MOST, Bodies
-from dpicl_ui.server.short_log import log_in_one_line
+from dpicl_ui.server.bodies import MOST, MOST_VALUES, Bodies
+from dpicl_ui.server.short_log import log_in_one_line, told
 
 JOIN = "/gradio_api/queue/join"
 FINE = {"data": [1, 2.5, None, "x", [True], {"a": "ü😀"}], "session_hash": "abc123", "fn_index": 3}
@@ -35,6 +36,12 @@ MALFORMED = [
     b'{"data": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
     b'{"data": ' + b"[" * 60 + b"]" * 60 + b"}",
     b'{"data": ["' + b"x" * MOST + b'"]}',
+    b'{"data": [' + b"1," * MOST_VALUES + b"1]}",
+    b'{"data": [' + b"[]," * MOST_VALUES + b"1]}",
+    b'{"data": {"' + b'":1,"'.join(b"%d" % i for i in range(MOST_VALUES + 2)) + b'":1}}',
+    b'{"data": ["\\"' + b"," * MOST_VALUES,
+    json.dumps(FINE).encode("utf-16"),
+    json.dumps(FINE).encode("utf-32-le"),
 ]
 
 
@@ -50,6 +57,11 @@ def client() -> TestClient:
 
 def test_what_a_page_sends_comes_through_as_it_is(client):
     assert client.post(JOIN, json=FINE).json() == FINE
+
+
+def test_marks_in_a_text_are_no_values(client):
+    text = {"data": ['a "quoted" \\ one' + ",[{" * MOST_VALUES]}
+    assert client.post(JOIN, json=text).json() == text
 
 
 @pytest.mark.parametrize("body", MALFORMED, ids=lambda body: repr(body[:24]))
@@ -81,3 +93,12 @@ def test_a_defect_is_one_line_without_its_message(caplog):
     assert "ValueError at" in record.getMessage()
     assert "private cell" not in caplog.text
     assert json.dumps(record.exc_text) == "null"
+
+
+def test_a_sender_is_told_in_one_sentence_what_gradio_does_not_tell():
+    for error in (ValueError("a private cell"), KeyError(3)):
+        said = told(error, False)["error"]
+        assert len(said.splitlines()) == 1
+        assert "private" not in said
+    assert told(gr.Error("Choose a file."), False)["error"] == "Choose a file."
+    assert told(None, False)["error"] is None

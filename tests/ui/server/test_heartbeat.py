@@ -27,6 +27,7 @@ class Served:
         self.auth, self.tokens, self.cookie_id = auth, {"token": "Ada"}, "x"
         self.stop_event = asyncio.Event()
         self.state_holder = SimpleNamespace(session_data={name: SimpleNamespace(is_closed=False) for name in known})
+        self.held: list[Any] = []
         self.unloaded: list[tuple[str | None, str | None]] = []
         self.events = {name: Event() for name in known}
         queue = SimpleNamespace(
@@ -40,6 +41,7 @@ class Served:
         return self.blocks
 
     def unload(self, request: gr.Request) -> None:
+        self.held.append(self.state_holder.session_data.pop(request.session_hash, None))  # as the page does
         self.unloaded.append((request.username, request.session_hash))
 
 
@@ -87,8 +89,8 @@ def test_a_known_page_is_unloaded_when_it_goes_and_what_runs_for_it_ends():
 
     served = asyncio.run(visit())
     assert served.unloaded == [(None, "mine")]
-    data = served.state_holder.session_data
-    assert (data["mine"].is_closed, data["hers"].is_closed) == (True, False)
+    assert [held.is_closed for held in served.held] == [True]
+    assert not served.state_holder.session_data["hers"].is_closed
     assert (served.events["mine"].signal.is_set(), served.events["hers"].signal.is_set()) == (True, False)
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -61,6 +64,45 @@ def test_without_accounts_no_other_address_is_served(monkeypatch, host):
     monkeypatch.setenv("HOST", host)
     with pytest.raises(UsageError, match="users add"):
         serving()
+
+
+@contextmanager
+def taken(host: str = "127.0.0.1") -> Iterator[int]:
+    """A port where somebody else listens."""
+    with socket.socket() as other:
+        other.bind((host, 0))
+        other.listen()
+        yield int(other.getsockname()[1])
+
+
+def test_a_port_that_was_asked_for_and_is_taken_is_refused_in_one_line(monkeypatch):
+    with taken() as port:
+        with pytest.raises(UsageError, match=f"^Port {port} is taken: .*$"):
+            serving(port=port)
+        monkeypatch.setenv("PORT", str(port))
+        with pytest.raises(UsageError, match=f"^Port {port} is taken: .*$"):
+            serving()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.8.8.8"])
+def test_where_none_was_asked_for_the_next_free_one_is_taken_and_told(monkeypatch, capsys, host):
+    with taken() as port:
+        monkeypatch.setattr("dpicl_ui.server.serving._PORT", port)
+        chosen = serving(host).arguments["server_port"]
+    assert port < chosen < port + 100
+    assert capsys.readouterr().err == f"app: port {port} is taken, so this one serves on {chosen}.\n"
+
+
+@pytest.mark.parametrize("port", [0, -1, 65536])
+def test_what_is_no_port_is_refused(port):
+    with pytest.raises(UsageError, match="from 1 to 65535"):
+        serving(port=port)
+
+
+def test_an_address_of_another_machine_is_refused_in_one_line():
+    people("Ada")
+    with pytest.raises(UsageError, match=r"^This machine cannot listen on 192\.0\.2\.1, port \d+: .*$"):
+        serving("192.0.2.1")
 
 
 @pytest.mark.slow
@@ -196,7 +238,10 @@ def client(**headers: str) -> TestClient:
     middleware = serving().arguments["app_kwargs"]["middleware"]
     paths = ("/", "/logout", "/gradio_api/file={path:path}", "/gradio_api/queue/join")
     routes = [Route(path, lambda _: PlainTextResponse("served"), methods=["GET", "POST"]) for path in paths]
-    made = TestClient(Starlette(routes=routes, middleware=middleware), base_url="http://127.0.0.1:7860")
+    app: Any = Starlette(routes=routes, middleware=middleware)
+    app.tokens, app.cookie_id = {}, "x"
+    app.get_blocks = lambda: SimpleNamespace(_queue=SimpleNamespace(event_queue_per_concurrency_id={}, active_jobs=[]))
+    made = TestClient(app, base_url="http://127.0.0.1:7860")
     made.headers.update({name.replace("_", "-"): value for name, value in headers.items()})
     return made
 

@@ -57,8 +57,12 @@ def test_old_files_go_and_new_ones_stay(tmp_path):
     old.parent.mkdir()
     for path in (old, new):
         path.write_bytes(b"x")
-    os.utime(old, (1.0, 1.0))
+    for path in (old, old.parent):
+        os.utime(path, (1.0, 1.0))
     folder.remove_old(new.stat().st_mtime + 1)
     assert (old.exists(), new.exists()) == (False, True)
+    os.utime(old.parent, (1.0, 1.0))
+    folder.remove_old(new.stat().st_mtime + 1)
+    assert not old.parent.exists()
     folder.remove()
     assert not any(tmp_path.iterdir())

@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
+import gradio.route_utils
 import pytest
+from gradio.route_utils import GradioMultiPartParser
 from gradio.routes import App
 from starlette.middleware import Middleware
 
 from dpicl_ui.server import doorkeeper
 from dpicl_ui.server.doorkeeper import Doorkeeper
+from dpicl_ui.server.uploads import TidyParser, leave_no_parts
 
 SECRET = b"Mr Quillfeather of 12 Orchard Lane"
 HEAD = b'--b\r\nContent-Disposition: form-data; name="files"; filename="%s"\r\n\r\n'
@@ -34,6 +37,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRADIO_TEMP_DIR", str(folder))
+        patch.setattr("gradio.route_utils.GradioMultiPartParser", TidyParser)
         patch.setattr(doorkeeper, "MOST_UPLOADED", LARGEST + 1000)
         patch.setattr(doorkeeper, "MOST_ASKED", LARGEST)
         yield asyncio.run(made())
@@ -45,17 +49,19 @@ def app(served: App) -> App:
     return served
 
 
-def ask(app: App, parts: list[bytes], path: str = "/gradio_api/upload", **headers: str) -> tuple[int, str]:
-    """The answer to a request that comes in parts; one that does not end in its last part breaks off."""
+def ask(
+    app: App, parts: list[bytes], path: str = "/gradio_api/upload", ends: int = 0, **headers: str
+) -> tuple[int, str]:
+    """The answer to a request that comes in parts, the last of which is END, or number `ends`; else it breaks off."""
     sent: list[Any] = []
-    coming: Iterator[bytes] = iter(parts)
+    coming = enumerate(parts, 1)
     given = {"host": "127.0.0.1", "content-type": "multipart/form-data; boundary=b", **headers}
 
     async def receive() -> dict[str, Any]:
-        part = next(coming, None)
+        number, part = next(coming, (0, None))
         if part is None:
             return {"type": "http.disconnect"}
-        return {"type": "http.request", "body": part, "more_body": not part.endswith(END)}
+        return {"type": "http.request", "body": part, "more_body": number != ends and not part.endswith(END)}
 
     async def send(message: Any) -> None:
         sent.append(message)
@@ -107,6 +113,39 @@ def test_an_upload_that_is_too_large_is_refused_in_one_line_and_leaves_nothing(a
     assert status == 413
     assert len(said.splitlines()) == 1
     assert left(app) == []
+
+
+OTHER = HEAD.replace(b"files", b"other") % b"x.csv" + SECRET
+TEXT = b'--b\r\nContent-Disposition: form-data; name="files"\r\n\r\n' + SECRET
+
+
+@pytest.mark.parametrize(
+    ("parts", "status"),
+    [
+        ([OTHER, END], 200),
+        ([HEAD % b"x.csv" + SECRET], 200),
+        ([HEAD % b".." + SECRET, END], 400),
+        ([TEXT, END], 400),
+        ([HEAD % b"x.csv" + SECRET + b"\r\n" + TEXT, END], 400),
+        ([HEAD % b"x.csv" + SECRET + b"\r\n--b\r\n\r\n" + SECRET, END], 400),
+    ],
+    ids=["another field", "no end of the form", "no name", "a text", "a text beside a file", "a part without a field"],
+)
+def test_what_is_no_upload_is_not_kept(app: App, parts: list[bytes], status: int):
+    assert ask(app, parts, ends=len(parts))[0] == status
+    assert left(app) == []
+
+
+def test_a_file_beside_one_of_another_field_arrives_alone(app: App):
+    status, _ = ask(app, [OTHER + b"\r\n" + HEAD % b"y.csv" + b"y", END])
+    assert status == 200
+    assert [path.read_bytes() for path in left(app)] == [b"y"]
+
+
+def test_the_app_reads_uploads_in_this_way(monkeypatch):
+    monkeypatch.setattr("gradio.route_utils.GradioMultiPartParser", GradioMultiPartParser)
+    leave_no_parts()
+    assert gradio.route_utils.GradioMultiPartParser is TidyParser
 
 
 def test_a_request_that_says_how_large_it_is_is_not_read_at_all(app: App):
