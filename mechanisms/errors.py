@@ -1,6 +1,7 @@
 """The one exception tree. Each message is a single line that says what to do; none holds private text."""
 
 import traceback
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -32,6 +33,18 @@ class UsageError(StudioError):
 
 class DataError(UsageError):
     """A file or a data set cannot be used as given."""
+
+
+class SeveralErrors(DataError):
+    """More than one thing is missing.
+
+    Attributes:
+        lines: one for each.
+    """
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self.lines = tuple(map(printable, lines))
+        super().__init__(" ".join(self.lines))
 
 
 class TooLong(UsageError):

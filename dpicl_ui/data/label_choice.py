@@ -8,13 +8,13 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.rows import Rows
-from dpicl_ui.data.state import DataState
+from dpicl_ui.data.state import Columns, DataState
 from dpicl_ui.frame.cards import MANY_LABELS
 from dpicl_ui.frame.choices import PrivateCheckboxGroup
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.tree import panel
-from mechanisms.studio.data.label_names import LabelNames, names_in_lines, readable
+from mechanisms.studio.data.label_names import LabelNames, in_capitals, names_in_lines, readable
 from mechanisms.studio.data.mapping import MOST_LABELS
 
 _SEARCH = """(query) => {
@@ -26,6 +26,10 @@ _SEARCH = """(query) => {
 _NAMES = (
     "One line a label: label = Name. A name takes its label's place from here on: in the prompts, the export and the "
     "figures; test files are read alike."
+)
+_PROPOSED = (
+    "Proposed, and in use already: this file's labels are written with underscores or capitals. Change what you like, "
+    "or empty the box to keep the file's own, and press 'Use these names'. "
 )
 
 
@@ -58,16 +62,16 @@ class LabelChoice:
     @property
     def outputs(self) -> list[Any]:
         """What changes with the columns."""
-        return [self.labels, self._tools, self._search, self.problem]
+        return [self.labels, self._tools, self._search, self.problem, self.names, self._naming]
 
     @property
     def boxes(self) -> list[gr.Accordion]:
-        """What only texts have."""
-        return [self._box, self._naming]
+        """What only texts have, beside `outputs`."""
+        return [self._box]
 
     def shown_as(self, rows: Rows) -> dict[Any, Any]:
         """Only texts have labels."""
-        return {box: gr.Accordion(visible=rows == Rows.TEXTS) for box in self.boxes}
+        return {box: gr.Accordion(visible=rows == Rows.TEXTS) for box in (self._box, self._naming)}
 
     def offered(self, labels: Iterable[str]) -> tuple[list[str], dict[Any, Any]]:
         """As many labels as a task can have, all chosen."""
@@ -77,6 +81,21 @@ class LabelChoice:
             self._tools: gr.Row(visible=len(choices) > MANY_LABELS),
             self._search: "",
             self.problem: [],
+        }
+
+    def named(self, columns: Columns, before: str | None) -> dict[Any, Any]:
+        """The names of a column's labels, open to the eye where they are proposed; what was typed stays.
+
+        Args:
+            before: the column whose labels the box named.
+        """
+        file = columns.file
+        if columns.rows is not Rows.TEXTS or file.labelled_by == before:
+            return {}
+        names = file.label_names
+        return {
+            self.names: gr.Textbox(value=in_lines(names), info=(_PROPOSED if names else "") + _NAMES),
+            self._naming: gr.Accordion(open=bool(names), visible=True),
         }
 
     def all_of(self, session: Session) -> list[str]:
@@ -105,5 +124,10 @@ def proposed_lines(labels: Sequence[str], names: LabelNames) -> str:
         labels: by their names, where they have one.
     """
     of = {name: label for label, name in names}
-    lines = ((of[each], each) if each in of else (each, readable(each)) for each in labels)
-    return "\n".join(f"{label} = {name}" for label, name in lines)
+    loud = in_capitals([of.get(each, each) for each in labels])
+    return in_lines((of[each], each) if each in of else (each, readable(each, loud)) for each in labels)
+
+
+def in_lines(names: Iterable[tuple[str, str]]) -> str:
+    """Labels with their names, as lines that can be read again."""
+    return "\n".join(f"{label} = {name}" for label, name in names if "=" not in name and len(label.splitlines()) == 1)

@@ -7,8 +7,8 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.rows import Rows
-from dpicl_ui.frame.tree import el, panel
-from mechanisms.studio.data.field_names import suggested_answers, suggested_names
+from dpicl_ui.frame.tree import Tree, el, notice, panel
+from mechanisms.studio.data.field_names import NEUTRAL, suggested_answers, suggested_names
 from mechanisms.studio.data.mapping import Mapping
 
 _PUBLIC = (
@@ -17,6 +17,10 @@ _PUBLIC = (
 )
 
 
+_ASKED = (
+    "The columns' names do not say what {what}: choose below. Otherwise prompts say only {names}, and the model knows "
+    "less about what to write."
+)
 _TITLES = {Rows.TEXTS: "What is the label?", Rows.ANSWERED: "What is the answer?"}
 
 
@@ -25,6 +29,7 @@ class FieldNames:
 
     def __init__(self) -> None:
         texts, labels = suggested_names("", "")
+        self.asked = panel(elem_id="what-asked")
         with gr.Row():
             self.text = gr.Dropdown(
                 list(texts), value=texts[0], label="What is one text?", allow_custom_value=True, elem_id="what-text"
@@ -43,6 +48,11 @@ class FieldNames:
         """The components, text first."""
         return [self.text, self.label]
 
+    @property
+    def outputs(self) -> list[Any]:
+        """What changes with the columns."""
+        return [*self.inputs, self.asked]
+
     def proposed(self, names: tuple[str, str], mapping: Mapping, rows: Rows) -> dict[Any, Any]:
         """The choices with `names` chosen, in the order that suits the columns."""
         return {
@@ -52,7 +62,15 @@ class FieldNames:
             for component, name, every, title in zip(
                 self.inputs, names, _suggested(mapping, rows), ("What is one text?", _TITLES.get(rows)), strict=True
             )
-        }
+        } | {self.asked: asked(names, rows)}
+
+
+def asked(names: tuple[str, str], rows: Rows) -> list[Tree]:
+    """The question, where prompts would call something what everything is called."""
+    neutral = zip(names, NEUTRAL, ("one text is", "its label is" if rows == Rows.TEXTS else ""), strict=True)
+    open_ones = {f"'{usual}'": what for name, usual, what in neutral if name == usual and what}
+    said = _ASKED.format(what=" and what ".join(open_ones.values()), names=" and ".join(open_ones))
+    return notice(said, "info") if open_ones else []
 
 
 def first_names(mapping: Mapping, rows: Rows = Rows.TEXTS) -> tuple[str, str]:

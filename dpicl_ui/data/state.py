@@ -14,8 +14,8 @@ from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset
 from mechanisms.studio.data.counts import MeasuredSizes, measure_sizes
-from mechanisms.studio.data.label_names import LabelNames, named
-from mechanisms.studio.data.mapping import Inspection, Mapping, inspect
+from mechanisms.studio.data.label_names import LabelNames, named, proposed_names
+from mechanisms.studio.data.mapping import MOST_LABELS, Inspection, Mapping, inspect, label_set
 from mechanisms.studio.data.record_files import KIND, RECORD, as_records, of_kind
 from mechanisms.studio.data.record_schema import RecordSchema
 from mechanisms.studio.data.table import Table
@@ -33,12 +33,22 @@ class File:
         field_names: what prompts call its texts, and its labels or its answers.
         given: the schema that was uploaded for its records, in place of the form.
         label_names: what its labels are called instead.
+        labelled_by: the column whose labels they are of.
     """
 
     table: Table
     field_names: tuple[str, str]
     given: RecordSchema | None = None
     label_names: LabelNames = ()
+    labelled_by: str | None = None
+
+    def called_by(self, label_column: str) -> File:
+        """The same with names for that column's labels: as they were, or as they are proposed for another column."""
+        if self.labelled_by == label_column:
+            return self
+        labels = label_set(self.table, label_column)
+        names = proposed_names(labels) if len(labels) <= MOST_LABELS else ()
+        return replace(self, label_names=names, labelled_by=label_column)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -155,7 +165,7 @@ class DataState(State):
             self._at = File(table, field_names)
 
     def read(self, mapping: Mapping) -> Columns:
-        """The open file under a new meaning of its columns.
+        """The open file under a new meaning of its columns, its labels by their names.
 
         Raises:
             UsageError: there is no file.
@@ -163,6 +173,8 @@ class DataState(State):
         """
         with self._lock:
             self._at = file = self._opened()
+            file = file.called_by(mapping.label)
+            mapping = replace(mapping, label_names=mapping.label_names or file.label_names)
             self._at = columns = Columns(file, mapping, inspect(file.table, mapping), file.table)
             return columns
 
@@ -240,10 +252,6 @@ class DataState(State):
                 own = {name: label for label, name in file.label_names}
                 named([own.get(label, label) for label in columns.inspection.counts], names)
             self._at = replace(file, label_names=names)
-
-    def under_names(self, mapping: Mapping) -> Mapping:
-        """A mapping of the open file, with what its labels are called."""
-        return replace(mapping, label_names=self.file.label_names if self.file else ())
 
     def names_for(self, labels: Collection[str]) -> LabelNames:
         """What a test file's labels are called, for a set that knows labels of the open file by their names."""

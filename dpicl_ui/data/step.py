@@ -9,10 +9,11 @@ import gradio as gr
 
 from dpicl_ui.data.cards import counted, preview_table
 from dpicl_ui.data.columns_form import ColumnsForm
+from dpicl_ui.data.given import Given
 from dpicl_ui.data.label_choice import LabelChoice
-from dpicl_ui.data.names import FieldNames, first_names
+from dpicl_ui.data.names import FieldNames, asked, first_names
 from dpicl_ui.data.opening import LONGEST_NAME, proposed_name, rows_of
-from dpicl_ui.data.public_card import DECLARE, MEASURE, PublicCard, button, check_declared
+from dpicl_ui.data.public_card import PublicCard, button
 from dpicl_ui.data.records import USUAL_KIND, RecordsForm, schema_in
 from dpicl_ui.data.rows import TITLES, Rows
 from dpicl_ui.data.schema_form import blank, with_owner
@@ -77,13 +78,12 @@ class DataStep:
     def _wire(self) -> None:
         source = self.source
         self._inspected_outputs = [
-            *self._choice.outputs, self.facts, self.drop, self._bar.html, *self.public.outputs, *self.names.inputs,
+            *self._choice.outputs, self.facts, self.drop, self._bar.html, *self.public.outputs, *self.names.outputs,
             *self.records.outputs,
         ]  # fmt: skip
         self._kinds = [self.row, self._named, self.records.of_records, *self._choice.boxes, *self.columns.inputs]
         loaded = [
-            source.upload, source.notice, self.body, self.preview, self.name, self._choice.names, *self._kinds,
-            *self._inspected_outputs,
+            source.upload, source.notice, self.body, self.preview, self.name, *self._kinds, *self._inspected_outputs,
         ]  # fmt: skip
         self.changing = [source.upload.upload(guarded(source.notice)(self._upload), source.upload, loaded, **PRIVATE)]
         takes = [(button, self._example(each)) for button, each in source.examples]
@@ -154,9 +154,8 @@ class DataStep:
         renamed = [public.problem, self._bar.html]
         named = self.name.input(guarded(public.problem)(self._renamed), None, renamed, **PRIVATE)
         self.changing += [chosen, named]
-        for each in self.names.inputs:
-            event = each.input(guarded(public.problem)(self._called), self.names.inputs, renamed, **PRIVATE)
-            self.changing.append(event)
+        called, asked = guarded(public.problem)(self._called), [*renamed, self.names.asked]
+        self.changing += [each.input(called, self.names.inputs, asked, **PRIVATE) for each in self.names.inputs]
 
     def _upload(self, upload: str | None, request: gr.Request) -> dict[Any, Any]:
         if upload is None:
@@ -248,8 +247,6 @@ class DataStep:
         if rows == Rows.RECORDS:
             owned = self.records.owned(form, mapping.unit)
             return owned | self._inspected(session, rows, mapping, kind, owned.get(self.records.form, form))
-        if rows == Rows.TEXTS:
-            mapping = session.of(DataState).under_names(mapping)
         if before is None or (before.records is None and before.named != (mapping.text, mapping.label)):
             session.of(DataState).call(first_names(mapping, rows))
         return self._inspected(session, rows, mapping, kind, form)
@@ -257,6 +254,7 @@ class DataStep:
     def _inspected(self, session: Session, rows: Rows, mapping: Mapping, kind: object, form: Any) -> dict[Any, Any]:
         state, where = session.of(DataState), self.facts if rows == Rows.TEXTS else self.records.problem
         given, before = self.records.shown(state.file.given if state.file else None), state.columns
+        labelled_by = state.file.labelled_by if state.file else None
         try:
             columns = self.records.read(state, rows, mapping, kind, form)
             if columns is before:
@@ -274,6 +272,7 @@ class DataStep:
             | {
                 self.records.problem: [],
                 **offered,
+                **self._choice.named(columns, labelled_by),
                 self.facts: counted(columns, labels),
                 self.drop: gr.Checkbox(visible=inspection.duplicates > 0, value=mapping.drop_duplicates),
             }
@@ -305,46 +304,26 @@ class DataStep:
         return {self.public.problem: [], self._bar.html: self._bar.value(session)}
 
     def _called(self, text: object, label: object, request: gr.Request) -> dict[Any, Any]:
-        shown = self._renamed(request)
-        self._sessions.of(request).of(DataState).call((field_name(text), field_name(label)))
-        return shown
+        shown, state = self._renamed(request), self._sessions.of(request).of(DataState)
+        names = field_name(text), field_name(label)
+        state.call(names)
+        return shown | {self.names.asked: asked(names, state.columns.rows if state.columns else Rows.TEXTS)}
 
     def _choose_sizes(self, sizes: str, epsilon: float | None, request: gr.Request) -> dict[Any, Any]:
         session = self._sessions.of(request)
         session.of(DataState).withdraw()
         return self.public.chosen(sizes, epsilon) | {self._bar.html: self._bar.value(session)}
 
-    def _confirm(
-        self,
-        name: str,
-        labels: list[str],
-        labels_public: bool,
-        counts_public: bool,
-        sizes: str,
-        count_epsilon: float | None,
-        text_name: object,
-        label_name: object,
-        row: str,
-        kind: object,
-        form: Any,
-        request: gr.Request,
-    ) -> dict[Any, Any]:
-        session = self._sessions.of(request)
+    def _confirm(self, request: gr.Request, *given: Any) -> dict[Any, Any]:
+        session, said = self._sessions.of(request), Given(*given)
         state = session.of(DataState)
-        if row != Rows.RECORDS:
-            state.call((field_name(text_name), field_name(label_name)))
-        columns = self.records.asked_for(state, Rows(row), kind, form)
-        if columns.kind is None and len(labels) < 2:
-            raise DataError("Demonstrations need at least two labels: choose them above.")
-        if not name.strip():
-            raise DataError("Give the data set a name: the ledger keeps what it has spent under it.")
-        check_declared(labels_public, counts_public, sizes, columns.rows)
-        chosen = (columns.kind,) if columns.kind else tuple(sorted(labels))
-        dataset = to_dataset(columns.table, columns.mapping, name.strip(), chosen)
-        if columns.records and (sizes == MEASURE or self._loader.ready):  # before anybody pays for a measurement
+        columns = said.checked(state, self.records)
+        chosen = (columns.kind,) if columns.kind else tuple(sorted(said.labels))
+        dataset = to_dataset(columns.table, columns.mapping, said.name.strip(), chosen)
+        if columns.records and (said.measured or self._loader.ready):  # before anybody pays for a measurement
             check_schema(columns.records.schema, self._loader.model())
         ledger = self._ledgers.of(request)
         warnings = tuple(ledger.rows.recognise(fingerprint(dataset)))
-        measured = None if sizes == DECLARE else state.measured_once(dataset, count_epsilon, ledger)
+        measured = state.measured_once(dataset, said.count_epsilon, ledger) if said.measured else None
         state.confirm(Confirmed(columns, dataset, measured, warnings))
         return {self.public.problem: [], self._bar.html: self._bar.value(session, 2)}

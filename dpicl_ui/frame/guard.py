@@ -14,8 +14,8 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.frame.tree import notice
-from mechanisms.errors import StudioError, place_of
+from dpicl_ui.frame.tree import Tree, missing, notice
+from mechanisms.errors import SeveralErrors, StudioError, place_of
 
 Updates = Callable[[], dict[Any, Any]]
 
@@ -47,7 +47,7 @@ def guarded(where: gr.HTML, after: Updates | None = None) -> Callable[[Callable[
                     yield from handler(*arguments)
                 except Exception as error:
                     # In one update: a click between two would be dropped, since the handler has not ended.
-                    yield {where: notice(in_one_line(error)), **idle()}
+                    yield {where: _told(error), **idle()}
                 else:
                     if after is not None:
                         yield after()
@@ -59,11 +59,15 @@ def guarded(where: gr.HTML, after: Updates | None = None) -> Callable[[Callable[
             try:
                 return handler(*arguments)
             except Exception as error:
-                return {where: notice(in_one_line(error))}
+                return {where: _told(error)}
 
         return call
 
     return decorate
+
+
+def _told(error: Exception) -> list[Tree]:
+    return missing(error.lines) if isinstance(error, SeveralErrors) else notice(in_one_line(error))
 
 
 def in_one_line(error: Exception) -> str:

@@ -6,6 +6,7 @@ built from them, here or in the browser.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import gradio as gr
@@ -49,6 +50,12 @@ def drawn(script: str, value: Any, **settings: Any) -> gr.HTML:
 def panel(*value: Tree, elem_id: str | None = None, classes: tuple[str, ...] = (), visible: bool = True) -> gr.HTML:
     """A component that shows trees; its value is a list of them."""
     return drawn("tree.js", list(value), elem_id=elem_id, elem_classes=["tree", *classes], visible=visible)
+
+
+def missing(lines: Sequence[str]) -> list[Tree]:
+    """All that is missing, in one notice."""
+    listed = el("ul.missing", *(el("li", line) for line in lines))
+    return [el("div.notice.bad", el("p", f"{len(lines)} things are missing:"), listed, role="alert")]
 
 
 def notice(message: str, kind: str = "bad") -> list[Tree]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -91,6 +92,8 @@ class PrivacyState(State):
         self._found: Found | None = None
         self.suggested = Rows.TEXTS
         """What the settings that were suggested last are for."""
+        self.named: tuple[Hashable, ...] = ()
+        """The data set, its rows and its fields' names in step 1 when step 2 was filled in last."""
         self.linked: dict[str, Any] = {}
         """Settings out of a link, checked, that wait for a data set; see `plan_link.names`."""
 

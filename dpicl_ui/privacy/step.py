@@ -8,7 +8,7 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.rows import Rows
-from dpicl_ui.data.state import Confirmed, DataState
+from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.cards import budget
 from dpicl_ui.frame.choosable import Choosable
 from dpicl_ui.frame.epsilon_slider import epsilon_slider
@@ -27,6 +27,7 @@ from dpicl_ui.privacy.link_card import OpenedLink, PlanLink
 from dpicl_ui.privacy.model_choice import ModelChoice
 from dpicl_ui.privacy.odds import Odds
 from dpicl_ui.privacy.plan_finder import PlanFinder
+from dpicl_ui.privacy.prompt import suggested
 from dpicl_ui.privacy.recipe_form import BY_TOKEN
 from dpicl_ui.privacy.recipe_settings import RecipeSettings
 from dpicl_ui.privacy.row_settings import ROW_SETTINGS
@@ -34,8 +35,6 @@ from dpicl_ui.privacy.settings_file import NO_RUN
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.errors import StudioError, UsageError
-from mechanisms.records import PromptTemplate, default_template, open_template
-from mechanisms.studio.data.record_schema import RECORD_TEMPLATE
 from mechanisms.studio.recipes.advice import proposed
 from mechanisms.studio.recipes.recipe import Division, Kind
 from mechanisms.studio.synthesis.preview import suggested_delta
@@ -201,31 +200,32 @@ class PrivacyStep:
 
     def follow(self, confirmed: gr.events.Dependency) -> None:
         """Fill in suggestions after step 1, then calibrate them."""
-        suggested = [
+        filled_in = [
             self.delta, self.subsets, self.instruction, self.text_name, self.label_name,
             self.cap_epsilon, self.cap_delta, self.cap_notice, *self.finder.forgotten(), *self.recipe.forgotten(),
             self.shots, self.tokens, self.length, self.answers.body, *self.recipe.fixed,
         ]  # fmt: skip
-        filled = self.link.fill_after(confirmed.then(self._suggest, None, suggested, **PRIVATE))
+        names = [self.text_name, self.label_name]
+        filled = self.link.fill_after(confirmed.then(self._suggest, names, filled_in, **PRIVATE))
         filled.then(**self._calibration)
         self.odds.follow(filled)
 
-    def _suggest(self, request: gr.Request) -> dict[Any, Any]:
+    def _suggest(self, request: gr.Request, text_name: str = "", label_name: str = "") -> dict[Any, Any]:
         session = self._sessions.of(request)
         confirmed = session.of(DataState).confirmed
         state = session.of(PrivacyState)
         if confirmed is None or state.planned is not None:
             return {self.cap_notice: []}
         dataset, sizes, rows = confirmed.dataset, confirmed.sizes, confirmed.columns.rows
-        template = _template(confirmed)
+        template, (text, label) = suggested(confirmed, state, text_name, label_name)
         before, state.suggested = state.suggested, rows
         cap = self._ledgers.of(request).snapshot(dataset.name, dataset.unit).cap
         return {
             self.delta: suggested_delta(sum(sizes.values())),
             self.subsets: max(4, min(100, *sizes.values())),
             self.instruction: template.instruction,
-            self.text_name: template.text,
-            self.label_name: gr.Textbox(value=template.output or template.label, label=ROW_SETTINGS[rows].label_name),
+            self.text_name: text,
+            self.label_name: gr.Textbox(value=label, label=ROW_SETTINGS[rows].label_name),
             self.cap_epsilon: cap.epsilon,
             self.cap_delta: cap.delta,
             self.cap_notice: [],
@@ -312,20 +312,6 @@ def _read(state: PrivacyState, values: tuple[Any, ...]) -> PrivacyForm:
     except UsageError:
         state.forget()
         raise
-
-
-def _template(confirmed: Confirmed) -> PromptTemplate:
-    """The task's prompt, until somebody says otherwise."""
-    match confirmed.columns.rows:
-        case Rows.RECORDS:
-            return RECORD_TEMPLATE
-        case Rows.ANSWERED:
-            text, answer = confirmed.columns.file.field_names
-            return open_template(text, output=answer)
-        case Rows.ALONE:
-            text, _ = confirmed.columns.file.field_names
-            return default_template(confirmed.dataset.labels, text, open_template().label)
-    return default_template(confirmed.dataset.labels, *confirmed.columns.file.field_names)
 
 
 def budget_of(session: Session, ledger: PrivacyLedger) -> list[Tree]:

@@ -11,6 +11,7 @@ from mechanisms.errors import UsageError
 from mechanisms.parameters import parameters
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import TokenMechanism, Transform
+from mechanisms.studio.data.label_names import names_of
 from mechanisms.studio.data.mapping import Mapping
 from mechanisms.studio.data.record_files import KIND
 from mechanisms.studio.recipes.recipe import Stage
@@ -49,7 +50,8 @@ def settings(
         raise UsageError(
             f"The command line cannot name the label '{broken[0]}': it divides labels at commas and strips them."
         )
-    if broken := [label for pair in mapping.label_names for label in pair if "," in label or "=" in label]:
+    names = names_of(request.labels, mapping.label_names)
+    if broken := [label for pair in names for label in pair if "," in label or "=" in label]:
         raise UsageError(f"The command line cannot rename '{broken[0]}': it divides pairs at commas and '='.")
     options = dict(_of_data(request, mapping, name))
     if model is not None:
@@ -75,8 +77,8 @@ def _of_data(request: SynthesisRequest | RecipeRequest, mapping: Mapping, name: 
     one_kind = isinstance(request, SynthesisRequest) and (request.schema or request.outputs)
     yield "name", name
     yield "labels", list(request.labels)
-    if mapping.label_names:
-        yield "label-names", dict(mapping.label_names)
+    if names := names_of(request.labels, mapping.label_names):
+        yield "label-names", dict(names)
     if not (isinstance(request, SynthesisRequest) and request.schema):
         yield "text-column", mapping.text
     if not one_kind:

@@ -236,4 +236,4 @@ def test_labels_that_were_renamed_are_renamed_again(file):
     same, _ = from_command_line(text, file)
     assert unsolved(same) == unsolved(asked)
     with pytest.raises(UsageError, match="'a=b'"):
-        written.settings(asked, replace(columns.mapping, label_names=(("Yes", "a=b"),)), "my notes")
+        written.settings(asked, replace(columns.mapping, label_names=(("a=b", "Agreed"),)), "my notes")

@@ -41,6 +41,16 @@ class MeasuredSizes:
         return {"epsilon": self.epsilon, "failure": self.failure}
 
 
+def check_epsilon(epsilon: float) -> None:
+    """Refuse what `measure_sizes` cannot count with.
+
+    Raises:
+        UsageError: epsilon is too small, or no number.
+    """
+    if not (math.isfinite(epsilon) and epsilon >= SMALLEST_EPSILON):
+        raise UsageError(f"The epsilon for counting must be a number of at least {SMALLEST_EPSILON:g}.")
+
+
 def measure_sizes(
     dataset: Dataset, epsilon: float, delta: float, ledger: PrivacyLedger, randomness: Randomness | None = None
 ) -> MeasuredSizes:
@@ -58,8 +68,7 @@ def measure_sizes(
         UsageError: epsilon is too small to count anything with.
         BudgetRefused: the data set's cap does not allow it.
     """
-    if not (math.isfinite(epsilon) and epsilon >= SMALLEST_EPSILON):
-        raise UsageError(f"The epsilon for counting must be a number of at least {SMALLEST_EPSILON:g}.")
+    check_epsilon(epsilon)
     randomness = randomness or SecureRandomness()
     labels = dataset.labels
     failure = FAILURE_SHARE * delta

@@ -14,30 +14,35 @@ from mechanisms.studio.data.column_words import column_words
 Synonyms = Mapping[str, tuple[str, ...]]
 """Each suggestion with the words of a column's name that stand for it, beside itself."""
 
+NEUTRAL = ("Text", "Label")
+"""What a text and its label are called where nothing says more."""
 _TEXTS: Synonyms = {
     "Message": ("msg", "sms", "chat"),
     "Review": (),
     "Question": ("query",),
+    "Tweet": (),
+    "Ticket": (),
+    "Email": ("mail",),
+    "Note": ("memo",),
+    "Abstract": (),
     "Article": ("news", "headline", "story"),
     "Comment": ("feedback", "remark"),
-    "Email": ("mail",),
-    "Post": ("tweet",),
-    "Note": ("memo",),
+    "Post": (),
     "Report": (),
     "Complaint": (),
-    "Ticket": (),
     "Letter": (),
     "Sentence": ("utterance",),
     "Description": ("desc",),
 }
 _LABELS: Synonyms = {
-    "Sentiment": ("polarity", "mood"),
     "Topic": ("subject", "theme"),
     "Department": ("dept", "team"),
-    "Category": ("genre",),
+    "Sentiment": ("polarity", "mood"),
     "Intent": ("intention",),
+    "Kind": (),
+    "Category": ("genre",),
     "Emotion": ("feeling",),
-    "Type": ("kind",),
+    "Type": (),
     "Rating": ("star",),
     "Priority": ("urgency",),
     "Severity": (),
@@ -66,7 +71,7 @@ def suggested_names(text_column: str, label_column: str) -> tuple[tuple[str, ...
     Args:
         text_column, label_column: a file's names for them; any text at all.
     """
-    return _suggested(text_column, "Text", _TEXTS), _suggested(label_column, "Label", _LABELS)
+    return _suggested(text_column, NEUTRAL[0], _TEXTS), _suggested(label_column, NEUTRAL[1], _LABELS)
 
 
 def suggested_answers(column: str) -> tuple[str, ...]:

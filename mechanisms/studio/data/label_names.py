@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import yaml
@@ -12,6 +13,8 @@ from mechanisms.errors import UsageError
 LabelNames = tuple[tuple[str, str], ...]
 """Pairs of a file's label and its name."""
 _LONGEST = 100
+_ABBREVIATION = 4
+"""Capitals that may stand for words among labels that are written otherwise, as in "USA"."""
 _NO_FILE = "The file of label names must hold one 'label: Name' a line (YAML)."
 
 
@@ -62,10 +65,61 @@ def names_in_lines(text: str) -> LabelNames:
     return checked_names(_pair(line) for line in text.splitlines() if line.strip())
 
 
-def readable(label: str) -> str:
-    """A label as words: "card_payment_fee" becomes "Card payment fee"."""
-    words = " ".join(label.replace("_", " ").split()) or label
+def names_of(labels: Collection[str], names: LabelNames) -> LabelNames:
+    """The names that a set of labels needs: those of its own, and those that keep another label apart from it.
+
+    What a label that does not take part is called stays private.
+    """
+    return tuple(pair for pair in names if not {*pair}.isdisjoint(labels))
+
+
+def proposed_names(labels: Collection[str]) -> LabelNames:
+    """Names for labels that are written for programs: with underscores, as oneWord or in CAPITALS; else none at all.
+
+    A label whose name would be another's, or would not do as a name, keeps its own.
+    """
+    loud = in_capitals(labels)
+    names = {label: readable(label, loud) for label in labels}
+    if all(name == _begun(label) for label, name in names.items()):
+        return ()
+    called = Counter(names.values())
+    return tuple(
+        (label, name)
+        for label, name in names.items()
+        if called[name] == 1 and name not in names and len(name) <= _LONGEST and "=" not in name
+    )
+
+
+def in_capitals(labels: Iterable[str]) -> bool:
+    """Whether capitals are how these labels are written, and mark no abbreviation."""
+    return all(label.isupper() for label in labels if label.lower() != label.upper())
+
+
+def readable(label: str, loud: bool = False) -> str:
+    """A label as words: "card_payment_fee", "cardPaymentFee" and "CARD_PAYMENT_FEE" become "Card payment fee".
+
+    Args:
+        loud: see `in_capitals`; without it few capitals stay.
+    """
+    words = label.replace("_", " ").split() or [label]
+    if label.isupper() and (loud or len(label) > _ABBREVIATION):
+        words = [word.lower() for word in words]
+    elif len(label.split()) == 1:
+        words = [part for word in words for part in _parts(word)]
+    return _begun(" ".join(words))
+
+
+def _begun(words: str) -> str:
     return words[:1].upper() + words[1:]
+
+
+def _parts(word: str) -> list[str]:
+    """A word that is several: small letters go on with a capital, though not behind the first one, as in "eBook"."""
+    starts = [i for i in range(2, len(word)) if word[i].isupper() and word[i - 1].islower()]
+    parts = [word[a:b] for a, b in zip([0, *starts], [*starts, len(word)], strict=True)]
+    if not word[:1].islower():
+        return parts
+    return [part if len(part) > 1 and part.isupper() else part.lower() for part in parts] if starts else parts
 
 
 def _pair(said: str) -> tuple[str, str]:

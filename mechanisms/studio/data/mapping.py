@@ -12,13 +12,18 @@ from numpy.typing import NDArray
 from mechanisms.errors import DataError
 from mechanisms.records import Columns, Dataset
 from mechanisms.studio.data.column_words import column_words
-from mechanisms.studio.data.label_names import LabelNames
+from mechanisms.studio.data.label_names import LabelNames, names_of
 from mechanisms.studio.data.table import TEXT, Table
 
 MOST_LABELS = 150
 """That a task can have: each can be a cost of its own in its certificate."""
 
 
+_SEVERAL = (
+    "A person who appears twice is protected less by a guarantee for single records, and such rows teach a model "
+    "little: leave each of them one label in the file."
+)
+_SEVERAL_OF_A_USER = "Such rows teach a model little: leave each of them one label in the file."
 _LABEL_WORDS = (
     "label", "labels", "category", "class", "topic", "intent", "sentiment", "department", "target", "tag", "genre",
 )  # fmt: skip
@@ -97,6 +102,12 @@ def asked_column(table: Table, name: str) -> pd.Series:
     return cells
 
 
+def label_set(table: Table, column: str) -> list[str]:
+    """The labels in a column, as the file has them; none where there is no such column."""
+    cells = table.column(column)
+    return [] if cells is None else sorted({*cells.str.strip()} - {""})
+
+
 def _mapped(table: Table, mapping: Mapping) -> pd.DataFrame:
     if not mapping.label:
         raise DataError("Name the column of the labels: here every row needs one.")
@@ -155,6 +166,8 @@ def inspect(table: Table, mapping: Mapping, least: int = 2) -> Inspection:
             f"{duplicates} rows repeat an earlier row exactly. A person who appears twice is protected less "
             "by a guarantee for single records: drop the repetitions, or name a user column."
         )
+    if several := _under_several(usable):
+        problems.append(_told_of_several(several, mapping.unit is not None))
     if len(counts) > MOST_LABELS:
         problems.append(
             f"{len(counts)} different labels: is '{mapping.label}' the label column? At most {MOST_LABELS} take part."
@@ -165,6 +178,17 @@ def inspect(table: Table, mapping: Mapping, least: int = 2) -> Inspection:
     elif fatal:
         problems.append("There is only one label: demonstrations need at least two.")
     return Inspection(counts, tuple(problems), fatal, duplicates)
+
+
+def _under_several(usable: pd.DataFrame) -> int:
+    """Texts that stand under more than one label."""
+    pairs = usable[["text", "label"]].drop_duplicates()
+    return int(pairs.loc[pairs["text"].duplicated(), "text"].nunique())
+
+
+def _told_of_several(texts: int, by_user: bool) -> str:
+    told = "1 text stands" if texts == 1 else f"{texts} texts stand"
+    return f"{told} under more than one label. {_SEVERAL_OF_A_USER if by_user else _SEVERAL}"
 
 
 def to_records(table: Table, mapping: Mapping) -> Columns:
@@ -189,6 +213,8 @@ def to_dataset(table: Table, mapping: Mapping, name: str, labels: tuple[str, ...
     Raises:
         DataError: a column is missing.
     """
+    if labels:
+        mapping = replace(mapping, label_names=names_of(labels, mapping.label_names))
     usable = _usable(_mapped(table, mapping), mapping)
     others = [each for each in table.columns if each not in mapping.columns]
     witnesses = tuple(table.frame.loc[usable.index, each].to_numpy(dtype=object) for each in others)

@@ -264,3 +264,26 @@ def test_more_rows_than_anybody_waits_for_are_refused(tmp_path, monkeypatch):
     path.write_text("text,label\n" + "a,b\n" * 4)
     with pytest.raises(DataError, match="rows: split it"):
         read_table(path)
+
+
+def test_texts_under_more_than_one_label_are_told(tmp_path):
+    rows = [
+        "text,label,who",
+        "one,a,u",
+        "one,b,v",
+        "one,b,w",
+        "two,a,u",
+        "two,c,u",
+        "three,a,u",
+        "three,a,u",
+        "four,b,v",
+    ]
+    table = read_table(written(tmp_path, "\n".join(rows).encode()))
+    for drop in (False, True):
+        told = inspect(table, Mapping("text", "label", drop_duplicates=drop)).problems
+        assert [line for line in told if line.startswith("2 texts stand under more than one label. A person")]
+    [told] = inspect(table, Mapping("text", "label", "who", drop_duplicates=True)).problems
+    assert told.startswith("2 texts stand under more than one label. Such rows")
+    assert "single records" not in told
+    once = read_table(written(tmp_path, b"text,label\none,a\none,a\ntwo,b\n"))
+    assert not [line for line in inspect(once, Mapping("text", "label")).problems if "more than one label" in line]

@@ -23,6 +23,8 @@ HOSTILE = "<img src=x onerror='window.hacked=1'> ${message} {{department}}"
         ("NEWS", "Article"),
         ("SMSText", "Message"),
         ("query", "Question"),
+        ("tweet", "Tweet"),
+        ("abstract", "Abstract"),
     ],
 )
 def test_a_column_that_says_what_its_texts_are_is_heard(column, name):
@@ -30,7 +32,8 @@ def test_a_column_that_says_what_its_texts_are_is_heard(column, name):
 
 
 @pytest.mark.parametrize(
-    ("column", "name"), [("department", "Department"), ("topic_id", "Topic"), ("question type", "Type")]
+    ("column", "name"),
+    [("department", "Department"), ("topic_id", "Topic"), ("question type", "Type"), ("kind", "Kind")],
 )
 def test_a_column_that_says_what_its_labels_are_is_heard(column, name):
     assert suggested_names("text", column)[1][0] == name

@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 
 from mechanisms.errors import UsageError
 from mechanisms.studio.data.files import read_table
-from mechanisms.studio.data.label_names import checked_names, named, names_in_lines, read_names, readable
+from mechanisms.studio.data.label_names import (
+    checked_names,
+    named,
+    names_in_lines,
+    names_of,
+    proposed_names,
+    read_names,
+    readable,
+)
 from mechanisms.studio.data.mapping import Mapping, inspect, to_dataset
 
 LABELS = ("card_arrival", "pin=lost", "other")
@@ -48,6 +56,45 @@ def test_a_name_that_is_another_label_is_refused_and_two_may_change_places():
     with pytest.raises(UsageError, match="tell all labels apart"):
         named(("a", "b"), (("a", "b"),))
     assert named(("a", "b"), (("a", "b"), ("b", "a"))) == ("b", "a")
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (["card_payment_fee", "refund"], ["Card payment fee", "Refund"]),
+        (["cardPaymentFee", "changePIN"], ["Card payment fee", "Change PIN"]),
+        (["OfficeHolder", "Company"], ["Office Holder", "Company"]),
+        (["MeanOfTransportation", "Artist"], ["Mean Of Transportation", "Artist"]),
+        (["HAM", "SPAM_MAIL", "1"], ["Ham", "Spam mail", "1"]),
+        (["SPORTS", "USA", "World"], ["Sports", "USA", "World"]),
+        (["World", "Sports", "sci-fi"], None),
+        (["Card payment fee", "Mobile YouTube app", "PIN"], None),
+        (["iPhone", "eBay"], None),
+        (["A", "B"], None),
+        (["0", "1"], None),
+        (["_", "文"], None),
+        ([], None),
+    ],
+)
+def test_labels_that_are_written_for_programs_are_proposed_names(labels, names):
+    of = dict(proposed_names(labels))
+    assert [of.get(each, each) for each in labels] == (names or labels)
+    assert bool(of) == (names is not None)
+
+
+@given(st.lists(st.text("aAbB_ =\n", min_size=1, max_size=5).map(str.strip).filter(bool), unique=True, max_size=8))
+def test_proposed_names_tell_all_labels_apart_and_can_be_used(labels):
+    names = proposed_names(labels)
+    assert len(set(named(labels, names))) == len(labels)
+    assert {label for label, _ in checked_names(names)} == {label for label, name in names if label != name}
+    assert all(names_of([name], names) == ((label, name),) for label, name in names)
+
+
+def test_names_that_keep_another_label_apart_are_needed_too():
+    swapped = (("a", "b"), ("b", "a"), ("c", "d"))
+    assert names_of(["b"], swapped) == (("a", "b"), ("b", "a"))
+    assert names_of(["d"], swapped) == (("c", "d"),)
+    assert names_of(["e"], swapped) == ()
 
 
 def test_every_way_of_saying_names_says_the_same(tmp_path):

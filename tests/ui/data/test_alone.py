@@ -10,7 +10,7 @@ import pytest
 from dpicl_ui.ask.form import AskForm
 from dpicl_ui.ask.offer import request_of
 from dpicl_ui.data.rows import Rows
-from dpicl_ui.privacy.step import _template
+from dpicl_ui.privacy.prompt import usual
 from mechanisms.errors import DataError, UsageError
 from tests.ui.ask.test_step import values
 from tests.ui.data.test_answered import Asked
@@ -33,7 +33,7 @@ class Letters(Asked):
 
     def confirm(self, *, public: bool = True) -> dict[Any, Any]:
         names = ("Letter", "Label")
-        return self.step._confirm("mail", [], public, public, "declare", 0.1, *names, self.rows, self.kind, None, TAB)
+        return self.step._confirm(TAB, "mail", [], public, public, "declare", 0.1, *names, self.rows, self.kind, None)
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_what_is_confirmed_are_texts_under_one_name(tab: Letters):
     assert (confirmed.dataset.labels, confirmed.sizes) == (("Letter",), {"Letter": 40})
     first = confirmed.dataset.records[0]
     assert (first.text, first.label, first.output) == ("dear team this is letter 0", "Letter", None)
-    template = _template(confirmed)
+    template = usual(confirmed)
     assert (template.instruction, template.text, template.label) == (
         "Write one letter with the given kind.",
         "Letter",

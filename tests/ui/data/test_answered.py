@@ -43,7 +43,7 @@ class Asked(Tab):
 
     def confirm(self, *, public: bool = True, sizes: str = "declare", row: str = Rows.ANSWERED) -> dict[Any, Any]:
         names = ("Question", "Answer")
-        return self.step._confirm("asked", [], public, public, sizes, 0.1, *names, row, self.kind, None, TAB)
+        return self.step._confirm(TAB, "asked", [], public, public, sizes, 0.1, *names, row, self.kind, None)
 
 
 @pytest.fixture

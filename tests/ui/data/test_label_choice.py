@@ -10,11 +10,14 @@ import pytest
 
 from dpicl_ui.data.label_choice import proposed_lines
 from dpicl_ui.data.rows import Rows
+from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.test.cards import answers
+from mechanisms.cli.settings import settings
 from mechanisms.errors import UsageError
-from mechanisms.studio.data.mapping import MOST_LABELS, Mapping
+from mechanisms.studio.data.mapping import MOST_LABELS
 from mechanisms.studio.evaluation.classify import Prediction
 from tests.ui.data.test_names import TAB, Tab
+from tests.ui.privacy.test_form import VALUES
 from tests.ui.trees import text_of
 
 
@@ -38,7 +41,7 @@ def name_labels(tab: Tab, lines: str):
 
 
 def confirm(tab: Tab, labels: list[str]) -> None:
-    tab.step._confirm("rows", labels, True, True, "declare", None, "Text", "Label", Rows.TEXTS, "", None, TAB)
+    tab.step._confirm(TAB, "rows", labels, True, True, "declare", None, "Text", "Label", Rows.TEXTS, "", None)
 
 
 @pytest.mark.parametrize("count", [80, MOST_LABELS])
@@ -76,7 +79,7 @@ def test_names_stand_in_everything_after_and_a_test_file_is_read_by_them(tab):
     dataset = tab.state.confirmed.dataset
     assert dataset.labels == tuple(labels)
     assert set(dataset.counted_sizes().values()) == {200}
-    assert tab.state.names_for(labels) == tab.state.under_names(Mapping("text", "label")).label_names
+    assert tab.state.names_for(labels) == tab.state.confirmed.columns.mapping.label_names
     assert tab.state.names_for(["label_000"]) == ()
     assert proposed_lines(labels, tab.state.names_for(labels)) == lines
     back = name_labels(tab, "")[tab.step.labels].value
@@ -94,8 +97,55 @@ def test_a_name_that_another_label_has_changes_nothing(tab):
 
 def test_another_file_has_its_own_names(tab):
     upload(tab, 3)
-    name_labels(tab, "label_000 = Other")
-    assert upload(tab, 3)[tab.step.labels].value == ["label_000", "label_001", "label_002"]
+    assert name_labels(tab, "label_000 = Other")[tab.step.labels].value == ["Other", "label_001", "label_002"]
+    assert upload(tab, 3)[tab.step.labels].value == ["Label 000", "Label 001", "Label 002"]
+
+
+def test_names_are_proposed_open_and_in_use_where_labels_are_written_for_programs(tab):
+    shown = upload(tab, 2)
+    assert shown[tab.step._choice._naming].open
+    assert shown[tab.step._choice.names].value == "label_000 = Label 000\nlabel_001 = Label 001"
+    assert "in use already" in shown[tab.step._choice.names].info
+    assert shown[tab.step.labels].value == ["Label 000", "Label 001"]
+    assert set(tab.state.columns.inspection.counts) == {"Label 000", "Label 001"}
+
+
+def test_labels_that_are_fine_leave_the_place_closed_and_empty(tab):
+    upload(tab, 2)
+    shown = tab.upload("text", "label", "other")
+    assert not shown[tab.step._choice._naming].open
+    assert shown[tab.step._choice.names].value == ""
+    assert "in use" not in shown[tab.step._choice.names].info
+    assert shown[tab.step.labels].value == ["x", "y"]
+
+
+def test_what_was_typed_for_labels_stays_until_another_column_has_them(tab):
+    path = tab.folder / "uploads" / "one" / "rows.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = "".join(f"a rather long text {i},{'xy'[i % 2]},in_{'zw'[i % 2]}\n" for i in range(40))
+    path.write_text("text,label,other\n" + rows, encoding="utf-8")
+    tab.step._upload(str(path), TAB)
+    alone = "(every row stands for itself)"
+    shown = tab.step._name_labels(TAB, "x = Ex", Rows.TEXTS, "text", "label", alone, False, "", None)
+    assert tab.step._choice.names not in shown
+    shown = tab.step._inspect(TAB, Rows.TEXTS, "text", "label", "other", False, "", None)
+    assert tab.step._choice.names not in shown
+    assert shown[tab.step.labels].value == ["Ex", "y"]
+    shown = tab.step._inspect(TAB, Rows.TEXTS, "text", "other", alone, False, "", None)
+    assert shown[tab.step._choice.names].value == "in_w = In w\nin_z = In z"
+    assert shown[tab.step.labels].value == ["In w", "In z"]
+
+
+def test_a_label_that_takes_no_part_is_named_nowhere(tab):
+    upload(tab, 3)
+    confirm(tab, ["Label 000", "Label 001"])
+    confirmed = tab.state.confirmed
+    request = PrivacyForm.read(*VALUES).request(confirmed.dataset)
+    written = settings(request, confirmed.columns.mapping, "rows")
+    assert "label_000" in written
+    assert "label_002" not in written
+    assert "Label 002" not in written
+    assert "label_002" in {record.label for record in confirmed.dataset.records}
 
 
 def test_an_answer_among_many_labels_shows_the_likeliest(tab):

@@ -13,14 +13,16 @@ import pytest
 from dpicl_ui.data.rows import Rows
 from dpicl_ui.data.state import DataState
 from dpicl_ui.data.step import DataStep
+from dpicl_ui.frame.guard import guarded
 from dpicl_ui.frame.ledgers import CuratorLedger
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.page import PLACES
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.errors import UsageError
+from mechanisms.errors import SeveralErrors, UsageError
 from mechanisms.studio.data.field_names import suggested_names
+from tests.ui.trees import text_of
 
 TAB: Any = SimpleNamespace(username=None, session_hash="tab")
 HOSTILE = "<img src=x onerror=alert(1)> ${message}"
@@ -55,7 +57,7 @@ class Tab:
         return self.step._upload(str(path), TAB)
 
     def confirm(self, *names: object) -> dict[Any, Any]:
-        return self.step._confirm("rows", ["x", "y"], True, True, "declare", None, *names, Rows.TEXTS, "", None, TAB)
+        return self.step._confirm(TAB, "rows", ["x", "y"], True, True, "declare", None, *names, Rows.TEXTS, "", None)
 
 
 @pytest.fixture
@@ -77,6 +79,40 @@ def test_columns_that_say_something_propose_names(tab: Tab):
 
 def test_columns_that_say_nothing_leave_the_neutral_names(tab: Tab):
     assert shown(tab, tab.upload("text", "label", "other")) == tab.names == ("Text", "Label")
+
+
+def test_only_names_that_say_nothing_are_asked_for(tab: Tab):
+    asked = tab.step.names.asked
+    assert "what one text is and what its label is" in text_of(tab.upload("text", "label", "other")[asked])
+    shown = tab.step._called("Tweet", "Label", TAB)[asked]
+    assert "what its label is" in text_of(shown)
+    assert "one text" not in text_of(shown)
+    assert tab.step._called("Tweet", "Topic", TAB)[asked] == []
+    assert tab.upload("message", "department", "other")[asked] == []
+
+
+def test_all_that_is_missing_is_told_at_once(tab: Tab):
+    tab.upload("text", "label", "other")
+    with pytest.raises(SeveralErrors) as missing:
+        tab.step._confirm(TAB, " ", ["x"], False, False, "declare", None, "", "Label", Rows.TEXTS, "", None)
+    wanted = ("what one text", "two labels", "a name", "both boxes")
+    assert len(missing.value.lines) == len(wanted)
+    assert all(each in line for each, line in zip(wanted, missing.value.lines, strict=True))
+    with pytest.raises(SeveralErrors, match="become public.*epsilon for counting"):
+        tab.step._confirm(TAB, "d", ["x", "y"], False, False, "measure", 0, "T", "L", Rows.TEXTS, "", None)
+    assert tab.state.confirmed is None
+    tab.confirm("Text", "Label")
+    assert tab.state.confirmed is not None
+
+
+def test_one_notice_lists_all_that_is_missing(tab: Tab):
+    tab.upload("text", "label", "other")
+    place = tab.step.public.problem
+    given = ("", ["x", "y"], False, True, "declare", None, "Text", "Label", Rows.TEXTS, "", None)
+    [shown] = guarded(place)(tab.step._confirm)(TAB, *given)[place]
+    assert shown["attributes"]["role"] == "alert"
+    assert len(shown["children"][1]["children"]) == 2
+    assert "2 things are missing" in text_of(shown)
 
 
 def test_a_hostile_column_is_no_choice(tab: Tab):

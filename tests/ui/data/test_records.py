@@ -80,7 +80,7 @@ class Tab:
 
     def confirm(self, *, public: bool = True, sizes: str = "declare", row: str = Rows.RECORDS) -> dict[Any, Any]:
         texts = ("Text", "Label")
-        return self.step._confirm("films", [], public, public, sizes, 0.1, *texts, row, self.kind, self.form, TAB)
+        return self.step._confirm(TAB, "films", [], public, public, sizes, 0.1, *texts, row, self.kind, self.form)
 
 
 def words(shown: Any) -> str:

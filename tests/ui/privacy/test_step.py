@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from dpicl_ui.data.state import Confirmed, DataState
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep
@@ -83,6 +85,26 @@ def test_without_a_data_set_nothing_is_proposed(step: PrivacyStep, by_hand: bool
 def test_new_data_forgets_what_was_set_by_hand(step: PrivacyStep):
     confirm(step._sessions.of(TAB), DATASET)
     assert step._suggest(TAB)[step.recipe.by_hand] is False
+
+
+def test_fields_are_called_as_step_1_says_until_step_2_says_otherwise(step: PrivacyStep):
+    session = step._sessions.of(TAB)
+    confirm(session, DATASET)
+    shown = step._suggest(TAB, "", "")
+    assert (shown[step.text_name], shown[step.label_name].value) == ("Text", "Label")
+    confirm(session, DATASET)  # the same names again: what was typed here since is later
+    shown = step._suggest(TAB, "Tweet", "Label")
+    assert (shown[step.text_name], shown[step.label_name].value) == ("Tweet", "Label")
+    assert shown[step.instruction].startswith("Classify each tweet as")
+    state = session.of(DataState)
+    for names in (("Review", "Mood"), ("Text", "Label")):  # step 1 again is later than that
+        state.call(names)
+        state.confirm(Confirmed(state.columns, DATASET))
+        shown = step._suggest(TAB, "Tweet", "Label")
+        assert (shown[step.text_name], shown[step.label_name].value) == names
+        assert shown[step.instruction].startswith(f"Classify each {names[0].lower()} as")
+    confirm(session, replace(DATASET, name="another"))
+    assert step._suggest(TAB, "Tweet", "Mood")[step.text_name] == "Text"
 
 
 def test_records_leave_no_choice_of_a_recipe_and_texts_have_it_again(step: PrivacyStep):
