@@ -12,6 +12,7 @@ from dpicl_ui.generate.state import Made
 from mechanisms.queries import Retrieval
 from mechanisms.records import person
 from mechanisms.studio.answering.events import AnswerReleased, AnswersOpened
+from mechanisms.studio.answering.odds import is_good, odds_in_words
 from mechanisms.studio.answering.request import AnswerRequest
 from mechanisms.studio.answering.threshold import ThresholdEffect
 from mechanisms.studio.answering.words import answer_in_words, reservation_in_words
@@ -40,17 +41,21 @@ def refused(reason: str) -> list[Tree]:
     return [_head("No questions with these settings"), *notice(reason)]
 
 
-def promise(request: AnswerRequest, effect: ThresholdEffect | None, made: Made | None = None) -> list[Tree]:
+def promise(
+    request: AnswerRequest, effect: ThresholdEffect | None, made: Made | None = None, units: int | None = None
+) -> list[Tree]:
     """What a reservation costs, what it buys and how loud its noise is, before it is made.
 
     Args:
         request: calibrated.
         effect: what the chosen threshold does to the example, once that is known.
         made: the set of step 3, whose labels cost nothing more.
+        units: public number of rows or users; None where it is private.
     """
     unit = "user" if request.by_user else "row"
     cost = request.claim()
-    caution = request.mechanism.caution(request.shards)
+    odds = odds_in_words(request, units)
+    caution = "" if odds else request.mechanism.caution(request.shards) or ""
     return [
         _head("What these answers promise", "Releasable"),
         el(
@@ -58,7 +63,8 @@ def promise(request: AnswerRequest, effect: ThresholdEffect | None, made: Made |
             f"Whatever is asked, all answers together depend on any single {unit} by no more than epsilon "
             f"{cost.epsilon:.3g} (delta {cost.delta:g}).",
         ),
-        *(notice(caution, "warn") if caution else []),
+        *notice(odds, "good" if is_good(request) else "warn"),
+        *notice(caution, "warn"),
         *notice("" if made is None or request.mechanism.open_answers else for_nothing(made), "info"),
         el(
             "dl.facts",

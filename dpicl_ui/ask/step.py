@@ -19,7 +19,7 @@ from dpicl_ui.frame.embedder_loader import EmbedderLoader
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.sessions import Sessions
+from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import Tree, el, panel
 from dpicl_ui.generate.state import GenerateState
@@ -173,7 +173,7 @@ class AskStep:
         cost = wanted.claim().epsilon
         paid = opened is not None and wanted.terms() == opened.terms
         return update | {
-            self.offer.outcome: promise(wanted, effect, session.of(GenerateState).made),
+            self.offer.outcome: promise(wanted, effect, session.of(GenerateState).made, public_rows(session)),
             self.budget: self._budget(columns, request, name, None if paid else cost),
             self.offer.reserve: gr.Button(f"Reserve epsilon {cost:.3g} and start", interactive=True),
         }
@@ -241,6 +241,14 @@ class AskStep:
             self.beat: state.beat(),
             self._bar.html: self._bar.value(session),
         }
+
+
+def public_rows(session: Session) -> int | None:
+    """How many rows there are, where their number is public; of users it never is."""
+    confirmed = session.of(DataState).confirmed
+    if confirmed is None or confirmed.columns.by_user:
+        return None
+    return sum(confirmed.sizes.values())
 
 
 def _under(reservation: Open, answers: Answers) -> list[AnswerReleased]:

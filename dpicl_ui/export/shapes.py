@@ -10,6 +10,8 @@ from mechanisms.studio.exports.registry import format_named, format_names
 from mechanisms.studio.synthesis.demo_set import FORMAT, DemoSet, to_text
 
 DEMO_SET = "demo-set"
+WITHOUT_DEMONSTRATIONS = ("certificate", "schema")
+"""Formats in which the set is not kept: the next run would still replace it."""
 _FILE_NAME = "demonstrations.dpicl.json"
 _PURPOSE = (
     f"One JSON file ({FORMAT}): demonstrations, prompt, certificate. It holds no text, count or index of your data "

@@ -7,7 +7,7 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.export.certificate_card import certificate, task
-from dpicl_ui.export.shapes import DEMO_SET, explained, saved, shapes
+from dpicl_ui.export.shapes import DEMO_SET, WITHOUT_DEMONSTRATIONS, explained, saved, shapes
 from dpicl_ui.frame.downloads import download, sink
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
@@ -87,6 +87,8 @@ class ExportStep:
         if made is None:
             raise UsageError("There is nothing to export yet: write demonstrations in step 3.")
         file = saved(shape, made)
+        if shape not in WITHOUT_DEMONSTRATIONS:
+            session.of(GenerateState).take()
         return {
             self.sink: download(session, file),
             self.certificate: certificate(made),

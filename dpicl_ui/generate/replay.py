@@ -49,7 +49,9 @@ class Replay:
         Raises:
             UsageError: there is none, it has not ended, or it is not private.
         """
-        return {self.sink: download(session, File(FILE_NAME, "application/jsonl", own_run(session, ledger).encode()))}
+        file = File(FILE_NAME, "application/jsonl", own_run(session, ledger).encode())
+        session.of(GenerateState).take()
+        return {self.sink: download(session, file)}
 
 
 def own_run(session: Session, ledger: PrivacyLedger) -> str:
@@ -58,13 +60,21 @@ def own_run(session: Session, ledger: PrivacyLedger) -> str:
     Raises:
         UsageError: there is none, it has not ended, has left nothing, or is not private.
     """
+    recording, made = own_recording(session), session.of(GenerateState).made
+    if not recording or made is None:
+        raise UsageError("No run of this tab has ended with demonstrations: write some in step 3 first.")
+    return to_lines(recording, ledger.rows.marks(made.of))
+
+
+def own_recording(session: Session) -> Sequence[ScreenEvent]:
+    """The tab's last run; empty where there is none, or it has not ended or left nothing."""
     state = session.of(GenerateState)
     recording = state.written.recording if state.written else []
     ended, made = recording[-1] if recording else None, state.made
     # A run that was stopped at once leaves the set of the one before, whose rows may be others.
     if not isinstance(ended, ENDS) or made is None or ended.demo_set != made.demo_set:
-        raise UsageError("No run of this tab has ended with demonstrations: write some in step 3 first.")
-    return to_lines(recording, ledger.rows.marks(made.of))
+        return []
+    return recording
 
 
 def loaded(upload: str) -> list[ScreenEvent]:

@@ -141,9 +141,10 @@ def _kept(
 ) -> Generator[CuratorScreenEvent]:
     """A run's events, until it ends or is stopped; the tab keeps what is made."""
     state, view = session.of(GenerateState), RecipeView()
-    state.written = pressed
     for event in run:
         view = reduce_recipe(view, event)
+        if isinstance(event, RunStarted | RecipeStarted):  # one that was refused leaves the run before
+            state.written = pressed
         if isinstance(event, _KEPT_AFTER) and (made := view.made) is not None:
             state.made = Made(made, of)
         yield event

@@ -49,11 +49,12 @@ class Made:
 class GenerateState(State):
     """`written` is the last run that began to write: what was loaded in step 4 before it gives way to its set.
 
-    `looking` is whether a saved run is on the screen, for which step 3 needs nothing.
+    `looking` is whether a run is on the screen that needs no data: a saved one, or one from before a reload.
     """
 
     def __init__(self, session: Session) -> None:
         self.looking = False
+        self._taken: Made | None = None
         self.run: Run | None = None
         self.written: Run | None = None
         self.made: Made | None = None
@@ -70,9 +71,34 @@ class GenerateState(State):
         Raises:
             UsageError: a run is under way.
         """
-        if self.run is not None and not self.run.ended.is_set():
+        if self.under_way:
             raise UsageError("A run is under way: stop it, or wait, before you load another.")
         self.run, self.looking = None, True
+
+    @property
+    def under_way(self) -> bool:
+        """A run was begun here, and has not ended."""
+        return self.run is not None and not self.run.ended.is_set()
+
+    @property
+    def untaken(self) -> bool:
+        """There is a set that the next run replaces, and that was neither exported nor saved."""
+        return self.made is not None and self.made is not self._taken
+
+    def take(self) -> None:
+        """The set was exported, or its run saved."""
+        self._taken = self.made
+
+    def restore(self, run: Run, made: Made) -> None:
+        """A run that had ended before the page was loaded anew is this tab's."""
+        run.ended.set()
+        self.run = self.written = run
+        self.made, self.looking = made, True
+
+    def forget(self) -> None:
+        """There is neither a run nor a set."""
+        self.run = self.written = self.made = None
+        self.looking = False
 
     def stop(self) -> None:
         """Stop the run under way."""

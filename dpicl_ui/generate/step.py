@@ -19,13 +19,15 @@ from dpicl_ui.frame.line import Line
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.frame.tree import drawn, el, notice, panel
+from dpicl_ui.frame.tree import Tree, drawn, el, notice, panel
 from dpicl_ui.generate.cards import finished, outcome_of_loading, outcome_of_run
 from dpicl_ui.generate.cut_off_card import CutOffCard
 from dpicl_ui.generate.live_chart import live
 from dpicl_ui.generate.pace import Pace, foreseen_left, paced
 from dpicl_ui.generate.recipe_view import CuratorScreenEvent, RecipeView, reduce_recipe, replay_recipe
-from dpicl_ui.generate.replay import Replay, loaded
+from dpicl_ui.generate.reload import Reload
+from dpicl_ui.generate.replacing import Replacing
+from dpicl_ui.generate.replay import Replay, loaded, own_recording
 from dpicl_ui.generate.replay_screen import screens
 from dpicl_ui.generate.run_view import RunView
 from dpicl_ui.generate.runner import Runner
@@ -75,8 +77,8 @@ class GenerateStep:
             with gr.Column(scale=4, min_width=300, elem_classes="aside"):
                 with gr.Column(elem_classes="card public"):
                     self.finished = panel(*finished(RecipeView()), elem_id="finished")
-                    self.test = gr.Button("Test them", elem_id="go-test", visible=False)
-                    self.export = gr.Button("Export", elem_id="go-export", visible=False)
+                    self.test = gr.Button("Test them", variant="primary", elem_id="go-test", visible=False)
+                    self.export = gr.Button("Export", variant="primary", elem_id="go-export", visible=False)
                 with gr.Column(elem_classes="card"):
                     self.budget = panel(elem_id="run-budget")
         self._wire(privacy)
@@ -86,8 +88,10 @@ class GenerateStep:
             with gr.Row(elem_classes="actions"):
                 self.start = gr.Button("Generate", variant="primary", elem_id="generate")
                 self.stop = gr.Button("Stop", variant="stop", elem_id="stop", interactive=False)
-            self.waiting = Waiting(self._sessions, line, self.start, self.cut_off.go_on)
+            self.replacing = Replacing(self._sessions)
+            self.waiting = Waiting(self._sessions, line, self.replacing.anew.change, self.replacing.again.change)
             self.notice = panel(elem_id="run-notice")
+            self.reload = Reload(self._sessions, self._ledgers)
             self.time = panel(elem_id="run-time")
             self.stages = panel(elem_id="run-stages")
             self.screen = drawn("live.js", live(RunView()), elem_id="live")
@@ -105,18 +109,23 @@ class GenerateStep:
         outputs = [
             *self._shows, self.time, self.finished, self.budget, self.notice, self.start, self.stop, self.test,
             self.export, self.curator, self.replay.bar, self.replay.save, self.replay.load, self._bar.html,
-            self.cut_off.body,
+            self.cut_off.body, self.replacing.body, self.reload.forget,
         ]  # fmt: skip
         runs = guarded(self.notice, self._buttons)
-        self.ended = (
-            self.start.click(runs(self._run), [self.curator, *privacy.form], outputs, **MODEL, **PRIVATE),
-            self.cut_off.go_on.click(runs(self._go_on), self.curator, outputs, **MODEL, **PRIVATE),
+        once: dict[str, Any] = {"trigger_mode": "once", **MODEL, **PRIVATE}
+        pressed = (
+            self.replacing.anew.change(runs(self._run), [self.curator, *privacy.form], outputs, **once),
+            self.replacing.again.change(runs(self._go_on), self.curator, outputs, **once),
         )
-        self.waiting.watch(*self.ended)
+        self.waiting.watch(*pressed)
+        self.replacing.wire(self.start, self.cut_off.go_on, self.notice)
+        self.reload.wire(self.notice, outputs, self._again, self._empty)
+        self.ended = (*pressed, *self.reload.events)
         self.cut_off.wire(self.notice)
         self.follow(*self.ended)
         self.stop.click(self._stop, None, self.stop, queue=False, **PRIVATE)
-        self.replay.save.click(guarded(self.notice)(self._save), None, [self.replay.sink, self.notice], **PRIVATE)
+        for save in (self.replay.save, self.replacing.save):
+            save.click(guarded(self.notice)(self._save), None, [self.replay.sink, self.notice], **PRIVATE)
         self._loaded = outputs
         self.loads(self.replay.load, self.notice)
         self.follow(privacy.start.click(self._show_budget, None, self.budget, **PRIVATE))
@@ -171,8 +180,30 @@ class GenerateStep:
                 self.test: gr.Button(visible=False),
                 self.export: gr.Button(visible=False),
                 self._bar.html: self._bar.value(session, 3),
+                **self.replacing.hidden(),
+                **self.reload.hidden(),
             }
         )
+
+    def _again(self, session: Session, ledger: PrivacyLedger, move: bool) -> dict[Any, Any]:
+        """The tab's last finished run as it was at its end."""
+        recording = own_recording(session)
+        view = replay_recipe(recording)
+        shown = self._ended(session, ledger, view) | self.replay.ended(recording, _savable(view)) | {self.time: []}
+        return shown | ({self._bar.html: self._bar.value(session, 3)} if move else {})
+
+    def _empty(self, session: Session) -> dict[Any, Any]:
+        """The screen without a run."""
+        view, bar = RecipeView(), self._bar.value(session)
+        empty = {self.finished: finished(view), self.time: [], self._bar.html: bar, **self.replacing.hidden()}
+        return self._screens(view) | self.replay.ended([], savable=False) | empty | self._next_step(made=False)
+
+    def _next_step(self, made: bool) -> dict[Any, Any]:
+        """The buttons: with a set what comes next is to test or export it, and not to write another."""
+        start = (
+            gr.Button("Write another set", variant="secondary") if made else gr.Button("Generate", variant="primary")
+        )
+        return {self.start: start, self.test: gr.Button(visible=made), self.export: gr.Button(visible=made)}
 
     def _run(self, request: gr.Request, curator: bool, *form: Any) -> Iterator[dict[Any, Any]]:
         session, ledger = self._sessions.of(request), self._ledgers.of(request)
@@ -210,8 +241,7 @@ class GenerateStep:
             yield self._begun()
             with closing(begin(run)) as events:
                 for event in events:
-                    if not isinstance(event, PrivateDiagnostics | StageProgress | Drafting):
-                        run.recording.append(event)
+                    self._record(session, run, event)
                     view, now = reduce_recipe(view, event), time.monotonic()
                     pace = _paced(pace or _foreseen(session, run), run, event, now)
                     self.waiting.tell(foreseen_left(pace, now), now)
@@ -229,11 +259,22 @@ class GenerateStep:
         finally:
             run.ended.set()
             self.waiting.tell(None, 0.0)
-        yield (
-            self._ended(session, ledger, view)
-            | self.replay.ended(run.recording, _savable(view))
-            | {self.time: time_card(pace or Pace(), view, time.monotonic())}
-        )
+        yield self._left(session, ledger, run, view, time_card(pace or Pace(), view, time.monotonic()))
+
+    def _record(self, session: Session, run: Run, event: CuratorScreenEvent) -> None:
+        if not isinstance(event, PrivateDiagnostics | StageProgress | Drafting):
+            run.recording.append(event)
+        if isinstance(event, RunStarted | RecipeStarted):
+            self.reload.begun(session)
+
+    def _left(
+        self, session: Session, ledger: PrivacyLedger, run: Run, view: RecipeView, took: list[Tree]
+    ) -> dict[Any, Any]:
+        """The screen when a run is over; one that never began leaves the run before."""
+        if not run.recording and own_recording(session):
+            return self._again(session, ledger, move=False) | {self.notice: notice(*outcome_of_run(view))}
+        self.reload.ended(session, ledger)
+        return self._ended(session, ledger, view) | self.replay.ended(run.recording, _savable(view)) | {self.time: took}
 
     def _begun(self) -> dict[Any, Any]:
         return self._screens(RecipeView(RunView(phase="waiting" if not self._loader.ready else "running"))) | {
@@ -246,6 +287,8 @@ class GenerateStep:
             self.export: gr.Button(visible=False),
             **self.replay.under_way(),
             **self.cut_off.hidden(),
+            **self.replacing.hidden(),
+            **self.reload.hidden(),
         }
 
     def _screens(self, view: RecipeView) -> dict[Any, Any]:
@@ -267,9 +310,8 @@ class GenerateStep:
         message, kind = outcome_of_run(view)
         return self._shown(view, whole=True) | {
             self.notice: notice(message, kind),
-            self.test: gr.Button(visible=made),
-            self.export: gr.Button(visible=made),
             self._bar.html: self._bar.value(session),
+            **self._next_step(made),
         }
 
     def _buttons(self) -> dict[Any, Any]:

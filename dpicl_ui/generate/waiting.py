@@ -39,14 +39,19 @@ class Waiting:
     that no late answer of another one remains on the screen.
     """
 
-    def __init__(self, sessions: Sessions, line: Line, *buttons: gr.Button) -> None:
+    def __init__(self, sessions: Sessions, line: Line, *presses: Any) -> None:
+        """Watch what begins runs.
+
+        Args:
+            presses: the events, such as a button's `click`.
+        """
         self._sessions, self._line = sessions, line
         self._told: tuple[float, float] | None = None
         self.words = panel(elem_id="run-line")
         self.leave = gr.Button("Leave the line", size="sm", visible=False, elem_id="leave-line")
         self._clock = gr.Timer(_LOOK_AGAIN, active=False)
-        for button in buttons:
-            button.click(None, None, self._clock, js=_START, **PRIVATE)
+        for press in presses:
+            press(None, None, self._clock, js=_START, **PRIVATE)
 
     def watch(self, *pressed: gr.events.Dependency) -> None:
         """Look for the presses that these answer."""

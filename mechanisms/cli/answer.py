@@ -20,6 +20,7 @@ from mechanisms.queries import Retrieval
 from mechanisms.records import Dataset, Record
 from mechanisms.studio.answering.evaluation import AnswersScored, ArmScores, ask_all
 from mechanisms.studio.answering.events import AnswerReleased, AnswersOpened
+from mechanisms.studio.answering.odds import odds_in_words
 from mechanisms.studio.answering.request import AnswerRequest
 from mechanisms.studio.answering.session import AnswerSession, open_session
 from mechanisms.studio.answering.words import answer_in_words, reservation_in_words
@@ -52,6 +53,8 @@ def _answer(options: argparse.Namespace) -> None:
     request = answer_request(options)
     file = _test_file(options) if options.test else None
     test = _test_rows(file, options, request) if file else []
+    if odds := odds_in_words(request):
+        progress(odds)
     session = _open(options, request)
     for line in (*session.opened.notes, reservation_in_words(session.opened)):
         progress(line)

@@ -62,7 +62,7 @@ class Watched:
         async def built() -> Waiting:
             with gr.Blocks():
                 button = gr.Button()
-                made = Waiting(Sessions(), self.line, button)  # type: ignore[arg-type]
+                made = Waiting(Sessions(), self.line, button.click)  # type: ignore[arg-type]
                 made.watch(button.click(lambda: None))
                 return made
 
@@ -128,14 +128,19 @@ def test_who_came_too_late_to_leave_does_not_read_that_they_left(watched: Watche
     assert watched.said() == ""
 
 
-def test_a_click_alone_starts_a_run_and_what_comes_before_it_asks_no_server(tmp_path):
+def test_a_press_is_answered_at_once_and_the_run_it_begins_starts_behind_a_clock_that_asks_no_server(tmp_path):
     async def made() -> gr.Blocks:
         return build(CuratorLedger(PrivacyLedger(tmp_path)), ModelLoader("none"))
 
     page = asyncio.run(made())
     [button] = [each for each in page.blocks.values() if each.elem_id == "generate"]
-    *before, run = [each for each in page.fns.values() if (button._id, "click") in each.targets]
-    assert run.queue
-    assert (run.concurrency_id, run.trigger_after) == ("model", None)
-    assert len(run.inputs) > 10
-    assert all(each.fn is None and each.js for each in before)
+    [press] = [each for each in page.fns.values() if (button._id, "click") in each.targets]
+    assert not press.queue
+    begins = {(each._id, "change") for each in press.outputs}
+    one, other, anew, again = (each for each in page.fns.values() if begins & set(each.targets))
+    for clock, run in ((one, anew), (other, again)):
+        assert (clock.fn, clock.targets) == (None, run.targets)
+        assert clock.js
+        assert run.queue
+        assert (run.concurrency_id, run.trigger_after, run.trigger_mode) == ("model", None, "once")
+    assert len(anew.inputs) > 10

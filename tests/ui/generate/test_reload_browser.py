@@ -1,0 +1,196 @@
+"""A finished run in a real browser: it is not lost by a reload, nor by a second press, and no other tab gets it.
+
+The server runs in this process, with a toy for a model.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, sync_playwright
+
+from dpicl_ui.generate.kept_runs import KeptRuns
+from mechanisms.accounting import PrivacyLedger
+from tests.toy_model import ToyModel
+from tests.ui.accessible import findings
+from tests.ui.server.test_two_tabs import CANARY, Visit, choose, served
+from tests.ui.visit import ARGUMENTS, CHROMIUM, SLOW, Journey, press, step, watch
+
+pytestmark = pytest.mark.slow
+NAME = "kept"
+
+
+@dataclass
+class Seen(Visit):
+    """What was seen in a tab that was loaded twice, and in another."""
+
+    buttons: dict[str, list[str]] = field(default_factory=dict)
+    storage: str = ""
+    wide: list[int] = field(default_factory=list)
+    found: list[str] = field(default_factory=list)
+    runs: list[int] = field(default_factory=list)
+    elsewhere: str = ""
+    restored: list[bool] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
+    folder = tmp_path_factory.mktemp("reload")
+    visited = Seen(folder, Journey(folder, CANARY))
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        for name, place in (("DPICL_HOME", "home"), ("TMPDIR", "temp"), ("GRADIO_TEMP_DIR", "temp/gradio")):
+            patch.setenv(name, str(folder / place))
+        (folder / "temp").mkdir()
+        patch.setattr(tempfile, "tempdir", None)
+        restore = KeptRuns.restore
+
+        def noted(*arguments: Any) -> bool:
+            visited.restored.append(restore(*arguments))
+            return visited.restored[-1]
+
+        patch.setattr(KeptRuns, "restore", noted)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM if CHROMIUM.exists() else None, args=ARGUMENTS)
+        with served(folder, ToyModel()) as port:
+
+            def opened() -> Page:
+                page = browser.new_context(viewport={"width": 390, "height": 844}).new_page()
+                watch(page, visited.journey, port)
+                page.goto(f"http://127.0.0.1:{port}/")
+                return page
+
+            travel(opened, visited)
+        browser.close()
+    return visited
+
+
+def travel(opened: Callable[[], Page], seen: Seen) -> None:
+    page = opened()
+    choose(page, seen, NAME)
+    page.click("#generate")
+    page.wait_for_selector("#go-export", timeout=SLOW)
+    look(page, seen, "done")
+    console = [*seen.journey.console]
+    page.reload()
+    page.wait_for_selector("#step-3.current")
+    page.wait_for_selector("#replay .replay-range")
+    page.wait_for_selector("#go-export")
+    seen.journey.console[:] = console  # a page that is left says that its connections end
+    look(page, seen, "reloaded")
+    elsewhere(opened(), seen)
+    step(page, 5)
+    page.wait_for_selector("#certificate .guarantee, #certificate dl, #certificate p")
+    seen.said["certificate"] = page.inner_text("#certificate")
+    step(page, 3)
+    page.click("#generate")
+    page.wait_for_selector("#run-notice .notice.bad")
+    seen.said["without data"] = page.inner_text("#run-notice")
+    step(page, 1)
+    choose(page, seen, NAME)
+    replace(page, seen)
+    forget(page, seen)
+
+
+def look(page: Page, seen: Seen, name: str) -> None:
+    page.wait_for_selector("#generate:has-text('Write another set')")
+    seen.said[name] = page.inner_text("#run-notice")
+    seen.said[f"{name}: texts"] = page.inner_text("#finished .demos")
+    seen.buttons[name] = [
+        page.get_attribute(f"#{each}", "class") or "" for each in ("generate", "go-test", "go-export")
+    ]
+    seen.wide.append(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
+    seen.found += findings(page)
+    seen.storage = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
+
+
+def elsewhere(page: Page, seen: Seen) -> None:
+    """Another tab, with a key of its own."""
+    answered(page, seen, 3)
+    seen.elsewhere = page.evaluate("document.querySelector('#steps').innerText")
+    page.context.close()
+
+
+def replace(page: Page, seen: Seen) -> None:
+    ledger = PrivacyLedger(seen.folder / "home")
+    page.click("#generate")
+    page.wait_for_selector("#replacing-words .notice")
+    seen.said["asked"] = page.inner_text("#replacing-words")
+    look(page, seen, "asked: screen")
+    page.click("#keep-set")
+    page.wait_for_selector("#replace-set", state="hidden")
+    seen.runs.append(len(ledger.history(NAME)))
+    page.click("#generate")
+    page.wait_for_selector("#replace-set")
+    page.click("#replace-set")
+    page.wait_for_selector("#replace-set", state="hidden")
+    page.wait_for_selector("#go-export", state="hidden")
+    page.wait_for_selector("#go-export", timeout=SLOW)
+    look(page, seen, "replaced")
+    seen.runs.append(len(ledger.history(NAME)))
+    with page.expect_download():
+        page.click("#save-run")
+    press(page, "#generate", "#stop:enabled, #generate:disabled")  # nothing is asked any more
+    page.wait_for_selector("#generate:enabled", timeout=SLOW)
+    page.wait_for_selector("#go-export", timeout=SLOW)
+    seen.runs.append(len(ledger.history(NAME)))
+
+
+def answered(page: Page, seen: Seen, pages: int) -> None:
+    """Wait until so many pages have asked for a run."""
+    until = time.monotonic() + SLOW / 1000
+    while len(seen.restored) < pages:
+        assert time.monotonic() < until, "a page was opened, and did not ask for its run"
+        page.wait_for_timeout(100)
+
+
+def forget(page: Page, seen: Seen) -> None:
+    console = [*seen.journey.console]
+    page.reload()
+    page.wait_for_selector("#forget-run")
+    page.click("#forget-run")
+    page.wait_for_selector("#go-export", state="hidden")
+    page.reload()
+    seen.journey.console[:] = console
+    answered(page, seen, 5)
+    seen.said["forgotten"] = page.evaluate("document.querySelector('#steps').innerText")
+
+
+def test_a_reload_shows_the_run_and_its_set_again_and_neither_data_nor_rows(seen: Seen):
+    assert seen.said["done"].startswith("Done.")
+    assert "loaded anew" in seen.said["reloaded"]
+    assert seen.said["reloaded: texts"] == seen.said["done: texts"]
+    assert "epsilon" in seen.said["certificate"]
+    assert "step 1" in seen.said["without data"]
+    assert CANARY not in "".join(seen.said.values()) + seen.storage
+
+
+def test_another_tab_gets_nothing_and_nothing_comes_back_that_was_forgotten(seen: Seen):
+    assert seen.restored == [False, True, False, True, False]
+    assert "done" not in seen.elsewhere.lower()
+    assert "done" not in seen.said["forgotten"].lower()
+
+
+def test_after_a_run_the_next_step_comes_first(seen: Seen):
+    for name in ("done", "reloaded", "replaced"):
+        start, test, export = seen.buttons[name]
+        assert "secondary" in start
+        assert "primary" in test
+        assert "primary" in export
+
+
+def test_a_second_press_asks_and_only_who_agrees_pays_again(seen: Seen):
+    assert "neither exported nor saved" in seen.said["asked"]
+    assert "costs its epsilon again" in seen.said["asked"]
+    assert seen.said["asked: screen: texts"] == seen.said["done: texts"]
+    assert seen.runs == [1, 2, 3]
+
+
+def test_it_is_there_for_everybody_and_no_wider_than_a_phone(seen: Seen):
+    assert seen.wide == [0] * len(seen.wide)
+    assert seen.found == []
+    assert seen.journey.console == []
+    assert seen.journey.foreign == []
