@@ -1,6 +1,6 @@
 """The forecast of a run in stages beside what the run took, by stage, on four shapes of data: for docs/engine.md.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.forecasts run DATA SHAPE --out forecasts.jsonl
+    OMP_NUM_THREADS=1 python -m benchmarks.forecasts run --out forecasts.jsonl DATA "4 labels"
     python -m benchmarks.forecasts table forecasts.jsonl
 
 DATA holds `agnews`, `dbpedia` and `trec` with a `train.csv` each; what the texts say does not matter. The settings are

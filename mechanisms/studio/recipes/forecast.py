@@ -70,7 +70,7 @@ def work_by_part(request: RecipeRequest, together: int) -> dict[Stage | None, Wo
     recipe = request.recipe
     voted = Stage.VOTE in recipe.shares
     drafting = _drafting(request, recipe.drafts if voted else request.shots)
-    parts = {None: drafting + _longest_prompts(request)}
+    parts: dict[Stage | None, Work] = {None: drafting + _longest_prompts(request)}
     for stage in recipe.stages:
         if stage is Stage.WRITE:
             parts[stage] = written_work(request.written, together) if request.written else Work()
