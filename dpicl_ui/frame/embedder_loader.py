@@ -46,8 +46,10 @@ class EmbedderLoader:
             if self._embedder is None:
                 # torch and transformers take seconds to import: only here.
                 from mechanisms.inference.models.embeddings import load_embedder
+                from mechanisms.studio.synthesis.forecast import measure_embedding
 
                 with self._loader.loading:
                     embedder = load_embedder()
+                    self._loader.embedding = measure_embedding(embedder)
                 self._embedder = InTurn(embedder, self._loader.loading)
             return self._embedder

@@ -54,6 +54,7 @@ class ModelLoader:
         refusal: why the model that was chosen last is not the one that is there.
         loading: held while a model is read; transformers then sets torch's default numbers for the whole process, so
             that nothing else may make tensors. Held while one is measured again, too.
+        embedding: seconds in which the embedding model reads a token, once that was measured; 0 before.
         free: whether nobody uses the model or waits for it; set by the page.
     """
 
@@ -64,6 +65,7 @@ class ModelLoader:
         self.problem: str | None = None
         self.refusal: str | None = None
         self.loading = threading.Lock()
+        self.embedding = 0.0
         self.free: Callable[[], bool] = lambda: True
         self._loaded: Loaded | None = None
         self._done = threading.Event()
@@ -195,9 +197,11 @@ class ModelLoader:
 
     @property
     def speed(self) -> ModelSpeed | None:
-        """How fast the model is; None until it was measured."""
+        """How fast the models are; None until the language model was measured."""
         loaded = self._loaded
-        return loaded.speed if loaded else None
+        if loaded is None or not self.embedding:
+            return loaded.speed if loaded else None
+        return replace(loaded.speed, embedded=self.embedding)
 
     @property
     def ready(self) -> bool:

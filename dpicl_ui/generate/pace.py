@@ -20,10 +20,11 @@ Part = Stage | None
 
 _ENOUGH = 3
 """Tokens of each demonstration of a group before their pace says more than the forecast."""
-_MEASURED = 2.0
-"""Seconds that finished parts took before they say how fast this machine is."""
-_FORESEEN = 1e-3
-"""Seconds of a part that was foreseen, at least, before another can be told by how much longer it took."""
+_BELIEVED = 0.5
+"""Of the whole forecast, what stands beside parts that are over where these tell how fast this machine is: a short part
+moves what is said of the others little."""
+_TRUSTED = 0.25
+"""Of all tokens, what must be there before their pace alone says how long the others take."""
 
 
 @dataclass(frozen=True)
@@ -131,18 +132,13 @@ def left(pace: Pace, view: RecipeView, now: float) -> Left | None:
     """What is left of a run under way, for its curator's eyes; None where that is not known, or it takes longer."""
     if pace.begun is None:
         return None
-    later = _later(pace)
-    if pace.part is Stage.WRITE and (written := _writing(pace.tokens, view, now)) is not None:
-        return None if later is None else Left(written + later, "at most ")
-    if pace.part is None and pace.drafted[0]:
-        done, of, took = pace.drafted
-        each = took / done
-        here: float | None = each * (of - done) - min(each, max(0.0, now - pace.since - took))
-    else:
-        here = _foreseen_here(pace, now)
+    here, own_pace = _here(pace, view, now)
+    spent = now - pace.since
+    foreseen = pace.forecast.get(pace.part, spent)
+    later = _later(pace, max(spent, foreseen) if not own_pace and pace.part is not None else spent + (here or 0.0))
     if here is None or later is None:
         return Left(later, "at least ") if later else None
-    return Left(here + later)
+    return Left(here + later, "at most " if own_pace else "")
 
 
 def foreseen_left(pace: Pace, now: float) -> float | None:
@@ -158,31 +154,64 @@ def foreseen_left(pace: Pace, now: float) -> float | None:
 
 
 def _public_scale(pace: Pace) -> float:
-    """How much longer than forecast the first drafts take, by the labels that are done."""
+    """How much longer than forecast the run takes, by the first drafts of the labels that are done."""
     done, of, took = pace.drafted
-    foreseen = pace.forecast.get(None, 0.0)
-    return took / done * of / foreseen if done and took >= _MEASURED and foreseen >= _FORESEEN else 1.0
+    foreseen = pace.forecast.get(None, 0.0) * done / of
+    return _slower(pace, took, foreseen) if done else 1.0
 
 
-def _scale(pace: Pace) -> float:
-    """How much longer than forecast the parts took that are over."""
-    known = [part for part in pace.past if pace.forecast.get(part, 0.0) >= _FORESEEN]
-    took = sum(pace.past[part] for part in known)
-    return took / sum(pace.forecast[part] for part in known) if took >= _MEASURED else 1.0
+def _slower(pace: Pace, took: float, foreseen: float) -> float:
+    """How much longer everything takes, if some of it took so long that was foreseen otherwise; continuous in both."""
+    believed = _BELIEVED * (pace.foreseen or 0.0)
+    return (took + believed) / (foreseen + believed) if foreseen + believed > 0 else 1.0
 
 
-def _later(pace: Pace) -> float | None:
+def _scale(pace: Pace, here: float) -> float:
+    """How much longer than forecast the parts take, by those that are over, and by the one under way.
+
+    Args:
+        here: seconds that the part under way takes as a whole.
+    """
+    known = [part for part in pace.past if part in pace.forecast and part != pace.part]
+    took, foreseen = (sum(of[part] for part in known) for of in (pace.past, pace.forecast))
+    return _slower(pace, took + here, foreseen + pace.forecast.get(pace.part, here))
+
+
+def _later(pace: Pace, here: float) -> float | None:
     """Seconds of the parts to come, 0.0 where there are none; None where nothing was foreseen."""
     if not pace.forecast:
         return 0.0 if pace.part is Stage.WRITE and not pace.past else None
     over = {*pace.past, pace.part}
-    return _scale(pace) * sum(seconds for part, seconds in pace.forecast.items() if part not in over)
+    return _scale(pace, here) * sum(seconds for part, seconds in pace.forecast.items() if part not in over)
 
 
-def _foreseen_here(pace: Pace, now: float) -> float | None:
-    """Seconds of the part under way by its forecast; None without one, or where it is over."""
-    seconds = _scale(pace) * pace.forecast.get(pace.part, 0.0) - (now - pace.since)
-    return seconds if seconds > 0 else None
+def _here(pace: Pace, view: RecipeView, now: float) -> tuple[float | None, bool]:
+    """Seconds that are left of the part under way, None where it takes longer than foreseen; and whether its own pace
+    says so, of which it is an upper bound."""
+    spent, foreseen = now - pace.since, pace.forecast.get(pace.part)
+    # As the parts before told; how the one under way does is not in it.
+    expected = None if foreseen is None else _scale(pace, foreseen) * foreseen - spent
+    if pace.part is None and pace.drafted[0]:
+        done, of, took = pace.drafted
+        each = took / done
+        seconds = each * (of - done) - min(each, max(0.0, spent - took))
+        return _blended(seconds, expected, done / of), False
+    if pace.part is Stage.WRITE and (written := _writing(pace.tokens, view, now)) is not None:
+        return _blended(written, expected, _share_written(view)), True
+    return (expected if expected is not None and expected > 0 else None), False
+
+
+def _blended(measured: float, expected: float | None, share: float) -> float:
+    """What a part's own pace says, and before that, by and by, what was expected of it."""
+    trust = 1.0 if expected is None else min(1.0, share / _TRUSTED)
+    return trust * measured + (1 - trust) * max(0.0, expected or 0.0)
+
+
+def _share_written(view: RecipeView) -> float:
+    """Of all tokens that there can be, those that are there; demonstrations that have ended have all of theirs."""
+    run = view.run
+    there = len(run.completed) * run.tokens + sum(draft.token.step if draft.token else 0 for draft in run.drafts)
+    return there / max(1, run.planned * run.tokens)
 
 
 def _writing(tokens: Tokens, view: RecipeView, now: float) -> float | None:

@@ -28,6 +28,7 @@ from dpicl_ui.test.elsewhere import Elsewhere, reads, refuse_private_rows
 from dpicl_ui.test.open_answers import open_scores
 from dpicl_ui.test.prototypes_state import PrototypesState
 from dpicl_ui.test.state import Scored, TestState
+from dpicl_ui.test.time_said import MeasuringTime
 from mechanisms.accounting import fingerprint
 from mechanisms.errors import DataError, UsageError
 from mechanisms.records import Dataset, Record
@@ -43,6 +44,7 @@ from mechanisms.studio.evaluation.open_answers import OpenScorecard, evaluate_op
 from mechanisms.studio.evaluation.query_reader import Arm
 from mechanisms.studio.evaluation.remote_reader import RemoteReader
 from mechanisms.studio.synthesis.demo_set import DemoSet
+from mechanisms.studio.synthesis.forecast import ModelSpeed
 from mechanisms.studio.synthesis.outputs import longest_output
 
 _TEST_FILE = (
@@ -98,6 +100,7 @@ class FileMeasurement:
                     10, 1000, 100, step=10, label="At most so many rows, spread evenly over the file", elem_id="limit"
                 )
         self.test_notice = panel(elem_id="test-notice")
+        self._time = MeasuringTime(sessions, loader)
         self.own_rows = gr.Checkbox(label=_OWN_ROWS, visible=False, elem_id="own-rows")
         self.leave_out = gr.Button(_LEAVE_OUT, size="sm", visible=False, elem_id="leave-out")
         with gr.Row(elem_classes="actions"):
@@ -114,8 +117,9 @@ class FileMeasurement:
 
     def _wire(self) -> None:
         opened = [self.test_file, self.test_notice, self.text, self.label]
-        self.test_file.upload(guarded(self.test_notice)(self._open_test), self.test_file, opened, **PRIVATE)
-        self.bundled.click(guarded(self.test_notice)(self._take_bundled), None, opened, **PRIVATE)
+        read = self.test_file.upload(guarded(self.test_notice)(self._open_test), self.test_file, opened, **PRIVATE)
+        taken_over = self.bundled.click(guarded(self.test_notice)(self._take_bundled), None, opened, **PRIVATE)
+        self._time.wire(self.limit, read, taken_over)
         shown = [
             self.test_notice, self.own_rows, self.leave_out, self.progress, *self.about_the_set, self.matrix_head,
             self.arm, self.measure, self.cancel, self._bar.html,
@@ -297,6 +301,11 @@ class FileMeasurement:
         found = released.accuracy(scored.rows, scored.of.labels, self._embedder.embedder())
         state.show(scored := replace(scored, prototypes=found))
         yield {self.scores: accuracies(scored.cards, scored.owners, found, scored.of.labels)}
+
+    @property
+    def speed(self) -> ModelSpeed | None:
+        """The models' on this machine; None until they were measured."""
+        return self._loader.speed
 
     @property
     def about_the_set(self) -> list[Any]:

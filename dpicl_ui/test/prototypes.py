@@ -22,6 +22,7 @@ from dpicl_ui.test.measure import FileMeasurement
 from dpicl_ui.test.prototypes_card import about, paid, price, waiting
 from dpicl_ui.test.prototypes_state import Order, PrototypesState
 from dpicl_ui.test.state import TestState
+from dpicl_ui.test.time_said import reading_said
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.inference import Embedder
@@ -115,7 +116,8 @@ class PrototypesOffer:
             return {self.cost: notice(str(error)), self.start: gr.Button(_TRY, interactive=False)}
         words = f"{_TRY} for epsilon {claimed.epsilon:.3g}"
         free = after.allowed and not state.busy
-        return {self.cost: price(unit, claimed, after, now), self.start: gr.Button(words, interactive=free)}
+        takes = reading_said(sum(confirmed.sizes.values()), self._measurement.speed)
+        return {self.cost: [*price(unit, claimed, after, now), *takes], self.start: gr.Button(words, interactive=free)}
 
     def _order(self, epsilon: Any, request: gr.Request) -> dict[Any, Any]:
         """Take down what is wanted, on the data set that is there now; nothing is charged yet."""

@@ -20,8 +20,10 @@ CONTENT_FREE = ("N/A", "[MASK]", "")
 
 MAX_QUERY_TOKENS = 96
 _BLANK = ""
-_BATCHES = (16, 8, 4, 2, 1)
-_LENGTHS = 2
+MOST_ROWS = 16
+"""Of a batch; blank ones fill it."""
+_BATCHES = (MOST_ROWS, 8, 4, 2, 1)
+LENGTHS = 2
 """Shapes of rows: of half the cap, and of all of it. Padding is computed like tokens."""
 
 
@@ -113,7 +115,7 @@ class Classifier:
         found, done = np.empty((len(rows), len(self._labels))), 0
         for length in np.unique(lengths).tolist():
             places = np.flatnonzero(lengths == length)
-            size = self._size(_BATCHES[0], length)
+            size = self._size(MOST_ROWS, length)
             for start in range(0, len(places), size):
                 batch = places[start : start + size]
                 found[batch] = self._scores([rows[i] for i in batch.tolist()], size, length)
@@ -123,7 +125,7 @@ class Classifier:
 
     def _length(self, row: Tokens) -> int:
         """The shortest shape that a row fits in."""
-        step = math.ceil(self._prompt.cap / _LENGTHS)
+        step = math.ceil(self._prompt.cap / LENGTHS)
         frame = self._prompt.length - self._prompt.cap
         return min(self._prompt.length, frame + step * math.ceil(max(1, len(row) - frame) / step))
 
@@ -156,4 +158,4 @@ def _label_scores(session: Session, labels: Sequence[Tokens]) -> Floats:
 
 def _enough(texts: int) -> int:
     """Rows of a batch that so many texts fill."""
-    return min(_BATCHES[0], 1 << max(0, texts - 1).bit_length())
+    return min(MOST_ROWS, 1 << max(0, texts - 1).bit_length())

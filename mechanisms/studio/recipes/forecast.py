@@ -1,29 +1,46 @@
-"""How long a recipe will take on this machine, from public numbers and a short measurement of the model."""
+"""How long a recipe will take on this machine: each stage's work from public numbers, at measured speeds."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mechanisms.studio.evaluation.forecast import (
+    FRAME,
+    NAMES_READ,
+    TEXT_READ,
+    USUAL,
+    prompt_work,
+    reading_work,
+    shown_tokens,
+)
 from mechanisms.studio.recipes.drafts import WRITTEN
 from mechanisms.studio.recipes.recipe import Division, Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.recipes.sets import wordings
-from mechanisms.studio.synthesis.forecast import ModelSpeed
-from mechanisms.studio.synthesis.forecast import predicted_seconds as written_seconds
+from mechanisms.studio.synthesis.forecast import ModelSpeed, Work, written_work
 
-_FRAME = 20
-"""Tokens around a text that is classified, roughly; what stands before it is read once for many."""
-_PROMPT = 60
+_PROMPT = 24
 """Tokens of the prompt for a draft, roughly."""
-_CHARACTERS = 4
-"""Of a token of a label, roughly."""
-_READ = 1.0
-"""What a label's further token costs, in positions: the whole vocabulary is asked after it."""
-_ATTENDED = 1 / 1000
-"""What a position costs more for each position before it, in positions: of the embedded model on a CPU. Under eighty
-demonstrations that is several times the rest."""
-_EMBEDDED = 0.15
-"""A position of the embedding model in positions of a small language model, which has several times its parameters."""
+_DRAWN = 2.0
+"""What a draft's token takes, in vocabularies of a row: the logits, and a draw from them."""
 ARMS = 3
 """Zero-shot, public only, and the set: what a score compares at most."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """A set under which a stage reads records.
+
+    Attributes:
+        records: how many, expected from the public sizes.
+        shown: whether the set has demonstrations.
+        first: whether no stage before has opened its prompt.
+    """
+
+    records: float
+    shown: bool
+    first: bool
 
 
 def units(request: RecipeRequest, stage: Stage) -> float:
@@ -39,59 +56,101 @@ def competing(request: RecipeRequest) -> int:
 
 
 def predicted_seconds(request: RecipeRequest, speed: ModelSpeed) -> float:
-    """Seconds that a whole run takes, within a factor of about two."""
+    """Seconds that a whole run takes."""
     return sum(seconds_by_part(request, speed).values())
 
 
 def seconds_by_part(request: RecipeRequest, speed: ModelSpeed) -> dict[Stage | None, float]:
-    """The same for the first drafts, which come before any stage (None), and for each stage, in their order."""
+    """The same for the first drafts, which come before any stage that reads them (None), and for each stage."""
+    return {part: work.seconds(speed) for part, work in work_by_part(request, speed.together).items()}
+
+
+def work_by_part(request: RecipeRequest, together: int) -> dict[Stage | None, Work]:
+    """What the first drafts (None) and each stage ask of the models, in their order; see `ModelSpeed.together`."""
     recipe = request.recipe
-    rounds = recipe.rounds if Stage.VOTE in recipe.shares else 1  # public only has drafts too
-    steps = len(request.labels) * request.tokens
-    drafting = len(request.labels) * WRITTEN * recipe.drafts * request.tokens * speed.row
-    drafting += len(request.labels) * _PROMPT * speed.position + 2 * steps * speed.step
-    parts: dict[Stage | None, float] = {None: drafting}
+    voted = Stage.VOTE in recipe.shares
+    drafting = _drafting(request, recipe.drafts if voted else request.shots)
+    parts: dict[Stage | None, Work] = {None: drafting + _longest_prompts(request)}
     for stage in recipe.stages:
         if stage is Stage.WRITE:
-            parts[stage] = written_seconds(request.written, speed) if request.written else 0.0
+            parts[stage] = written_work(request.written, together) if request.written else Work()
+        elif stage is Stage.VOTE:
+            parts[stage] = _voting(request) * recipe.rounds + drafting * (recipe.rounds - 1)
         else:
-            parts[stage] = _read(request, stage) * _positions(request, stage) * speed.position
-    if Stage.VOTE in parts:
-        parts[Stage.VOTE] = rounds * parts[Stage.VOTE] + (rounds - 1) * drafting
+            parts[stage] = sum((_reading(request, each) for each in read(request, stage)), Work())
     return parts
 
 
-def _positions(request: RecipeRequest, stage: Stage) -> float:
-    """What reading one row costs, in positions of the model; a voter's text is embedded alone.
-
-    To judge it the model reads it behind the demonstrations of a set, and every label's tokens behind it.
-    """
-    own = request.max_record_tokens + _FRAME
-    if stage is Stage.VOTE:
-        return own
-    further = sum(max(0, round(len(label) / _CHARACTERS) - 1) for label in request.labels)
-    shown = len(request.labels) * request.shots * (request.tokens + _FRAME)
-    return (own + further) * (1 + _ATTENDED * shown) + _READ * further
-
-
-def sets_read(request: RecipeRequest, stage: Stage) -> int:
-    """Sets under which the language model reads a unit of a judging stage, at most; none is read twice.
+def read(request: RecipeRequest, stage: Stage) -> Sequence[Read]:
+    """The sets under which a judging stage reads records, at most; no record is read under one of them twice.
 
     The stages share what they read where they share all units.
     """
     shares, shared = request.recipe.shares, request.recipe.division is Division.EPSILON
     chooses, calibrates = Stage.CHOOSE in shares, Stage.CALIBRATE in shares
+    records, sets = _records(request, stage), _shown_of_sets(request)
     match stage:
-        case Stage.CALIBRATE:  # under one set each, then all under the one that was chosen
-            return 2 if chooses and not shared else 1
+        case Stage.CALIBRATE if chooses:  # under one set each
+            return [Read(records / len(sets), shown, True) for shown in sets]
+        case Stage.CALIBRATE:
+            return [Read(records, True, True)]
         case Stage.CHOOSE:
-            return competing(request) - (1 if shared else 0)
+            unread = records * (1 - 1 / len(sets)) if shared else records
+            chosen = 0.0 if shared else _records(request, Stage.CALIBRATE) * (1 - 1 / len(sets))
+            return [*(Read(unread, shown, False) for shown in sets), Read(chosen, True, False)]
         case _:
             known = (ARMS if chooses else 1 if calibrates else 0) if shared else 0
-            return ARMS - known
+            opened = ARMS if chooses else 1 if calibrates else 0
+            arms = (True, True, False)[:ARMS]  # the set, which was read first, public only, zero-shot
+            return [Read(0.0 if i < known else records, shown, i >= opened) for i, shown in enumerate(arms)]
 
 
-def _read(request: RecipeRequest, stage: Stage) -> float:
-    """Private rows that a stage reads, in passes of the language model."""
-    rows = request.max_unit_records if request.by_user else 1
-    return rows * units(request, stage) * (_EMBEDDED if stage is Stage.VOTE else sets_read(request, stage))
+def _records(request: RecipeRequest, stage: Stage) -> float:
+    return (request.max_unit_records if request.by_user else 1) * units(request, stage)
+
+
+def _shown_of_sets(request: RecipeRequest) -> Sequence[bool]:
+    """Of each set of the choice, whether it has demonstrations."""
+    without = len(wordings(request.template, request.labels))
+    return [False] * without + [True] * (competing(request) - without)
+
+
+def _reading(request: RecipeRequest, of: Read) -> Work:
+    labels, cap = request.labels, request.max_record_tokens
+    shown = _shown(request, USUAL) if of.shown else shown_tokens(request.template, labels, 0, 0)
+    opened = prompt_work(labels, shown, cap) if of.first else Work()
+    return opened + reading_work(labels, shown, of.records, cap)
+
+
+def _shown(request: RecipeRequest, share: float) -> float:
+    return shown_tokens(request.template, request.labels, request.shots, share * request.tokens)
+
+
+def _longest_prompts(request: RecipeRequest) -> Work:
+    """The longest prompt is opened before anybody pays: of drafts as long as they may be, and of those that there are.
+
+    Drafts that come first are there by then.
+    """
+    work = prompt_work(request.labels, _shown(request, 1.0), request.max_record_tokens)
+    return work * (2 if Stage.WRITE in request.recipe.stages else 1)
+
+
+def _drafting(request: RecipeRequest, drafts: int) -> Work:
+    """A ballot of so many drafts for each label; about half of what is written is of use, and compared with names."""
+    labels, wanted = len(request.labels), WRITTEN * max(2, drafts)
+    tokens = USUAL * wanted * request.tokens
+    embedded = labels * NAMES_READ + tokens / 2
+    each = Work(
+        positions=_PROMPT + FRAME / 2 * wanted,
+        rows=tokens,
+        steps=request.tokens,
+        words=_DRAWN * tokens,
+        embedded=embedded,
+    )
+    return each * labels
+
+
+def _voting(request: RecipeRequest) -> Work:
+    """Voters are embedded alone, and a ballot once."""
+    ballot = len(request.labels) * (request.recipe.drafts + request.shots)
+    return Work(embedded=TEXT_READ * _records(request, Stage.VOTE) + USUAL * request.tokens * ballot)
