@@ -66,6 +66,9 @@ def _key(line: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(line[name] for name in ("attack", "on", "epsilon", "run", "model"))
 
 
+TOKENS = ("--recipe", "tokens", "--sizes", "counted")
+
+
 class Attack:
     """One attack, from private rows to its figures, in a folder of its own."""
 
@@ -79,7 +82,7 @@ class Attack:
         if attack == "canary":
             return self._told("audit", "canary", rows, *self._plan(labels, epsilon), "--model", self._model)
         demos = str(self._folder / "demos.json")
-        self._told("synthesize", rows, *self._plan(labels, epsilon), "--sizes", "counted", "--out", demos)
+        self._told("synthesize", rows, *self._plan(labels, epsilon), *TOKENS, "--out", demos)
         held_out = ("--held-out", str(self._data / on / "test.csv")) if attack == "mia" else ()
         return self._told("audit", attack, rows, demos, *held_out, "--model", self._model)
 
@@ -100,7 +103,8 @@ class Attack:
         shots = ("--shots", "4") if len(labels) == 1 else ()
         mechanism = "gaussian" if math.isfinite(epsilon) else "non-private"  # which promises nothing, whatever is asked
         asked = str(epsilon if math.isfinite(epsilon) else 1)
-        return "--labels", ",".join(labels), "--epsilon", asked, "--delta", "1e-5", "--mechanism", mechanism, *shots
+        given = ("--labels", ",".join(labels), "--epsilon", asked, "--delta", "1e-5", "--mechanism", mechanism)
+        return *given, "--tokens", "30", "--candidates", "50", *shots
 
     def _told(self, *arguments: str) -> Any:
         home = os.environ | {"DPICL_HOME": str(self._folder / "home")}

@@ -33,7 +33,7 @@ AT_MOST = {0: 1.1, 1: 1.6, 3: 3.0}
 """What is asked of the number that follows the load."""
 OPTIONS = (
     "--text-column message --label-column department --labels Cardiology,Dermatology --sizes counted --epsilon 4 "
-    "--delta 1e-5 --tokens 12 --shots-per-label 1"
+    "--delta 1e-5 --recipe tokens --tokens 12 --candidates 50 --shots-per-label 1"
 )
 SETTINGS = ("DPICL_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
 """What a run does not inherit."""

@@ -91,6 +91,7 @@ def _written(
         target=TARGET,
         sizes=dataset.counted_sizes(),
         content=fingerprint(dataset).content,
+        candidates=50,
         max_record_tokens=RECORD_TOKENS,
         min_tokens=min(MIN_TOKENS, plan.tokens),
     ).calibrated()

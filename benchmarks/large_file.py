@@ -28,7 +28,10 @@ HOSTILE = (
     "日本経済", "Привет мир", "🎉🚀", "=cmd|' /C calc'!A0", "<script>alert(1)</script>", 'he said "no"', "two\nlines",
     "a;b|c\td", "\u202eabc", "NA", "'; DROP TABLE x; --", "\r\n\r\n", "\u200b", "x" * 2000,
 )  # fmt: skip
-OPTIONS = "--labels World,Sports,Business,Technology --sizes counted --epsilon 1 --delta 1e-7"
+OPTIONS = (
+    "--labels World,Sports,Business,Technology --sizes counted --epsilon 1 --delta 1e-7 "
+    "--recipe tokens --tokens 30 --candidates 50"
+)
 
 
 def write_csv(path: Path, rows: int) -> None:

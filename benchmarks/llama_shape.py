@@ -116,6 +116,7 @@ def steps(name: str, records: tuple[Record, ...], model: TransformersModel, coun
         target=PrivacyTarget(8.0, 1 / ROWS),
         sizes={"World": ROWS},
         content=fingerprint(dataset).content,
+        candidates=50,
     ).calibrated()
     run = synthesize(dataset, request, model, PrivacyLedger())
     released = (time.perf_counter() for event in run if isinstance(event, TokenReleased))

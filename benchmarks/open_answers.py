@@ -126,6 +126,7 @@ class Bench:
             target=PrivacyTarget(epsilon, DELTA),
             sizes=data.counted_sizes(),
             content=fingerprint(data).content,
+            candidates=50,
             max_record_tokens=self.task.max_text,
             min_tokens=min(MIN_TOKENS, self.plan.tokens - outputs.charged),
             outputs=outputs,

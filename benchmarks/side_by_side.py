@@ -19,7 +19,8 @@ from typing import Any
 EPSILONS = (1, 8)
 LIMIT = 100
 COMMON = (
-    "--labels World,Sports,Business,Technology --sizes counted --delta 1e-5 --tokens 24 --subsets 100 "
+    "--labels World,Sports,Business,Technology --sizes counted --delta 1e-5 --recipe tokens --tokens 24 --subsets 100 "
+    "--candidates 50 "
     "--text-field Article --label-field Topic"
 )
 INSTRUCTION = "Classify the news articles into the categories of World, Sports, Business, and Technology."

@@ -83,6 +83,7 @@ def _request(options: argparse.Namespace, dataset: Dataset) -> SynthesisRequest:
         target=PrivacyTarget(options.epsilon, DELTA),
         sizes=dataset.counted_sizes(),
         content=fingerprint(dataset).content,
+        candidates=50,
         max_record_tokens=options.max_record_tokens,
         schema=MOVIE,
     )

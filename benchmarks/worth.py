@@ -159,6 +159,7 @@ class Bench:
             target=PrivacyTarget(epsilon, DELTA),
             sizes=self.dataset.counted_sizes(),
             content=fingerprint(self.dataset).content,
+            candidates=50,
             max_record_tokens=self.task.tokens,
         ).calibrated()
         for event in synthesize(self.dataset, request, self.model, PrivacyLedger()):

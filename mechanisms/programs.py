@@ -1,4 +1,4 @@
-"""What a Python program calls: the command line's `synthesize` and `query`, with the same ledger and the same checks.
+"""What a Python program calls: the command line's `synthesize` and `query`, with its ledger, checks and defaults.
 
 data = read_csv("notes.csv", ["Cards", "Loans"])                               # private
 demos = write(data, "demos.json", sizes="counted", epsilon=1.0, delta=1e-5)    # charged, and releasable
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Literal
 
@@ -19,7 +20,7 @@ from mechanisms.cli.output import read as text_of
 from mechanisms.errors import NotWritten, UsageError
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
-from mechanisms.noise import SecureRandomness
+from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.records import Dataset, PromptTemplate, default_template
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
@@ -29,10 +30,17 @@ from mechanisms.studio.data.mapping import to_dataset
 from mechanisms.studio.data.marks import marks_at_the_end
 from mechanisms.studio.data.record_files import KIND, of_kind
 from mechanisms.studio.data.sources import name_of, read_source
+from mechanisms.studio.defaults import MECHANISM, usual_lengths, usual_recipe, usual_subsets
 from mechanisms.studio.evaluation.kept_file import keep
 from mechanisms.studio.evaluation.labelled import labelled
+from mechanisms.studio.recipes.advice import proposed
+from mechanisms.studio.recipes.events import CuratorRecipeEvent, RecipeCompleted, SetKept
+from mechanisms.studio.recipes.preview import calibrated
+from mechanisms.studio.recipes.recipe import Kind
+from mechanisms.studio.recipes.request import RecipeRequest
+from mechanisms.studio.recipes.run import run_recipe
 from mechanisms.studio.synthesis.demo_set import DemoSet, loads, to_text
-from mechanisms.studio.synthesis.events import RunCompleted
+from mechanisms.studio.synthesis.events import CuratorEvent, RunCompleted
 from mechanisms.studio.synthesis.request import (
     DECLARED_SIZES,
     FILE_FORMAT,
@@ -44,8 +52,6 @@ from mechanisms.studio.synthesis.request import (
 from mechanisms.studio.synthesis.synthesize import synthesize
 
 __all__ = ["NotWritten", "classify", "load", "load_model", "read_csv", "write"]
-
-_USUAL = SamplingPlan()
 
 
 def read_csv(
@@ -86,22 +92,27 @@ def write(
     sizes: Literal["counted"] | Mapping[str, int],
     epsilon: float,
     delta: float,
-    mechanism: str = "gaussian",
-    shots: int = _USUAL.shots,
-    tokens: int = _USUAL.tokens,
-    subsets: int = _USUAL.subsets,
+    recipe: str | None = None,
+    mechanism: str = MECHANISM,
+    shots: int = SamplingPlan.shots,
+    tokens: int | None = None,
+    subsets: int | None = None,
     template: PromptTemplate | None = None,
     model: LanguageModel | None = None,
 ) -> DemoSet:
-    """Write demonstrations token by token into a file, with their certificate, signed.
+    """Write demonstrations into a file, with their certificate, signed; what is left out is as in the app.
 
-    The run is charged to this installation's ledger before its first token, and stays charged if it fails.
+    The run is charged to this installation's ledger before it reads a row, and stays charged if it fails. One in stages
+    that fails leaves in the file what it had released.
 
     Args:
         sizes: rows (or users) of each label: "counted" declares the data set's own counts public, a mapping declares
             upper bounds.
+        recipe: "both", "vote" or "tokens" (token by token, without stages); "both" where it is left out and there are
+            several labels.
         mechanism: its parameters are the usual ones, its noise is calibrated.
-        shots, tokens, subsets: demonstrations of each label, their tokens at most, and rows expected at each step.
+        shots: demonstrations of each label.
+        tokens, subsets: where they are written token by token, their tokens at most and the rows expected at each step.
         template: how the task is put to the model.
         model: the embedded one where none is given.
 
@@ -114,41 +125,82 @@ def write(
     check_writable(str(out))
     if isinstance(sizes, str) and sizes != "counted":
         raise UsageError('The sizes are "counted", or a number for each label.')
-    plan = SamplingPlan(subsets=subsets, tokens=tokens, shots=shots)
-    request = SynthesisRequest(
+    declared = dataset.counted_sizes() if isinstance(sizes, str) else dict(sizes)
+    usual = usual_lengths(len(dataset.labels))
+    kind = usual_recipe(len(dataset.labels), mechanism, shots) if recipe is None else _kind(recipe)
+    tokens = usual.tokens if tokens is None else tokens
+    asked = SynthesisRequest(
         labels=dataset.labels,
         template=template or default_template(dataset.labels),
-        plan=plan,
+        plan=SamplingPlan(subsets=usual_subsets(declared) if subsets is None else subsets, tokens=tokens, shots=shots),
         mechanism=mechanism_class(mechanism)(),
         target=PrivacyTarget(epsilon, delta),
-        sizes=dataset.counted_sizes() if isinstance(sizes, str) else dict(sizes),
+        sizes=declared,
         content=fingerprint(dataset).content,
         by_user=dataset.by_user,
+        max_record_tokens=usual.max_record_tokens,
         min_tokens=min(MIN_TOKENS, tokens),
         public_inputs=(LABEL_SET, FILE_FORMAT, _declared(dataset, sizes)),
-    ).calibrated()
-    demo_set = _run(dataset, request, model or _embedded(), PrivacyLedger())
-    text = to_text(signed(demo_set))
-    try:
-        keep(Path(out), text)
-    except UsageError as error:
-        raise NotWritten(f"{error} The set is not lost: this error's `text` holds it.", text) from error
+    )
+    demo_set = _run(dataset, _ready(_planned(asked, kind)), model or _embedded(), PrivacyLedger(), Path(out))
+    _keep(demo_set, Path(out))
     return demo_set
+
+
+def _kind(recipe: str) -> Kind:
+    if recipe not in list(Kind):
+        raise UsageError(f"There is no recipe '{recipe}': choose one of {', '.join(Kind)}.")
+    return Kind(recipe)
 
 
 def _declared(dataset: Dataset, sizes: str | Mapping[str, int]) -> str:
     return declared_counts(dataset.by_user) if isinstance(sizes, str) else DECLARED_SIZES
 
 
-def _run(dataset: Dataset, request: SynthesisRequest, model: LanguageModel, ledger: PrivacyLedger) -> DemoSet:
-    data = fingerprint(dataset)
+def _planned(asked: SynthesisRequest, kind: Kind) -> SynthesisRequest | RecipeRequest:
+    if kind is Kind.TOKENS:
+        return asked
+    return RecipeRequest.of(asked, proposed(kind, asked.sizes, asked.target.epsilon))
+
+
+def _ready(request: SynthesisRequest | RecipeRequest) -> SynthesisRequest | RecipeRequest:
+    """The request with the noise that its target asks for."""
+    return calibrated(request) if isinstance(request, RecipeRequest) else request.calibrated()
+
+
+def _run(
+    dataset: Dataset,
+    request: SynthesisRequest | RecipeRequest,
+    model: LanguageModel,
+    ledger: PrivacyLedger,
+    out: Path,
+) -> DemoSet:
+    data, last = fingerprint(dataset), None
     _warn(ledger.rows.recognise(data))
-    [done] = [
-        event
-        for event in synthesize(dataset, request, model, ledger, SecureRandomness())
-        if isinstance(event, RunCompleted)
-    ]
-    return done.demo_set.with_marks(marks_at_the_end(data, ledger))  # shown while it ran counts too
+    run: Generator[CuratorRecipeEvent | CuratorEvent]
+    if isinstance(request, RecipeRequest):
+        run = run_recipe(dataset, request, model, load_embedder(), ledger)
+    else:
+        run = synthesize(dataset, request, model, ledger)
+    try:
+        with closing(run):
+            for event in run:
+                if isinstance(event, SetKept | RecipeCompleted | RunCompleted):
+                    last = event.demo_set
+    except BaseException:
+        if last is not None:
+            _keep(last.with_marks(marks_at_the_end(data, ledger)), out)
+        raise
+    assert last is not None
+    return last.with_marks(marks_at_the_end(data, ledger))  # shown while it ran counts too
+
+
+def _keep(demo_set: DemoSet, out: Path) -> None:
+    text = to_text(signed(demo_set))
+    try:
+        keep(out, text)
+    except UsageError as error:
+        raise NotWritten(f"{error} The set is not lost: this error's `text` holds it.", text) from error
 
 
 def load(path: str | Path) -> DemoSet:

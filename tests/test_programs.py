@@ -9,16 +9,20 @@ import pytest
 
 from mechanisms import programs
 from mechanisms.accounting import Cap, PrivacyLedger
-from mechanisms.errors import BudgetRefused, UsageError
+from mechanisms.errors import BudgetRefused, ModelUnavailable, UsageError
 from mechanisms.records import Dataset
 from mechanisms.studio.certificates.signature import Signature, check_signature
 from mechanisms.studio.certificates.verification import verify
+from mechanisms.studio.recipes.events import VotesReleased
+from mechanisms.studio.recipes.run import run_recipe
 from mechanisms.studio.synthesis.request import DECLARED_COUNTS, DECLARED_SIZES
+from tests.studio.recipes.test_drafts import Speaking
+from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 
 pytestmark = pytest.mark.slow
 
-CHEAP = {"epsilon": 2.0, "delta": 1e-5, "tokens": 3, "subsets": 4, "model": ToyModel()}
+CHEAP = {"recipe": "tokens", "epsilon": 2.0, "delta": 1e-5, "tokens": 3, "subsets": 4, "model": ToyModel()}
 
 
 @pytest.fixture
@@ -71,6 +75,37 @@ def test_a_set_that_can_no_longer_be_written_is_not_lost(data, tmp_path, monkeyp
     (tmp_path / "demos.json").write_text(lost.value.text, encoding="utf-8")
     assert check_signature(lost.value.text) is Signature.VALID
     assert verify(programs.load(tmp_path / "demos.json")).problems == ()
+
+
+@pytest.fixture
+def staged(monkeypatch) -> dict[str, object]:
+    """A run in stages, on toys."""
+    monkeypatch.setattr(programs, "load_embedder", ToyEmbedder)
+    left_out = {name: value for name, value in CHEAP.items() if name != "recipe"}
+    return {**left_out, "model": Speaking(sharpness=1.0, busy=10**6), "sizes": {"a": 900, "b": 1500}}
+
+
+def test_rows_with_labels_are_written_in_stages_where_nothing_else_is_asked_for(data, tmp_path, staged):
+    demos = programs.write(data, tmp_path / "demos.json", **staged)
+    assert [stage.name for stage in demos.stages] == ["write", "vote", "calibrate", "choose", "score"]
+    assert spent() == pytest.approx(demos.certificate.claim.epsilon)
+    assert verify(programs.load(tmp_path / "demos.json")).problems == ()
+    with pytest.raises(UsageError, match="no recipe 'votes'"):
+        programs.write(data, tmp_path / "more.json", **staged, recipe="votes")
+
+
+def test_what_a_run_in_stages_had_released_when_it_failed_is_in_the_file(data, tmp_path, staged, monkeypatch):
+    def failing(*arguments, **named):
+        for event in run_recipe(*arguments, **named):
+            yield event
+            if isinstance(event, VotesReleased):
+                raise ModelUnavailable("The model is gone.")
+
+    monkeypatch.setattr(programs, "run_recipe", failing)
+    with pytest.raises(ModelUnavailable):
+        programs.write(data, tmp_path / "demos.json", **staged)
+    assert programs.load(tmp_path / "demos.json").demonstrations
+    assert check_signature((tmp_path / "demos.json").read_text(encoding="utf-8")) is Signature.VALID
 
 
 def test_one_text_in_place_of_a_list_is_refused(data, tmp_path):

@@ -20,6 +20,7 @@ from mechanisms.cli.account import certificate_check
 from mechanisms.cli.for_programs import calibrated, checked_texts, classified
 from mechanisms.errors import UsageError
 from mechanisms.sampling import SamplingPlan
+from mechanisms.studio.defaults import MECHANISM
 from mechanisms.studio.synthesis.demo_set import loads
 
 LARGEST_SET = 2**20
@@ -48,10 +49,10 @@ def calibrate(
     epsilon: float,
     delta: float,
     size: int,
-    mechanism: str = "gaussian",
-    subsets: int = 100,
-    tokens: int = 30,
-    shots: int = 1,
+    mechanism: str = MECHANISM,
+    subsets: int = SamplingPlan.subsets,
+    tokens: int = SamplingPlan.tokens,
+    shots: int = SamplingPlan.shots,
 ) -> dict[str, Any]:
     """The least noise for a privacy target, for labels of a public size, with a row for each sampled record."""
     plan = SamplingPlan(subsets=whole("subsets", subsets), tokens=whole("tokens", tokens), shots=whole("shots", shots))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dpicl_ui.frame.tree import Tree, el
 from dpicl_ui.generate.recipe_view import RecipeView
+from mechanisms.studio.recipes.corrections import among_in_words, ways
 from mechanisms.studio.recipes.events import CandidateSet
 from mechanisms.studio.recipes.sets import NONE, PLAIN, PUBLIC
 
@@ -47,10 +48,13 @@ def no_demonstrations(view: RecipeView) -> str:
 
 
 def _how_many(view: RecipeView) -> str:
-    """As the certificate counts: a set and a correction are one way to read."""
-    if view.choice is None:
-        return f"{len(view.sets)} sets stand in the choice. {_waiting(view)}"
-    return f"{len(view.choice.among)} ways to read {len(view.sets)} sets stood in the choice. {_UNKNOWN}"
+    """As the certificate counts: a set and a correction are one of those that compete."""
+    made, sets = view.run.demo_set, len(view.sets)
+    if view.choice is not None:
+        return f"Chosen among {among_in_words(len(view.choice.among), sets)}. {_UNKNOWN}"
+    sizes = made.public_sizes if made else None
+    among = among_in_words(sets * ways(sizes, made.weighing), sets) if made and sizes else f"{sets} sets"
+    return f"The choice is among {among}. {_waiting(view)}"
 
 
 def _waiting(view: RecipeView) -> str:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from dpicl_ui.frame.tree import Tree, el, notice
 from dpicl_ui.generate.recipe_view import RecipeView
+from mechanisms.studio.certificates.facts import balanced_in_words
 from mechanisms.studio.evaluation.verdict import verdict_of_score
+from mechanisms.studio.synthesis.demo_set import DemoSet
 from mechanisms.studio.synthesis.findings import ArmScore, Score
-from mechanisms.tallies import Weighing
 
 OWN = "demonstrations"
 _NAMES = {"zero-shot": "Zero-shot", "public-only": "Public only", OWN: "Demonstrations"}
@@ -22,10 +23,6 @@ _NO_BETTER = (
     "This score does not show that the set is better than naming the largest label every time, by the public sizes."
 )
 _USERS = "Every user counts the same."
-_BALANCED = (
-    "Each label counts the same here, however many rows it has: these are balanced accuracies, and naming one label "
-    "every time gains nothing."
-)
 TOUCHED = "These rows may have taken part in the choice: the chosen set's figure may be a little optimistic."
 _DUST = 1e-9
 """Of float: .71 times 100 is no more than 71."""
@@ -41,7 +38,7 @@ def score_card(view: RecipeView) -> list[Tree]:
         el("div.card-head", el("h3", "On your own rows"), el("span.tag.public", "Releasable")),
         el("p.guarantee", _verdict(view) or _sentence(view)),
         *([el("p.muted", _sentence(view))] if _verdict(view) else []),
-        *weighed(score),
+        *(weighed(view.run.demo_set) if view.run.demo_set else []),
         el(
             "div.ranges",
             *(_range(_name(view, arm), score.arms[arm], arm == OWN) for arm in arms),
@@ -93,9 +90,10 @@ def _verdict(view: RecipeView) -> str:
     return verdict_of_score(view.score, view.without, majority) if view.score else ""
 
 
-def weighed(score: Score) -> list[Tree]:
-    """That each label counts the same, where it does."""
-    return [] if score.weighing is Weighing.ROWS else [el("p.muted", _BALANCED)]
+def weighed(demo_set: DemoSet) -> list[Tree]:
+    """What counts the same in a set's score, and what that says of balanced accuracy."""
+    words = balanced_in_words(demo_set)
+    return [el("p.muted", words)] if words else []
 
 
 def _majority(view: RecipeView) -> int | None:

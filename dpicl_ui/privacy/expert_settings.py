@@ -9,8 +9,10 @@ import gradio as gr
 from dpicl_ui.frame.guard import PRIVATE
 from dpicl_ui.frame.tree import el, panel
 from dpicl_ui.privacy.form import described, private_mechanisms, transforms
-from mechanisms.sampling import Scheme
+from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class
+from mechanisms.studio.defaults import MECHANISM
+from mechanisms.studio.synthesis.request import SynthesisRequest
 
 SCHEMES = {
     Scheme.PER_DEMONSTRATION: "One sample of records for each demonstration (fast)",
@@ -38,13 +40,12 @@ class ExpertSettings:
 
     def _build_mechanisms(self) -> None:
         mechanisms = private_mechanisms()
-        preferred = next((each.name for each in mechanisms if each.name == "gaussian"), mechanisms[0].name)
         self.mechanism = gr.Radio(
-            [(each.title, each.name) for each in mechanisms], value=preferred, label="Mechanism", elem_id="mechanism"
+            [(each.title, each.name) for each in mechanisms], value=MECHANISM, label="Mechanism", elem_id="mechanism"
         )
         self._mechanisms: list[gr.Column] = []
         for mechanism in mechanisms:
-            with gr.Column(visible=mechanism.name == preferred, elem_classes="own-parameters") as group:
+            with gr.Column(visible=mechanism.name == MECHANISM, elem_classes="own-parameters") as group:
                 panel(el("p.muted", f"{mechanism.citation}. Its noise is solved for and shown among the results."))
                 self._build_parameters(mechanism)
             self._mechanisms.append(group)
@@ -77,19 +78,19 @@ class ExpertSettings:
     def _build_sampling(self) -> None:
         self.scheme = gr.Radio(
             [(title, scheme.value) for scheme, title in SCHEMES.items()],
-            value=Scheme.PER_DEMONSTRATION.value,
+            value=SamplingPlan.scheme.value,
             label="Sampling",
             elem_id="scheme",
         )
         self._disjoint = panel(el("p.muted", _DISJOINT), visible=False)
-        self.unit_rows = gr.Radio(_ROWS, value=True, label="Rows", elem_id="unit-rows")
+        self.unit_rows = gr.Radio(_ROWS, value=SamplingPlan.unit_rows, label="Rows", elem_id="unit-rows")
         self.per_subset = gr.Number(
             2, label="Records in a subset (N)", precision=0, minimum=1, visible=False, elem_id="per-subset"
         )
         self.candidates = gr.Slider(
             4,
             200,
-            16,
+            SynthesisRequest.candidates,
             step=1,
             label="Candidate tokens (K)",
             info="The likeliest of public text alone. Fewer give noise less to choose from.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dpicl_ui.frame.cards import fact
 from dpicl_ui.frame.tree import Tree, el
 from mechanisms.studio.recipes.advice import FEWEST_FOR_ROLES
+from mechanisms.studio.recipes.corrections import ways
 from mechanisms.studio.recipes.forecast import competing, units
 from mechanisms.studio.recipes.preview import RecipePreview, score_margin, votes_a_draft
 from mechanisms.studio.recipes.recipe import Division, Stage
@@ -73,7 +74,11 @@ def _task(request: RecipeRequest, stage: Stage) -> str:
         case Stage.CALIBRATE:
             return "measure the model's habit: which labels it prefers whatever it reads."
         case Stage.CHOOSE:
-            return f"choose which of {competing(request)} sets serves best: to have no demonstrations is a choice, too."
+            read = ways(request.sizes, recipe.weighing)
+            return (
+                f"choose which of {competing(request)} sets, each read in {read} ways, serves best: to have no "
+                "demonstrations is a choice, too."
+            )
         case Stage.SCORE:
             alone = recipe.division is Division.ROLES
             remark = "They took part in nothing else" if alone else "They took part in the choice too"

@@ -10,11 +10,9 @@ from dpicl_ui.data.rows import Rows
 from dpicl_ui.frame.numbers import number, whole
 from mechanisms.studio.recipes.advice import proposed
 from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
+from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.tallies import usual_weighing
 
-USUAL_DRAFT_TOKENS = 40
-USUAL = Kind.BOTH
-"""Shows every token's noisy distribution, and finds no fewer labels than the vote alone (docs/worth.md)."""
 BY_TOKEN = {
     Rows.RECORDS: "Records are written token by token: the votes on drafts know no schemas.",
     Rows.ALONE: "Texts of one kind are written token by token: the votes on drafts ask which label a row has.",
@@ -83,7 +81,7 @@ class RecipeForm:
     @property
     def tokens(self) -> int:
         """Tokens of a draft."""
-        return self.stages.tokens if self.stages else USUAL_DRAFT_TOKENS
+        return self.stages.tokens if self.stages else RecipeRequest.tokens
 
     def recipe(self, sizes: Mapping[str, int], epsilon: float) -> Recipe:
         """The recipe for public sizes and what the stages may cost together.

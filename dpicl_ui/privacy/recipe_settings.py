@@ -10,7 +10,8 @@ import gradio as gr
 from dpicl_ui.frame.guard import PRIVATE
 from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.privacy.recipe_cards import stages_in_words
-from dpicl_ui.privacy.recipe_form import USUAL, USUAL_DRAFT_TOKENS, hidden_stages
+from dpicl_ui.privacy.recipe_form import hidden_stages
+from mechanisms.studio.defaults import RECIPE
 from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 
@@ -51,7 +52,7 @@ class RecipeSettings:
             panel(el("h3", "How demonstrations are made"))
             self.kind = gr.Radio(
                 [(words, kind.value) for kind, words in PRESETS.items()],
-                value=USUAL.value,
+                value=RECIPE.value,
                 show_label=False,
                 elem_id="recipe",
                 elem_classes="presets",
@@ -71,13 +72,20 @@ class RecipeSettings:
             self.by_hand = gr.Checkbox(label=_BY_HAND, elem_id="by-hand")
             with gr.Column(visible=False, elem_classes="own-parameters") as self.own:
                 self.division = gr.Radio(_DIVISIONS, value=Division.ROLES.value, label="What the tasks share")
-                self.drafts = gr.Slider(1, 256, 32, step=1, label="Drafts of each label in a vote", elem_id="drafts")
-                self.rounds = gr.Slider(
-                    1, 4, 1, step=1, label="Rounds", info="Later drafts are written with the winners before in view."
+                self.drafts = gr.Slider(
+                    1, 256, Recipe.drafts, step=1, label="Drafts of each label in a vote", elem_id="drafts"
                 )
-                self.sets = gr.Slider(1, 6, 3, step=1, label="Sets of winners to choose from")
+                self.rounds = gr.Slider(
+                    1,
+                    4,
+                    Recipe.rounds,
+                    step=1,
+                    label="Rounds",
+                    info="Later drafts are written with the winners before in view.",
+                )
+                self.sets = gr.Slider(1, 6, Recipe.sets, step=1, label="Sets of winners to choose from")
                 self.tokens = gr.Slider(
-                    5, 256, USUAL_DRAFT_TOKENS, step=1, label="Longest draft (tokens)", elem_id="longest"
+                    5, 256, RecipeRequest.tokens, step=1, label="Longest draft (tokens)", elem_id="longest"
                 )
                 with gr.Row():
                     self.shares = [
@@ -85,7 +93,7 @@ class RecipeSettings:
                             0,
                             label=f"{title} (%)",
                             min_width=120,
-                            visible=stage not in hidden_stages(USUAL, True),
+                            visible=stage not in hidden_stages(RECIPE, True),
                             elem_id=f"share-{stage}",
                         )
                         for stage, title in _TITLES.items()
@@ -151,8 +159,8 @@ class RecipeSettings:
     def for_texts(self) -> dict[Any, Any]:
         """The choice as it is at first, after there was none."""
         return {
-            **self._shown(USUAL, False),
-            self.kind: gr.Radio(value=USUAL.value, interactive=True),
+            **self._shown(RECIPE, False),
+            self.kind: gr.Radio(value=RECIPE.value, interactive=True),
             self.closed: [],
         }
 

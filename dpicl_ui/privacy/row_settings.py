@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpicl_ui.data.rows import Rows
+from mechanisms.studio.defaults import LABELLED, RECORDS, UNLABELLED, Lengths
 
 
 @dataclass(frozen=True)
@@ -14,20 +15,18 @@ class RowSettings:
     Attributes:
         shots, tokens, label_name: titles of how many are written, how long they may be, and what a label or an answer
             is called.
-        lengths: tokens that are written, and tokens of a row that are read, where nobody says otherwise.
+        lengths: how long both may be where nobody says otherwise.
     """
 
     shots: str = "Demonstrations"
     tokens: str = "Longest demonstration (tokens)"
     label_name: str = "Name of the label field"
-    lengths: tuple[int, int] = (32, 64)
+    lengths: Lengths = UNLABELLED
 
 
 ROW_SETTINGS = {
-    Rows.TEXTS: RowSettings("Demonstrations for each label", lengths=(24, 64)),
-    Rows.RECORDS: RowSettings(
-        "Records to write", "Tokens of a record that your rows decide, at most", lengths=(48, 128)
-    ),
+    Rows.TEXTS: RowSettings("Demonstrations for each label", lengths=LABELLED),
+    Rows.RECORDS: RowSettings("Records to write", "Tokens of a record that your rows decide, at most", lengths=RECORDS),
     Rows.ANSWERED: RowSettings(
         tokens="Longest demonstration, with its answer (tokens)", label_name="Name of the answer field"
     ),

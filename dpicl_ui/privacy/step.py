@@ -35,6 +35,8 @@ from dpicl_ui.privacy.settings_file import NO_RUN
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.errors import StudioError, UsageError
+from mechanisms.sampling import SamplingPlan
+from mechanisms.studio.defaults import FEWEST_SUBSETS, usual_subsets
 from mechanisms.studio.recipes.advice import proposed
 from mechanisms.studio.recipes.recipe import Division, Kind
 from mechanisms.studio.synthesis.preview import suggested_delta
@@ -97,7 +99,7 @@ class PrivacyStep:
             self.length = gr.Slider(
                 8,
                 256,
-                ROW_SETTINGS[Rows.TEXTS].lengths[1],
+                ROW_SETTINGS[Rows.TEXTS].lengths.max_record_tokens,
                 step=1,
                 label="Longest record (tokens)",
                 info="Longer records are cut.",
@@ -114,15 +116,17 @@ class PrivacyStep:
     def _build_writing(self) -> None:
         with gr.Column(elem_classes="card"):
             panel(el("h3", "What to write"))
-            self.shots = gr.Slider(1, 8, 1, step=1, label=ROW_SETTINGS[Rows.TEXTS].shots, elem_id="shots")
+            self.shots = gr.Slider(
+                1, 8, SamplingPlan.shots, step=1, label=ROW_SETTINGS[Rows.TEXTS].shots, elem_id="shots"
+            )
             with gr.Column() as self._by_token:
-                length, title = ROW_SETTINGS[Rows.TEXTS].lengths[0], ROW_SETTINGS[Rows.TEXTS].tokens
+                length, title = ROW_SETTINGS[Rows.TEXTS].lengths.tokens, ROW_SETTINGS[Rows.TEXTS].tokens
                 self.tokens = gr.Slider(4, 100, length, step=1, label=title, elem_id="tokens")
                 self.answers = AnswerSettings()
                 self.subsets = gr.Slider(
-                    4,
+                    FEWEST_SUBSETS,
                     400,
-                    100,
+                    SamplingPlan.subsets,
                     step=1,
                     label="Records that speak at each step (M)",
                     info="More records drown the noise better, and take longer.",
@@ -222,7 +226,7 @@ class PrivacyStep:
         cap = self._ledgers.of(request).snapshot(dataset.name, dataset.unit).cap
         return {
             self.delta: suggested_delta(sum(sizes.values())),
-            self.subsets: max(4, min(100, *sizes.values())),
+            self.subsets: usual_subsets(sizes),
             self.instruction: template.instruction,
             self.text_name: text,
             self.label_name: gr.Textbox(value=label, label=ROW_SETTINGS[rows].label_name),
@@ -236,12 +240,12 @@ class PrivacyStep:
 
     def _for_rows(self, rows: Rows) -> dict[Any, Any]:
         asked, by_token = ROW_SETTINGS[rows], rows in BY_TOKEN
-        tokens, length = asked.lengths
+        tokens, forced = asked.lengths.tokens, _FORCED if rows == Rows.RECORDS else ""
         return {
             **(self.recipe.by_token(BY_TOKEN[rows]) if by_token else self.recipe.for_texts()),
             self.shots: gr.Slider(label=asked.shots),
-            self.tokens: gr.Slider(value=tokens, label=asked.tokens, info=_FORCED if rows == Rows.RECORDS else ""),
-            self.length: length,
+            self.tokens: gr.Slider(value=tokens, label=asked.tokens, info=forced),
+            self.length: asked.lengths.max_record_tokens,
             self.answers.body: gr.Column(visible=rows == Rows.ANSWERED),
             **({self.best_of: gr.Slider(value=1, visible=False)} if by_token else {}),
         }

@@ -46,7 +46,7 @@ def score_card(demo_set: DemoSet | None, loaded: bool) -> list[Tree]:
             "div.card.public",
             head,
             *first,
-            *weighed(score),
+            *weighed(demo_set),
             arms,
             *beside,
             remark,

@@ -91,8 +91,8 @@ def _add_canary(verbs: Any) -> argparse.ArgumentParser:
     parser.add_argument("--epsilon", type=float, required=True)
     parser.add_argument("--canaries", type=int, default=8, help="secrets planted (default: %(default)s)")
     parser.add_argument("--secrets", type=int, default=256, help="secrets compared with (default: %(default)s)")
-    parser.add_argument("--candidates", type=int, default=50, metavar="K")
-    parser.add_argument("--max-record-tokens", type=int, default=64)
+    parser.add_argument("--candidates", type=int, default=SynthesisRequest.candidates, metavar="K")
+    parser.add_argument("--max-record-tokens", type=int, default=SynthesisRequest.max_record_tokens)
     add_plan_options(parser)
     parser.set_defaults(run=_canary)
     return parser

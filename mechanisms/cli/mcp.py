@@ -30,6 +30,7 @@ from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.records import Record
 from mechanisms.sampling import SamplingPlan
+from mechanisms.studio.defaults import MECHANISM
 from mechanisms.studio.evaluation.evaluate import Accuracy, known_rows
 from mechanisms.studio.evaluation.labelled import check_gives_labels
 from mechanisms.studio.synthesis.demo_set import DemoSet, loads
@@ -141,10 +142,10 @@ def calibrate(
     epsilon: float,
     delta: float,
     size: int,
-    mechanism: str = "gaussian",
-    subsets: int = 100,
-    tokens: int = 30,
-    shots: int = 1,
+    mechanism: str = MECHANISM,
+    subsets: int = SamplingPlan.subsets,
+    tokens: int = SamplingPlan.tokens,
+    shots: int = SamplingPlan.shots,
 ) -> dict[str, Any]:
     """The least noise for a privacy target, for labels of a public size, and its cost by two accountants."""
     sampled = SamplingPlan(subsets=subsets, tokens=tokens, shots=shots)
@@ -157,9 +158,9 @@ def plan(
     size: int,
     max_prompt_tokens: float,
     prompt_tokens: int = 100,
-    tokens: int = 30,
-    shots: int = 1,
-    mechanism: str = "gaussian",
+    tokens: int = SamplingPlan.tokens,
+    shots: int = SamplingPlan.shots,
+    mechanism: str = MECHANISM,
 ) -> list[dict[str, Any]]:
     """Ways to sample rows for a privacy target and a budget of compute, the most signal over noise first.
 

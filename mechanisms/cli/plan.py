@@ -10,13 +10,14 @@ from mechanisms.cli.output import add_json, progress, show
 from mechanisms.errors import UsageError
 from mechanisms.parameters import parameters
 from mechanisms.steps import TokenMechanism, mechanism_class, mechanism_names
+from mechanisms.studio.defaults import MECHANISM
 from mechanisms.studio.synthesis.planner import Option, Task, options, ranked
 
 
 def add_commands(commands: Any) -> None:
     """Register the command."""
     parser = commands.add_parser("plan", help="the most signal for a privacy target and a budget of compute")
-    parser.add_argument("--mechanism", default="gaussian", choices=_private_mechanisms())
+    parser.add_argument("--mechanism", default=MECHANISM, choices=_private_mechanisms())
     parser.add_argument("--size", type=int, required=True, metavar="n", help="units of the smallest label, public")
     parser.add_argument("--tokens", type=int, required=True, metavar="T")
     parser.add_argument("--prompt-tokens", type=int, required=True, metavar="P")

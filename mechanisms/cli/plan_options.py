@@ -18,13 +18,19 @@ from mechanisms.steps import (
     transform_class,
     transform_names,
 )
+from mechanisms.studio.defaults import MECHANISM, RECORDS, UNLABELLED
 
 
-def add_plan_options(parser: argparse.ArgumentParser, delta_required: bool = True) -> None:
-    """Mechanism and transform with their parameters, scheme, rows, tokens, shots, delta."""
+def add_plan_options(parser: argparse.ArgumentParser, delta_required: bool = True, by_rows: bool = False) -> None:
+    """Mechanism and transform with their parameters, scheme, rows, tokens, shots, delta.
+
+    Args:
+        delta_required: else it may be left out.
+        by_rows: M and T are None where they are left out: what they are then follows from the rows.
+    """
     plan = SamplingPlan()
     group = parser.add_argument_group("plan")
-    group.add_argument("--mechanism", default="gaussian", choices=mechanism_names())
+    group.add_argument("--mechanism", default=MECHANISM, choices=mechanism_names())
     group.add_argument("--transform", default="none", choices=transform_names())
     group.add_argument(
         "--delta", type=float, required=delta_required, help="failure probability of the claim, well under 1/n"
@@ -33,8 +39,14 @@ def add_plan_options(parser: argparse.ArgumentParser, delta_required: bool = Tru
     rows = group.add_mutually_exclusive_group()
     rows.add_argument("--unit-rows", action="store_true", help="each sampled unit is a row (default)")
     rows.add_argument("--per-subset", type=int, metavar="N", help="M subsets of N expected records instead")
-    group.add_argument("--subsets", type=int, default=plan.subsets, metavar="M", help="expected rows, or subsets")
-    group.add_argument("--tokens", type=int, default=plan.tokens, metavar="T", help="tokens of a demonstration")
+    most, tokens = f"{plan.subsets}", f"{plan.tokens}"
+    if by_rows:
+        most += ", or the units of the smallest label where they are fewer"
+        tokens += f"; of records {RECORDS.tokens}, with outputs and of texts alone {UNLABELLED.tokens}"
+    group.add_argument("--subsets", type=int, metavar="M", help=f"expected rows, or subsets (default: {most})")
+    group.add_argument("--tokens", type=int, metavar="T", help=f"tokens of a demonstration (default: {tokens})")
+    if not by_rows:
+        parser.set_defaults(subsets=plan.subsets, tokens=plan.tokens)
     group.add_argument("--shots-per-label", "--shots", type=int, default=plan.shots, metavar="S")
     add_parameter_options(parser, _described())
 
@@ -54,15 +66,19 @@ def add_rate_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--expected-sample", type=float, metavar="m", help="q = m / n (default: M N / n)")
 
 
-def sampling_plan(options: argparse.Namespace) -> SamplingPlan:
+def sampling_plan(options: argparse.Namespace, usual_subsets: int = SamplingPlan.subsets) -> SamplingPlan:
     """The plan that the options describe.
+
+    Args:
+        options: with a T.
+        usual_subsets: M where they have none.
 
     Raises:
         UsageError: a number is out of range.
     """
     return SamplingPlan(
         scheme=Scheme(options.scheme),
-        subsets=options.subsets,
+        subsets=usual_subsets if options.subsets is None else options.subsets,
         per_subset=1 if options.per_subset is None else options.per_subset,
         unit_rows=options.per_subset is None,
         tokens=options.tokens,

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from mechanisms.errors import UsageError
+from mechanisms.studio.defaults import RECIPE
 from mechanisms.studio.recipes.advice import proposed
 from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
+from mechanisms.studio.recipes.request import MOST_SHOTS, RecipeRequest
 from mechanisms.tallies import Weighing
 
 _NO_SCORE = "none"
@@ -19,11 +21,18 @@ _OWN = ("drafts", "rounds", "sets", "score", "draft_tokens", "weighing")
 def add_recipe_options(parser: argparse.ArgumentParser) -> None:
     """Recipe, ballots, sets, and how units or epsilon are shared."""
     group = parser.add_argument_group("recipe", "a run in stages; what is left out is planned from the sizes")
-    group.add_argument("--recipe", choices=[*Kind], default=Kind.TOKENS)
+    group.add_argument(
+        "--recipe",
+        choices=[*Kind],
+        help=f"default: {RECIPE}; tokens for what has no stages: records, outputs, a single label, --best-of, more "
+        f"than {MOST_SHOTS} shots, a mechanism that is not private",
+    )
     group.add_argument("--drafts", type=int, metavar="J", help="public drafts of each label in a ballot")
     group.add_argument("--rounds", type=int, metavar="R", help="ballots; later drafts see the winners before")
     group.add_argument("--sets", type=int, metavar="K", help="sets of winners to choose from, beside none and public")
-    group.add_argument("--draft-tokens", type=int, metavar="T", help="tokens of a draft (default: 40)")
+    group.add_argument(
+        "--draft-tokens", type=int, metavar="T", help=f"tokens of a draft (default: {RecipeRequest.tokens})"
+    )
     group.add_argument(
         "--split",
         choices=[*Division],

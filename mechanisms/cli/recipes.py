@@ -14,6 +14,7 @@ from mechanisms.errors import printable
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Randomness
 from mechanisms.records import Dataset
+from mechanisms.studio.recipes.corrections import among_in_words
 from mechanisms.studio.recipes.events import (
     ChoiceReleased,
     CuratorRecipeEvent,
@@ -53,22 +54,7 @@ def recipe_request(options: argparse.Namespace, base: SynthesisRequest) -> Recip
     """
     left = base.target.epsilon - (base.measured.epsilon if base.measured else 0.0)
     recipe = recipe_of(options, base.sizes, left)
-    return RecipeRequest(
-        labels=base.labels,
-        template=base.template,
-        recipe=recipe,
-        target=base.target,
-        sizes=base.sizes,
-        content=base.content,
-        by_user=base.by_user,
-        shots=base.plan.shots,
-        tokens=RecipeRequest.tokens if options.draft_tokens is None else options.draft_tokens,
-        max_record_tokens=base.max_record_tokens,
-        max_unit_records=base.max_unit_records,
-        written=base if Stage.WRITE in recipe.shares else None,
-        measured=base.measured,
-        public_inputs=base.public_inputs,
-    )
+    return RecipeRequest.of(base, recipe, options.draft_tokens)
 
 
 def run_in_stages(
@@ -163,7 +149,8 @@ def _released(event: CuratorRecipeEvent) -> Iterator[str]:
         case PriorsReleased(priors):
             yield f"which labels the model prefers: measured under {', '.join(name for name, _ in priors)}"
         case ChoiceReleased(among, (chosen, correction)):
-            yield f"chosen among {len(among)}: '{chosen}', read with the correction '{correction}'"
+            counted = among_in_words(len(among), len({name for name, _ in among}))
+            yield f"chosen among {counted}: '{chosen}', read with the correction '{correction}'"
         case ScoreReleased(score):
             for arm, found in score.arms.items():
                 low, high = found.interval

@@ -14,7 +14,7 @@ from mechanisms.steps import TokenMechanism, Transform
 from mechanisms.studio.data.label_names import names_of
 from mechanisms.studio.data.mapping import Mapping
 from mechanisms.studio.data.record_files import KIND
-from mechanisms.studio.recipes.recipe import Stage
+from mechanisms.studio.recipes.recipe import Kind, Stage
 from mechanisms.studio.recipes.request import RecipeRequest
 from mechanisms.studio.synthesis.outputs import Outputs
 from mechanisms.studio.synthesis.request import SynthesisRequest
@@ -100,6 +100,7 @@ def _of_data(request: SynthesisRequest | RecipeRequest, mapping: Mapping, name: 
 
 
 def _of_writing(request: SynthesisRequest) -> Iterator[Option]:
+    yield "recipe", Kind.TOKENS.value
     yield "shots-per-label", request.exported
     if request.kept is not None:
         yield "best-of", request.plan.shots // request.kept

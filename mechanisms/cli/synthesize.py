@@ -34,6 +34,7 @@ from mechanisms.cli.plan_options import add_plan_options, mechanism, sampling_pl
 from mechanisms.cli.recipe_options import add_recipe_options, in_stages
 from mechanisms.cli.recipes import recipe_request, run_in_stages
 from mechanisms.cli.records import add_record_options, beside, read_table_of, schema_of, template_of, write_records
+from mechanisms.cli.usual import filled_in
 from mechanisms.errors import TooLong, UsageError
 from mechanisms.inference.language_model import LanguageModel
 from mechanisms.inference.models.embeddings import load_embedder
@@ -48,6 +49,7 @@ from mechanisms.studio.data.mapping import to_dataset
 from mechanisms.studio.data.marks import marks_at_the_end
 from mechanisms.studio.data.record_schema import RecordSchema
 from mechanisms.studio.data.sources import name_of
+from mechanisms.studio.defaults import LABELLED, RECORDS, usual_subsets
 from mechanisms.studio.evaluation.kept_file import keep
 from mechanisms.studio.recipes.events import RecipeCompleted
 from mechanisms.studio.runs.journal import RunJournal
@@ -82,10 +84,13 @@ def add_commands(commands: Any) -> None:
     parser.add_argument("--instruction", help="what a prompt asks for")
     parser.add_argument("--text-field", help="how prompts call the text (default: the column's name)")
     parser.add_argument("--label-field", help="how prompts call the label (default: the column's name)")
-    parser.add_argument("--candidates", type=int, default=50, metavar="K")
-    parser.add_argument("--max-record-tokens", type=int, default=64)
-    parser.add_argument("--max-unit-records", type=int, default=3)
-    parser.add_argument("--min-tokens", type=int, metavar="T", help="tokens before a text may end (default: 8)")
+    parser.add_argument("--candidates", type=int, default=SynthesisRequest.candidates, metavar="K")
+    length = f"default: {LABELLED.max_record_tokens}, of records {RECORDS.max_record_tokens}"
+    parser.add_argument("--max-record-tokens", type=int, help=length)
+    parser.add_argument("--max-unit-records", type=int, default=SynthesisRequest.max_unit_records)
+    parser.add_argument(
+        "--min-tokens", type=int, metavar="T", help=f"tokens before a text may end (default: {MIN_TOKENS})"
+    )
     parser.add_argument("--best-of", type=int, default=1, metavar="B", help="write B times the shots, keep the surest")
     parser.add_argument("--drop-duplicates", action="store_true")
     _add_run_options(parser)
@@ -93,7 +98,7 @@ def add_commands(commands: Any) -> None:
     add_output_options(parser)
     add_config(parser)
     add_recipe_options(parser)
-    add_plan_options(parser)
+    add_plan_options(parser, by_rows=True)
     add_json(parser)
     parser.set_defaults(run=_synthesize)
 
@@ -107,6 +112,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _synthesize(options: argparse.Namespace) -> None:
+    options = filled_in(options)
     staged = in_stages(options)
     _check(options, staged)
     schema, outputs = schema_of(options), outputs_of(options)
@@ -199,7 +205,8 @@ def _check(options: argparse.Namespace, staged: bool) -> None:
 def _request(
     options: argparse.Namespace, dataset: Dataset, schema: RecordSchema | None, outputs: Outputs | None
 ) -> SynthesisRequest:
-    plan = sampling_plan(options)
+    sizes = _sizes(options, dataset)
+    plan = sampling_plan(options, usual_subsets(sizes))
     of_text = plan.tokens - (outputs.charged if outputs else 0)
     least = 0 if schema else max(0, min(MIN_TOKENS, of_text))
     asked = SynthesisRequest(
@@ -209,7 +216,7 @@ def _request(
         mechanism=mechanism(options, plan),
         transform=transform(options),
         target=PrivacyTarget(options.epsilon, options.delta),
-        sizes=_sizes(options, dataset),
+        sizes=sizes,
         content=fingerprint(dataset).content,
         by_user=dataset.by_user,
         candidates=options.candidates,
@@ -249,9 +256,12 @@ def _with_sizes(
     if options.count_epsilon >= options.epsilon:
         raise UsageError("--count-epsilon must be smaller than --epsilon: the demonstrations need the rest.")
     if journal is not None and goes_on(journal):
-        return measured_before(journal, request)
-    measured = measure_sizes(dataset, options.count_epsilon, options.delta, ledger, randomness)
-    return request.with_measured_sizes(measured)
+        sized = measured_before(journal, request)
+    else:
+        measured = measure_sizes(dataset, options.count_epsilon, options.delta, ledger, randomness)
+        sized = request.with_measured_sizes(measured)
+    subsets = usual_subsets(sized.sizes) if options.subsets is None else options.subsets
+    return replace(sized, plan=replace(sized.plan, subsets=subsets))
 
 
 def _template(

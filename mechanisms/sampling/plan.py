@@ -64,7 +64,7 @@ class SamplingPlan:
     subsets: int = 100
     per_subset: int = 1
     unit_rows: bool = True
-    tokens: int = 30
+    tokens: int = 24
     shots: int = 1
     share: float = 1.0
 

@@ -20,7 +20,7 @@ from tests.studio.certificates.recipes import text_of as recipe_text
 
 pytestmark = pytest.mark.slow
 
-SMALL = "--labels Cards,Fraud --delta 1e-5 --sizes counted --subsets 6 --tokens 4 --candidates 10"
+SMALL = "--recipe tokens --labels Cards,Fraud --delta 1e-5 --sizes counted --subsets 6 --tokens 4 --candidates 10"
 COLUMNS = "--text-column text --label-column topic"
 
 
@@ -99,7 +99,7 @@ def test_a_user_column_makes_users_the_unit(capsys, tmp_path):
     clinic, demos = EXAMPLES[0].path, str(tmp_path / "demos.json")
     line = f"synthesize {clinic} --text-column message --label-column department --unit-column patient --epsilon 8"
     rest = "--labels Cardiology,Pediatrics --delta 1e-5 --sizes counted --subsets 6 --tokens 3 --candidates 10"
-    code, _, err = run(capsys, f"{line} {rest} --out {demos}")
+    code, _, err = run(capsys, f"{line} {rest} --recipe tokens --out {demos}")
     assert code == 0, err
     demo_set = loads(Path(demos).read_text())
     assert demo_set.certificate.unit == "user:patient"

@@ -23,7 +23,7 @@ from tests.accounting.test_faults import closed_folder, no_room, one_line, run, 
 from tests.conftest import ROOT
 
 COLUMNS = "--text-column text --label-column topic --labels Cards,Fraud --sizes counted --delta 1e-5 --epsilon 2"
-SMALL = "--per-subset 1 --subsets 6 --tokens 2 --candidates 10"
+SMALL = "--recipe tokens --per-subset 1 --subsets 6 --tokens 2 --candidates 10"
 WRITE = f"synthesize {EXAMPLES[1].path} {COLUMNS} {SMALL}".split()
 NO_NETWORK = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9")
 """Nothing listens there."""

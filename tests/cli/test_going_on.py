@@ -23,7 +23,7 @@ LINE = (
     "--tokens 3 --shots 2 --candidates 10 --name bank"
 )
 KINDS = {
-    "tokens": "--count-epsilon 0.5 --epsilon 2",
+    "tokens": "--recipe tokens --count-epsilon 0.5 --epsilon 2",
     "stages": "--recipe both --sizes Cards=900,Fraud=1500 --epsilon 2 --drafts 3 --sets 1 --draft-tokens 12",
 }
 
@@ -61,7 +61,7 @@ def test_a_run_that_broke_off_goes_on_and_its_certificate_holds(kind, capsys, mo
 
 @pytest.mark.slow
 def test_what_does_not_fit_is_refused_in_one_line(capsys, monkeypatch, tmp_path, toy_models):
-    line, journal = f"{LINE} --sizes Cards=900,Fraud=1500 --epsilon 2", tmp_path / "run.jsonl"
+    line, journal = f"{LINE} --recipe tokens --sizes Cards=900,Fraud=1500 --epsilon 2", tmp_path / "run.jsonl"
     check_refusal(capsys, f"{line} --resume {journal}", 2, "Cannot read")
     check_refusal(capsys, f"{line} --journal {journal} --test-seed 1", 2, "not private")
     check_refusal(capsys, f"{line} --mechanism public --journal {journal}", 2, "Only a private run")
@@ -76,7 +76,7 @@ def test_what_does_not_fit_is_refused_in_one_line(capsys, monkeypatch, tmp_path,
 
 @pytest.mark.slow
 def test_a_set_is_given_whatever_becomes_of_its_run_file(capsys, monkeypatch, tmp_path, toy_models):
-    line, journal = f"{LINE} --sizes Cards=900,Fraud=1500 --epsilon 2 --json", tmp_path / "run.jsonl"
+    line, journal = f"{LINE} --recipe tokens --sizes Cards=900,Fraud=1500 --epsilon 2 --json", tmp_path / "run.jsonl"
 
     def unwritable(*_):
         raise UsageError("Cannot write the run's file.")

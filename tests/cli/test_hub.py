@@ -12,7 +12,7 @@ from tests.hub import Repository, lead_to, serving
 
 REST = (
     "--text-column text --label-column topic --labels Cards,Fraud --sizes Cards=900,Fraud=1500 "
-    "--epsilon 2 --delta 1e-5 --subsets 4 --tokens 3 --candidates 10"
+    "--recipe tokens --epsilon 2 --delta 1e-5 --subsets 4 --tokens 3 --candidates 10"
 )
 
 

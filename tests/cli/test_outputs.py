@@ -119,7 +119,8 @@ def test_what_does_not_go_together_is_refused(capsys, line, tmp_path, monkeypatc
 @pytest.mark.slow
 def test_sets_with_and_without_outputs_are_not_taken_for_each_other(capsys, line, tmp_path):
     said, labelled = tmp_path / "said.json", tmp_path / "labelled.json"
-    for path, more in ((said, "--labels Q --output-column answer"), (labelled, "--labels T0,T1 --label-column topic")):
+    plain = "--labels T0,T1 --label-column topic --recipe tokens"
+    for path, more in ((said, "--labels Q --output-column answer"), (labelled, plain)):
         code, _, err = run(capsys, f"{line} {more} --out {path}")
         assert code == 0, err
     test = f"--test {tmp_path}/asked.csv --text-column question"

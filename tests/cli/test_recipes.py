@@ -11,6 +11,7 @@ from mechanisms.cli.main import parser
 from mechanisms.cli.recipe_options import in_stages, recipe_of
 from mechanisms.cli.recipes import recipe_request
 from mechanisms.cli.synthesize import _request
+from mechanisms.cli.usual import filled_in
 from mechanisms.errors import ModelUnavailable
 from mechanisms.records import Dataset, Record
 from mechanisms.studio.certificates.verification import verify
@@ -32,7 +33,7 @@ QUICK = "--drafts 3 --sets 1 --draft-tokens 12"
 
 
 def options(rest: str):
-    return parser().parse_args([*LINE.split(), *rest.split()])
+    return filled_in(parser().parse_args([*LINE.split(), *rest.split()]))
 
 
 def request(rest: str, measured: MeasuredSizes | None = None):
@@ -43,17 +44,38 @@ def request(rest: str, measured: MeasuredSizes | None = None):
     return recipe_request(options(rest), base)
 
 
-def test_a_run_without_the_new_options_is_todays():
-    assert not in_stages(options(""))
-    assert not in_stages(options("--recipe tokens"))
-    for rest in ("--recipe vote", "--recipe both", "--split epsilon", "--split roles", "--shares write=.5"):
-        assert in_stages(options(rest))
+def test_a_run_has_stages_wherever_it_can():
+    assert options("").recipe == Kind.BOTH
+    staged = ("", "--recipe vote", "--recipe both", "--split epsilon", "--recipe tokens --shares write=.5")
+    assert all(in_stages(options(rest)) for rest in staged)
+    # What is refused together with stages is written token by token where none are asked for.
+    without = (
+        "--schema {}", "--output-column text", "--output-field Genre", "--labels Cards", "--best-of 2", "--shots 17",
+        "--mechanism public", "--mechanism non-private",
+    )  # fmt: skip
+    for rest in (*without, "--recipe tokens"):
+        assert not in_stages(options(rest))
+
+
+@pytest.mark.parametrize(
+    ("rest", "message"),
+    [
+        ("--schema {}", "Records are written token by token"),
+        ("--output-field Genre --answers model", "Outputs are written token by token"),
+        ("--labels Cards --sizes Cards=900", "at least two labels"),
+        ("--shots 17", "shots must lie between 1 and 16"),
+    ],
+)
+def test_what_has_no_stages_is_still_refused_where_they_are_asked_for(capsys, rest, message):
+    schemas = rest.replace("{}", '{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}')
+    labels = " --labels Cards" if "schema" in rest else ""
+    check_refusal(capsys, f"{LINE} --recipe both {schemas}{labels}", 2, message)
 
 
 def test_what_is_left_open_is_planned():
     assert recipe_of(options("--recipe vote"), SIZES, 2.0) == proposed(Kind.VOTE, SIZES, 2.0)
     assert recipe_of(options("--recipe vote --score none"), SIZES, 2.0) == proposed(Kind.VOTE, SIZES, 2.0, False)
-    forced = recipe_of(options("--split epsilon"), SIZES, 2.0)
+    forced = recipe_of(options("--recipe tokens --split epsilon"), SIZES, 2.0)
     assert forced == proposed(Kind.TOKENS, SIZES, 2.0, division=Division.EPSILON)
     given = recipe_of(options("--recipe both --drafts 9 --rounds 2 --sets 4 --shares vote=.3,write=.2"), SIZES, 2.0)
     assert (given.drafts, given.rounds, given.sets, given.division) == (9, 2, 4, Division.ROLES)
@@ -61,10 +83,10 @@ def test_what_is_left_open_is_planned():
 
 
 def test_the_writing_gets_its_share_of_the_units_or_of_epsilon():
-    roles = apportioned(request("--shares write=.25,calibrate=.1"))
+    roles = apportioned(request("--recipe tokens --shares write=.25,calibrate=.1"))
     assert roles.written.plan.share == 0.25
     assert roles.written.target.epsilon == 2
-    shared = apportioned(request("--shares write=.25,calibrate=.1 --split epsilon"))
+    shared = apportioned(request("--recipe tokens --shares write=.25,calibrate=.1 --split epsilon"))
     assert shared.written.plan.share == 1
     assert shared.written.target.epsilon == pytest.approx(0.5)
     assert request("--recipe vote").written is None
@@ -79,7 +101,7 @@ def test_a_calibrated_run_costs_at_most_its_epsilon(split):
 
 def test_measured_sizes_are_paid_for_once():
     measured = MeasuredSizes(SIZES, 0.5, 1e-8, "")
-    shared = apportioned(request("--shares write=.4,calibrate=.1 --split epsilon", measured))
+    shared = apportioned(request("--recipe tokens --shares write=.4,calibrate=.1 --split epsilon", measured))
     # Calibration takes the 0.5 off again: what is left is .4 of 1.5.
     assert shared.written.target.epsilon == pytest.approx(0.5 + 0.4 * 1.5)
     assert shared.epsilon(Stage.WRITE) == pytest.approx(0.6)
@@ -88,9 +110,9 @@ def test_measured_sizes_are_paid_for_once():
 @pytest.mark.parametrize(
     ("rest", "message"),
     [
-        ("--drafts 4", "--drafts needs --recipe"),
-        ("--draft-tokens 4", "--draft-tokens needs --recipe"),
-        ("--score none", "--score needs --recipe"),
+        ("--recipe tokens --drafts 4", "--drafts needs --recipe"),
+        ("--best-of 2 --draft-tokens 4", "--draft-tokens needs --recipe"),
+        ("--recipe tokens --score none", "--score needs --recipe"),
         ("--recipe vote --shares write=.5", "needs a share for the stage 'vote'"),
         ("--recipe vote --shares write=.5,vote=.2", "no stage 'write'"),
         ("--recipe vote --shares vote=1.5", "share"),
@@ -124,7 +146,7 @@ def test_bad_recipes_get_one_line_before_anything_is_charged(capsys, rest, messa
     [
         ("--recipe vote", ["vote", "calibrate", "choose", "score"]),
         ("--recipe both --split epsilon --score none", ["write", "vote", "calibrate", "choose"]),
-        ("--shares write=.5,score=.2", ["write", "score"]),
+        ("--recipe tokens --shares write=.5,score=.2", ["write", "score"]),
     ],
 )
 def test_from_csv_to_a_signed_set(capsys, tmp_path, toy_models, rest, stages):

@@ -25,6 +25,7 @@ from mechanisms.cli.outputs import outputs_of
 from mechanisms.cli.recipe_options import in_stages
 from mechanisms.cli.recipes import recipe_request
 from mechanisms.cli.records import schema_of
+from mechanisms.cli.usual import filled_in
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.records import Dataset
 from mechanisms.studio.data.counts import MeasuredSizes
@@ -56,8 +57,14 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def columns_of(file: Path, mapping: Mapping, kind: str | None = None, records: Records | None = None) -> Columns:
-    state = Session().of(DataState)
+def columns_of(
+    file: Path,
+    mapping: Mapping,
+    kind: str | None = None,
+    records: Records | None = None,
+    session: Session | None = None,
+) -> Columns:
+    state = (session or Session()).of(DataState)
     state.open(read_table(file), ("Text", "Label"))
     if records:
         return state.read_records(records, mapping.unit, mapping.drop_duplicates)
@@ -76,7 +83,7 @@ def from_command_line(
     """The request of `synthesize FILE --config`, and the data set that it is of."""
     config = file.with_name("settings.yaml")
     config.write_text(text, encoding="utf-8")
-    options = parser().parse_args(["synthesize", str(file), "--config", str(config)])
+    options = filled_in(parser().parse_args(["synthesize", str(file), "--config", str(config)]))
     command._check(options, in_stages(options))
     schema, outputs = schema_of(options), outputs_of(options)
     dataset, _ = command._dataset(options, schema, outputs)

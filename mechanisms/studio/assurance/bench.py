@@ -29,6 +29,8 @@ TOKENS = 100
 """T of every setting."""
 PROMPT = 128
 """P: positions of a prompt in the per-demonstration setting."""
+_CANDIDATES = 50
+"""K of every setting."""
 _LABEL = "World"
 _TEMPLATE = PromptTemplate("Classify the article.", "Article", "Answer")
 _UNITS = 2_000
@@ -181,6 +183,7 @@ def _request(
         target=PrivacyTarget(4.0, 1e-5),
         sizes={_LABEL: units},
         content=NO_FILE,
+        candidates=_CANDIDATES,
     )
     if scheme is Scheme.PER_TOKEN:
         return request

@@ -5,12 +5,22 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from mechanisms.accounting import cost_in_words, rounded_up
-from mechanisms.records import unit_in_words
+from mechanisms.records import person, unit_in_words
 from mechanisms.steps import mechanism_class, mechanism_names
 from mechanisms.studio.synthesis.demo_set import Certificate, DemoSet
 from mechanisms.tallies import Weighing
 
 _NAMING = "Naming the largest label every time"
+BY_LABELS = (
+    "Each label counts the same here, however many rows it has: these are balanced accuracies, and naming one label "
+    "every time gains nothing."
+)
+BY_EQUAL_ROWS = "By the public sizes every label has as many {unit}s as any other: these are balanced accuracies too."
+BY_ROWS = (
+    "Each {unit} counts the same here. The private balanced accuracy, in which each label does, was not measured: it "
+    "would have cost epsilon of its own."
+)
+_BALANCED = "Private balanced accuracy"
 _SHARED = {"roles": "units, each has one role for good", "epsilon": "epsilon, every unit takes part in each"}
 
 
@@ -61,7 +71,10 @@ def scored_facts(demo_set: DemoSet) -> list[Fact]:
     if score is None:
         return [Fact("Private score", "not measured")]
     naming = [Fact(_NAMING, f"{majority[1]:.1%}", "by the public label sizes")] if majority else []
-    what = "Private score" if score.weighing is Weighing.ROWS else "Private balanced accuracy (labels count the same)"
+    by_rows = score.weighing is Weighing.ROWS
+    what = "Private score" if by_rows else f"{_BALANCED} (labels count the same)"
+    same = "the same" if _equal_sizes(demo_set) else "not measured"
+    other = [Fact(_BALANCED, same, balanced_in_words(demo_set))] if by_rows else []
     rows = "took part in nothing that was chosen" if score.untouched else "may have taken part in what was chosen"
     return [
         Fact(
@@ -71,4 +84,19 @@ def scored_facts(demo_set: DemoSet) -> list[Fact]:
             f"its rows {rows}",
         )
         for name, each in score.arms.items()
-    ] + naming
+    ] + [*naming, *other]
+
+
+def balanced_in_words(demo_set: DemoSet) -> str:
+    """What a set's private score says of balanced accuracy; empty where there is no score."""
+    if demo_set.score is None:
+        return ""
+    if demo_set.score.weighing is Weighing.LABELS:
+        return BY_LABELS
+    words = BY_EQUAL_ROWS if _equal_sizes(demo_set) else BY_ROWS
+    return words.format(unit=person(demo_set.certificate.unit))
+
+
+def _equal_sizes(demo_set: DemoSet) -> bool:
+    sizes = demo_set.public_sizes
+    return sizes is not None and len(set(sizes.values())) == 1

@@ -13,6 +13,7 @@ from mechanisms.errors import printable
 from mechanisms.records import RECORD
 from mechanisms.studio.certificates.facts import Fact, scored_facts, stated_facts
 from mechanisms.studio.exports.export_format import ExportFormat, Files, Released
+from mechanisms.studio.recipes.corrections import among_in_words, ways
 from mechanisms.studio.synthesis.demo_set import Certificate, DemoSet
 from mechanisms.studio.synthesis.preview import guarantee
 
@@ -76,8 +77,15 @@ def _of_task(made: DemoSet) -> Iterator[Fact]:
     yield Fact("Adjacency", "add or remove one unit", "")
     yield Fact("Labels", ", ".join(made.labels), made.template.instruction)
     if made.choice is not None:
-        chosen = f"{made.choice.chosen}, among {made.choice.among} ways to read the sets (a set and a correction each)"
+        chosen = f"{made.choice.chosen}, chosen among {_among(made.choice.among, made)}"
         yield Fact("Choice", chosen, "none: no demonstrations serve best" if not made.demonstrations else "")
+
+
+def _among(arms: int, made: DemoSet) -> str:
+    """As the screen says it; how many sets there were follows from the public sizes."""
+    sizes = made.public_sizes
+    read = ways(sizes, made.weighing) if sizes else 0
+    return among_in_words(arms, arms // read if read and arms % read == 0 else 0)
 
 
 def _limits(held: Certificate) -> Iterator[str]:

@@ -8,13 +8,14 @@ correction so far.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 import numpy as np
 from scipy.special import softmax
 
 from mechanisms.noise import Floats
+from mechanisms.tallies import Weighing, masses
 
 _LEAST_SHARE = 0.02
 """Of an even share of the probability: noise may leave less than nothing of it, and a logarithm needs something."""
@@ -38,6 +39,18 @@ FITTED = (Correction.PRIOR, Correction.SHARES)
 def fitted(sizes: Sequence[float]) -> Correction:
     """The fit that is made where none was chosen, for labels of these public sizes or masses."""
     return Correction.SHARES if len(set(sizes)) > 1 else Correction.PRIOR
+
+
+def ways(sizes: Mapping[str, int], weighing: Weighing) -> int:
+    """In how many ways each set of a choice is read: fitted to the labels' shares only where these are not equal."""
+    unequal = len(set(masses(sizes, weighing).values())) > 1
+    return len(Correction) - (not unequal)
+
+
+def among_in_words(arms: int, sets: int) -> str:
+    """What a choice is among: each arm is a set that is read in one way."""
+    even = sets > 0 and arms % sets == 0
+    return f"{arms}: {sets} sets, each read in {arms // sets} ways" if even else f"{arms} ways to read the sets"
 
 
 def probabilities(scores: Floats, correction: Floats) -> Floats:

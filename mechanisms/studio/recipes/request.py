@@ -10,6 +10,7 @@ from mechanisms.accounting import Claim, PrivacyTarget, claim
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed, PrivacyEvent, Sequence
 from mechanisms.records import PromptTemplate
+from mechanisms.steps import TokenMechanism
 from mechanisms.studio.data.after_counts import (
     check_counted_here,
     claim_with_counts,
@@ -36,6 +37,9 @@ COMPARED = 1 / 3
 """Of what calibrating may cost, what the measurement before the choice gets: what is exported is worth more care."""
 ALL = "all"
 """The one event list of users where stages share epsilon."""
+
+MOST_SHOTS = 16
+"""Demonstrations of each label at most."""
 
 Events = tuple[PrivacyEvent, ...]
 
@@ -80,7 +84,7 @@ class RecipeRequest:
         if len(self.labels) < 2 or set(self.sizes) != set(self.labels):
             raise UsageError("A recipe needs at least two labels, and every one of them a declared size.")
         for name, low, high in (
-            ("shots", 1, 16),
+            ("shots", 1, MOST_SHOTS),
             ("tokens", 5, 256),
             ("max_record_tokens", 1, 1024),
             ("max_unit_records", 1, 64),
@@ -95,6 +99,35 @@ class RecipeRequest:
             raise UsageError("The stage 'write' needs a mechanism and a plan, and nothing else does.")
         if self.written is not None:
             _check_written(self.written)
+
+    @classmethod
+    def of(cls, written: SynthesisRequest, recipe: Recipe, tokens: int | None = None) -> RecipeRequest:
+        """The request in stages of what would be written token by token: the same task, sizes and target.
+
+        Args:
+            written: not calibrated; how the stage "write" writes, where the recipe has it.
+            recipe: the stages.
+            tokens: of a draft, where not as usual.
+
+        Raises:
+            UsageError: a number is out of range, or the stages do not fit together.
+        """
+        return cls(
+            labels=written.labels,
+            template=written.template,
+            recipe=recipe,
+            target=written.target,
+            sizes=written.sizes,
+            content=written.content,
+            by_user=written.by_user,
+            shots=written.plan.shots,
+            tokens=cls.tokens if tokens is None else tokens,
+            max_record_tokens=written.max_record_tokens,
+            max_unit_records=written.max_unit_records,
+            written=written if Stage.WRITE in recipe.shares else None,
+            measured=written.measured,
+            public_inputs=written.public_inputs,
+        )
 
     @property
     def spent(self) -> float:
@@ -263,10 +296,14 @@ class RecipeRequest:
         }
 
 
+def writes_in_stages(mechanism: TokenMechanism | type[TokenMechanism]) -> bool:
+    """Whether a recipe may write with it: it reads private rows, and protects them."""
+    return mechanism.uses_private_rows and not mechanism.not_private
+
+
 def _check_written(written: SynthesisRequest) -> None:
-    used = written.mechanism
-    if used.not_private or not used.uses_private_rows:
-        raise UsageError(f"A recipe does not write with '{used.name}': choose a private mechanism.")
+    if not writes_in_stages(written.mechanism):
+        raise UsageError(f"A recipe does not write with '{written.mechanism.name}': choose a private mechanism.")
     if written.kept is not None:
         raise UsageError("In stages all that is written stands in the ballot or the choice: keep all of it.")
 

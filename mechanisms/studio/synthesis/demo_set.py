@@ -141,16 +141,29 @@ class DemoSet:
         return self.template.output is not None or self.completes
 
     @property
+    def public_sizes(self) -> dict[str, int] | None:
+        """The size of each label that the certificate states; None where it states none."""
+        sizes = self.certificate.parameters.get("sizes")
+        if not isinstance(sizes, dict) or not all(isinstance(sizes.get(each), int) for each in self.labels):
+            return None
+        return {each: sizes[each] for each in self.labels}
+
+    @property
+    def weighing(self) -> Weighing:
+        """What the certificate's parameters say to count the same; files of before say nothing: rows did."""
+        stated = self.certificate.parameters.get("weighing")
+        return Weighing(stated) if stated in list(Weighing) else Weighing.ROWS
+
+    @property
     def majority(self) -> tuple[str, float] | None:
         """The label that counts most, and its share: how often naming it every time is right, as the score weighs it.
 
         By the sizes that the certificate states, which are public; None where it states none.
         """
-        sizes = self.certificate.parameters.get("sizes")
-        if not isinstance(sizes, dict) or not all(isinstance(sizes.get(each), int) for each in self.labels):
+        if (sizes := self.public_sizes) is None:
             return None
         weighing = self.score.weighing if self.score else Weighing.ROWS
-        counted = masses({each: sizes[each] for each in self.labels}, weighing)
+        counted = masses(sizes, weighing)
         label, total = max(self.labels, key=lambda each: counted[each]), sum(counted.values())
         return (label, counted[label] / total) if total > 0 else None
 

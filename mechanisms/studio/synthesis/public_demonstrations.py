@@ -20,6 +20,9 @@ from mechanisms.studio.synthesis.outputs import Outputs, outputs_of, with_someth
 from mechanisms.studio.synthesis.request import MOST_TRIES, NO_FILE, SynthesisRequest
 from mechanisms.studio.synthesis.writer import DemonstrationWriter
 
+_CANDIDATES = 50
+"""More than beside private rows: nothing is added here that few would drown in."""
+
 
 def public_demonstrations(
     demo_set: DemoSet, model: LanguageModel, randomness: Randomness | None = None
@@ -34,7 +37,7 @@ def public_demonstrations(
     if demo_set.choice and demo_set.choice.public_only:
         return demo_set.choice.public_only.demonstrations
     stated = demo_set.certificate.parameters
-    tokens, least = int(stated.get("tokens", 30)), int(stated.get("min_tokens", 0))
+    tokens, least = int(stated.get("tokens", SamplingPlan.tokens)), int(stated.get("min_tokens", 0))
     shown, labels, template, schema = demo_set.demonstrations, demo_set.labels, demo_set.template, demo_set.schema
     outputs, tries = outputs_of(demo_set), tries_of(demo_set)
     return written_publicly(shown, labels, template, model, tokens, least, tries, randomness, schema, outputs)
@@ -79,6 +82,7 @@ def written_publicly(
         target=PrivacyTarget(1.0, 1e-5),
         sizes=dict.fromkeys(labels, 1),
         content=NO_FILE,
+        candidates=_CANDIDATES,
         min_tokens=min(least, tokens),
         schema=schema,
         outputs=outputs,

@@ -86,7 +86,7 @@ class SynthesisRequest:
     content: str
     transform: Transform = field(default_factory=NoTransform)
     by_user: bool = False
-    candidates: int = 50
+    candidates: int = 16
     max_record_tokens: int = 64
     max_unit_records: int = 3
     min_tokens: int = 0

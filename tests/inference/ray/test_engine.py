@@ -288,7 +288,7 @@ def test_the_command_line_takes_the_engine(model, monkeypatch, capsys):
     monkeypatch.setattr(engines, "load_model", lambda name, threads=None: name)
     monkeypatch.setattr("mechanisms.inference.ray.engine.spread", lambda name, local: nullcontext(model))
     columns = "--text-column text --label-column topic --labels Cards,Fraud --sizes counted --delta 1e-5 --epsilon 2"
-    small = "--per-subset 1 --subsets 6 --tokens 2 --candidates 10 --test-seed 1 --json --engine"
+    small = "--recipe tokens --per-subset 1 --subsets 6 --tokens 2 --candidates 10 --test-seed 1 --json --engine"
     line = f"synthesize {EXAMPLES[1].path} {columns} {small}".split()
     assert main([*line, "ray"]) == 0
     assert '"demonstrations"' in capsys.readouterr().out

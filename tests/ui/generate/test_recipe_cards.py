@@ -11,9 +11,13 @@ from dpicl_ui.generate.choice_card import choice_card
 from dpicl_ui.generate.recipe_view import RecipeView, replay_recipe
 from dpicl_ui.generate.score_card import OWN, of_hundred, score_card
 from dpicl_ui.generate.vote_card import MOST_DRAFTS, vote_card
+from mechanisms.studio.certificates.facts import scored_facts
+from mechanisms.studio.exports.export_format import Released
+from mechanisms.studio.exports.registry import format_named
 from mechanisms.studio.recipes.corrections import Correction
-from mechanisms.studio.recipes.events import ScoreReleased
-from mechanisms.studio.synthesis.findings import ArmScore
+from mechanisms.studio.recipes.events import ChoiceReleased, ScoreReleased
+from mechanisms.studio.synthesis.findings import ArmScore, Choice
+from mechanisms.tallies import Weighing
 from tests.ui.generate.recipe_recording import (
     SCORE,
     STORIES,
@@ -23,7 +27,7 @@ from tests.ui.generate.recipe_recording import (
     voted,
     votes,
 )
-from tests.ui.generate.recording import HOSTILE
+from tests.ui.generate.recording import HOSTILE, LABELS
 from tests.ui.test_cards import tags
 from tests.ui.trees import text_of
 
@@ -139,6 +143,39 @@ def test_whichever_correction_won_the_export_is_read_with_the_measured_prior(cor
     assert "measured prior" in text_of(rung)
     assert ("empty queries" in text_of(rung)) == (correction is Correction.CONTEXTUAL)
     assert view.run.demo_set.prior is not None
+
+
+def test_certificate_and_screen_say_in_one_word_what_the_choice_was_among():
+    told = "among 12: 4 sets, each read in 3 ways"
+    arms = tuple((name, str(how)) for name in "abcd" for how in list(Correction)[:3])
+    view = replay_recipe(voted())
+    made = view.run.demo_set
+    stated = made.certificate.parameters | {"sizes": dict.fromkeys(LABELS, 90)}
+    sized = replace(made, certificate=replace(made.certificate, parameters=stated))
+    known = replace(view, run=replace(view.run, demo_set=sized))
+    assert f"The choice is {told}." in text_of(choice_card(replace(known, choice=None)))
+    assert f"Chosen {told}." in text_of(choice_card(replace(known, choice=ChoiceReleased(arms, arms[0]))))
+    chosen = replace(sized, choice=Choice(12, "voted 1", "prior"))
+    [page] = format_named("certificate").write(Released("", chosen, "0" * 64)).values()
+    assert f"voted 1, chosen {told}" in page
+
+
+@pytest.mark.parametrize(
+    ("sizes", "weighing", "said"),
+    [
+        ((90, 90), Weighing.ROWS, "as many rows as any other: these are balanced accuracies too"),
+        ((90, 70), Weighing.ROWS, "balanced accuracy, in which each label does, was not measured"),
+        ((90, 9), Weighing.LABELS, "these are balanced accuracies, and naming one label every time gains nothing"),
+    ],
+)
+def test_beside_a_private_score_stands_what_it_says_of_balanced_accuracy(sizes, weighing, said):
+    view = replay_recipe(voted())
+    certificate = replace(view.run.demo_set.certificate, parameters={"sizes": dict(zip(LABELS, sizes, strict=True))})
+    made = replace(view.run.demo_set, certificate=certificate, score=replace(view.score, weighing=weighing))
+    assert said in text_of(score_card(replace(view, run=replace(view.run, demo_set=made))))
+    facts = " ".join(f"{each.name} {each.remark}" for each in scored_facts(made))
+    assert "balanced accuracy" in facts
+    assert weighing is Weighing.LABELS or said in facts
 
 
 def test_before_the_choice_no_rung_is_marked():
