@@ -40,6 +40,7 @@ def test_a_question_is_answered_and_the_reservation_goes_on(capsys, small):
     assert 3.9 < answer["epsilon"] <= 4
     assert (answer["reservation"], answer["answers_given"], answer["answers_left"]) == ("new", 1, 1)
     assert "once for all questions" in err
+    assert err.index("of 100 questions") < err.index("once for all questions")
 
     code, out, err = run(capsys, f"{line} --epsilon 4")
     answer = json.loads(out)

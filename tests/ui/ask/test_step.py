@@ -15,7 +15,7 @@ import pytest
 from dpicl_ui.ask.form import AskForm, described
 from dpicl_ui.ask.row_vectors import RowVectors
 from dpicl_ui.ask.state import AskState, Idle, Preparing
-from dpicl_ui.ask.step import AskStep
+from dpicl_ui.ask.step import AskStep, public_rows
 from dpicl_ui.data.state import DataState
 from dpicl_ui.data.step import DataStep
 from dpicl_ui.frame.embedder_loader import EmbedderLoader
@@ -27,14 +27,14 @@ from dpicl_ui.page import PLACES
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import BudgetRefused, DataError, ModelUnavailable, ReservedOtherwise, UsageError
 from mechanisms.queries import Retrieval
-from mechanisms.records import Dataset
+from mechanisms.records import Dataset, Record
 from mechanisms.studio.data.examples import ANSWERED_EXAMPLES, EXAMPLES, RECORD_EXAMPLES
 from mechanisms.studio.data.files import read_table
 from mechanisms.studio.data.mapping import Mapping
 from mechanisms.studio.synthesis.findings import ArmScore, Score
 from tests.toy_embedder import ToyEmbedder
 from tests.ui.generate.recording import demo_set
-from tests.ui.tabs import write
+from tests.ui.tabs import confirm, write
 from tests.ui.trees import text_of
 
 LABELS = ["Billing", "Delivery"]
@@ -398,3 +398,27 @@ def test_data_that_changes_while_the_ledger_is_charged_opens_nothing(place: Plac
     with pytest.raises(UsageError, match="goes on when the old file is back"):
         list(opening)
     assert (place.state.open, place.runs) == (None, 1)
+
+
+def test_what_the_noise_does_to_an_answer_is_said_before_it_is_paid_for(place: Place):
+    def said(**changed: Any) -> str:
+        shown = place.step._recalculate(place.request, "letters", LABELS, True, 0.3, *values(**changed))
+        return text_of(shown[place.step.offer.outcome])
+
+    assert "78 of 100 questions" in said()
+    assert "1 question instead of 5" in said()
+    assert "instead of" not in said(epsilon=10.0, queries=1)
+    assert place.runs == 0
+
+
+def test_more_groups_are_proposed_only_where_public_rows_allow_them(place: Place):
+    def said() -> str:
+        shown = place.step._recalculate(place.request, "letters", LABELS, True, 0.3, *values())
+        return text_of(shown[place.step.offer.outcome])
+
+    assert public_rows(place.session) is None
+    assert "20 groups of 4" in said()
+    rows = Dataset("letters", tuple(LABELS), tuple(Record(f"text {i}", LABELS[i % 2]) for i in range(12)))
+    confirm(place.session, rows)
+    assert public_rows(place.session) == 12
+    assert "20 groups" not in said()

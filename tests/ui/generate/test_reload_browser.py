@@ -154,8 +154,8 @@ def forget(page: Page, seen: Seen) -> None:
     page.click("#forget-run")
     page.wait_for_selector("#go-export", state="hidden")
     page.reload()
-    seen.journey.console[:] = console
     answered(page, seen, 5)
+    seen.journey.console[:] = console
     seen.said["forgotten"] = page.evaluate("document.querySelector('#steps').innerText")
 
 
