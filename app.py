@@ -17,8 +17,8 @@ from dpicl_ui.server.serving import serving
 from dpicl_ui.server.short_log import log_in_one_line
 from dpicl_ui.server.temporary import TemporaryFolder
 from dpicl_ui.server.uploads import leave_no_parts
+from mechanisms.data.table import MAX_BYTES
 from mechanisms.errors import StudioError
-from mechanisms.studio.data.table import MAX_BYTES
 
 _TABS = 500
 """Tabs whose state Gradio keeps at once: it takes a megabyte each."""

@@ -24,6 +24,10 @@ import numpy as np
 
 from benchmarks.remembering import Remembering
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget
+from mechanisms.answers.request import AnswerRequest
+from mechanisms.answers.session import open_session
+from mechanisms.answers.shards import TextRespondent, keyword_texts
+from mechanisms.evaluation.metrics import score_answer
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.inference.models.listing import EMBEDDED
@@ -31,10 +35,6 @@ from mechanisms.noise import SecureRandomness
 from mechanisms.queries import QueryMechanism, QueryRelease, Retrieval, query_mechanism_class
 from mechanisms.queries.similarity import similarities
 from mechanisms.records import Dataset, PromptTemplate, Record
-from mechanisms.studio.answering.request import AnswerRequest
-from mechanisms.studio.answering.session import open_session
-from mechanisms.studio.answering.shards import TextRespondent, keyword_texts
-from mechanisms.studio.evaluation.metrics import score_answer
 
 EPSILONS, DELTA = (1.0, 4.0, 8.0), 1e-5
 DRAWS = 50

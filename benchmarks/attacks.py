@@ -28,9 +28,8 @@ import numpy as np
 from benchmarks.commands import lines, run_and_table
 from benchmarks.worth import TASKS
 from benchmarks.worth_table import cell
-from mechanisms.studio.assurance.extraction import PATTERNS
-from mechanisms.studio.assurance.membership import REFERENCES, WORDS
-from mechanisms.studio.assurance.shown_rows import NOTHING, RELEASED, ROWS
+from mechanisms.audit.extraction import PATTERNS
+from mechanisms.audit.membership import NOTHING, REFERENCES, RELEASED, ROWS, WORDS
 
 EPSILONS = 1.0, 8.0, math.inf
 ATTACKED = "agnews", "sst2"

@@ -25,8 +25,8 @@ from statistics import median
 
 import psutil
 
+from mechanisms.data.examples import EXAMPLES
 from mechanisms.inference.engine.threads import others
-from mechanisms.studio.data.examples import EXAMPLES
 
 NEIGHBOURS = (0, 1, 3)
 AT_MOST = {0: 1.1, 1: 1.6, 3: 3.0}

@@ -23,14 +23,14 @@ import numpy as np
 from benchmarks.answers import DELTA, EPSILONS, TASKS, public_terms, rows
 from benchmarks.remembering import Remembering
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget
+from mechanisms.answers.request import AnswerRequest
+from mechanisms.answers.session import open_session
 from mechanisms.inference.models.catalogue import EMBEDDED, load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.queries import QueryRelease
 from mechanisms.queries.knn_votes import SENSITIVITY, KnnVotes
 from mechanisms.queries.soft_votes import SoftVotes
 from mechanisms.records import Dataset
-from mechanisms.studio.answering.request import AnswerRequest
-from mechanisms.studio.answering.session import open_session
 
 DRAWS = 400
 SHARPNESS, CLIPS = (1, 2, 4, 8), (1, 2, 4)

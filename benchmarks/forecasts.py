@@ -30,19 +30,19 @@ from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.records import Dataset, Record, default_template
+from mechanisms.runs.advice import proposed
+from mechanisms.runs.events import TokenReleased
+from mechanisms.runs.forecast import ModelSpeed, measure_embedding, measure_speed
+from mechanisms.runs.preview import suggested_delta
+from mechanisms.runs.recipe import Kind, Recipe, Stage
+from mechanisms.runs.recipe_events import Drafting, RecipeCompleted, StageStarted
+from mechanisms.runs.recipe_forecast import seconds_by_part
+from mechanisms.runs.recipe_preview import calibrated
+from mechanisms.runs.recipe_request import RecipeRequest
+from mechanisms.runs.request import MIN_TOKENS, SynthesisRequest
+from mechanisms.runs.run import run_recipe
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
-from mechanisms.studio.recipes.advice import proposed
-from mechanisms.studio.recipes.events import Drafting, RecipeCompleted, StageStarted
-from mechanisms.studio.recipes.forecast import seconds_by_part
-from mechanisms.studio.recipes.preview import calibrated
-from mechanisms.studio.recipes.recipe import Kind, Recipe, Stage
-from mechanisms.studio.recipes.request import RecipeRequest
-from mechanisms.studio.recipes.run import run_recipe
-from mechanisms.studio.synthesis.events import TokenReleased
-from mechanisms.studio.synthesis.forecast import ModelSpeed, measure_embedding, measure_speed
-from mechanisms.studio.synthesis.preview import suggested_delta
-from mechanisms.studio.synthesis.request import MIN_TOKENS, SynthesisRequest
 
 ROWS = 2000
 WORDS = 180

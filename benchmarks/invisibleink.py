@@ -27,20 +27,20 @@ import torch
 from benchmarks.commands import lines
 from benchmarks.worth import rows_of
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, claim, fingerprint
+from mechanisms.evaluation.measures.linear_classifier import LinearClassifier
+from mechanisms.evaluation.measures.perplexity import MAX_TOKENS, perplexity
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models import catalogue
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.inference.prompts import GenerationPrompt, first_tokens
 from mechanisms.privacy_events import ZCDP, Composed
 from mechanisms.records import Dataset, default_template
+from mechanisms.runs.events import DemoCompleted, TokenReleased
+from mechanisms.runs.planner import Task, cost, options, ranked
+from mechanisms.runs.request import MIN_TOKENS, SynthesisRequest
+from mechanisms.runs.synthesize import synthesize
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import TokenMechanism, mechanism_class
-from mechanisms.studio.evaluation.measures.linear_classifier import LinearClassifier
-from mechanisms.studio.evaluation.measures.perplexity import MAX_TOKENS, perplexity
-from mechanisms.studio.synthesis.events import DemoCompleted, TokenReleased
-from mechanisms.studio.synthesis.planner import Task, cost, options, ranked
-from mechanisms.studio.synthesis.request import MIN_TOKENS, SynthesisRequest
-from mechanisms.studio.synthesis.synthesize import synthesize
 
 LABEL, BATCH, TARGET, RECORD_TOKENS = "World", 8, PrivacyTarget(10.0, 1e-5), 64
 TEMPLATE = default_template((LABEL,), "Article", "Topic")

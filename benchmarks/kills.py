@@ -3,7 +3,7 @@
     python -m benchmarks.kills [--kills 200] [--seed 1]
 
 Runs and votes are then gone on with, killed once more, and gone on with to their end. The work and the checks are those
-of `tests/studio/killing.py`; the first check that fails ends the benchmark. It prints at which moments the kills came,
+of `tests/killing.py`; the first check that fails ends the benchmark. It prints at which moments the kills came,
 and how runs and votes went on. A kill ends a process, not the machine: what a loss of power leaves rests on SQLite's
 `synchronous=FULL` and on the disk.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 
-from tests.studio.killing import ENDS, MOMENTS, WORK, kill
+from tests.killing import ENDS, MOMENTS, WORK, kill
 
 
 def main() -> None:

@@ -53,8 +53,8 @@ def first_token(path: str, started: float) -> None:
     from mechanisms.cli import main as command
     from mechanisms.cli import synthesize
     from mechanisms.inference.engine.transformers_model import TransformersModel
-    from mechanisms.studio.synthesis import writer
-    from mechanisms.studio.synthesis.request import SynthesisRequest
+    from mechanisms.runs import writer
+    from mechanisms.runs.request import SynthesisRequest
 
     print(f"interpreter and imports: {time.time() - started:.2f} s; {peak()}", flush=True)
     for owner, name in (
@@ -81,12 +81,12 @@ def shown(name, work):
 def phases(path: str, started: float) -> None:
     """The data path alone, as the app walks it."""
     from mechanisms.accounting import fingerprint
-    from mechanisms.studio.data.files import read_table
-    from mechanisms.studio.data.mapping import Mapping, inspect, to_dataset
+    from mechanisms.data.columns import ColumnMapping, inspect, to_dataset
+    from mechanisms.data.files import read_table
 
     table = timed("read_table", lambda: read_table(Path(path)))
     for name, user in (("record", None), ("user", "user")):
-        mapping = Mapping("text", "label", user)
+        mapping = ColumnMapping("text", "label", user)
         timed(f"inspect, unit is the {name}", lambda m=mapping: inspect(table, m))
         dataset = timed("  to_dataset", lambda m=mapping: to_dataset(table, m, "large", LABELS))
         timed("  counted_sizes", dataset.counted_sizes)

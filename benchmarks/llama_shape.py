@@ -25,11 +25,11 @@ from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.inference import GenerationPrompt
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.records import Dataset, PromptTemplate, Record
+from mechanisms.runs.events import TokenReleased
+from mechanisms.runs.request import SynthesisRequest
+from mechanisms.runs.synthesize import synthesize
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class
-from mechanisms.studio.synthesis.events import TokenReleased
-from mechanisms.studio.synthesis.request import SynthesisRequest
-from mechanisms.studio.synthesis.synthesize import synthesize
 
 SHAPES = {
     "tiny": LlamaConfig(

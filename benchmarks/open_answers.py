@@ -26,21 +26,21 @@ from benchmarks.commands import lines, run_and_table
 from benchmarks.worth import done
 from benchmarks.worth_table import cell
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
+from mechanisms.data.columns import ColumnMapping as Columns
+from mechanisms.data.columns import to_dataset
+from mechanisms.data.files import read_table
+from mechanisms.data.record_files import KIND, of_kind
+from mechanisms.demos.outputs import Answers, Outputs
+from mechanisms.evaluation.open_answers import OpenScorecard, evaluate_open
+from mechanisms.evaluation.reader import Arm
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.records import Dataset, Demonstration, PromptTemplate
+from mechanisms.runs.events import RunCompleted
+from mechanisms.runs.public_demonstrations import written_publicly
+from mechanisms.runs.request import MIN_TOKENS, SynthesisRequest
+from mechanisms.runs.synthesize import synthesize
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class
-from mechanisms.studio.data.files import read_table
-from mechanisms.studio.data.mapping import Mapping as Columns
-from mechanisms.studio.data.mapping import to_dataset
-from mechanisms.studio.data.record_files import KIND, of_kind
-from mechanisms.studio.evaluation.open_answers import OpenScorecard, evaluate_open
-from mechanisms.studio.evaluation.query_reader import Arm
-from mechanisms.studio.synthesis.events import RunCompleted
-from mechanisms.studio.synthesis.outputs import Answers, Outputs
-from mechanisms.studio.synthesis.public_demonstrations import written_publicly
-from mechanisms.studio.synthesis.request import MIN_TOKENS, SynthesisRequest
-from mechanisms.studio.synthesis.synthesize import synthesize
 
 DELTA = 1e-5
 ZERO, PUBLIC, REAL, ROWS, MODEL = "zero-shot", "public-only", "real rows", "rows' answers", "model's answers"

@@ -27,11 +27,10 @@ from benchmarks.commands import lines, run_and_table
 from benchmarks.simulated import JUDGES, accuracy, simulated
 from benchmarks.stored import Rows, Stored, all_stored
 from mechanisms.noise import Floats, Integers
-from mechanisms.studio.recipes.advice import FEWEST_FOR_ROLES, proposed
-from mechanisms.studio.recipes.corrections import FITTED, step, targets
-from mechanisms.studio.recipes.events import CandidateSet
-from mechanisms.studio.recipes.reading import preferences
-from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
+from mechanisms.runs.advice import FEWEST_FOR_ROLES, proposed
+from mechanisms.runs.judging import FITTED, preferences, step, targets
+from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
+from mechanisms.runs.recipe_events import CandidateSet
 
 SIZES, EPSILONS = (400, 8000), (0.5, 1.0, 4.0)
 GAP, WITHIN = 0.05, 0.03

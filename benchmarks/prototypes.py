@@ -15,9 +15,9 @@ from benchmarks.remembering import Remembering
 from benchmarks.worth import DELTA, TASKS, rows_of
 from benchmarks.worth_table import cell
 from mechanisms.accounting import PrivacyTarget
+from mechanisms.evaluation.prototypes import nearest_prototype
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.noise import SecureRandomness
-from mechanisms.studio.evaluation.prototypes import nearest_prototype
 from mechanisms.tallies import Prototypes
 
 PROTOTYPE_ROWS = 1200

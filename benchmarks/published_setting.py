@@ -27,15 +27,15 @@ from benchmarks.commands import lines, run_and_table
 from benchmarks.worth import CALIBRATORS, DELTA, TASKS, Bench, done
 from benchmarks.worth_table import cell
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
+from mechanisms.evaluation.measures.measure import Measures
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.records import Demonstration
+from mechanisms.runs.events import RunCompleted
+from mechanisms.runs.planner import Task, cost, options, ranked
+from mechanisms.runs.request import SynthesisRequest
+from mechanisms.runs.synthesize import synthesize
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class
-from mechanisms.studio.evaluation.measures.measure import Measures
-from mechanisms.studio.synthesis.events import RunCompleted
-from mechanisms.studio.synthesis.planner import Task, cost, options, ranked
-from mechanisms.studio.synthesis.request import SynthesisRequest
-from mechanisms.studio.synthesis.synthesize import synthesize
 
 PUBLISHED = {
     "agnews": SamplingPlan(Scheme.PER_TOKEN, subsets=10, per_subset=2, unit_rows=False, tokens=100),

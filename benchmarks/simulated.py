@@ -12,16 +12,15 @@ import numpy as np
 from benchmarks.stored import Rows, Stored
 from benchmarks.worth import DELTA
 from mechanisms.accounting import PrivacyTarget
+from mechanisms.demos.demo_set import Certificate, DemoSet
+from mechanisms.evaluation.classify import Classifier
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats, SecureRandomness
 from mechanisms.records import Dataset, Record
-from mechanisms.studio.evaluation.classify import Classifier
-from mechanisms.studio.recipes import judging
-from mechanisms.studio.recipes.judging import Judges
-from mechanisms.studio.recipes.reading import Reader
-from mechanisms.studio.recipes.recipe import Division, Recipe, Stage
-from mechanisms.studio.recipes.request import RecipeRequest
-from mechanisms.studio.synthesis.demo_set import Certificate, DemoSet
+from mechanisms.runs import judging
+from mechanisms.runs.judging import Judges, Reader
+from mechanisms.runs.recipe import Division, Recipe, Stage
+from mechanisms.runs.recipe_request import RecipeRequest
 
 JUDGES = (Stage.CALIBRATE, Stage.CHOOSE, Stage.SCORE)
 

@@ -27,11 +27,11 @@ from mechanisms.accounting import PrivacyLedger
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.noise import Floats, Integers
 from mechanisms.records import Demonstration, default_template
-from mechanisms.studio.recipes.events import CandidateSet, SetsMade
-from mechanisms.studio.recipes.reading import Reader
-from mechanisms.studio.recipes.recipe import Kind
-from mechanisms.studio.recipes.run import run_recipe
-from mechanisms.studio.recipes.sets import wordings
+from mechanisms.runs.judging import Reader
+from mechanisms.runs.recipe import Kind
+from mechanisms.runs.recipe_events import CandidateSet, SetsMade
+from mechanisms.runs.run import run_recipe
+from mechanisms.runs.sets import wordings
 
 EPSILON = 1.0
 """Of the recipe whose rows vote."""

@@ -16,17 +16,17 @@ from pathlib import Path
 import jsonschema
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
+from mechanisms.data.columns import ColumnMapping, to_dataset
+from mechanisms.data.record_files import KIND, RECORD, read_records
+from mechanisms.data.record_schema import RecordSchema
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.noise import SecureRandomness
 from mechanisms.records import Dataset, PromptTemplate
+from mechanisms.runs.events import DemoCompleted
+from mechanisms.runs.request import SynthesisRequest
+from mechanisms.runs.synthesize import synthesize
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class, mechanism_names
-from mechanisms.studio.data.mapping import Mapping, to_dataset
-from mechanisms.studio.data.record_files import KIND, RECORD, read_records
-from mechanisms.studio.data.record_schema import RecordSchema
-from mechanisms.studio.synthesis.events import DemoCompleted
-from mechanisms.studio.synthesis.request import SynthesisRequest
-from mechanisms.studio.synthesis.synthesize import synthesize
 
 GENRES = ("Action", "Adventure", "Animated", "Comedy", "Crime", "Documentary", "Drama", "Fantasy", "Horror", "Musical")
 MORE = ("Mystery", "Romance", "Science Fiction", "Short", "Silent", "Sports", "Thriller", "War", "Western")
@@ -48,7 +48,7 @@ LABEL, DELTA = "Movie", 1e-5
 def main() -> None:
     options = _options()
     table = read_records(Path(options.file), MOVIE, LABEL)
-    dataset = to_dataset(table, Mapping(RECORD, KIND), "movies", (LABEL,))
+    dataset = to_dataset(table, ColumnMapping(RECORD, KIND), "movies", (LABEL,))
     request = _request(options, dataset).calibrated()
     model = load_model(options.model)
     _ = model.vocabulary  # read once, and not counted here

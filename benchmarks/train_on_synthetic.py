@@ -31,14 +31,14 @@ import numpy as np
 from benchmarks.commands import lines, run_and_table
 from benchmarks.worth import TASKS, Bench, done
 from benchmarks.worth_table import cell
+from mechanisms.data.units import units_of
+from mechanisms.evaluation.measures.copying import longest_copied
+from mechanisms.evaluation.measures.measure import Labelled, Measures
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.noise import Floats, SecureRandomness
 from mechanisms.records import Demonstration
-from mechanisms.studio.data.units import units_of
-from mechanisms.studio.evaluation.measures.copying import longest_copied
-from mechanisms.studio.evaluation.measures.measure import Labelled, Measures
-from mechanisms.studio.recipes.drafts import write_drafts
-from mechanisms.studio.recipes.voting import Polls
+from mechanisms.runs.drafts import write_drafts
+from mechanisms.runs.voting import Polls
 from mechanisms.tallies import Votes
 
 REAL, PUBLIC, VOTE, TOKENS = "real rows", "public-only", "vote", "token by token"

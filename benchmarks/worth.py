@@ -30,28 +30,27 @@ import numpy as np
 from benchmarks.commands import lines
 from benchmarks.remembering import Remembering
 from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget, fingerprint
+from mechanisms.demos.demo_set import DemoSet
+from mechanisms.evaluation.classify import Classifier
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.noise import Floats, SecureRandomness
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record, default_template
+from mechanisms.runs import stages
+from mechanisms.runs.advice import proposed
+from mechanisms.runs.drafts import write_drafts
+from mechanisms.runs.events import RunCompleted
+from mechanisms.runs.judging import Correction, of_units, preferences, step, targets
+from mechanisms.runs.recipe import Kind
+from mechanisms.runs.recipe_events import CandidateSet, RecipeCompleted, SetsMade, StageStarted
+from mechanisms.runs.recipe_request import RecipeRequest
+from mechanisms.runs.request import SynthesisRequest
+from mechanisms.runs.run import run_recipe
+from mechanisms.runs.sets import by_turns
+from mechanisms.runs.synthesize import synthesize
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
-from mechanisms.studio.evaluation.classify import Classifier
-from mechanisms.studio.recipes import stages
-from mechanisms.studio.recipes.advice import proposed
-from mechanisms.studio.recipes.corrections import Correction, step, targets
-from mechanisms.studio.recipes.drafts import write_drafts
-from mechanisms.studio.recipes.events import CandidateSet, RecipeCompleted, SetsMade, StageStarted
-from mechanisms.studio.recipes.reading import of_units, preferences
-from mechanisms.studio.recipes.recipe import Kind
-from mechanisms.studio.recipes.request import RecipeRequest
-from mechanisms.studio.recipes.run import run_recipe
-from mechanisms.studio.recipes.sets import by_turns
-from mechanisms.studio.synthesis.demo_set import DemoSet
-from mechanisms.studio.synthesis.events import RunCompleted
-from mechanisms.studio.synthesis.request import SynthesisRequest
-from mechanisms.studio.synthesis.synthesize import synthesize
 from mechanisms.tallies import Prior
 
 DELTA = 1e-5

@@ -33,7 +33,7 @@ from dpicl_ui.privacy.model_cards import there
 from dpicl_ui.privacy.step import PrivacyStep
 from dpicl_ui.test import state as test_state
 from dpicl_ui.test.step import EvaluationStep
-from mechanisms.studio.evaluation.remote_reader import RemoteReader
+from mechanisms.evaluation.remote_reader import RemoteReader
 
 TITLE = "DP-ICL Studio"
 PLACES = (

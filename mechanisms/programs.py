@@ -17,31 +17,28 @@ from typing import Literal
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.cli.output import check_writable
 from mechanisms.cli.output import read as text_of
+from mechanisms.data.columns import ColumnMapping as Columns
+from mechanisms.data.columns import to_dataset
+from mechanisms.data.disclosures import marks_at_the_end
+from mechanisms.data.record_files import KIND, of_kind
+from mechanisms.data.sources import name_of, read_source
+from mechanisms.demos.demo_set import DemoSet, loads, to_text
+from mechanisms.demos.signature import signed
 from mechanisms.errors import NotWritten, UsageError
+from mechanisms.evaluation.reader import labelled
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
+from mechanisms.kept_file import keep
 from mechanisms.records import Dataset, PromptTemplate, default_template
-from mechanisms.sampling import SamplingPlan
-from mechanisms.steps import mechanism_class
-from mechanisms.studio.certificates.signature import signed
-from mechanisms.studio.data.mapping import Mapping as Columns
-from mechanisms.studio.data.mapping import to_dataset
-from mechanisms.studio.data.marks import marks_at_the_end
-from mechanisms.studio.data.record_files import KIND, of_kind
-from mechanisms.studio.data.sources import name_of, read_source
-from mechanisms.studio.defaults import MECHANISM, usual_lengths, usual_recipe, usual_subsets
-from mechanisms.studio.evaluation.kept_file import keep
-from mechanisms.studio.evaluation.labelled import labelled
-from mechanisms.studio.recipes.advice import proposed
-from mechanisms.studio.recipes.events import CuratorRecipeEvent, RecipeCompleted, SetKept
-from mechanisms.studio.recipes.preview import calibrated
-from mechanisms.studio.recipes.recipe import Kind
-from mechanisms.studio.recipes.request import RecipeRequest
-from mechanisms.studio.recipes.run import run_recipe
-from mechanisms.studio.synthesis.demo_set import DemoSet, loads, to_text
-from mechanisms.studio.synthesis.events import CuratorEvent, RunCompleted
-from mechanisms.studio.synthesis.request import (
+from mechanisms.runs.advice import proposed
+from mechanisms.runs.defaults import MECHANISM, usual_lengths, usual_recipe, usual_subsets
+from mechanisms.runs.events import CuratorEvent, RunCompleted
+from mechanisms.runs.recipe import Kind
+from mechanisms.runs.recipe_events import CuratorRecipeEvent, RecipeCompleted, SetKept
+from mechanisms.runs.recipe_preview import calibrated
+from mechanisms.runs.recipe_request import RecipeRequest
+from mechanisms.runs.request import (
     DECLARED_SIZES,
     FILE_FORMAT,
     LABEL_SET,
@@ -49,7 +46,10 @@ from mechanisms.studio.synthesis.request import (
     SynthesisRequest,
     declared_counts,
 )
-from mechanisms.studio.synthesis.synthesize import synthesize
+from mechanisms.runs.run import run_recipe
+from mechanisms.runs.synthesize import synthesize
+from mechanisms.sampling import SamplingPlan
+from mechanisms.steps import mechanism_class
 
 __all__ = ["NotWritten", "classify", "load", "load_model", "read_csv", "write"]
 

@@ -20,22 +20,22 @@ from typing import Any
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli.main import parser
+from mechanisms.data import files
+from mechanisms.data.columns import ColumnMapping, guess_columns, inspect, to_dataset
+from mechanisms.data.record_schema import RecordSchema
+from mechanisms.demos.demo_set import loads, to_text
+from mechanisms.demos.signature import check_signature, signed
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.noise import SeededRandomness
-from mechanisms.studio.certificates.signature import check_signature, signed
-from mechanisms.studio.certificates.verification import verify
-from mechanisms.studio.data import files
-from mechanisms.studio.data.mapping import Mapping, guess_columns, inspect, to_dataset
-from mechanisms.studio.data.record_schema import RecordSchema
-from mechanisms.studio.recipes.any_set import read_set
-from mechanisms.studio.recipes.recipe import Division, Kind
-from mechanisms.studio.runs.run_file import from_lines
-from mechanisms.studio.synthesis.demo_set import loads, to_text
-from mechanisms.studio.synthesis.synthesize import synthesize
+from mechanisms.runs.recipe import Division, Kind
+from mechanisms.runs.run_file import from_lines
+from mechanisms.runs.score import read_set
+from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.verification import verify
 from tests.conftest import ROOT
-from tests.studio.recipes import running
-from tests.studio.runs.runs import KINDS, file_of
-from tests.studio.synthesis.test_synthesize import dataset, request
+from tests.recipes import running
+from tests.runs.runs import KINDS, file_of
+from tests.synthesis.test_synthesize import dataset, request
 from tests.toy_model import ToyModel
 
 EXAMPLES = ROOT / "assets/examples"
@@ -73,7 +73,7 @@ class TooLong(BaseException):
 
 def demo_sets() -> Iterator[bytes]:
     """Exports of version 1, and of toy runs of version 2; needs a data folder of its own."""
-    for path in sorted((ROOT / "tests/studio/certificates/version_1").glob("*.json")):
+    for path in sorted((ROOT / "tests/certificates/version_1").glob("*.json")):
         yield path.read_bytes()
     told = list(synthesize(dataset(), request(), ToyModel(), PrivacyLedger(), SeededRandomness(1)))
     yield to_text(signed(told[-1].demo_set)).encode()
@@ -86,7 +86,7 @@ def read_table(path: Path) -> None:
     table = files.read_table(path)
     text, label = guess_columns(table)
     for unit in (None, *[name for name in table.columns if name not in (text, label)][:1]):
-        mapping = Mapping(text, label, unit)
+        mapping = ColumnMapping(text, label, unit)
         found = inspect(table, mapping)
         made = to_dataset(table, mapping, "mutated", tuple(found.counts)[:2])
         made.counted_sizes()

@@ -11,21 +11,21 @@ from scipy.stats import norm
 
 from dpicl_ui.test.score_card import score_card
 from mechanisms import confidence
-from mechanisms.studio.assurance.extraction import Extraction
-from mechanisms.studio.assurance.guesses import best_guesses
-from mechanisms.studio.assurance.roc import roc
-from mechanisms.studio.certificates.facts import scored_facts
-from mechanisms.studio.evaluation.completions import Surprise
-from mechanisms.studio.evaluation.evaluate import Accuracy
-from mechanisms.studio.evaluation.plot import grid_figure
-from mechanisms.studio.recipes.events import ScoreReleased
-from mechanisms.studio.recipes.preview import score_margin
-from mechanisms.studio.recipes.recipe import Division, Kind
-from mechanisms.studio.synthesis.demo_set import DemoSet, loads
-from mechanisms.studio.synthesis.findings import Score
+from mechanisms.audit.extraction import Extraction
+from mechanisms.audit.one_run import best_guesses
+from mechanisms.audit.roc import roc
+from mechanisms.demos.demo_set import DemoSet, loads
+from mechanisms.demos.findings import Score
+from mechanisms.evaluation.completions import Surprise
+from mechanisms.evaluation.evaluate import Accuracy
+from mechanisms.evaluation.plot import grid_figure
+from mechanisms.exports.provenance import scored_facts
+from mechanisms.runs.recipe import Division, Kind
+from mechanisms.runs.recipe_events import ScoreReleased
+from mechanisms.runs.recipe_preview import score_margin
 from mechanisms.tallies import Score as Tally
 from tests.conftest import ROOT
-from tests.studio.recipes.running import begun, data, planned, recipe, rows
+from tests.recipes.running import begun, data, planned, recipe, rows
 
 OTHER = 0.5
 """No interval of the program is of this level."""
@@ -128,4 +128,4 @@ def test_the_level_is_written_down_once():
     sources = [path for room in rooms for path in room.rglob("*.py")]
     found = {path.relative_to(ROOT).as_posix() for path in sources if literal.search(path.read_text("utf-8"))}
     # Files of before do not say their level: what it was then stays what it was.
-    assert found == {"mechanisms/confidence.py", "mechanisms/studio/synthesis/findings.py"}
+    assert found == {"mechanisms/confidence.py", "mechanisms/demos/findings.py"}

@@ -12,7 +12,8 @@ from tests.conftest import ROOT
 
 MOST_LINES = 40
 """Of a function, from its `def` to its end; the docstring is counted out, since explaining should cost nothing."""
-MOST_FILE_LINES = 350
+MOST_FILE_LINES = 600
+"""A module is a chapter."""
 WIDTH = 120
 
 LONG_FUNCTIONS: dict[str, str] = {}

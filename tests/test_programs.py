@@ -9,14 +9,14 @@ import pytest
 
 from mechanisms import programs
 from mechanisms.accounting import Cap, PrivacyLedger
+from mechanisms.demos.signature import Signature, check_signature
 from mechanisms.errors import BudgetRefused, ModelUnavailable, UsageError
 from mechanisms.records import Dataset
-from mechanisms.studio.certificates.signature import Signature, check_signature
-from mechanisms.studio.certificates.verification import verify
-from mechanisms.studio.recipes.events import VotesReleased
-from mechanisms.studio.recipes.run import run_recipe
-from mechanisms.studio.synthesis.request import DECLARED_COUNTS, DECLARED_SIZES
-from tests.studio.recipes.test_drafts import Speaking
+from mechanisms.runs.recipe_events import VotesReleased
+from mechanisms.runs.request import DECLARED_COUNTS, DECLARED_SIZES
+from mechanisms.runs.run import run_recipe
+from mechanisms.runs.verification import verify
+from tests.recipes.test_drafts import Speaking
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 

@@ -10,9 +10,9 @@ import pytest
 
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.cli.main import main
-from mechanisms.studio.certificates.signature import Signature, check_signature
-from mechanisms.studio.certificates.verification import verify
-from mechanisms.studio.synthesis.demo_set import loads
+from mechanisms.demos.demo_set import loads
+from mechanisms.demos.signature import Signature, check_signature
+from mechanisms.runs.verification import verify
 from tests.conftest import ROOT
 
 PROGRAM = [".venv/bin/python", "-m", "mechanisms"]

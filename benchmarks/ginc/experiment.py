@@ -29,17 +29,17 @@ from benchmarks.commands import lines
 from benchmarks.ginc.hmm import ginc, posterior
 from benchmarks.ginc.model import LABEL, TEMPLATE, folder
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
+from mechanisms.evaluation.classify import Classifier
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.noise import Floats
 from mechanisms.records import Dataset, Demonstration, Record
+from mechanisms.runs.events import RunCompleted
+from mechanisms.runs.request import SynthesisRequest
+from mechanisms.runs.synthesize import synthesize
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import NoTransform, Transform, mechanism_class
 from mechanisms.steps.transforms.pta import PlausibleTokenAmplification
-from mechanisms.studio.evaluation.classify import Classifier
-from mechanisms.studio.synthesis.events import RunCompleted
-from mechanisms.studio.synthesis.request import SynthesisRequest
-from mechanisms.studio.synthesis.synthesize import synthesize
 
 LENGTH, SHOTS, CANDIDATES, DELTA = 5, 4, 10, 1e-5
 PLANS = {

@@ -9,13 +9,12 @@ from dpicl_ui.frame.cards import fact
 from dpicl_ui.frame.tree import Tree, el, notice
 from dpicl_ui.generate.score_card import OWN, of_hundred
 from dpicl_ui.generate.state import Made
+from mechanisms.answers.events import AnswerReleased, AnswersOpened, answer_in_words, reservation_in_words
+from mechanisms.answers.odds import is_good, odds_in_words
+from mechanisms.answers.request import AnswerRequest
+from mechanisms.answers.threshold import ThresholdEffect
 from mechanisms.queries import Retrieval
 from mechanisms.records import person
-from mechanisms.studio.answering.events import AnswerReleased, AnswersOpened
-from mechanisms.studio.answering.odds import is_good, odds_in_words
-from mechanisms.studio.answering.request import AnswerRequest
-from mechanisms.studio.answering.threshold import ThresholdEffect
-from mechanisms.studio.answering.words import answer_in_words, reservation_in_words
 
 _ONCE = (
     "Charged once, before the first question. If this file already has a reservation under the same terms, that one "

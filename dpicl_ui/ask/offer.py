@@ -21,12 +21,12 @@ from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import Tree, el, panel
+from mechanisms.answers.request import AnswerRequest
+from mechanisms.answers.session import check_terms, open_session
+from mechanisms.data.columns import to_dataset
 from mechanisms.errors import DataError, ReservedOtherwise, UsageError
 from mechanisms.queries import Retrieval
 from mechanisms.records import Dataset
-from mechanisms.studio.answering.request import AnswerRequest
-from mechanisms.studio.answering.session import check_terms, open_session
-from mechanisms.studio.data.mapping import to_dataset
 
 EMBED: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "embed"}
 """Arguments of handlers that take turns at the embedding model, and at the language model."""

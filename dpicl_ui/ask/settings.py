@@ -10,8 +10,8 @@ from dpicl_ui.ask.form import described, query_mechanisms
 from dpicl_ui.frame.epsilon_slider import epsilon_slider
 from dpicl_ui.frame.guard import PRIVATE
 from dpicl_ui.frame.tree import el, panel
+from mechanisms.answers.request import AnswerRequest
 from mechanisms.queries import QueryMechanism, Retrieval
-from mechanisms.studio.answering.request import AnswerRequest
 
 _LABELS_PUBLIC = "These label names become public: votes are shown by label. How many rows a label has stays private."
 _WHO = [

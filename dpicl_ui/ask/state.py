@@ -15,12 +15,12 @@ from dpicl_ui.ask.row_vectors import RowVectors
 from dpicl_ui.data.state import Columns, DataState
 from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.step_bar import Gate
+from mechanisms.answers.events import AnswerReleased, AnswersOpened
+from mechanisms.answers.request import AnswerRequest
+from mechanisms.answers.session import AnswerSession
 from mechanisms.errors import UsageError
 from mechanisms.inference import Embedder
 from mechanisms.records import Dataset
-from mechanisms.studio.answering.events import AnswerReleased, AnswersOpened
-from mechanisms.studio.answering.request import AnswerRequest
-from mechanisms.studio.answering.session import AnswerSession
 
 _CHANGED = "The data of step 1 has changed. Nothing was charged: reserve again."
 _LOST = "The data of step 1 has changed: what was reserved goes on when the old file is back."

@@ -23,11 +23,11 @@ from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import Tree, el, panel
 from dpicl_ui.generate.state import GenerateState
+from mechanisms.answers.events import AnswerReleased
+from mechanisms.answers.threshold import THRESHOLDS, ThresholdEffect, threshold_effect_on_example
+from mechanisms.data.examples import EXAMPLES
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.records import privacy_unit
-from mechanisms.studio.answering.events import AnswerReleased
-from mechanisms.studio.answering.threshold import THRESHOLDS, ThresholdEffect, threshold_effect_on_example
-from mechanisms.studio.data.examples import EXAMPLES
 
 _QUESTIONS_PUBLIC = "Questions are not protected, and count as public: do not paste in anything from the private rows."
 

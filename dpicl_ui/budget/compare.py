@@ -18,8 +18,7 @@ from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.frame.uploads import taken
 from dpicl_ui.generate.replay import own_run, text_in
 from mechanisms.errors import StudioError, UsageError
-from mechanisms.studio.runs.run_file import from_lines
-from mechanisms.studio.runs.summary import summarised
+from mechanisms.runs.run_file import from_lines, summarised
 
 LETTERS = "ABCD"
 """Of the columns, as many as there are."""

@@ -10,11 +10,11 @@ from dpicl_ui.generate.cards import demonstration
 from dpicl_ui.generate.score_card import TOUCHED, of_hundred
 from mechanisms.accounting import cost_in_words, rounded_up
 from mechanisms.accounting.event_words import in_words
+from mechanisms.demos.demo_set import DemoSet
+from mechanisms.demos.findings import ZERO_SHOT
+from mechanisms.exports.provenance import mechanism_in_words
 from mechanisms.records import unit_in_words
-from mechanisms.studio.certificates.facts import mechanism_in_words
-from mechanisms.studio.runs.summary import Summary
-from mechanisms.studio.synthesis.demo_set import DemoSet
-from mechanisms.studio.synthesis.findings import ZERO_SHOT
+from mechanisms.runs.run_file import Summary
 
 SHOWN = 50
 """Demonstrations of a column; a replay in step 3 has them all."""

@@ -8,8 +8,8 @@ import plotly.graph_objects as go
 
 from dpicl_ui.frame.plot_style import AXIS, BLUE, GRID, LAYOUT, ORANGE, TEAL
 from mechanisms import confidence
-from mechanisms.studio.runs.summary import Summary
-from mechanisms.studio.synthesis.findings import ArmScore
+from mechanisms.demos.findings import ArmScore
+from mechanisms.runs.run_file import Summary
 
 _COLOURS = (TEAL, ORANGE, BLUE, "#a05fb4")
 _HOVER = "%{text}: epsilon %{x:.3g}, %{y:.0%}<extra></extra>"

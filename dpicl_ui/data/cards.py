@@ -8,9 +8,9 @@ from typing import Any
 from dpicl_ui.data.state import Columns
 from dpicl_ui.frame.cards import MANY_LABELS, fact, private_tag
 from dpicl_ui.frame.tree import Tree, el
-from mechanisms.studio.data.mapping import Inspection
-from mechanisms.studio.data.record_schema import RecordSchema
-from mechanisms.studio.data.table import Table
+from mechanisms.data.columns import Inspection
+from mechanisms.data.record_schema import RecordSchema
+from mechanisms.data.table import Table
 
 PREVIEW_ROWS = 5
 _CELL = 240

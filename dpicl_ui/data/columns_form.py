@@ -8,8 +8,8 @@ import gradio as gr
 
 from dpicl_ui.data.rows import Rows
 from dpicl_ui.frame.choices import PrivateDropdown
-from mechanisms.studio.data.mapping import Mapping
-from mechanisms.studio.data.record_files import KIND
+from mechanisms.data.columns import ColumnMapping
+from mechanisms.data.record_files import KIND
 
 _NO_USER = "(every row stands for itself)"
 _USER = "If one person can have several rows: protects all rows of a person together."
@@ -47,7 +47,7 @@ class ColumnsForm:
             self.label: gr.Dropdown(label=label, info=info, visible=rows in _SAID),
         }
 
-    def opened(self, columns: list[str], mapping: Mapping, rows: Rows) -> dict[Any, Any]:
+    def opened(self, columns: list[str], mapping: ColumnMapping, rows: Rows) -> dict[Any, Any]:
         """The choices of another file."""
         label, info = _SAID.get(rows, _SAID[Rows.TEXTS])
         return {
@@ -62,7 +62,7 @@ class ColumnsForm:
             ),
         }
 
-    def mapping(self, rows: Rows, text: str, label: str, unit: str, drop_duplicates: bool) -> Mapping:
+    def mapping(self, rows: Rows, text: str, label: str, unit: str, drop_duplicates: bool) -> ColumnMapping:
         """The choices as a mapping; an answer stands where a label does."""
         label = KIND if rows == Rows.ALONE else label
-        return Mapping(text, label, None if unit == _NO_USER else unit, drop_duplicates)
+        return ColumnMapping(text, label, None if unit == _NO_USER else unit, drop_duplicates)

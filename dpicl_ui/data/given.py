@@ -11,9 +11,9 @@ from dpicl_ui.data.public_card import MEASURE, check_declared
 from dpicl_ui.data.records import RecordsForm
 from dpicl_ui.data.rows import Rows
 from dpicl_ui.data.state import Columns, DataState
+from mechanisms.data.columns import field_name
+from mechanisms.data.sizes import check_epsilon
 from mechanisms.errors import DataError, SeveralErrors, UsageError
-from mechanisms.studio.data.counts import check_epsilon
-from mechanisms.studio.data.field_names import field_name
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,8 +6,8 @@ import gradio as gr
 
 from dpicl_ui.data.opening import LONGEST_NAME
 from dpicl_ui.frame.tree import el, panel
-from mechanisms.studio.data.hub import read_hub, repository_of
-from mechanisms.studio.data.table import Table
+from mechanisms.data.hub import read_hub, repository_of
+from mechanisms.data.table import Table
 
 _LONGEST = 300
 _LEARNS = (

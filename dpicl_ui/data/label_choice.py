@@ -14,8 +14,8 @@ from dpicl_ui.frame.choices import PrivateCheckboxGroup
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.tree import panel
-from mechanisms.studio.data.label_names import LabelNames, in_capitals, names_in_lines, readable
-from mechanisms.studio.data.mapping import MOST_LABELS
+from mechanisms.data.columns import MOST_LABELS
+from mechanisms.data.label_names import LabelNames, in_capitals, names_in_lines, readable
 
 _SEARCH = """(query) => {
   const wanted = query.trim().toLowerCase();

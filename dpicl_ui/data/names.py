@@ -8,8 +8,7 @@ import gradio as gr
 
 from dpicl_ui.data.rows import Rows
 from dpicl_ui.frame.tree import Tree, el, notice, panel
-from mechanisms.studio.data.field_names import NEUTRAL, suggested_answers, suggested_names
-from mechanisms.studio.data.mapping import Mapping
+from mechanisms.data.columns import NEUTRAL, ColumnMapping, suggested_answers, suggested_names
 
 _PUBLIC = (
     "Choose, or type a word of your own: it tells the model what to write. It is public: it stands in the prompts and "
@@ -53,7 +52,7 @@ class FieldNames:
         """What changes with the columns."""
         return [*self.inputs, self.asked]
 
-    def proposed(self, names: tuple[str, str], mapping: Mapping, rows: Rows) -> dict[Any, Any]:
+    def proposed(self, names: tuple[str, str], mapping: ColumnMapping, rows: Rows) -> dict[Any, Any]:
         """The choices with `names` chosen, in the order that suits the columns."""
         return {
             component: gr.Dropdown(
@@ -73,7 +72,7 @@ def asked(names: tuple[str, str], rows: Rows) -> list[Tree]:
     return notice(said, "info") if open_ones else []
 
 
-def first_names(mapping: Mapping, rows: Rows = Rows.TEXTS) -> tuple[str, str]:
+def first_names(mapping: ColumnMapping, rows: Rows = Rows.TEXTS) -> tuple[str, str]:
     """What is proposed for columns that nobody has named yet.
 
     Args:
@@ -83,6 +82,6 @@ def first_names(mapping: Mapping, rows: Rows = Rows.TEXTS) -> tuple[str, str]:
     return texts[0], others[0]
 
 
-def _suggested(mapping: Mapping, rows: Rows) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _suggested(mapping: ColumnMapping, rows: Rows) -> tuple[tuple[str, ...], tuple[str, ...]]:
     texts, labels = suggested_names(mapping.text, mapping.label)
     return texts, suggested_answers(mapping.label) if rows == Rows.ANSWERED else labels

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from dpicl_ui.data.rows import Rows
+from mechanisms.data.json_lines import Lines
+from mechanisms.data.table import Table
 from mechanisms.errors import DataError
-from mechanisms.studio.data.json_lines import Lines
-from mechanisms.studio.data.table import Table
 
 LONGEST_NAME = 100
 """No name of the hub is longer: a data set is called the same here and on the command line."""

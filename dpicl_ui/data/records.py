@@ -13,9 +13,9 @@ from dpicl_ui.data.schema_form import Records, kind_of, schema_of, with_owner
 from dpicl_ui.data.state import Columns, DataState
 from dpicl_ui.frame.tree import drawn, el, panel
 from dpicl_ui.frame.uploads import taken
+from mechanisms.data.columns import ColumnMapping
+from mechanisms.data.record_schema import RecordSchema
 from mechanisms.errors import DataError, UsageError
-from mechanisms.studio.data.mapping import Mapping
-from mechanisms.studio.data.record_schema import RecordSchema
 
 _LARGEST = 2**20
 USUAL_KIND = "Record"
@@ -88,7 +88,7 @@ class RecordsForm:
             self.back: gr.Button(visible=given is not None),
         }
 
-    def read(self, state: DataState, rows: Rows, mapping: Mapping, kind: object, form: Any) -> Columns:
+    def read(self, state: DataState, rows: Rows, mapping: ColumnMapping, kind: object, form: Any) -> Columns:
         """The file's rows under what is said of them."""
         if rows == Rows.TEXTS:
             return state.read(mapping)

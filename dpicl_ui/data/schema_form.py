@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpicl_ui.frame.numbers import whole
+from mechanisms.data.columns import field_name
+from mechanisms.data.record_schema import RecordSchema
 from mechanisms.errors import UsageError
-from mechanisms.studio.data.field_names import field_name
-from mechanisms.studio.data.record_schema import RecordSchema
 
 _KINDS: dict[str, dict[str, Any]] = {
     "text": {"title": "Text", "limit": "Letters, at most", "usual": 100},

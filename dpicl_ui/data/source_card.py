@@ -7,8 +7,8 @@ import gradio as gr
 from dpicl_ui.data.hub_card import HubCard
 from dpicl_ui.frame.tree import el, panel
 from dpicl_ui.frame.uploads import drop
-from mechanisms.studio.data.examples import ANSWERED_EXAMPLES, EXAMPLES, RECORD_EXAMPLES
-from mechanisms.studio.data.files import FORMATS
+from mechanisms.data.examples import ANSWERED_EXAMPLES, EXAMPLES, RECORD_EXAMPLES
+from mechanisms.data.files import FORMATS
 
 _SOURCE = [
     el("h2", "Bring your labelled texts, or records"),

@@ -11,14 +11,14 @@ from dpicl_ui.data.schema_form import Records
 from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.step_bar import Gate
 from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.data.columns import MOST_LABELS, ColumnMapping, Inspection, inspect, label_set
+from mechanisms.data.label_names import LabelNames, named, proposed_names
+from mechanisms.data.record_files import KIND, RECORD, as_records, of_kind
+from mechanisms.data.record_schema import RecordSchema
+from mechanisms.data.sizes import MeasuredSizes, measure_sizes
+from mechanisms.data.table import Table
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset
-from mechanisms.studio.data.counts import MeasuredSizes, measure_sizes
-from mechanisms.studio.data.label_names import LabelNames, named, proposed_names
-from mechanisms.studio.data.mapping import MOST_LABELS, Inspection, Mapping, inspect, label_set
-from mechanisms.studio.data.record_files import KIND, RECORD, as_records, of_kind
-from mechanisms.studio.data.record_schema import RecordSchema
-from mechanisms.studio.data.table import Table
 
 _COUNT_DELTA = 1e-6
 """Counting comes before the run's delta is chosen: a thousandth of this is the chance that a measured size is low."""
@@ -65,7 +65,7 @@ class Columns:
     """
 
     file: File
-    mapping: Mapping
+    mapping: ColumnMapping
     inspection: Inspection
     table: Table
     kind: str | None = None
@@ -86,7 +86,7 @@ class Columns:
         return self.mapping.unit is not None
 
     @property
-    def asked(self) -> tuple[Table, Mapping]:
+    def asked(self) -> tuple[Table, ColumnMapping]:
         """The rows as questions are answered from them: to a question an answer is what a label is."""
         if self.rows is Rows.ANSWERED and self.mapping.output:
             return self.file.table, replace(self.mapping, label=self.mapping.output, output=None)
@@ -164,7 +164,7 @@ class DataState(State):
         with self._lock:
             self._at = File(table, field_names)
 
-    def read(self, mapping: Mapping) -> Columns:
+    def read(self, mapping: ColumnMapping) -> Columns:
         """The open file under a new meaning of its columns, its labels by their names.
 
         Raises:
@@ -178,7 +178,7 @@ class DataState(State):
             self._at = columns = Columns(file, mapping, inspect(file.table, mapping), file.table)
             return columns
 
-    def read_answered(self, kind: str, mapping: Mapping) -> Columns:
+    def read_answered(self, kind: str, mapping: ColumnMapping) -> Columns:
         """The open file's rows as texts with answers, under one name.
 
         Args:
@@ -193,7 +193,7 @@ class DataState(State):
         """
         return self._read_as(replace(mapping, label=KIND, output=mapping.label), kind)
 
-    def read_alone(self, kind: str, mapping: Mapping) -> Columns:
+    def read_alone(self, kind: str, mapping: ColumnMapping) -> Columns:
         """The open file's rows as texts with neither labels nor answers, under one name.
 
         Returns:
@@ -216,9 +216,9 @@ class DataState(State):
             DataError: it has none of the schema's properties, or no such user column, or the schema has that column;
                 the file stays.
         """
-        return self._read_as(Mapping(RECORD, KIND, user, drop_duplicates), records.kind, records)
+        return self._read_as(ColumnMapping(RECORD, KIND, user, drop_duplicates), records.kind, records)
 
-    def _read_as(self, mapping: Mapping, kind: str, records: Records | None = None) -> Columns:
+    def _read_as(self, mapping: ColumnMapping, kind: str, records: Records | None = None) -> Columns:
         with self._lock:
             at, file = self.columns, self._opened()
             if at is not None and at.said == (mapping, kind, records and records.said):

@@ -27,15 +27,13 @@ from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import notice, panel
 from dpicl_ui.frame.uploads import taken
 from mechanisms.accounting import fingerprint
+from mechanisms.data.columns import ColumnMapping, field_name, guess_mapping, to_dataset
+from mechanisms.data.examples import AnsweredExample, Example, RecordExample
+from mechanisms.data.files import read_table
+from mechanisms.data.record_schema import RecordSchema
+from mechanisms.data.table import Table
 from mechanisms.errors import DataError, StudioError
-from mechanisms.studio.data.examples import AnsweredExample, Example, RecordExample
-from mechanisms.studio.data.field_names import field_name
-from mechanisms.studio.data.files import read_table
-from mechanisms.studio.data.mapping import Mapping, to_dataset
-from mechanisms.studio.data.person_column import guess_mapping
-from mechanisms.studio.data.record_schema import RecordSchema
-from mechanisms.studio.data.table import Table
-from mechanisms.studio.synthesis.structured import check_schema
+from mechanisms.runs.lockstep import check_schema
 
 _ROWS = [(title, rows.value) for rows, title in TITLES.items()]
 
@@ -198,7 +196,7 @@ class DataStep:
         return take
 
     def _opened(
-        self, session: Session, table: Table, mapping: Mapping, name: str, rows: Rows, kind: str = USUAL_KIND
+        self, session: Session, table: Table, mapping: ColumnMapping, name: str, rows: Rows, kind: str = USUAL_KIND
     ) -> dict[Any, Any]:
         form = with_owner(blank(table.columns), mapping.unit)
         return {
@@ -225,7 +223,7 @@ class DataStep:
         }
 
     def _choose_row(self, request: gr.Request, row: str, text: str, label: str, *described: Any) -> dict[Any, Any]:
-        self._sessions.of(request).of(DataState).call(first_names(Mapping(text, label), Rows(row)))
+        self._sessions.of(request).of(DataState).call(first_names(ColumnMapping(text, label), Rows(row)))
         return self._shown_as(Rows(row)) | self._inspect(request, row, text, label, *described)
 
     def _give_schema(self, request: gr.Request, upload: str | None, *described: Any) -> dict[Any, Any]:
@@ -251,7 +249,9 @@ class DataStep:
             session.of(DataState).call(first_names(mapping, rows))
         return self._inspected(session, rows, mapping, kind, form)
 
-    def _inspected(self, session: Session, rows: Rows, mapping: Mapping, kind: object, form: Any) -> dict[Any, Any]:
+    def _inspected(
+        self, session: Session, rows: Rows, mapping: ColumnMapping, kind: object, form: Any
+    ) -> dict[Any, Any]:
         state, where = session.of(DataState), self.facts if rows == Rows.TEXTS else self.records.problem
         given, before = self.records.shown(state.file.given if state.file else None), state.columns
         labelled_by = state.file.labelled_by if state.file else None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dpicl_ui.frame.cards import fact
 from dpicl_ui.frame.tree import Tree, el, notice
+from mechanisms.demos.demo_set import DemoSet
+from mechanisms.exports.provenance import stated_facts
 from mechanisms.records import PromptTemplate
-from mechanisms.studio.certificates.facts import stated_facts
-from mechanisms.studio.synthesis.demo_set import DemoSet
-from mechanisms.studio.synthesis.preview import guarantee
+from mechanisms.runs.preview import guarantee
 
 
 def certificate(demo_set: DemoSet) -> list[Tree]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dpicl_ui.frame.downloads import File
 from dpicl_ui.frame.tree import Tree, el, notice
-from mechanisms.studio.certificates.signature import signed
-from mechanisms.studio.exports.export_format import Released, packed
-from mechanisms.studio.exports.registry import format_named, format_names
-from mechanisms.studio.synthesis.demo_set import FORMAT, DemoSet, to_text
+from mechanisms.demos.demo_set import FORMAT, DemoSet, to_text
+from mechanisms.demos.signature import signed
+from mechanisms.exports.export_format import Released, packed
+from mechanisms.exports.registry import format_named, format_names
 
 DEMO_SET = "demo-set"
 WITHOUT_DEMONSTRATIONS = ("certificate", "schema")

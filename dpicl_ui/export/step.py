@@ -17,8 +17,8 @@ from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.generate.cards import MANY, demonstrations, unfolded
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.accounting import PrivacyLedger
+from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
-from mechanisms.studio.synthesis.demo_set import DemoSet
 
 _NO_EXAMPLES = "None: the model answers best without examples here."
 

@@ -46,7 +46,7 @@ class EmbedderLoader:
             if self._embedder is None:
                 # torch and transformers take seconds to import: only here.
                 from mechanisms.inference.models.embeddings import load_embedder
-                from mechanisms.studio.synthesis.forecast import measure_embedding
+                from mechanisms.runs.forecast import measure_embedding
 
                 with self._loader.loading:
                     embedder = load_embedder()

@@ -18,10 +18,10 @@ from dpicl_ui.frame.numbers import number, whole
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.cli.account import certificate_check
 from mechanisms.cli.for_programs import calibrated, checked_texts, classified
+from mechanisms.demos.demo_set import loads
 from mechanisms.errors import UsageError
+from mechanisms.runs.defaults import MECHANISM
 from mechanisms.sampling import SamplingPlan
-from mechanisms.studio.defaults import MECHANISM
-from mechanisms.studio.synthesis.demo_set import loads
 
 LARGEST_SET = 2**20
 """Characters of a set."""

@@ -18,7 +18,7 @@ from mechanisms.inference.models.listing import available_models
 
 if TYPE_CHECKING:
     from mechanisms.inference import LanguageModel
-    from mechanisms.studio.synthesis.forecast import ModelSpeed
+    from mechanisms.runs.forecast import ModelSpeed
 
 _LOCKED = "The model of this server is locked: ask who runs it."
 _LISTED_ONLY = "Only the listed models can be loaded on a server that others use too."
@@ -161,7 +161,7 @@ class ModelLoader:
 
         Never beside a run: forecasts are shown to others, and how long private rows take follows from the rows.
         """
-        from mechanisms.studio.synthesis.forecast import measure_speed
+        from mechanisms.runs.forecast import measure_speed
 
         for pause in _AGAIN:
             time.sleep(pause)
@@ -179,7 +179,7 @@ class ModelLoader:
         try:
             from mechanisms.inference.models.catalogue import load_model
             from mechanisms.inference.models.needs import needs
-            from mechanisms.studio.synthesis.forecast import measure_speed
+            from mechanisms.runs.forecast import measure_speed
 
             with self.loading:
                 model = load_model(name, tell=self._tell)

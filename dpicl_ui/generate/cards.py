@@ -8,10 +8,10 @@ from dpicl_ui.frame.tree import Tree, el
 from dpicl_ui.generate.choice_card import no_demonstrations
 from dpicl_ui.generate.recipe_view import RecipeView
 from dpicl_ui.generate.record_card import answered, counted, record
+from mechanisms.demos.demo_set import DemoSet
 from mechanisms.records import Demonstration
-from mechanisms.studio.recipes.recipe import Stage
-from mechanisms.studio.synthesis.demo_set import DemoSet
-from mechanisms.studio.synthesis.events import TokenCounts
+from mechanisms.runs.events import TokenCounts
+from mechanisms.runs.recipe import Stage
 
 MANY = 12
 """Demonstrations beyond which they are folded up."""

@@ -17,8 +17,8 @@ from dpicl_ui.generate.state import NO_DATA
 from dpicl_ui.generate.unfinished import Unfinished
 from mechanisms.accounting import Fingerprint, fingerprint
 from mechanisms.errors import StudioError, UsageError
-from mechanisms.studio.recipes.recipe import Stage
-from mechanisms.studio.runs.journal import RunJournal
+from mechanisms.runs.journal import RunJournal
+from mechanisms.runs.recipe import Stage
 
 _AS_FAR_AS = {
     Stage.VOTE: "the vote",

@@ -21,7 +21,7 @@ from dpicl_ui.generate.replay import own_run
 from dpicl_ui.generate.state import GenerateState, Made, Run
 from mechanisms.accounting import Fingerprint, PrivacyLedger
 from mechanisms.errors import StudioError, UsageError
-from mechanisms.studio.runs.run_file import ENDS, from_lines
+from mechanisms.runs.run_file import ENDS, from_lines
 
 AGE = 1800.0
 """Seconds for which a run is kept after its page was closed."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dpicl_ui.generate.run_view import Draft, RunView
-from mechanisms.studio.data.marks import WHETHER_SHOWN
-from mechanisms.studio.synthesis.events import TokenReleased
+from mechanisms.data.disclosures import WHETHER_SHOWN
+from mechanisms.runs.events import TokenReleased
 
 MOST_BARS = 20
 DRAFTING = "The model writes drafts from public text alone. No row is read yet, and nothing is spent."

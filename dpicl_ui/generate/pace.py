@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from dpicl_ui.generate.recipe_view import CuratorScreenEvent, RecipeView
-from mechanisms.studio.recipes.events import Drafting, RecipeStarted, StageStarted
-from mechanisms.studio.recipes.recipe import Stage
-from mechanisms.studio.synthesis.events import DemoStarted, RunStarted, TokenReleased
+from mechanisms.runs.events import DemoStarted, RunStarted, TokenReleased
+from mechanisms.runs.recipe import Stage
+from mechanisms.runs.recipe_events import Drafting, RecipeStarted, StageStarted
 
 Part = Stage | None
 """A stage, or the first drafts, which come before any. A run without stages is "write" alone."""

@@ -11,8 +11,20 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from dpicl_ui.generate.run_view import RunView, mechanism_of, one_by_one, reduce
+from mechanisms.demos.demo_set import DemoSet
+from mechanisms.demos.findings import Score
 from mechanisms.records import Demonstration, person
-from mechanisms.studio.recipes.events import (
+from mechanisms.runs.best_of import first
+from mechanisms.runs.events import (
+    CuratorEvent,
+    DemoStarted,
+    RunCompleted,
+    RunStopped,
+    SynthesisEvent,
+    TokenReleased,
+)
+from mechanisms.runs.recipe import Stage
+from mechanisms.runs.recipe_events import (
     CandidateSet,
     ChoiceReleased,
     CuratorRecipeEvent,
@@ -30,18 +42,6 @@ from mechanisms.studio.recipes.events import (
     StageStarted,
     VotesReleased,
 )
-from mechanisms.studio.recipes.recipe import Stage
-from mechanisms.studio.synthesis.best_of import first
-from mechanisms.studio.synthesis.demo_set import DemoSet
-from mechanisms.studio.synthesis.events import (
-    CuratorEvent,
-    DemoStarted,
-    RunCompleted,
-    RunStopped,
-    SynthesisEvent,
-    TokenReleased,
-)
-from mechanisms.studio.synthesis.findings import Score
 
 ScreenEvent: TypeAlias = SynthesisEvent | RecipeEvent
 """What may be recorded and replayed, of either kind of run."""

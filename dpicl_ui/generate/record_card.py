@@ -7,7 +7,7 @@ from typing import Any
 
 from dpicl_ui.frame.tree import Tree, el
 from mechanisms.records import Demonstration, PromptTemplate
-from mechanisms.studio.synthesis.events import TokenCounts
+from mechanisms.runs.events import TokenCounts
 
 
 def record(text: str) -> Tree:

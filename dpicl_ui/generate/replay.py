@@ -17,7 +17,7 @@ from dpicl_ui.generate.replay_screen import replay_screen
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import UsageError
-from mechanisms.studio.runs.run_file import ENDS, FORMAT, LARGEST, from_lines, to_lines
+from mechanisms.runs.run_file import ENDS, FORMAT, LARGEST, from_lines, to_lines
 
 FILE_NAME = "run.dpicl.jsonl"
 

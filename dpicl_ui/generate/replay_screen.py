@@ -14,7 +14,8 @@ from dpicl_ui.generate.recipe_view import RecipeView, ScreenEvent, looked_back
 from dpicl_ui.generate.score_card import score_card
 from dpicl_ui.generate.stages_card import stages_card
 from dpicl_ui.generate.vote_card import vote_card
-from mechanisms.studio.recipes.events import (
+from mechanisms.runs.events import TokenReleased
+from mechanisms.runs.recipe_events import (
     ChoiceReleased,
     DraftsWritten,
     PriorsReleased,
@@ -22,7 +23,6 @@ from mechanisms.studio.recipes.events import (
     SetsMade,
     VotesReleased,
 )
-from mechanisms.studio.synthesis.events import TokenReleased
 
 MOST_PLACES, MOST_CHARACTERS = 2000, 16 * 2**20
 """What a browser gets at once; a longer recording is shown up to there, and its file has all of it."""

@@ -10,12 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 from mechanisms.accounting import BudgetSnapshot
+from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
 from mechanisms.records import Demonstration
-from mechanisms.steps import TokenMechanism
-from mechanisms.studio.certificates.rebuild import rebuilt
-from mechanisms.studio.synthesis.demo_set import DemoSet
-from mechanisms.studio.synthesis.events import (
+from mechanisms.runs.certificate import rebuilt
+from mechanisms.runs.events import (
     CuratorEvent,
     DemoCompleted,
     DemoCutOff,
@@ -27,6 +26,7 @@ from mechanisms.studio.synthesis.events import (
     RunStopped,
     TokenReleased,
 )
+from mechanisms.steps import TokenMechanism
 
 Recorded = TypeVar("Recorded")
 Phase = Literal["idle", "waiting", "running", "completed", "stopped", "failed"]

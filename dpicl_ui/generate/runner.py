@@ -18,13 +18,13 @@ from mechanisms.accounting import Fingerprint, PrivacyLedger, fingerprint
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.inference.engine.allocator import release_freed_memory
 from mechanisms.records import Dataset
-from mechanisms.studio.recipes.events import Drafting, RecipeCompleted, RecipeStarted, RecipeStopped, SetKept
-from mechanisms.studio.recipes.request import RecipeRequest
-from mechanisms.studio.recipes.run import run_recipe
-from mechanisms.studio.runs.journal import RunJournal
-from mechanisms.studio.synthesis.events import DemoCompleted, RunCompleted, RunStarted, RunStopped
-from mechanisms.studio.synthesis.request import SynthesisRequest
-from mechanisms.studio.synthesis.synthesize import synthesize
+from mechanisms.runs.events import DemoCompleted, RunCompleted, RunStarted, RunStopped
+from mechanisms.runs.journal import RunJournal
+from mechanisms.runs.recipe_events import Drafting, RecipeCompleted, RecipeStarted, RecipeStopped, SetKept
+from mechanisms.runs.recipe_request import RecipeRequest
+from mechanisms.runs.request import SynthesisRequest
+from mechanisms.runs.run import run_recipe
+from mechanisms.runs.synthesize import synthesize
 
 _KEPT_AFTER = DemoCompleted | SetKept | RecipeCompleted | RunCompleted
 """What the set that may be exported changes with."""

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from dpicl_ui.frame.tree import Tree, el, notice
 from dpicl_ui.generate.recipe_view import RecipeView
-from mechanisms.studio.certificates.facts import balanced_in_words
-from mechanisms.studio.evaluation.verdict import verdict_of_score
-from mechanisms.studio.synthesis.demo_set import DemoSet
-from mechanisms.studio.synthesis.findings import ArmScore, Score
+from mechanisms.demos.demo_set import DemoSet
+from mechanisms.demos.findings import ArmScore, Score
+from mechanisms.evaluation.verdict import verdict_of_score
+from mechanisms.exports.provenance import balanced_in_words
 
 OWN = "demonstrations"
 _NAMES = {"zero-shot": "Zero-shot", "public-only": "Public only", OWN: "Demonstrations"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpicl_ui.frame.tree import Tree, el
 from dpicl_ui.generate.recipe_view import RecipeView
-from mechanisms.studio.recipes.recipe import Stage
+from mechanisms.runs.recipe import Stage
 
 _NAMES = {
     Stage.WRITE: "Write",

@@ -11,8 +11,8 @@ from dpicl_ui.frame.step_bar import Gate
 from dpicl_ui.generate.recipe_view import ScreenEvent
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Fingerprint
+from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
-from mechanisms.studio.synthesis.demo_set import DemoSet
 
 NO_DATA = "Choose a data set in step 1 first, then its privacy in step 2."
 

@@ -39,8 +39,8 @@ from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep, budget_of
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import StudioError, UsageError
-from mechanisms.studio.recipes.events import Drafting, RecipeStarted, StageProgress, StageStarted, VotesReleased
-from mechanisms.studio.synthesis.events import PrivateDiagnostics, RunFailed, RunStarted, TokenReleased
+from mechanisms.runs.events import PrivateDiagnostics, RunFailed, RunStarted, TokenReleased
+from mechanisms.runs.recipe_events import Drafting, RecipeStarted, StageProgress, StageStarted, VotesReleased
 
 _INTERVAL = 0.08
 """Least seconds between two updates of the screen: 12 a second."""

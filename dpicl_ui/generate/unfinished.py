@@ -1,6 +1,6 @@
 """Where runs are written down while they go on: one file for a data set, in a folder beside its owner's ledger.
 
-A file holds what its run released, and nothing else (`mechanisms/studio/runs/journal.py`). Names are keyed digests and
+A file holds what its run released, and nothing else (`mechanisms/runs/journal.py`). Names are keyed digests and
 the key by which the ledger knows the run, so that it can forget one whose file is damaged.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from mechanisms.accounting import Fingerprint, PrivacyLedger, new_key
 from mechanisms.errors import UsageError
 from mechanisms.home import keyed_digest
-from mechanisms.studio.runs.journal import RunJournal
+from mechanisms.runs.journal import RunJournal
 
 _FOLDER = "journals"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpicl_ui.generate.recipe_view import Ballot, RecipeView
-from mechanisms.studio.recipes.recipe import Stage
+from mechanisms.runs.recipe import Stage
 
 MOST_DRAFTS = 12
 

@@ -7,7 +7,7 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.frame.guard import PRIVATE
-from mechanisms.studio.synthesis.outputs import Answers, Outputs
+from mechanisms.demos.outputs import Answers, Outputs
 
 _WHO = [
     ("Your rows, like the texts and within the same epsilon", Answers.PRIVATE.value),

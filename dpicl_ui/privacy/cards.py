@@ -8,11 +8,11 @@ from dpicl_ui.frame.cards import fact
 from dpicl_ui.frame.tree import Tree, el, notice
 from dpicl_ui.privacy.duration import duration
 from dpicl_ui.privacy.recipe_cards import stage_facts, why_so_long
+from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.parameters import parameters
-from mechanisms.studio.data.counts import MeasuredSizes
-from mechanisms.studio.recipes.preview import RecipePreview
-from mechanisms.studio.synthesis.preview import Preview
-from mechanisms.studio.synthesis.request import SynthesisRequest
+from mechanisms.runs.preview import Preview
+from mechanisms.runs.recipe_preview import RecipePreview
+from mechanisms.runs.request import SynthesisRequest
 
 CALIBRATING: list[Tree] = [
     el(

@@ -9,10 +9,10 @@ import gradio as gr
 from dpicl_ui.frame.guard import PRIVATE
 from dpicl_ui.frame.tree import el, panel
 from dpicl_ui.privacy.form import described, private_mechanisms, transforms
+from mechanisms.runs.defaults import MECHANISM
+from mechanisms.runs.request import SynthesisRequest
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class
-from mechanisms.studio.defaults import MECHANISM
-from mechanisms.studio.synthesis.request import SynthesisRequest
 
 SCHEMES = {
     Scheme.PER_DEMONSTRATION: "One sample of records for each demonstration (fast)",

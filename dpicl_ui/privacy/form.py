@@ -8,8 +8,14 @@ from typing import Any
 from dpicl_ui.frame.numbers import number, whole
 from dpicl_ui.privacy.recipe_form import RecipeForm
 from mechanisms.accounting import PrivacyTarget, fingerprint
+from mechanisms.data.record_schema import RecordSchema
+from mechanisms.data.sizes import MeasuredSizes, left_after_counts
+from mechanisms.demos.outputs import Answers, Outputs
 from mechanisms.parameters import Parameter, parameters
 from mechanisms.records import Dataset, PromptTemplate, open_template
+from mechanisms.runs.recipe import Stage
+from mechanisms.runs.recipe_request import RecipeRequest
+from mechanisms.runs.request import FILE_FORMAT, LABEL_SET, MIN_TOKENS, SynthesisRequest, declared_counts
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import (
     NoTransform,
@@ -20,13 +26,6 @@ from mechanisms.steps import (
     transform_class,
     transform_names,
 )
-from mechanisms.studio.data.after_counts import left_after_counts
-from mechanisms.studio.data.counts import MeasuredSizes
-from mechanisms.studio.data.record_schema import RecordSchema
-from mechanisms.studio.recipes.recipe import Stage
-from mechanisms.studio.recipes.request import RecipeRequest
-from mechanisms.studio.synthesis.outputs import Answers, Outputs
-from mechanisms.studio.synthesis.request import FILE_FORMAT, LABEL_SET, MIN_TOKENS, SynthesisRequest, declared_counts
 
 
 def private_mechanisms() -> list[type[TokenMechanism]]:

@@ -8,8 +8,8 @@ from typing import Any
 import plotly.graph_objects as go
 
 from dpicl_ui.frame.plot_style import AXIS, BLUE, GREY, GRID, LAYOUT
+from mechanisms.runs.planner import Option
 from mechanisms.sampling import SamplingPlan, Scheme
-from mechanisms.studio.synthesis.planner import Option
 
 _COLOURS = {Scheme.PER_DEMONSTRATION: BLUE, Scheme.PER_TOKEN: "#b56fc4", Scheme.DISJOINT: GREY}
 _WORDS = {

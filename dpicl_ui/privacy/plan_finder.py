@@ -20,13 +20,13 @@ from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.plan_cards import option_in_words, plan_figure
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import PrivacyTarget
+from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.records import Dataset
+from mechanisms.runs.forecast import ModelSpeed, positions, predicted_seconds
+from mechanisms.runs.planner import Option, Task, cost, options, ranked
+from mechanisms.runs.preview import Preview
 from mechanisms.sampling import Scheme
-from mechanisms.studio.data.counts import MeasuredSizes
-from mechanisms.studio.synthesis.forecast import ModelSpeed, positions, predicted_seconds
-from mechanisms.studio.synthesis.planner import Option, Task, cost, options, ranked
-from mechanisms.studio.synthesis.preview import Preview
 
 _POINTS = 3
 """How many M are tried for each scheme."""

@@ -19,7 +19,7 @@ from dpicl_ui.privacy.form import PrivacyForm, described
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.errors import UsageError
 from mechanisms.parameters import Parameter
-from mechanisms.studio.recipes.recipe import Stage
+from mechanisms.runs.recipe import Stage
 
 LONGEST = 4000
 """Characters of a link's plan."""

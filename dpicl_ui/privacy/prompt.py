@@ -5,8 +5,8 @@ from __future__ import annotations
 from dpicl_ui.data.rows import Rows
 from dpicl_ui.data.state import Confirmed
 from dpicl_ui.privacy.state import PrivacyState
+from mechanisms.data.record_schema import RECORD_TEMPLATE
 from mechanisms.records import PromptTemplate, default_template, open_template
-from mechanisms.studio.data.record_schema import RECORD_TEMPLATE
 
 
 def suggested(

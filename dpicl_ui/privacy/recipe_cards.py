@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dpicl_ui.frame.cards import fact
 from dpicl_ui.frame.tree import Tree, el
-from mechanisms.studio.recipes.advice import FEWEST_FOR_ROLES
-from mechanisms.studio.recipes.corrections import ways
-from mechanisms.studio.recipes.forecast import competing, units
-from mechanisms.studio.recipes.preview import RecipePreview, score_margin, votes_a_draft
-from mechanisms.studio.recipes.recipe import Division, Stage
-from mechanisms.studio.recipes.request import RecipeRequest
+from mechanisms.runs.advice import FEWEST_FOR_ROLES
+from mechanisms.runs.judging import ways
+from mechanisms.runs.recipe import Division, Stage
+from mechanisms.runs.recipe_forecast import competing, units
+from mechanisms.runs.recipe_preview import RecipePreview, score_margin, votes_a_draft
+from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.tallies import Weighing
 
 _ROLES = "Each {unit} has one task only, given by a secret key: so every task may use the whole epsilon."

@@ -8,9 +8,9 @@ from typing import Any
 
 from dpicl_ui.data.rows import Rows
 from dpicl_ui.frame.numbers import number, whole
-from mechanisms.studio.recipes.advice import proposed
-from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
-from mechanisms.studio.recipes.request import RecipeRequest
+from mechanisms.runs.advice import proposed
+from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
+from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.tallies import usual_weighing
 
 BY_TOKEN = {

@@ -11,9 +11,9 @@ from dpicl_ui.frame.guard import PRIVATE
 from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.privacy.recipe_cards import stages_in_words
 from dpicl_ui.privacy.recipe_form import hidden_stages
-from mechanisms.studio.defaults import RECIPE
-from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
-from mechanisms.studio.recipes.request import RecipeRequest
+from mechanisms.runs.defaults import RECIPE
+from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
+from mechanisms.runs.recipe_request import RecipeRequest
 
 PRESETS = {
     Kind.BOTH: (

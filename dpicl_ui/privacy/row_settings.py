@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpicl_ui.data.rows import Rows
-from mechanisms.studio.defaults import LABELLED, RECORDS, UNLABELLED, Lengths
+from mechanisms.runs.defaults import LABELLED, RECORDS, UNLABELLED, Lengths
 
 
 @dataclass(frozen=True)

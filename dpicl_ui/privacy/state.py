@@ -15,14 +15,14 @@ from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.recipe_form import BY_TOKEN
 from mechanisms.accounting import Claim
 from mechanisms.errors import UsageError
-from mechanisms.studio.recipes.forecast import seconds_by_part
-from mechanisms.studio.recipes.preview import RecipePreview, preview_recipe
-from mechanisms.studio.recipes.recipe import Stage
-from mechanisms.studio.recipes.request import RecipeRequest
-from mechanisms.studio.synthesis.forecast import ModelSpeed
-from mechanisms.studio.synthesis.planner import Option
-from mechanisms.studio.synthesis.preview import Preview, preview
-from mechanisms.studio.synthesis.request import SynthesisRequest
+from mechanisms.runs.forecast import ModelSpeed
+from mechanisms.runs.planner import Option
+from mechanisms.runs.preview import Preview, preview
+from mechanisms.runs.recipe import Stage
+from mechanisms.runs.recipe_forecast import seconds_by_part
+from mechanisms.runs.recipe_preview import RecipePreview, preview_recipe
+from mechanisms.runs.recipe_request import RecipeRequest
+from mechanisms.runs.request import SynthesisRequest
 
 
 @dataclass(frozen=True, repr=False)

@@ -35,11 +35,11 @@ from dpicl_ui.privacy.settings_file import NO_RUN
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.errors import StudioError, UsageError
+from mechanisms.runs.advice import proposed
+from mechanisms.runs.defaults import FEWEST_SUBSETS, usual_subsets
+from mechanisms.runs.preview import suggested_delta
+from mechanisms.runs.recipe import Division, Kind
 from mechanisms.sampling import SamplingPlan
-from mechanisms.studio.defaults import FEWEST_SUBSETS, usual_subsets
-from mechanisms.studio.recipes.advice import proposed
-from mechanisms.studio.recipes.recipe import Division, Kind
-from mechanisms.studio.synthesis.preview import suggested_delta
 
 _BEST_OF = "Keep the best of so many"
 _DEARER = (

@@ -9,7 +9,7 @@ from starlette.formparsers import MultiPartException
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from mechanisms.studio.data.table import MAX_BYTES
+from mechanisms.data.table import MAX_BYTES
 
 _UNUSED = tuple(
     f"/gradio_api/{route}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from mechanisms.errors import UsageError
+from mechanisms.evaluation.remote_reader import RemoteReader
 from mechanisms.inference.remote import ChatServer, ServerAddress, key_from_environment
-from mechanisms.studio.evaluation.remote_reader import RemoteReader
 
 URL, MODEL = "DPICL_READER_URL", "DPICL_READER_MODEL"
 

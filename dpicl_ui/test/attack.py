@@ -27,16 +27,15 @@ from dpicl_ui.test.attack_state import AttackState
 from dpicl_ui.test.measure import FileMeasurement
 from dpicl_ui.test.state import NOTHING, TestState
 from mechanisms.accounting import Claim, PrivacyLedger, fingerprint
+from mechanisms.audit.mechanism import AuditProgress
+from mechanisms.audit.membership import RELEASED, ROWS, Effort, Membership, membership
+from mechanisms.data.columns import ColumnMapping, to_dataset
+from mechanisms.data.disclosures import mark_attacked
+from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Dataset
-from mechanisms.studio.assurance.audit import AuditProgress
-from mechanisms.studio.assurance.membership import Effort, Membership, membership
-from mechanisms.studio.assurance.shown_rows import RELEASED, ROWS
-from mechanisms.studio.data.mapping import Mapping, to_dataset
-from mechanisms.studio.data.marks import mark_attacked
-from mechanisms.studio.recipes.any_set import of_demo_set, with_choice
-from mechanisms.studio.synthesis.demo_set import DemoSet
+from mechanisms.runs.score import of_demo_set, with_choice
 
 _ROWS = 48
 """Rows of the data, over all labels, that are asked about; as many others, and as many as a planted leak."""
@@ -190,6 +189,6 @@ def _target(session: Session, text: str, label: str) -> _Target:
     here = made is not None and made.demo_set is demo_set
     if here and made is not None and made.of.content != fingerprint(confirmed.dataset).content:
         raise UsageError(_OTHER_DATA)
-    mapping = Mapping(text, label, label_names=session.of(DataState).names_for(demo_set.labels))
+    mapping = ColumnMapping(text, label, label_names=session.of(DataState).names_for(demo_set.labels))
     held_out = to_dataset(test.table, mapping, "test file", ())
     return _Target(demo_set, confirmed.dataset, held_out, not here, session.of(AttackState).begin())

@@ -9,9 +9,9 @@ from dpicl_ui.frame.tree import Tree, el, notice
 from dpicl_ui.test.cards import score_row
 from mechanisms import confidence
 from mechanisms.accounting import Claim
+from mechanisms.audit.membership import PROBABILITY, REFERENCES, WORDS, ZERO_SHOT
+from mechanisms.audit.roc import LOW, Interval, Roc, allowed, allowed_area
 from mechanisms.records import unit_in_words
-from mechanisms.studio.assurance.membership import PROBABILITY, REFERENCES, WORDS, ZERO_SHOT
-from mechanisms.studio.assurance.roc import LOW, Interval, Roc, allowed, allowed_area
 
 DRAWN = WORDS
 """The attack that counts, chosen beforehand: the best of several would look better than it is by chance."""

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 
-from mechanisms.studio.data.examples import EXAMPLES
-from mechanisms.studio.data.files import read_table
+from mechanisms.data.examples import EXAMPLES
+from mechanisms.data.files import read_table
 
 
 def bundled_rows_for(labels: Collection[str]) -> Path | None:

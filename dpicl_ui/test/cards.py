@@ -11,15 +11,13 @@ from dpicl_ui.test.baseline import PROTOTYPES, verdict
 from dpicl_ui.test.state import ANSWERED, OF_ONE_KIND
 from mechanisms import confidence
 from mechanisms.accounting import rounded_up
+from mechanisms.demos.demo_set import DemoSet
+from mechanisms.evaluation.classify import Prediction
+from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, MeanRecall, Scorecard
+from mechanisms.evaluation.reader import CONTEXTUAL, PRIOR, RAW, RECORDS, readers_in_words, same_reader
+from mechanisms.evaluation.verdict import common_reading, figure, shares_of_gain, verdict_of_cards
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats
-from mechanisms.studio.evaluation.classify import Prediction
-from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, MeanRecall, Scorecard
-from mechanisms.studio.evaluation.labels_to_find import RECORDS
-from mechanisms.studio.evaluation.query_reader import CONTEXTUAL, PRIOR, RAW
-from mechanisms.studio.evaluation.reader import readers_in_words, same_reader
-from mechanisms.studio.evaluation.verdict import common_reading, figure, shares_of_gain, verdict_of_cards
-from mechanisms.studio.synthesis.demo_set import DemoSet
 
 ARMS = {
     ZERO_SHOT: ("Zero-shot", "the instruction alone"),

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpicl_ui.frame.tree import Tree, el
 from dpicl_ui.test.cards import tag
-from mechanisms.studio.evaluation.evaluate import Scorecard
+from mechanisms.evaluation.evaluate import Scorecard
 
 _LISTED = 5
 _NOTHING = "No row was given another's label."

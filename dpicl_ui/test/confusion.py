@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from dpicl_ui.frame.plot_style import AXIS, LAYOUT
-from mechanisms.studio.evaluation.evaluate import Scorecard
+from mechanisms.evaluation.evaluate import Scorecard
 
 _SCALE = [[0.0, "rgba(26,143,133,0.05)"], [1.0, "rgba(26,143,133,0.6)"]]
 _LONGEST = 18

@@ -9,16 +9,16 @@ import gradio as gr
 from dpicl_ui.frame.tree import Tree, el, notice
 from dpicl_ui.test.cards import named_arm
 from dpicl_ui.test.state import TestState
+from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
-from mechanisms.inference import LanguageModel
-from mechanisms.studio.evaluation.evaluate import PUBLIC_ONLY
-from mechanisms.studio.evaluation.query_reader import Arm
-from mechanisms.studio.evaluation.remote_reader import (
+from mechanisms.evaluation.evaluate import PUBLIC_ONLY
+from mechanisms.evaluation.reader import Arm
+from mechanisms.evaluation.remote_reader import (
     RemoteReader,
     read_remotely_in_words,
     refuse_set_without_promise,
 )
-from mechanisms.studio.synthesis.demo_set import DemoSet
+from mechanisms.inference import LanguageModel
 
 _SHARED = (
     "This file shares rows with {names}: private rows never leave this machine. Bring rows that took no part, or let "

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from mechanisms.accounting import rounded_up
+from mechanisms.demos.demo_set import DemoSet
+from mechanisms.demos.signature import Signature, check_signature
 from mechanisms.errors import UsageError
-from mechanisms.studio.certificates.signature import Signature, check_signature
-from mechanisms.studio.certificates.verification import verify
-from mechanisms.studio.synthesis.demo_set import DemoSet
+from mechanisms.runs.verification import verify
 
 _LARGEST_DEMO_SET = 16 * 2**20
 _SIGNATURES = {

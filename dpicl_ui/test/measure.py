@@ -30,22 +30,22 @@ from dpicl_ui.test.prototypes_state import PrototypesState
 from dpicl_ui.test.state import Scored, TestState
 from dpicl_ui.test.time_said import MeasuringTime
 from mechanisms.accounting import fingerprint
+from mechanisms.data.columns import ColumnMapping, guess_columns, to_dataset
+from mechanisms.data.disclosures import mark_scored, owners_of, shared_rows, without_rows
+from mechanisms.data.files import FORMATS, read_table
+from mechanisms.data.label_names import LabelNames
+from mechanisms.data.record_files import KIND, of_kind
+from mechanisms.data.table import Table
+from mechanisms.demos.demo_set import DemoSet
+from mechanisms.demos.outputs import longest_output
 from mechanisms.errors import DataError, UsageError
+from mechanisms.evaluation.answers import LocalReader
+from mechanisms.evaluation.evaluate import Progress, Scorecard, evaluate
+from mechanisms.evaluation.open_answers import OpenScorecard, evaluate_open
+from mechanisms.evaluation.reader import Arm
+from mechanisms.evaluation.remote_reader import RemoteReader
 from mechanisms.records import Dataset, Record
-from mechanisms.studio.data.files import FORMATS, read_table
-from mechanisms.studio.data.label_names import LabelNames
-from mechanisms.studio.data.mapping import Mapping, guess_columns, to_dataset
-from mechanisms.studio.data.marks import mark_scored, owners_of, shared_rows, without_rows
-from mechanisms.studio.data.record_files import KIND, of_kind
-from mechanisms.studio.data.table import Table
-from mechanisms.studio.evaluation.answers import LocalReader
-from mechanisms.studio.evaluation.evaluate import Progress, Scorecard, evaluate
-from mechanisms.studio.evaluation.open_answers import OpenScorecard, evaluate_open
-from mechanisms.studio.evaluation.query_reader import Arm
-from mechanisms.studio.evaluation.remote_reader import RemoteReader
-from mechanisms.studio.synthesis.demo_set import DemoSet
-from mechanisms.studio.synthesis.forecast import ModelSpeed
-from mechanisms.studio.synthesis.outputs import longest_output
+from mechanisms.runs.forecast import ModelSpeed
 
 _TEST_FILE = (
     f"A file ({FORMATS}) that was not used to write the demonstrations. It stays private: read into memory only"
@@ -334,9 +334,9 @@ class FileMeasurement:
 
 def _test_rows(table: Table, text: str, label: str, tested: DemoSet, names: LabelNames) -> Dataset:
     """The whole file; where the set's answers are text, which label a row would have is not asked."""
-    mapping = Mapping(text, label, label_names=names)
+    mapping = ColumnMapping(text, label, label_names=names)
     if tested.template.output is not None:
-        table, mapping = of_kind(table, tested.labels[0]), Mapping(text, KIND, output=label)
+        table, mapping = of_kind(table, tested.labels[0]), ColumnMapping(text, KIND, output=label)
     return to_dataset(table, mapping, "test file", ())
 
 

@@ -8,13 +8,13 @@ from dpicl_ui.frame.tree import Tree, el
 from dpicl_ui.test.cards import accuracy_row, arm_name, named_arm, readers, tag
 from dpicl_ui.test.state import TestState
 from mechanisms import confidence
+from mechanisms.demos.demo_set import DemoSet
+from mechanisms.demos.outputs import longest_output
+from mechanisms.evaluation.completions import completing
+from mechanisms.evaluation.evaluate import PRIVATE
+from mechanisms.evaluation.open_answers import OpenScorecard
+from mechanisms.evaluation.responder import answering
 from mechanisms.inference import LanguageModel
-from mechanisms.studio.evaluation.completions import completing
-from mechanisms.studio.evaluation.evaluate import PRIVATE
-from mechanisms.studio.evaluation.open_answers import OpenScorecard
-from mechanisms.studio.evaluation.responder import answering
-from mechanisms.studio.synthesis.demo_set import DemoSet
-from mechanisms.studio.synthesis.outputs import longest_output
 
 _MEANING = (
     "Exact: the answer of the row, but for case, punctuation, articles and spaces. F1: how far their words are the "

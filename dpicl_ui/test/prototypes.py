@@ -25,10 +25,10 @@ from dpicl_ui.test.state import TestState
 from dpicl_ui.test.time_said import reading_said
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget
 from mechanisms.errors import StudioError, UsageError
+from mechanisms.evaluation.evaluate import Progress
+from mechanisms.evaluation.prototypes import ClassPrototypes, PrototypesRequest, release_prototypes
 from mechanisms.inference import Embedder
-from mechanisms.studio.evaluation.evaluate import Progress
-from mechanisms.studio.evaluation.prototype_release import ClassPrototypes, PrototypesRequest, release_prototypes
-from mechanisms.studio.synthesis.preview import suggested_delta
+from mechanisms.runs.preview import suggested_delta
 
 _EPSILON = 0.5
 _INTERVAL = 0.3

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dpicl_ui.frame.cards import budget
 from dpicl_ui.frame.tree import Tree, el, notice
 from mechanisms.accounting import BudgetSnapshot, Claim, Usage
+from mechanisms.evaluation.prototypes import ClassPrototypes
 from mechanisms.records import RECORD, unit_in_words
-from mechanisms.studio.evaluation.prototype_release import ClassPrototypes
 
 _USERS = " One record of each user counts."
 _NO_ROOM = "The cap does not allow it: choose a smaller epsilon."

@@ -10,8 +10,8 @@ from dpicl_ui.data.state import Confirmed, DataState
 from dpicl_ui.frame.sessions import Session, State
 from mechanisms.accounting import fingerprint
 from mechanisms.errors import UsageError
+from mechanisms.evaluation.prototypes import ClassPrototypes, PrototypesRequest
 from mechanisms.records import Dataset
-from mechanisms.studio.evaluation.prototype_release import ClassPrototypes, PrototypesRequest
 
 _BUSY = "Class prototypes are being made: wait for them."
 _THERE = "The class prototypes of this data set are there already: nothing was charged."

@@ -6,10 +6,10 @@ from dpicl_ui.frame.tree import Tree, el, notice
 from dpicl_ui.generate.score_card import OWN, TOUCHED, of_hundred, weighed
 from dpicl_ui.test.baseline import PROTOTYPES, verdict
 from dpicl_ui.test.cards import ARMS, score_row
-from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT
-from mechanisms.studio.evaluation.verdict import verdict_of_score
-from mechanisms.studio.synthesis.demo_set import DemoSet
-from mechanisms.studio.synthesis.findings import ArmScore, Score
+from mechanisms.demos.demo_set import DemoSet
+from mechanisms.demos.findings import ArmScore, Score
+from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT
+from mechanisms.evaluation.verdict import verdict_of_score
 
 _PROTOTYPES = "prototypes"
 _TITLES = {

@@ -9,17 +9,15 @@ from dataclasses import dataclass, field, replace
 from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.step_bar import Gate
 from dpicl_ui.generate.state import GenerateState, Run
+from mechanisms.data.table import Table
+from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
+from mechanisms.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard, arms_of
+from mechanisms.evaluation.open_answers import OpenScorecard
+from mechanisms.evaluation.reader import Arm, as_read_by, check_labels, same_reader, without_corrections
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Dataset, Demonstration, Record
-from mechanisms.studio.data.table import Table
-from mechanisms.studio.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard, arms_of
-from mechanisms.studio.evaluation.labels_to_find import check_labels
-from mechanisms.studio.evaluation.open_answers import OpenScorecard
-from mechanisms.studio.evaluation.query_reader import Arm
-from mechanisms.studio.evaluation.reader import as_read_by, same_reader, without_corrections
-from mechanisms.studio.synthesis.demo_set import DemoSet
-from mechanisms.studio.synthesis.public_demonstrations import public_demonstrations
+from mechanisms.runs.public_demonstrations import public_demonstrations
 
 NOTHING = "There is nothing to test: write demonstrations in step 3, or load an exported set."
 

@@ -24,11 +24,11 @@ from dpicl_ui.test.open_answers import answered_in_text
 from dpicl_ui.test.prototypes import PrototypesOffer
 from dpicl_ui.test.score_card import score_card
 from dpicl_ui.test.state import TestState
+from mechanisms.demos.demo_set import DemoSet, loads
 from mechanisms.errors import UsageError
-from mechanisms.studio.evaluation.classify import Classifier, Prediction
-from mechanisms.studio.evaluation.remote_reader import RemoteReader
-from mechanisms.studio.evaluation.verdict import best_reading
-from mechanisms.studio.synthesis.demo_set import DemoSet, loads
+from mechanisms.evaluation.classify import Classifier, Prediction
+from mechanisms.evaluation.remote_reader import RemoteReader
+from mechanisms.evaluation.verdict import best_reading
 
 
 class EvaluationStep:

@@ -13,8 +13,8 @@ from dpicl_ui.frame.tree import Tree, el, panel
 from dpicl_ui.privacy.duration import duration
 from dpicl_ui.test.state import TestState
 from mechanisms.errors import UsageError
-from mechanisms.studio.evaluation.forecast import embedding_seconds, measuring_seconds
-from mechanisms.studio.synthesis.forecast import ModelSpeed
+from mechanisms.runs.forecast import ModelSpeed
+from mechanisms.runs.reading_forecast import embedding_seconds, measuring_seconds
 
 
 class MeasuringTime:

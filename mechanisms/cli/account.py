@@ -20,15 +20,14 @@ from mechanisms.cli.plan_options import (
     mechanism,
     sampling_plan,
 )
+from mechanisms.demos.demo_set import finite, loads
+from mechanisms.demos.signature import check_signature, digest, same_digest
 from mechanisms.errors import AccountingError, UsageError
 from mechanisms.parameters import parameters
 from mechanisms.privacy_events import Composed
+from mechanisms.runs.verification import verify
 from mechanisms.sampling import Adjacency, Compose, SamplingPlan
 from mechanisms.steps import TokenMechanism
-from mechanisms.studio.certificates.digest import digest, same_digest
-from mechanisms.studio.certificates.signature import check_signature
-from mechanisms.studio.certificates.verification import verify
-from mechanisms.studio.synthesis.demo_set import finite, loads
 
 
 def add_commands(commands: Any) -> None:

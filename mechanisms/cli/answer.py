@@ -8,26 +8,25 @@ from typing import Any
 
 from mechanisms import confidence
 from mechanisms.accounting import PrivacyLedger
+from mechanisms.answers.evaluation import AnswersScored, ArmScores, ask_all
+from mechanisms.answers.events import AnswerReleased, AnswersOpened, answer_in_words, reservation_in_words
+from mechanisms.answers.odds import odds_in_words
+from mechanisms.answers.request import AnswerRequest
+from mechanisms.answers.session import AnswerSession, open_session
 from mechanisms.cli.answer_options import add_answer_options, answer_request
 from mechanisms.cli.label_names import label_names
 from mechanisms.cli.output import add_json, progress, show
 from mechanisms.cli.scoring import about_to_score, not_private
+from mechanisms.data.columns import ColumnMapping, asked_column, to_dataset
+from mechanisms.data.disclosures import SCORED
+from mechanisms.data.sources import name_of, read_source
+from mechanisms.data.table import Table
 from mechanisms.errors import UsageError
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.queries import Retrieval
 from mechanisms.records import Dataset, Record
-from mechanisms.studio.answering.evaluation import AnswersScored, ArmScores, ask_all
-from mechanisms.studio.answering.events import AnswerReleased, AnswersOpened
-from mechanisms.studio.answering.odds import odds_in_words
-from mechanisms.studio.answering.request import AnswerRequest
-from mechanisms.studio.answering.session import AnswerSession, open_session
-from mechanisms.studio.answering.words import answer_in_words, reservation_in_words
-from mechanisms.studio.data.mapping import Mapping, asked_column, to_dataset
-from mechanisms.studio.data.marks import SCORED
-from mechanisms.studio.data.sources import name_of, read_source
-from mechanisms.studio.data.table import Table
 
 
 def add_commands(commands: Any) -> None:
@@ -68,7 +67,7 @@ def _answer(options: argparse.Namespace) -> None:
     show(options, _document(session.opened, released))
 
 
-def _read(options: argparse.Namespace, path: str, unit: str | None) -> tuple[Table, Mapping]:
+def _read(options: argparse.Namespace, path: str, unit: str | None) -> tuple[Table, ColumnMapping]:
     """A file with its text columns joined into one, and how to read it."""
     table = read_source(path)
     for remark in table.remarks:
@@ -77,7 +76,7 @@ def _read(options: argparse.Namespace, path: str, unit: str | None) -> tuple[Tab
     first, *others = (asked_column(table, name) for name in names)
     joined = first.str.cat(others, sep=" ") if others else first
     frame = table.frame.assign(**{options.text_column: joined})
-    return replace(table, frame=frame), Mapping(
+    return replace(table, frame=frame), ColumnMapping(
         options.text_column, options.label_column, unit, label_names=label_names(options)
     )
 

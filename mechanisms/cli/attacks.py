@@ -8,26 +8,26 @@ from typing import Any
 
 from mechanisms import confidence
 from mechanisms.accounting import Claim, PrivacyLedger, PrivacyTarget, fingerprint
+from mechanisms.audit import extraction as extracting
+from mechanisms.audit import membership as members
+from mechanisms.audit.canaries import Exposure, canary_attack, writes
+from mechanisms.audit.mechanism import AuditProgress
+from mechanisms.audit.membership import RELEASED
+from mechanisms.audit.roc import LOW, Roc, allowed
 from mechanisms.cli.label_names import add_label_names, label_names, labels_of
 from mechanisms.cli.output import add_json, progress, read, show
 from mechanisms.cli.plan_options import add_plan_options, mechanism, sampling_plan, transform
+from mechanisms.data.columns import ColumnMapping, to_dataset
+from mechanisms.data.disclosures import mark_attacked
+from mechanisms.data.record_files import KIND, of_kind
+from mechanisms.data.sources import name_of, read_source
+from mechanisms.demos.demo_set import finite, loads, read_json
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.records import Dataset, default_template
-from mechanisms.studio.assurance import extraction as extracting
-from mechanisms.studio.assurance import membership as members
-from mechanisms.studio.assurance.audit import AuditProgress
-from mechanisms.studio.assurance.canaries import Exposure, canary_attack, writes
-from mechanisms.studio.assurance.roc import LOW, Roc, allowed
-from mechanisms.studio.assurance.shown_rows import RELEASED
-from mechanisms.studio.data.mapping import Mapping, to_dataset
-from mechanisms.studio.data.marks import mark_attacked
-from mechanisms.studio.data.record_files import KIND, of_kind
-from mechanisms.studio.data.sources import name_of, read_source
-from mechanisms.studio.recipes.any_set import AnySet, read_set, with_choice
-from mechanisms.studio.synthesis.demo_set import finite, loads, read_json
-from mechanisms.studio.synthesis.request import SynthesisRequest
+from mechanisms.runs.request import SynthesisRequest
+from mechanisms.runs.score import AnySet, read_set, with_choice
 
 _REASON = "figures of attacks on private rows, without noise: for the curator alone"
 _SHOWN = (
@@ -172,7 +172,7 @@ def _dataset(options: argparse.Namespace, path: str, labels: tuple[str, ...]) ->
     label = options.label_column
     if label == "" and len(labels) == 1:  # texts alone
         table, label = of_kind(table, labels[0]), KIND
-    mapping = Mapping(options.text_column, label, options.unit_column, label_names=label_names(options))
+    mapping = ColumnMapping(options.text_column, label, options.unit_column, label_names=label_names(options))
     return to_dataset(table, mapping, (options.name or name_of(path)).strip(), labels)
 
 

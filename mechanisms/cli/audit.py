@@ -6,12 +6,12 @@ import argparse
 from typing import Any
 
 from mechanisms import confidence
+from mechanisms.audit.mechanism import CONFIDENCE, AuditProgress, AuditResult, audit_mechanism
+from mechanisms.audit.one_run import audit_run, audited_runs
 from mechanisms.cli.attacks import add_attacks
 from mechanisms.cli.output import add_json, progress, show
+from mechanisms.demos.demo_set import finite
 from mechanisms.steps import mechanism_names
-from mechanisms.studio.assurance.audit import CONFIDENCE, AuditProgress, AuditResult, audit_mechanism
-from mechanisms.studio.assurance.one_run import audit_run, audited_runs
-from mechanisms.studio.synthesis.demo_set import finite
 
 
 def add_commands(commands: Any) -> None:

@@ -6,15 +6,15 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
+from mechanisms.audit.bench import Measured, bench
 from mechanisms.cli.output import add_json, progress, show
+from mechanisms.data.columns import ColumnMapping, guess_columns, to_records
+from mechanisms.data.examples import EXAMPLES
+from mechanisms.data.sources import name_of, read_source
 from mechanisms.errors import DataError
 from mechanisms.inference.engine.threads import number_held
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.listing import EMBEDDED
-from mechanisms.studio.assurance.bench import Measured, bench
-from mechanisms.studio.data.examples import EXAMPLES
-from mechanisms.studio.data.mapping import Mapping, guess_columns, to_records
-from mechanisms.studio.data.sources import name_of, read_source
 
 
 def add_commands(commands: Any) -> None:
@@ -48,7 +48,7 @@ def _bench(options: argparse.Namespace) -> None:
 def _texts(options: argparse.Namespace) -> list[str]:
     said = options.texts or EXAMPLES[0].path
     table = read_source(said)
-    texts = [record.text for record in to_records(table, Mapping(*guess_columns(table)))]
+    texts = [record.text for record in to_records(table, ColumnMapping(*guess_columns(table)))]
     if not texts:
         raise DataError(f"'{name_of(said)}' has no rows with text: give a file with a text and a label column.")
     return texts

@@ -16,22 +16,27 @@ from mechanisms.cli.output import add_json, progress, read, show
 from mechanisms.cli.reader_options import add_reader_options, remote_reader
 from mechanisms.cli.reading_elsewhere import evaluated_elsewhere, queried_elsewhere
 from mechanisms.cli.scoring import about_to_score, not_private, scorecards
+from mechanisms.data.columns import ColumnMapping, to_dataset
+from mechanisms.data.record_files import KIND, of_kind
+from mechanisms.data.sources import read_source
+from mechanisms.demos.demo_set import DemoSet, loads
 from mechanisms.errors import UsageError
+from mechanisms.evaluation.answers import LocalReader
+from mechanisms.evaluation.completions import check_texts
+from mechanisms.evaluation.evaluate import arms_of
+from mechanisms.evaluation.reader import (
+    as_read_by,
+    check_gives_labels,
+    check_labels,
+    labelled,
+    readers_in_words,
+    same_reader,
+)
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.records import Dataset, Record
-from mechanisms.studio.data.mapping import Mapping, to_dataset
-from mechanisms.studio.data.record_files import KIND, of_kind
-from mechanisms.studio.data.sources import read_source
-from mechanisms.studio.evaluation.answers import LocalReader
-from mechanisms.studio.evaluation.completions import check_texts
-from mechanisms.studio.evaluation.evaluate import arms_of
-from mechanisms.studio.evaluation.labelled import check_gives_labels, labelled
-from mechanisms.studio.evaluation.labels_to_find import check_labels
-from mechanisms.studio.evaluation.reader import as_read_by, readers_in_words, same_reader
-from mechanisms.studio.synthesis.demo_set import DemoSet, loads
-from mechanisms.studio.synthesis.public_demonstrations import public_demonstrations
+from mechanisms.runs.public_demonstrations import public_demonstrations
 
 _NO_CELLS = (
     "A table of cells is of one model's weights, and a server does not show whose it answers with: leave out --shots, "
@@ -128,10 +133,10 @@ def _evaluate(options: argparse.Namespace) -> None:
 
 def _test_file(options: argparse.Namespace, written: DemoSet) -> Dataset:
     table, label = read_source(options.test), _LABEL if options.label_column is None else options.label_column
-    mapping = Mapping(options.text_column, label, label_names=label_names(options))
+    mapping = ColumnMapping(options.text_column, label, label_names=label_names(options))
     unsaid = options.label_column is None and _LABEL not in table.columns
     if options.output_column or (written.completes and (unsaid or label == "")):  # which label a row has is not asked
-        mapping = Mapping(options.text_column, KIND, output=options.output_column)
+        mapping = ColumnMapping(options.text_column, KIND, output=options.output_column)
         table = of_kind(table, written.labels[0])
     return to_dataset(table, mapping, "test file", ())
 

@@ -8,10 +8,10 @@ from typing import Any
 from mechanisms import confidence
 from mechanisms.cli.output import progress
 from mechanisms.cli.scoring import in_json
+from mechanisms.demos.demo_set import DemoSet
+from mechanisms.evaluation.comparison import AS_READ, Comparison, compare
+from mechanisms.evaluation.reader import QueryReader
 from mechanisms.records import Record
-from mechanisms.studio.evaluation.comparison import AS_READ, Comparison, compare
-from mechanisms.studio.evaluation.query_reader import QueryReader
-from mechanisms.studio.synthesis.demo_set import DemoSet
 
 
 def compared(

@@ -7,12 +7,12 @@ from typing import Any
 
 from mechanisms import confidence
 from mechanisms.cli.output import progress
+from mechanisms.demos.demo_set import DemoSet
+from mechanisms.evaluation.completions import completing, surprises
+from mechanisms.evaluation.evaluate import arms_of
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Record
-from mechanisms.studio.evaluation.completions import completing, surprises
-from mechanisms.studio.evaluation.evaluate import arms_of
-from mechanisms.studio.synthesis.demo_set import DemoSet
-from mechanisms.studio.synthesis.public_demonstrations import public_demonstrations
+from mechanisms.runs.public_demonstrations import public_demonstrations
 
 
 def completion_of(demo_set: DemoSet, model: LanguageModel, beginning: str) -> str:

@@ -9,10 +9,10 @@ from typing import Any
 
 from mechanisms.cli.output import add_json, check_apart, progress, read, show
 from mechanisms.errors import AccountingError, UsageError
-from mechanisms.studio.certificates.verification import verify
-from mechanisms.studio.evaluation.kept_file import keep
-from mechanisms.studio.exports.export_format import Released, packed
-from mechanisms.studio.exports.registry import format_named, format_names
+from mechanisms.exports.export_format import Released, packed
+from mechanisms.exports.registry import format_named, format_names
+from mechanisms.kept_file import keep
+from mechanisms.runs.verification import verify
 
 
 def add_commands(commands: Any) -> None:

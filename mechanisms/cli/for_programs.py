@@ -10,13 +10,13 @@ from typing import Any
 
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.cli.account import calibration
+from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
+from mechanisms.evaluation.reader import labelled
 from mechanisms.inference import LanguageModel
 from mechanisms.privacy_events import Composed
 from mechanisms.sampling import EventOfSteps, SamplingPlan
 from mechanisms.steps import mechanism_class
-from mechanisms.studio.evaluation.labelled import labelled
-from mechanisms.studio.synthesis.demo_set import DemoSet
 
 MOST_TEXTS, LONGEST_TEXT = 64, 10_000
 """Texts of one request, and characters of each."""

@@ -10,11 +10,11 @@ from typing import Any
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.cli.output import check_writable
 from mechanisms.errors import UsageError
-from mechanisms.studio.recipes.preview import apportioned
-from mechanisms.studio.recipes.request import RecipeRequest
-from mechanisms.studio.runs.journal import RunJournal
-from mechanisms.studio.synthesis.events import DemoCutOff
-from mechanisms.studio.synthesis.request import SynthesisRequest
+from mechanisms.runs.events import DemoCutOff
+from mechanisms.runs.journal import RunJournal
+from mechanisms.runs.recipe_preview import apportioned
+from mechanisms.runs.recipe_request import RecipeRequest
+from mechanisms.runs.request import SynthesisRequest
 
 _SLACK = 1e-6
 

@@ -11,15 +11,15 @@ from typing import Any
 
 from mechanisms.accounting import fingerprint
 from mechanisms.cli.output import check_apart, check_writable, progress
+from mechanisms.demos.demo_set import DemoSet
+from mechanisms.evaluation.evaluate import Accuracy, arms_of, known_rows
+from mechanisms.evaluation.grid import cells_of, most_shots, read_cell
+from mechanisms.evaluation.plot import grid_figure, write_plot
+from mechanisms.evaluation.results import Line, Origin, Results
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Dataset
-from mechanisms.studio.evaluation.evaluate import Accuracy, arms_of, known_rows
-from mechanisms.studio.evaluation.grid import cells_of, most_shots, read_cell
-from mechanisms.studio.evaluation.plot import grid_figure, write_plot
-from mechanisms.studio.evaluation.results import Line, Origin, Results
-from mechanisms.studio.synthesis.demo_set import DemoSet
-from mechanisms.studio.synthesis.public_demonstrations import public_demonstrations
+from mechanisms.runs.public_demonstrations import public_demonstrations
 
 _DIGITS = 16
 """Of a digest, as the table shows it: enough to tell files apart."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mechanisms.studio.data.label_names import LabelNames, named, read_names
+from mechanisms.data.label_names import LabelNames, named, read_names
 
 
 def add_label_names(parser: argparse._ActionsContainer) -> None:

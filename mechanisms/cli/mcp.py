@@ -24,17 +24,17 @@ from mechanisms.cli.for_programs import calibrated, checked_texts, classified
 from mechanisms.cli.output import read
 from mechanisms.cli.plan import planned
 from mechanisms.cli.scoring import in_json
+from mechanisms.demos.demo_set import DemoSet, loads
 from mechanisms.errors import StudioError, UsageError, place_of
+from mechanisms.evaluation.evaluate import Accuracy, known_rows
+from mechanisms.evaluation.reader import check_gives_labels
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.records import Record
+from mechanisms.runs.defaults import MECHANISM
+from mechanisms.runs.planner import Task
 from mechanisms.sampling import SamplingPlan
-from mechanisms.studio.defaults import MECHANISM
-from mechanisms.studio.evaluation.evaluate import Accuracy, known_rows
-from mechanisms.studio.evaluation.labelled import check_gives_labels
-from mechanisms.studio.synthesis.demo_set import DemoSet, loads
-from mechanisms.studio.synthesis.planner import Task
 
 _ABOUT = (
     "Demonstrations that were written with differential privacy, their certificates, a small local model that reads "

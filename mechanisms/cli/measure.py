@@ -11,20 +11,20 @@ from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli.label_names import add_label_names, label_names
 from mechanisms.cli.output import add_json, progress, read, show
 from mechanisms.cli.scoring import about_to_score, in_json, not_private
+from mechanisms.data.columns import ColumnMapping, to_dataset
+from mechanisms.data.disclosures import CLEAN_VALUES
+from mechanisms.data.sources import name_of, read_source
 from mechanisms.errors import UsageError
+from mechanisms.evaluation.evaluate import PUBLIC_ONLY
+from mechanisms.evaluation.measures.copying import longest_copied
+from mechanisms.evaluation.measures.likeness import can_compare
+from mechanisms.evaluation.measures.matching import matching
+from mechanisms.evaluation.measures.measure import Figures, Labelled, Measures
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.records import Dataset
-from mechanisms.studio.data.mapping import Mapping, to_dataset
-from mechanisms.studio.data.marks import CLEAN_VALUES
-from mechanisms.studio.data.sources import name_of, read_source
-from mechanisms.studio.evaluation.evaluate import PUBLIC_ONLY
-from mechanisms.studio.evaluation.measures.copying import longest_copied
-from mechanisms.studio.evaluation.measures.likeness import can_compare
-from mechanisms.studio.evaluation.measures.matching import matching
-from mechanisms.studio.evaluation.measures.measure import Figures, Labelled, Measures
-from mechanisms.studio.recipes.any_set import AnySet, read_set, with_choice
+from mechanisms.runs.score import AnySet, read_set, with_choice
 
 DEMONSTRATIONS, REAL_ROWS = "demonstrations", "real rows"
 _TRAIN = (
@@ -116,7 +116,7 @@ def _as_many(texts: Sequence[Labelled], like: Sequence[Labelled]) -> list[Labell
 
 
 def _rows(options: argparse.Namespace, path: str, labels: tuple[str, ...]) -> Dataset:
-    mapping = Mapping(options.text_column, options.label_column, label_names=label_names(options))
+    mapping = ColumnMapping(options.text_column, options.label_column, label_names=label_names(options))
     return to_dataset(read_source(path), mapping, name_of(path), labels)
 
 

@@ -8,14 +8,14 @@ from typing import Any
 from mechanisms import confidence
 from mechanisms.cli.output import progress
 from mechanisms.cli.scoring import in_json
+from mechanisms.demos.demo_set import DemoSet
+from mechanisms.demos.outputs import longest_output
+from mechanisms.evaluation.evaluate import Progress, arms_of
+from mechanisms.evaluation.open_answers import OpenScorecard, evaluate_open
+from mechanisms.evaluation.responder import answering
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Record
-from mechanisms.studio.evaluation.evaluate import Progress, arms_of
-from mechanisms.studio.evaluation.open_answers import OpenScorecard, evaluate_open
-from mechanisms.studio.evaluation.responder import answering
-from mechanisms.studio.synthesis.demo_set import DemoSet
-from mechanisms.studio.synthesis.outputs import longest_output
-from mechanisms.studio.synthesis.public_demonstrations import public_demonstrations
+from mechanisms.runs.public_demonstrations import public_demonstrations
 
 
 def answer_of(demo_set: DemoSet, model: LanguageModel, text: str) -> str:

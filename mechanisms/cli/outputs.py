@@ -6,13 +6,13 @@ import argparse
 from dataclasses import replace
 
 from mechanisms.cli.label_names import label_names
+from mechanisms.data.columns import ColumnMapping
+from mechanisms.data.record_files import KIND, of_kind
+from mechanisms.data.sources import read_source
+from mechanisms.data.table import Table
+from mechanisms.demos.outputs import Answers, Outputs
 from mechanisms.errors import UsageError
 from mechanisms.records import PromptTemplate, open_template
-from mechanisms.studio.data.mapping import Mapping
-from mechanisms.studio.data.record_files import KIND, of_kind
-from mechanisms.studio.data.sources import read_source
-from mechanisms.studio.data.table import Table
-from mechanisms.studio.synthesis.outputs import Answers, Outputs
 
 _LABEL = "label"
 _KIND = "Kind"
@@ -79,18 +79,18 @@ def label_column(options: argparse.Namespace) -> str:
     return str(options.label_column or _LABEL)
 
 
-def read_labelled(options: argparse.Namespace) -> tuple[Table, Mapping]:
+def read_labelled(options: argparse.Namespace) -> tuple[Table, ColumnMapping]:
     """The private rows, and their columns; a file of texts alone has no column that says what they are."""
     table, label = read_source(options.csv), label_column(options)
     alone = table.has_only([options.text_column, options.unit_column])
     if options.label_column == "" or (options.label_column is None and alone):
         _check_kind(options)
         table, label = of_kind(table, options.labels.strip()), KIND
-    mapping = Mapping(options.text_column, label, options.unit_column, options.drop_duplicates)
+    mapping = ColumnMapping(options.text_column, label, options.unit_column, options.drop_duplicates)
     return table, replace(mapping, label_names=label_names(options))
 
 
-def read_answered(options: argparse.Namespace) -> tuple[Table, Mapping]:
+def read_answered(options: argparse.Namespace) -> tuple[Table, ColumnMapping]:
     """The private rows, and which of their columns are what; a column that nobody writes from is not read as one."""
     table = read_source(options.csv)
     if not options.label_column:
@@ -98,7 +98,7 @@ def read_answered(options: argparse.Namespace) -> tuple[Table, Mapping]:
     output = None if options.answers == Answers.MODEL else options.output_column
     names = label_names(options) if options.label_column else ()
     label = options.label_column or KIND
-    return table, Mapping(options.text_column, label, options.unit_column, options.drop_duplicates, output, names)
+    return table, ColumnMapping(options.text_column, label, options.unit_column, options.drop_duplicates, output, names)
 
 
 def open_template_of(options: argparse.Namespace) -> PromptTemplate:

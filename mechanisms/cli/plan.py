@@ -9,9 +9,9 @@ from mechanisms.accounting import PrivacyTarget
 from mechanisms.cli.output import add_json, progress, show
 from mechanisms.errors import UsageError
 from mechanisms.parameters import parameters
+from mechanisms.runs.defaults import MECHANISM
+from mechanisms.runs.planner import Option, Task, options, ranked
 from mechanisms.steps import TokenMechanism, mechanism_class, mechanism_names
-from mechanisms.studio.defaults import MECHANISM
-from mechanisms.studio.synthesis.planner import Option, Task, options, ranked
 
 
 def add_commands(commands: Any) -> None:

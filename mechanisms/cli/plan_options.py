@@ -9,6 +9,7 @@ from mechanisms.cli.parameter_options import add_parameter_options, described, g
 from mechanisms.errors import UsageError
 from mechanisms.parameters import Parameter, parameters
 from mechanisms.privacy_events import Composed
+from mechanisms.runs.defaults import MECHANISM, RECORDS, UNLABELLED
 from mechanisms.sampling import Compose, EventOfSteps, SamplingPlan, Scheme
 from mechanisms.steps import (
     TokenMechanism,
@@ -18,7 +19,6 @@ from mechanisms.steps import (
     transform_class,
     transform_names,
 )
-from mechanisms.studio.defaults import MECHANISM, RECORDS, UNLABELLED
 
 
 def add_plan_options(parser: argparse.ArgumentParser, delta_required: bool = True, by_rows: bool = False) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from mechanisms.errors import UsageError
+from mechanisms.evaluation.remote_reader import RemoteReader
 from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.inference.remote import KEY_VARIABLE, ChatServer, ServerAddress, key_from_environment
-from mechanisms.studio.evaluation.remote_reader import RemoteReader
 
 READER_URL, READER_MODEL = "--reader-url", "--reader-model"
 REFUSED = "only query and evaluate read elsewhere: leave out {flag}. Private rows never leave this machine."

@@ -9,20 +9,19 @@ from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli.comparing import compared
 from mechanisms.cli.output import progress
 from mechanisms.cli.scoring import about_to_score, scorecards
+from mechanisms.data.disclosures import owners_of
+from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
-from mechanisms.inference.models.catalogue import listed_as, load_model
-from mechanisms.records import Dataset, Demonstration, Record
-from mechanisms.studio.data.marks import owners_of
-from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, arms_of
-from mechanisms.studio.evaluation.query_reader import Arm
-from mechanisms.studio.evaluation.reader import same_reader, without_corrections
-from mechanisms.studio.evaluation.remote_reader import (
+from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, arms_of
+from mechanisms.evaluation.reader import Arm, same_reader, without_corrections
+from mechanisms.evaluation.remote_reader import (
     RemoteReader,
     read_remotely_in_words,
     refuse_set_without_promise,
 )
-from mechanisms.studio.synthesis.demo_set import DemoSet
-from mechanisms.studio.synthesis.public_demonstrations import public_demonstrations
+from mechanisms.inference.models.catalogue import listed_as, load_model
+from mechanisms.records import Dataset, Demonstration, Record
+from mechanisms.runs.public_demonstrations import public_demonstrations
 
 _SHARED = (
     "The test file shares rows with {names}: private rows never leave this machine. Bring rows that took no part, or "

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from mechanisms.errors import UsageError
-from mechanisms.studio.defaults import RECIPE
-from mechanisms.studio.recipes.advice import proposed
-from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
-from mechanisms.studio.recipes.request import MOST_SHOTS, RecipeRequest
+from mechanisms.runs.advice import proposed
+from mechanisms.runs.defaults import RECIPE
+from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
+from mechanisms.runs.recipe_request import MOST_SHOTS, RecipeRequest
 from mechanisms.tallies import Weighing
 
 _NO_SCORE = "none"

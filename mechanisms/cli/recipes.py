@@ -10,12 +10,16 @@ from mechanisms.accounting import Claim, PrivacyLedger, rounded_up
 from mechanisms.cli.going_on import cut_off_line, goes_on, resumed_stages
 from mechanisms.cli.output import progress
 from mechanisms.cli.recipe_options import recipe_of
+from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import printable
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Randomness
 from mechanisms.records import Dataset
-from mechanisms.studio.recipes.corrections import among_in_words
-from mechanisms.studio.recipes.events import (
+from mechanisms.runs.events import DemoCompleted, DemoCutOff
+from mechanisms.runs.journal import RunJournal
+from mechanisms.runs.judging import among_in_words
+from mechanisms.runs.recipe import Division, Recipe, Stage
+from mechanisms.runs.recipe_events import (
     ChoiceReleased,
     CuratorRecipeEvent,
     Drafting,
@@ -29,14 +33,10 @@ from mechanisms.studio.recipes.events import (
     StageStarted,
     VotesReleased,
 )
-from mechanisms.studio.recipes.preview import preview_recipe
-from mechanisms.studio.recipes.recipe import Division, Recipe, Stage
-from mechanisms.studio.recipes.request import RecipeRequest
-from mechanisms.studio.recipes.run import run_recipe
-from mechanisms.studio.runs.journal import RunJournal
-from mechanisms.studio.synthesis.demo_set import DemoSet
-from mechanisms.studio.synthesis.events import DemoCompleted, DemoCutOff
-from mechanisms.studio.synthesis.request import SynthesisRequest
+from mechanisms.runs.recipe_preview import preview_recipe
+from mechanisms.runs.recipe_request import RecipeRequest
+from mechanisms.runs.request import SynthesisRequest
+from mechanisms.runs.run import run_recipe
 
 _SHOWN = 60
 """Characters of a draft on a progress line."""

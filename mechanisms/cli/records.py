@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.cli.output import check_writable, progress, read
+from mechanisms.data.columns import ColumnMapping as Columns
+from mechanisms.data.record_files import KIND, RECORD, as_lines, read_records
+from mechanisms.data.record_schema import RECORD_TEMPLATE, RecordSchema
+from mechanisms.data.table import Table
+from mechanisms.demos.demo_set import DemoSet, to_text
 from mechanisms.errors import UsageError
+from mechanisms.kept_file import keep
 from mechanisms.records import PromptTemplate
-from mechanisms.studio.data.mapping import Mapping as Columns
-from mechanisms.studio.data.record_files import KIND, RECORD, as_lines, read_records
-from mechanisms.studio.data.record_schema import RECORD_TEMPLATE, RecordSchema
-from mechanisms.studio.data.table import Table
-from mechanisms.studio.evaluation.kept_file import keep
-from mechanisms.studio.synthesis.demo_set import DemoSet, to_text
 
 _LINES = ".jsonl"
 

@@ -9,9 +9,12 @@ from typing import Any
 
 from mechanisms.cli.going_on import cut_off_line
 from mechanisms.cli.output import add_json, read, show
+from mechanisms.demos.demo_set import finite
 from mechanisms.errors import UsageError, printable
 from mechanisms.records import Demonstration
-from mechanisms.studio.recipes.events import (
+from mechanisms.runs.events import DemoCompleted, DemoCutOff, DemoStarted, RunStopped, TokenReleased
+from mechanisms.runs.lines import RunEvent
+from mechanisms.runs.recipe_events import (
     ChoiceReleased,
     DraftsWritten,
     PriorsReleased,
@@ -21,10 +24,7 @@ from mechanisms.studio.recipes.events import (
     StageStarted,
     VotesReleased,
 )
-from mechanisms.studio.runs.lines import RunEvent
-from mechanisms.studio.runs.run_file import ENDS, from_lines
-from mechanisms.studio.synthesis.demo_set import finite
-from mechanisms.studio.synthesis.events import DemoCompleted, DemoCutOff, DemoStarted, RunStopped, TokenReleased
+from mechanisms.runs.run_file import ENDS, from_lines
 
 _BESIDE = 3
 """Candidates that are named beside the one that was released."""

@@ -15,12 +15,12 @@ from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.inference.models.listing import EMBEDDED
-from mechanisms.studio.evaluation.kept_file import keep
-from mechanisms.studio.reproduction.cells import METHODS, VOTE, Cell, Grid, Setting
-from mechanisms.studio.reproduction.folder import Folder, Result
-from mechanisms.studio.reproduction.run import CellDone, CellKept, CellRefused, CellStarted, reproduce
-from mechanisms.studio.reproduction.table import as_read, page, tidy
-from mechanisms.studio.reproduction.tasks import TASKS
+from mechanisms.kept_file import keep
+from mechanisms.reproduction.cells import METHODS, VOTE, Cell, Grid, Setting
+from mechanisms.reproduction.folder import Folder, Result
+from mechanisms.reproduction.run import CellDone, CellKept, CellRefused, CellStarted, reproduce
+from mechanisms.reproduction.table import as_read, page, tidy
+from mechanisms.reproduction.tasks import TASKS
 
 SMALL = Grid(
     tasks=("agnews", "trec"),

@@ -9,18 +9,17 @@ from typing import Any
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.cli.label_names import add_label_names, label_names
 from mechanisms.cli.output import add_json, progress, read, show
+from mechanisms.data.columns import ColumnMapping, to_dataset
+from mechanisms.data.disclosures import WHETHER_MET, WHETHER_SHOWN
+from mechanisms.data.sources import name_of, read_source
+from mechanisms.demos.findings import DEMONSTRATIONS
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.records import Dataset
+from mechanisms.runs.request import FILE_FORMAT, LABEL_SET
+from mechanisms.runs.score import ScoreFound, ScoreRequest, read_set, score_set, with_choice
 from mechanisms.sampling import Adjacency
-from mechanisms.studio.data.mapping import Mapping, to_dataset
-from mechanisms.studio.data.marks import WHETHER_MET, WHETHER_SHOWN
-from mechanisms.studio.data.sources import name_of, read_source
-from mechanisms.studio.recipes.any_set import read_set, with_choice
-from mechanisms.studio.recipes.score_set import ScoreFound, ScoreRequest, score_set
-from mechanisms.studio.synthesis.findings import DEMONSTRATIONS
-from mechanisms.studio.synthesis.request import FILE_FORMAT, LABEL_SET
 
 _OTHER_READER = "another model wrote the set: read here by {reader}, without what was measured for the other one"
 
@@ -69,7 +68,7 @@ def _score(options: argparse.Namespace) -> None:
         prototypes_epsilon=options.prototypes_epsilon,
     )
     table, ledger = read_source(options.csv), PrivacyLedger()
-    mapping = Mapping(options.text_column, options.label_column, options.unit_column, options.drop_duplicates)
+    mapping = ColumnMapping(options.text_column, options.label_column, options.unit_column, options.drop_duplicates)
     mapping = replace(mapping, label_names=label_names(options))
     dataset = to_dataset(table, mapping, (options.name or name_of(options.csv)).strip(), scored.labels)
     for warning in (*table.remarks, *ledger.rows.recognise(fingerprint(dataset))):

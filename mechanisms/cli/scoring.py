@@ -8,11 +8,11 @@ from typing import Any
 from mechanisms import confidence
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli.output import progress
+from mechanisms.data.disclosures import mark_scored, owners_of
+from mechanisms.demos.demo_set import DemoSet
+from mechanisms.evaluation.evaluate import Accuracy, MeanRecall, Progress, Scorecard, evaluate
+from mechanisms.evaluation.reader import Arm, QueryReader
 from mechanisms.records import Dataset, Record
-from mechanisms.studio.data.marks import mark_scored, owners_of
-from mechanisms.studio.evaluation.evaluate import Accuracy, MeanRecall, Progress, Scorecard, evaluate
-from mechanisms.studio.evaluation.query_reader import Arm, QueryReader
-from mechanisms.studio.synthesis.demo_set import DemoSet
 
 _ON_PRIVATE_ROWS = "accuracy without noise on rows of a private data set: for the curator alone"
 

@@ -7,17 +7,17 @@ from typing import Any
 
 import yaml
 
+from mechanisms.data.columns import ColumnMapping
+from mechanisms.data.label_names import names_of
+from mechanisms.data.record_files import KIND
+from mechanisms.demos.outputs import Outputs
 from mechanisms.errors import UsageError
 from mechanisms.parameters import parameters
+from mechanisms.runs.recipe import Kind, Stage
+from mechanisms.runs.recipe_request import RecipeRequest
+from mechanisms.runs.request import SynthesisRequest
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import TokenMechanism, Transform
-from mechanisms.studio.data.label_names import names_of
-from mechanisms.studio.data.mapping import Mapping
-from mechanisms.studio.data.record_files import KIND
-from mechanisms.studio.recipes.recipe import Kind, Stage
-from mechanisms.studio.recipes.request import RecipeRequest
-from mechanisms.studio.synthesis.outputs import Outputs
-from mechanisms.studio.synthesis.request import SynthesisRequest
 
 Option = tuple[str, Any]
 """A flag without its dashes, and its value as YAML has it."""
@@ -32,7 +32,7 @@ _NO_MODEL = "# Its model has no name of its own here: say which with --model.\n"
 
 
 def settings(
-    request: SynthesisRequest | RecipeRequest, mapping: Mapping, name: str, model: str | None = "embedded"
+    request: SynthesisRequest | RecipeRequest, mapping: ColumnMapping, name: str, model: str | None = "embedded"
 ) -> str:
     """The file's text, with every setting that fixes the request but the data set itself.
 
@@ -73,7 +73,7 @@ def _of_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _of_text)
 
 
-def _of_data(request: SynthesisRequest | RecipeRequest, mapping: Mapping, name: str) -> Iterator[Option]:
+def _of_data(request: SynthesisRequest | RecipeRequest, mapping: ColumnMapping, name: str) -> Iterator[Option]:
     one_kind = isinstance(request, SynthesisRequest) and (request.schema or request.outputs)
     yield "name", name
     yield "labels", list(request.labels)

@@ -35,28 +35,29 @@ from mechanisms.cli.recipe_options import add_recipe_options, in_stages
 from mechanisms.cli.recipes import recipe_request, run_in_stages
 from mechanisms.cli.records import add_record_options, beside, read_table_of, schema_of, template_of, write_records
 from mechanisms.cli.usual import filled_in
+from mechanisms.data.columns import to_dataset
+from mechanisms.data.disclosures import marks_at_the_end
+from mechanisms.data.files import FORMATS
+from mechanisms.data.record_schema import RecordSchema
+from mechanisms.data.sizes import measure_sizes
+from mechanisms.data.sources import name_of
+from mechanisms.demos.demo_set import DemoSet, to_text
+from mechanisms.demos.outputs import Outputs
+from mechanisms.demos.signature import signed
 from mechanisms.errors import TooLong, UsageError
 from mechanisms.inference.language_model import LanguageModel
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.inference.models.engines import ENGINES, LOCAL, opened
 from mechanisms.inference.models.listing import EMBEDDED
+from mechanisms.kept_file import keep
 from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset, PromptTemplate, default_template
-from mechanisms.studio.certificates.signature import signed
-from mechanisms.studio.data.counts import measure_sizes
-from mechanisms.studio.data.files import FORMATS
-from mechanisms.studio.data.mapping import to_dataset
-from mechanisms.studio.data.marks import marks_at_the_end
-from mechanisms.studio.data.record_schema import RecordSchema
-from mechanisms.studio.data.sources import name_of
-from mechanisms.studio.defaults import LABELLED, RECORDS, usual_subsets
-from mechanisms.studio.evaluation.kept_file import keep
-from mechanisms.studio.recipes.events import RecipeCompleted
-from mechanisms.studio.runs.journal import RunJournal
-from mechanisms.studio.synthesis.demo_set import DemoSet, to_text
-from mechanisms.studio.synthesis.events import DemoCompleted, DemoCutOff, DemoStarted, RunCompleted, RunStarted
-from mechanisms.studio.synthesis.outputs import Outputs
-from mechanisms.studio.synthesis.request import (
+from mechanisms.runs.defaults import LABELLED, RECORDS, usual_subsets
+from mechanisms.runs.events import DemoCompleted, DemoCutOff, DemoStarted, RunCompleted, RunStarted
+from mechanisms.runs.journal import RunJournal
+from mechanisms.runs.lockstep import check_schema
+from mechanisms.runs.recipe_events import RecipeCompleted
+from mechanisms.runs.request import (
     DECLARED_SIZES,
     FILE_FORMAT,
     LABEL_SET,
@@ -64,8 +65,7 @@ from mechanisms.studio.synthesis.request import (
     SynthesisRequest,
     declared_counts,
 )
-from mechanisms.studio.synthesis.structured import check_schema
-from mechanisms.studio.synthesis.synthesize import synthesize
+from mechanisms.runs.synthesize import synthesize
 
 
 def add_commands(commands: Any) -> None:

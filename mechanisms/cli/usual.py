@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from mechanisms.studio.defaults import usual_lengths, usual_recipe
+from mechanisms.runs.defaults import usual_lengths, usual_recipe
 
 
 def filled_in(options: argparse.Namespace) -> argparse.Namespace:

@@ -22,10 +22,10 @@ from mechanisms.accounts import Accounts
 from mechanisms.errors import BudgetRefused, StudioError
 from mechanisms.home import keyed_digest
 from mechanisms.privacy_events import Composed, Gaussian
-from mechanisms.studio.synthesis.events import TokenReleased
-from mechanisms.studio.synthesis.synthesize import synthesize
+from mechanisms.runs.events import TokenReleased
+from mechanisms.runs.synthesize import synthesize
 from tests.conftest import ROOT
-from tests.studio.synthesis.test_synthesize import dataset, request
+from tests.synthesis.test_synthesize import dataset, request
 from tests.toy_model import ToyModel
 
 EVENT = Composed("label", (("a", (Gaussian(4.0),)),))

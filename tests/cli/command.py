@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mechanisms.cli.main import main
-from mechanisms.studio.data.examples import EXAMPLES
+from mechanisms.data.examples import EXAMPLES
 
 BANK = EXAMPLES[1].path
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.studio.recipes.test_drafts import Speaking
+from tests.recipes.test_drafts import Speaking
 from tests.toy_embedder import ToyEmbedder
 
 

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from mechanisms.studio.answering.request import WHETHER_RESERVED
-from mechanisms.studio.data.marks import WHETHER_SHOWN
-from mechanisms.studio.synthesis.request import FILE_FORMAT, LABEL_SET
+from mechanisms.answers.request import WHETHER_RESERVED
+from mechanisms.data.disclosures import WHETHER_SHOWN
+from mechanisms.runs.request import FILE_FORMAT, LABEL_SET
 from tests.cli.command import BANK, check_refusal, run
 
 pytestmark = pytest.mark.slow

@@ -7,13 +7,13 @@ import json
 import pytest
 
 from mechanisms.accounting import Claim, PrivacyLedger, fingerprint
+from mechanisms.audit.membership import NOTHING, RELEASED, ROWS
 from mechanisms.cli import attacks
+from mechanisms.data.disclosures import ATTACKED
 from mechanisms.records import Dataset, Record
-from mechanisms.studio.assurance.shown_rows import NOTHING, RELEASED, ROWS
-from mechanisms.studio.data.marks import ATTACKED
+from tests.audit.test_extraction import Parrot
+from tests.audit.test_membership import LABELS, Learning
 from tests.cli.command import check_refusal, run
-from tests.studio.assurance.test_extraction import Parrot
-from tests.studio.assurance.test_membership import LABELS, Learning
 from tests.toy_model import ToyModel
 
 TASK = {"labels": list(LABELS), "instruction": "Sort.", "template": {"text": "Note", "label": "Topic"}}

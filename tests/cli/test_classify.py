@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from mechanisms.cli import classify
+from mechanisms.demos.findings import Choice
 from mechanisms.records import Demonstration
-from mechanisms.studio.synthesis.findings import Choice
 from tests.cli.command import run
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import demo_set

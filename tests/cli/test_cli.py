@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.studio.data.examples import EXAMPLES
-from mechanisms.studio.recipes.recipe import Division, Kind
-from mechanisms.studio.synthesis.demo_set import loads
-from mechanisms.studio.synthesis.request import FILE_FORMAT
+from mechanisms.data.examples import EXAMPLES
+from mechanisms.demos.demo_set import loads
+from mechanisms.runs.recipe import Division, Kind
+from mechanisms.runs.request import FILE_FORMAT
+from tests.certificates.recipes import text_of as recipe_text
 from tests.cli.command import BANK, check_refusal, run
 from tests.conftest import ROOT
-from tests.studio.certificates.recipes import text_of as recipe_text
 
 pytestmark = pytest.mark.slow
 

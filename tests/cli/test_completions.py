@@ -12,13 +12,13 @@ from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli import classify, synthesize
 from mechanisms.cli.main import parser
 from mechanisms.cli.outputs import read_labelled
+from mechanisms.data.columns import ColumnMapping, to_dataset
+from mechanisms.data.disclosures import SCORED
+from mechanisms.data.files import read_table
+from mechanisms.demos.demo_set import loads, to_text
+from mechanisms.demos.signature import signed
 from mechanisms.errors import DataError
-from mechanisms.studio.certificates.signature import signed
-from mechanisms.studio.data.files import read_table
-from mechanisms.studio.data.mapping import Mapping, to_dataset
-from mechanisms.studio.data.marks import SCORED
-from mechanisms.studio.evaluation.completions import completing
-from mechanisms.studio.synthesis.demo_set import loads, to_text
+from mechanisms.evaluation.completions import completing
 from tests.cli.command import check_refusal, run
 from tests.toy_model import ToyModel
 
@@ -119,7 +119,7 @@ def test_a_refused_evaluation_marks_no_row(capsys, notes, tmp_path):
     check_refusal(
         capsys, f"evaluate {notes} --test {tmp_path}/private.csv --text-column note --limit 1", 2, "two texts"
     )
-    rows = to_dataset(read_table(tmp_path / "private.csv"), Mapping("note", "kind"), "private", ())
+    rows = to_dataset(read_table(tmp_path / "private.csv"), ColumnMapping("note", "kind"), "private", ())
     assert SCORED not in PrivacyLedger().rows.marks(fingerprint(rows))
     code, _, err = run(capsys, f"evaluate {notes} --test {tmp_path}/private.csv --text-column note --limit 2")
     assert code == 0, err

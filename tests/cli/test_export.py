@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import check_refusal, run
-from tests.studio.exports.sets import labelled, marked, none_chosen
+from tests.exports.sets import labelled, marked, none_chosen
 
 
 @pytest.fixture

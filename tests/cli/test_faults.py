@@ -15,10 +15,10 @@ import pytest
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.accounting import ledger as ledger_module
 from mechanisms.cli.main import main
+from mechanisms.data.examples import EXAMPLES
 from mechanisms.errors import ModelUnavailable
 from mechanisms.inference.models import conversion, weights
 from mechanisms.inference.models.embedded import gguf_in_wheel
-from mechanisms.studio.data.examples import EXAMPLES
 from tests.accounting.test_faults import closed_folder, no_room, one_line, run, spent
 from tests.conftest import ROOT
 

@@ -10,12 +10,12 @@ import pytest
 
 from mechanisms.accounting import LedgerRun, PrivacyLedger
 from mechanisms.accounting.known_rows import KnownRows
+from mechanisms.data.disclosures import UNKNOWN
+from mechanisms.demos.demo_set import loads
 from mechanisms.errors import ModelUnavailable, UsageError
-from mechanisms.studio.data.marks import UNKNOWN
-from mechanisms.studio.runs import run_file
-from mechanisms.studio.runs.journal import RunJournal
-from mechanisms.studio.runs.run_file import from_lines
-from mechanisms.studio.synthesis.demo_set import loads
+from mechanisms.runs import run_file
+from mechanisms.runs.journal import RunJournal
+from mechanisms.runs.run_file import from_lines
 from tests.cli.command import BANK, check_refusal, run
 
 LINE = (

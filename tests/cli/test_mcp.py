@@ -21,10 +21,10 @@ from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli.for_programs import MOST_TEXTS
 from mechanisms.cli.main import main
 from mechanisms.cli.mcp import server
+from mechanisms.demos.demo_set import DemoSet, to_text
+from mechanisms.demos.signature import signed
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Dataset, Demonstration, Record
-from mechanisms.studio.certificates.signature import signed
-from mechanisms.studio.synthesis.demo_set import DemoSet, to_text
 from tests.cli.command import check_refusal
 from tests.conftest import ROOT
 from tests.toy_model import ToyModel

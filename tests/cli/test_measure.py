@@ -10,10 +10,10 @@ import pytest
 from mechanisms import confidence
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli.measure import DEMONSTRATIONS, REAL_ROWS
-from mechanisms.studio.data.files import read_table
-from mechanisms.studio.data.mapping import Mapping, to_dataset
-from mechanisms.studio.data.marks import CLEAN_VALUES, SCORED
-from mechanisms.studio.evaluation.evaluate import PUBLIC_ONLY
+from mechanisms.data.columns import ColumnMapping, to_dataset
+from mechanisms.data.disclosures import CLEAN_VALUES, SCORED
+from mechanisms.data.files import read_table
+from mechanisms.evaluation.evaluate import PUBLIC_ONLY
 from tests.cli.command import check_refusal, run
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
@@ -53,7 +53,7 @@ def line(files, *rest) -> str:
 
 
 def marks(path) -> tuple[str, ...]:
-    rows = to_dataset(read_table(Path(path)), Mapping("text", "label"), "any", LABELS)
+    rows = to_dataset(read_table(Path(path)), ColumnMapping("text", "label"), "any", LABELS)
     return PrivacyLedger().rows.marks(fingerprint(rows))
 
 
@@ -102,7 +102,7 @@ def test_a_copied_run_is_found_with_a_warning_and_the_rows_are_marked(capsys, fi
 
 
 def test_a_test_file_with_private_rows_is_the_curators(capsys, files, tmp_path):
-    data = to_dataset(read_table(Path(files["test"])), Mapping("text", "label"), "letters", LABELS)
+    data = to_dataset(read_table(Path(files["test"])), ColumnMapping("text", "label"), "letters", LABELS)
     PrivacyLedger().rows.mark(fingerprint(data), CLEAN_VALUES)
     code, out, err = run(capsys, line(files))
     assert code == 0

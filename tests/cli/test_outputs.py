@@ -10,8 +10,8 @@ import pytest
 
 from mechanisms import confidence
 from mechanisms.cli import classify, synthesize
-from mechanisms.studio.evaluation.responder import answering
-from mechanisms.studio.synthesis.demo_set import loads
+from mechanisms.demos.demo_set import loads
+from mechanisms.evaluation.responder import answering
 from tests.cli.command import check_refusal, run
 from tests.toy_model import VOCABULARY, ToyModel, ToySession
 

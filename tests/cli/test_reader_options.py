@@ -13,11 +13,11 @@ import pytest
 from mechanisms import confidence
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli import classify, reading_elsewhere
+from mechanisms.data.columns import ColumnMapping, to_dataset
+from mechanisms.data.disclosures import CLEAN_VALUES
+from mechanisms.data.files import read_table
 from mechanisms.inference.remote import KEY_VARIABLE
 from mechanisms.records import Dataset, Demonstration, Record
-from mechanisms.studio.data.files import read_table
-from mechanisms.studio.data.mapping import Mapping, to_dataset
-from mechanisms.studio.data.marks import CLEAN_VALUES
 from tests.chat_server import Reply, query_of, serving
 from tests.cli.command import check_refusal, run
 from tests.toy_model import ToyModel
@@ -126,7 +126,7 @@ def test_two_sets_are_compared(files, capsys):
 
 
 def test_private_rows_are_not_sent_and_nothing_is_asked(files, capsys):
-    rows = to_dataset(read_table(files / "test.csv"), Mapping("text", "label"), "letters", ())
+    rows = to_dataset(read_table(files / "test.csv"), ColumnMapping("text", "label"), "letters", ())
     one = Dataset("letters", ("News", "Sport"), [Record("other", "News"), rows.records[19]])
     PrivacyLedger().rows.mark(fingerprint(one), CLEAN_VALUES)
     with serving(right_of) as server:

@@ -12,17 +12,17 @@ from mechanisms.cli.recipe_options import in_stages, recipe_of
 from mechanisms.cli.recipes import recipe_request
 from mechanisms.cli.synthesize import _request
 from mechanisms.cli.usual import filled_in
+from mechanisms.data.sizes import MeasuredSizes
+from mechanisms.demos.demo_set import loads
 from mechanisms.errors import ModelUnavailable
 from mechanisms.records import Dataset, Record
-from mechanisms.studio.certificates.verification import verify
-from mechanisms.studio.data.counts import MeasuredSizes
-from mechanisms.studio.recipes.advice import proposed
-from mechanisms.studio.recipes.events import SetKept
-from mechanisms.studio.recipes.preview import apportioned, calibrated
-from mechanisms.studio.recipes.recipe import Division, Kind, Stage
-from mechanisms.studio.synthesis.demo_set import loads
+from mechanisms.runs.advice import proposed
+from mechanisms.runs.recipe import Division, Kind, Stage
+from mechanisms.runs.recipe_events import SetKept
+from mechanisms.runs.recipe_preview import apportioned, calibrated
+from mechanisms.runs.verification import verify
+from tests.certificates.recipes import FOUND, asked, certified, recipe
 from tests.cli.command import BANK, check_refusal, run
-from tests.studio.certificates.recipes import FOUND, asked, certified, recipe
 
 SIZES = {"Cards": 900, "Fraud": 1500}
 LINE = (

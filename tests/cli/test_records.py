@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from mechanisms.studio.data.record_schema import RecordSchema
-from mechanisms.studio.synthesis.demo_set import loads
+from mechanisms.data.record_schema import RecordSchema
+from mechanisms.demos.demo_set import loads
 from tests.cli.command import check_refusal, run
 
 SCHEMA = {

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mechanisms.studio.runs.run_file import to_lines
-from mechanisms.studio.synthesis.events import TokenReleased
+from mechanisms.runs.events import TokenReleased
+from mechanisms.runs.run_file import to_lines
 from tests.cli.command import check_refusal, run
-from tests.studio.runs.runs import KINDS, file_of, recorded
+from tests.runs.runs import KINDS, file_of, recorded
 
 
 @pytest.fixture(params=KINDS)

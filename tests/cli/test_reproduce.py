@@ -9,8 +9,8 @@ import pytest
 
 from mechanisms.cli import reproduce
 from mechanisms.cli.main import parser
-from mechanisms.studio.reproduction.cells import EPSILONS, METHODS
-from mechanisms.studio.reproduction.tasks import TASKS
+from mechanisms.reproduction.cells import EPSILONS, METHODS
+from mechanisms.reproduction.tasks import TASKS
 from tests.cli.command import check_refusal, run
 from tests.toy_model import ToyModel
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.cli.command import BANK, check_refusal, run
-from tests.studio.recipes.test_score_set import Honest
+from tests.recipes.test_score_set import Honest
 from tests.toy_embedder import ToyEmbedder
 
 TASK = {"labels": ["red", "blue"], "instruction": "Sort.", "template": {"text": "Note", "label": "Topic"}}

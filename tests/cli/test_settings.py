@@ -26,16 +26,16 @@ from mechanisms.cli.recipe_options import in_stages
 from mechanisms.cli.recipes import recipe_request
 from mechanisms.cli.records import schema_of
 from mechanisms.cli.usual import filled_in
+from mechanisms.data.columns import ColumnMapping, to_dataset
+from mechanisms.data.files import read_table
+from mechanisms.data.record_files import KIND
+from mechanisms.data.record_schema import RecordSchema
+from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.records import Dataset
-from mechanisms.studio.data.counts import MeasuredSizes
-from mechanisms.studio.data.files import read_table
-from mechanisms.studio.data.mapping import Mapping, to_dataset
-from mechanisms.studio.data.record_files import KIND
-from mechanisms.studio.data.record_schema import RecordSchema
-from mechanisms.studio.recipes.recipe import Stage
-from mechanisms.studio.recipes.request import RecipeRequest
-from mechanisms.studio.synthesis.request import SynthesisRequest
+from mechanisms.runs.recipe import Stage
+from mechanisms.runs.recipe_request import RecipeRequest
+from mechanisms.runs.request import SynthesisRequest
 from tests.ui.privacy.test_form import VALUES
 
 SECRET = "the private text"
@@ -59,7 +59,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def columns_of(
     file: Path,
-    mapping: Mapping,
+    mapping: ColumnMapping,
     kind: str | None = None,
     records: Records | None = None,
     session: Session | None = None,
@@ -139,7 +139,7 @@ def forms(draw: st.DrawFn) -> PrivacyForm:
 @settings(max_examples=30, suppress_health_check=list(HealthCheck))
 @given(forms(), st.booleans(), st.booleans(), st.booleans())
 def test_labelled_texts(file, form, by_user, drop, measure):
-    mapping = Mapping("the text", "null", "who" if by_user else None, drop)
+    mapping = ColumnMapping("the text", "null", "who" if by_user else None, drop)
     columns = columns_of(file, mapping)
     dataset = dataset_of(columns, "Yes", "2020-01-01")
     sizes = {"Yes": 40, "2020-01-01": 50}
@@ -162,9 +162,9 @@ def test_labelled_texts(file, form, by_user, drop, measure):
 @given(forms())
 def test_texts_with_answers_records_and_texts_alone(file, form):
     form = replace(form, recipe=RecipeForm("tokens", True), best_of=1, tokens=40)
-    answered = columns_of(file, Mapping("the text", "answer", "who"), kind="Question")
-    records = columns_of(file, Mapping("the text", "answer", "who"), records=Records("Yes", SCHEMA))
-    alone = columns_of(file, Mapping("the text", KIND, "who"), kind="Letter")
+    answered = columns_of(file, ColumnMapping("the text", "answer", "who"), kind="Question")
+    records = columns_of(file, ColumnMapping("the text", "answer", "who"), records=Records("Yes", SCHEMA))
+    alone = columns_of(file, ColumnMapping("the text", KIND, "who"), kind="Letter")
     for columns, kind in ((answered, "Question"), (records, "Yes"), (alone, "Letter")):
         dataset = dataset_of(columns, kind)
         try:
@@ -183,7 +183,7 @@ def test_texts_with_answers_records_and_texts_alone(file, form):
 
 @pytest.mark.parametrize("odd", ["\x85", "\u2028", "\r", "\ufeff"])
 def test_what_yaml_takes_for_another_line_break_comes_back_as_it_was(file, odd):
-    columns = columns_of(file, Mapping("the text", "null"))
+    columns = columns_of(file, ColumnMapping("the text", "null"))
     form = replace(PrivacyForm.read(*VALUES), instruction=f"one{odd}two", label_name=f"a{odd}b")
     asked = form.request(dataset_of(columns, "Yes", "2020-01-01"))
     same, _ = from_command_line(written.settings(asked, columns.mapping, "my notes"), file)
@@ -193,7 +193,7 @@ def test_what_yaml_takes_for_another_line_break_comes_back_as_it_was(file, odd):
 @pytest.mark.slow
 def test_what_calibration_solves_for_is_no_setting(file):
     """Else the command line would refuse the file of a plan, which is calibrated."""
-    columns = columns_of(file, Mapping("the text", "null"))
+    columns = columns_of(file, ColumnMapping("the text", "null"))
     request = PrivacyForm.read(*VALUES).request(dataset_of(columns, "Yes", "2020-01-01"))
     text = written.settings(request.calibrated(), columns.mapping, "my notes")
     same, _ = from_command_line(text, file)
@@ -208,7 +208,7 @@ def test_no_flag_belongs_to_a_mechanism_and_to_a_transform():
 
 
 def test_sizes_that_were_measured_are_not_written_but_measured_again(file):
-    columns = columns_of(file, Mapping("the text", "null"))
+    columns = columns_of(file, ColumnMapping("the text", "null"))
     dataset = dataset_of(columns, "Yes", "2020-01-01")
     measured = MeasuredSizes({"Yes": 4711, "2020-01-01": 4712}, 0.25, 1e-9, fingerprint(dataset).content)
     text = written.settings(PrivacyForm.read(*VALUES).request(dataset, measured), columns.mapping, "my notes")
@@ -218,7 +218,7 @@ def test_sizes_that_were_measured_are_not_written_but_measured_again(file):
 
 
 def test_a_label_that_the_command_line_cannot_name_is_refused(file):
-    columns = columns_of(file, Mapping("the text", "null"))
+    columns = columns_of(file, ColumnMapping("the text", "null"))
     request = replace(
         PrivacyForm.read(*VALUES).request(dataset_of(columns, "Yes", "2020-01-01")),
         labels=("Yes", "No, thanks"),
@@ -229,7 +229,7 @@ def test_a_label_that_the_command_line_cannot_name_is_refused(file):
 
 
 def test_a_model_without_a_name_is_left_to_say(file):
-    columns = columns_of(file, Mapping("the text", "null"))
+    columns = columns_of(file, ColumnMapping("the text", "null"))
     request = PrivacyForm.read(*VALUES).request(dataset_of(columns, "Yes", "2020-01-01"))
     assert "--model" in written.settings(request, columns.mapping, "d", None)
     assert yaml.safe_load(written.settings(request, columns.mapping, "d"))["model"] == "embedded"
@@ -237,7 +237,7 @@ def test_a_model_without_a_name_is_left_to_say(file):
 
 def test_labels_that_were_renamed_are_renamed_again(file):
     names = (("Yes", "Agreed"), ("2020-01-01", "New Year"))
-    columns = columns_of(file, Mapping("the text", "null", label_names=names))
+    columns = columns_of(file, ColumnMapping("the text", "null", label_names=names))
     asked = PrivacyForm.read(*VALUES).request(dataset_of(columns, "Agreed", "New Year"))
     text = written.settings(asked, columns.mapping, "my notes")
     same, _ = from_command_line(text, file)

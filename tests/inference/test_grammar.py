@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mechanisms.data.record_schema import RecordSchema, rewritten
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import Grammar
-from mechanisms.studio.data.record_schema import RecordSchema, rewritten
 from tests.toy_model import VOCABULARY, ToyModel
 
 NAMES = st.text("ab\"\\ '{}[]", min_size=1, max_size=5)

@@ -15,13 +15,13 @@ _RESUMED = "tests/replay/test_resumed.py::test_tokens_of_a_run_that_went_on_cost
 _STEPS = "tests/steps/test_demonstrations.py::test_a_demonstration_costs_what_its_event_pays_for_and_not_much_less"
 _TALLIES = "tests/tallies/test_contract.py"
 
-_COUNTS = "mechanisms.studio.data.counts"
+_COUNTS = "mechanisms.data.sizes"
 _PLAN = "mechanisms.sampling.plan"
 _GAUSSIAN = "mechanisms.steps.gaussian"
-_REQUEST = "mechanisms.studio.synthesis.request"
-_RECIPE = "mechanisms.studio.recipes.request"
-_JUDGING = "mechanisms.studio.recipes.judging"
-_SESSION = "mechanisms.studio.answering.session"
+_REQUEST = "mechanisms.runs.request"
+_RECIPE = "mechanisms.runs.recipe_request"
+_JUDGING = "mechanisms.runs.judging"
+_SESSION = "mechanisms.answers.session"
 
 _FALSE_TALLY = """
 from dataclasses import dataclass
@@ -93,7 +93,7 @@ TOKENS = [
         "units are seated at 1.2 times the rate that is charged",
         f"{_TOKENS}[gaussian-per-demonstration-rows]",
         (
-            "mechanisms.studio.synthesis.writer",
+            "mechanisms.runs.writer",
             "poisson_sample(len(self._units), plan.rate(size))",
             "poisson_sample(len(self._units), min(1.0, 1.2 * plan.rate(size)))",
         ),
@@ -125,12 +125,12 @@ TOKENS = [
         "a demonstration is charged when it is written",
         f"{_TOKENS}[gaussian-per-demonstration-rows]",
         (
-            "mechanisms.studio.synthesis.writing",
+            "mechanisms.runs.writing",
             "begun, paid = each in self._told, charge(*each)",
             "begun, paid = each in self._told, None",
         ),
         (
-            "mechanisms.studio.synthesis.writing",
+            "mechanisms.runs.writing",
             "        yield from write_together(group, self._request, self._model)\n",
             "        yield from write_together(group, self._request, self._model)\n"
             "        for writer in group:\n"
@@ -249,7 +249,7 @@ TOKENS = [
     ),
     lie(
         "subsets share a unit",
-        "tests/studio/synthesis/test_sensitivity.py::test_subsets_move_by_at_most_root_two[per-demonstration]",
+        "tests/synthesis/test_sensitivity.py::test_subsets_move_by_at_most_root_two[per-demonstration]",
         (
             "mechanisms.sampling.seating",
             "        rows[choices[place]].append(int(sampled[place]))\n",
@@ -258,9 +258,9 @@ TOKENS = [
     ),
     lie(
         "disjoint batches are drawn anew for every demonstration",
-        "tests/studio/synthesis/test_sensitivity.py::test_a_record_touches_one_disjoint_batch_only[True]",
+        "tests/synthesis/test_sensitivity.py::test_a_record_touches_one_disjoint_batch_only[True]",
         (
-            "mechanisms.studio.synthesis.writer",
+            "mechanisms.runs.writer",
             'if self._place(i, "batch", batches) == self.number - 1]',
             'if self._place(i, f"batch {self.number}", batches) == 0]',
         ),
@@ -352,7 +352,7 @@ STAGES = [
         "the choice is not charged",
         f"{_STAGES}[vote-rows]",
         (
-            "mechanisms.studio.recipes.stages",
+            "mechanisms.runs.stages",
             "                run.charge(name, events, stage)\n",
             "                if stage is not Stage.CHOOSE:\n                    run.charge(name, events, stage)\n",
         ),
@@ -370,7 +370,7 @@ STAGES = [
         "voters do not score",
         f"{_ROLES}[vote-rows]",
         (
-            "mechanisms.studio.recipes.roles",
+            "mechanisms.runs.recipe",
             "found[stage] = (end, 1.0)",
             "found[stage] = (0.0, 1.0)",
         ),
@@ -388,7 +388,7 @@ STAGES = [
         "a vote counts once",
         f"{_STAGES}[vote-rows]",
         (
-            "mechanisms.studio.recipes.stages",
+            "mechanisms.runs.stages",
             "voters = units_of(self._parts[Stage.VOTE], self._request.max_unit_records)",
             "voters = 2 * list(units_of(self._parts[Stage.VOTE], self._request.max_unit_records))",
         ),
@@ -413,7 +413,7 @@ STAGES = [
         "prototypes of a foreign set's score are free",
         f"{_SET}[1.0-False]",
         (
-            "mechanisms.studio.recipes.score_set",
+            "mechanisms.runs.score",
             "    if prototypes is not None:\n        lists.append((PROTOTYPES, (prototypes.event,)))\n",
             "",
         ),
@@ -422,17 +422,16 @@ STAGES = [
         "scorers give no embeddings",
         f"{_SET}[1.0-False]",
         (
-            "mechanisms.studio.recipes.score_set",
+            "mechanisms.runs.score",
             "return parts[Stage.SCORE], parts[Stage.VOTE]",
             "return parts[Stage.SCORE], dataset",
         ),
     ),
     lie(
         "a user gives one embedding",
-        "tests/studio/evaluation/test_prototype_release.py::"
-        "test_a_user_of_any_size_and_labels_moves_no_more_than_a_row[60]",
+        "tests/evaluation/test_prototype_release.py::test_a_user_of_any_size_and_labels_moves_no_more_than_a_row[60]",
         (
-            "mechanisms.studio.evaluation.prototypes",
+            "mechanisms.evaluation.prototypes",
             "records = [unit[0] for unit in units_of(dataset, 1)]",
             "records = [record for unit in dataset.members for record in unit]",
         ),
@@ -444,7 +443,7 @@ RESUMED = [
         "what was let out before the run was cut off may be drawn again",
         f"{_RESUMED}[7-one by one-per-demonstration]",
         (
-            "mechanisms.studio.synthesis.writing",
+            "mechanisms.runs.writing",
             "left = [writer for each, writer in self._writers.items() if part_of(each) not in seen]",
             "left = list(self._writers.values())",
         ),
@@ -454,14 +453,14 @@ RESUMED = [
         "a run that goes on divides the rows anew",
         f"{_RESUMED}[7-one by one-disjoint]",
         (
-            "mechanisms.studio.synthesis.writing",
+            "mechanisms.runs.writing",
             "if self._request.plan.scheme is Scheme.DISJOINT:  # with the secret gone",
             "if not self._request.plan.shots:  # with the secret gone",
         ),
     ),
     lie(
         "a copy of a run's file may be gone on with once more",
-        "tests/studio/runs/test_going_on.py::test_a_copy_that_is_gone_on_with_once_more_lets_nothing_out_again[vote]",
+        "tests/runs/test_going_on.py::test_a_copy_that_is_gone_on_with_once_more_lets_nothing_out_again[vote]",
         (
             "mechanisms.accounting.going_on",
             "if database.execute(query, (part, told, run, holder)).rowcount != 1:",
@@ -521,7 +520,7 @@ ANSWERS = [
         "all questions cost what one does",
         f"{_ANSWERS}[knn-votes-poisson-16-rows]",
         (
-            "mechanisms.studio.answering.request",
+            "mechanisms.answers.request",
             "events = (Repeat(self.queries, Poisson(self.rate, Gaussian(self.mechanism.dominating_noise))),)",
             "events = (Poisson(self.rate, Gaussian(self.mechanism.dominating_noise)),)",
         ),
@@ -555,7 +554,7 @@ ANSWERS = [
     ),
     lie(
         "a session answers whoever has spent what",
-        "tests/studio/answering/test_session.py::test_answers_are_never_refused_where_units_are_spent",
+        "tests/answers/test_session.py::test_answers_are_never_refused_where_units_are_spent",
         (
             _SESSION,
             "        rows = nearest_by_shard(",
@@ -567,7 +566,7 @@ ANSWERS = [
         "a user is one unit in answers",
         f"{_ANSWERS}[knn-votes-poisson-16-users]",
         (
-            "mechanisms.studio.answering.units",
+            "mechanisms.answers.request",
             'identity = ("user", record.unit or "") if by_user else',
             'identity = ("user", record.unit or "") if not record else',
         ),
@@ -581,7 +580,7 @@ PUBLIC = [
         "whose rows are in a test file stands under their name",
         _PUBLIC,
         (
-            "mechanisms.studio.data.marks",
+            "mechanisms.data.disclosures",
             "    ledger.rows.mark_rows(test.rows, SCORED)\n",
             "    for name in owners_of(test, ledger):\n"
             "        ledger.rows.mark(Fingerprint(name, test.unit, test.content, test.rows), SCORED)\n",
@@ -591,7 +590,7 @@ PUBLIC = [
         "a public set carries the marks of the owner's rows",
         _PUBLIC,
         (
-            "mechanisms.studio.synthesis.synthesize",
+            "mechanisms.runs.synthesize",
             "shown=ledger.rows.marks(data) if reads else ledger.snapshot(data.name, data.unit).marks",
             "shown=ledger.rows.marks(data)",
         ),
@@ -600,7 +599,7 @@ PUBLIC = [
         "a public set carries the marks of the owner's rows since it is exported",
         _PUBLIC,
         (
-            "mechanisms.studio.synthesis.demo_set",
+            "mechanisms.demos.demo_set",
             "if WHETHER_SHOWN not in self.certificate.public_inputs:",
             "if not self.certificate.public_inputs:",
         ),

@@ -8,10 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mechanisms.accounting import PrivacyTarget
+from mechanisms.answers.request import AnswerRequest, SearchableUnits
 from mechanisms.queries import nearest_by_shard, query_mechanism_class
 from mechanisms.records import Dataset, PromptTemplate, Record
-from mechanisms.studio.answering.request import AnswerRequest
-from mechanisms.studio.answering.units import SearchableUnits
 from tests.toy_embedder import ToyEmbedder
 
 SHARDS, NEIGHBOURS = 10, 4

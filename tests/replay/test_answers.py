@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget
+from mechanisms.answers import session
+from mechanisms.answers.request import AnswerRequest, SearchableUnits
+from mechanisms.evaluation.classify import CONTENT_FREE
 from mechanisms.queries import Retrieval, query_mechanism_class, query_mechanism_names
 from mechanisms.queries.keywords import Keywords
 from mechanisms.records import Dataset, PromptTemplate, Record
-from mechanisms.studio.answering import session
-from mechanisms.studio.answering.request import AnswerRequest
-from mechanisms.studio.answering.units import SearchableUnits
-from mechanisms.studio.evaluation.classify import CONTENT_FREE
 from tests.replay.contract import EXTREMES, replayed
 from tests.replay.tape import Extreme, Shape
 from tests.replay.world import OTHER, UNIT, one_key, quick_claims

@@ -12,14 +12,14 @@ import pytest
 from mechanisms.accounting import PrivacyLedger, database, fingerprint, known_rows, ledger
 from mechanisms.accounting.statement import as_csv, as_document
 from mechanisms.cli.scoring import about_to_score
+from mechanisms.data.disclosures import CLEAN_VALUES, SCORED, mark_attacked
+from mechanisms.data.sizes import measure_sizes
 from mechanisms.records import Dataset, Record
+from mechanisms.runs.synthesize import synthesize
 from mechanisms.steps import mechanism_class
-from mechanisms.studio.data.counts import measure_sizes
-from mechanisms.studio.data.marks import CLEAN_VALUES, SCORED, mark_attacked
-from mechanisms.studio.synthesis.synthesize import synthesize
 from tests.replay.contract import replay
 from tests.replay.world import one_key
-from tests.studio.synthesis.test_synthesize import LABELS, dataset, request
+from tests.synthesis.test_synthesize import LABELS, dataset, request
 from tests.toy_model import ToyModel
 
 pytestmark = pytest.mark.usefixtures("one_key")

@@ -9,11 +9,12 @@ import pytest
 
 from mechanisms.accounting import fingerprint
 from mechanisms.records import Dataset, Record
-from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
-from mechanisms.studio.recipes.request import RecipeRequest
-from mechanisms.studio.recipes.roles import divide
-from mechanisms.studio.recipes.run import run_recipe
+from mechanisms.runs.recipe import Division, Kind, Recipe, Stage, divide
+from mechanisms.runs.recipe_request import RecipeRequest
+from mechanisms.runs.run import run_recipe
 from mechanisms.tallies import Weighing
+from tests.recipes.running import LABELS, Embedding, Log, Reading, planned, recipe
+from tests.recipes.test_drafts import SYLLABLES
 from tests.replay.contract import EXTREMES, Cost, replayed
 from tests.replay.world import (
     OTHER,
@@ -27,8 +28,6 @@ from tests.replay.world import (
     same_price,
     tell_all,
 )
-from tests.studio.recipes.running import LABELS, Embedding, Log, Reading, planned, recipe
-from tests.studio.recipes.test_drafts import SYLLABLES
 
 pytestmark = pytest.mark.usefixtures("one_key", "quick_claims")
 assert one_key

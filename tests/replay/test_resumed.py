@@ -11,17 +11,17 @@ import pytest
 
 from mechanisms.accounting import Cap, PrivacyLedger, fingerprint
 from mechanisms.accounting.ledger import LedgerRun
+from mechanisms.runs.events import DemoStarted, RunCompleted
+from mechanisms.runs.journal import RunJournal
+from mechanisms.runs.recipe import Division, Kind
+from mechanisms.runs.recipe_events import RecipeCompleted, StageStarted
+from mechanisms.runs.run import run_recipe
+from mechanisms.runs.synthesize import synthesize
 from mechanisms.sampling import Scheme
-from mechanisms.studio.recipes.events import RecipeCompleted, StageStarted
-from mechanisms.studio.recipes.recipe import Division, Kind
-from mechanisms.studio.recipes.run import run_recipe
-from mechanisms.studio.runs.journal import RunJournal
-from mechanisms.studio.synthesis.events import DemoStarted, RunCompleted
-from mechanisms.studio.synthesis.synthesize import synthesize
+from tests.recipes.running import Embedding, Log, planned, recipe
 from tests.replay import test_recipes, test_synthesis
 from tests.replay.contract import replay, replayed
 from tests.replay.world import OWN, Leaning, charged, one_key, quick_claims, same_price, tell_all
-from tests.studio.recipes.running import Embedding, Log, planned, recipe
 
 pytestmark = pytest.mark.usefixtures("one_key", "quick_claims")
 assert one_key

@@ -7,15 +7,14 @@ from dataclasses import replace
 import pytest
 
 from mechanisms.accounting import PrivacyTarget
+from mechanisms.data.sizes import measure_sizes
+from mechanisms.demos.findings import PROTOTYPES
 from mechanisms.records import Record
-from mechanisms.studio.data.counts import measure_sizes
-from mechanisms.studio.recipes.recipe import Division, Kind, Recipe, Stage
-from mechanisms.studio.recipes.roles import divide
-from mechanisms.studio.recipes.score_set import ScoreRequest, score_set
-from mechanisms.studio.synthesis.findings import PROTOTYPES
+from mechanisms.runs.recipe import Division, Kind, Recipe, Stage, divide
+from mechanisms.runs.score import ScoreRequest, score_set
+from tests.recipes.test_score_set import LABELS, SET, Honest
 from tests.replay.contract import EXTREMES, Cost, replayed
 from tests.replay.world import UNIT, Ledger, charged, neighbours, one_key, quick_claims, same_price
-from tests.studio.recipes.test_score_set import LABELS, SET, Honest
 from tests.toy_embedder import ToyEmbedder
 
 pytestmark = pytest.mark.usefixtures("one_key", "quick_claims")

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from mechanisms.accounting import PrivacyTarget, fingerprint
+from mechanisms.data.record_schema import RecordSchema
+from mechanisms.demos.outputs import Answers, Outputs
 from mechanisms.records import Dataset, PromptTemplate, Record
+from mechanisms.runs.request import SynthesisRequest
+from mechanisms.runs.synthesize import synthesize
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class, mechanism_names, transform_class
-from mechanisms.studio.data.record_schema import RecordSchema
-from mechanisms.studio.synthesis.outputs import Answers, Outputs
-from mechanisms.studio.synthesis.request import SynthesisRequest
-from mechanisms.studio.synthesis.synthesize import synthesize
 from tests.replay.contract import replayed
 from tests.replay.world import UNIT, Leaning, Ledger, charged, neighbours, one_key, quick_claims, same_price, tell_all
 

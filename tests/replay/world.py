@@ -13,8 +13,8 @@ from mechanisms.accounting import BudgetSnapshot, Cap, Claim
 from mechanisms.accounting.normal_form import normal_form
 from mechanisms.privacy_events import Composed, PrivacyEvent
 from mechanisms.records import Dataset, Record
-from mechanisms.studio.recipes.events import Drafting, StageProgress
-from mechanisms.studio.synthesis.events import PrivateDiagnostics
+from mechanisms.runs.events import PrivateDiagnostics
+from mechanisms.runs.recipe_events import Drafting, StageProgress
 from tests.replay.tape import Charge, Shape, Tape
 from tests.toy_model import ToyModel, ToySession
 
@@ -117,8 +117,8 @@ def neighbours(labels: tuple[str, ...], unit: list[Record], others: int, by_user
 @pytest.fixture
 def quick_claims(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a run claims is other tests' matter: here it is what it does."""
-    for module in ("synthesis.request", "recipes.request", "recipes.score_set", "answering.request"):
-        monkeypatch.setattr(f"mechanisms.studio.{module}.claim", lambda event, delta: Claim(1.0, delta, "", 1.0, ""))
+    for module in ("runs.request", "runs.recipe_request", "runs.score", "answers.request"):
+        monkeypatch.setattr(f"mechanisms.{module}.claim", lambda event, delta: Claim(1.0, delta, "", 1.0, ""))
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from mechanisms.accounting import claim
+from mechanisms.audit.mechanism import lower_bound
 from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Composed
-from mechanisms.studio.assurance.audit import lower_bound
 from mechanisms.tallies import Choice, Prior, Score, Votes, choice, histogram
 from mechanisms.tallies.tally import LATTICE
 

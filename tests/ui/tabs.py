@@ -11,11 +11,11 @@ from dpicl_ui.data.state import Confirmed, DataState
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.generate.state import GenerateState, Made
 from mechanisms.accounting import fingerprint
+from mechanisms.data.columns import ColumnMapping
+from mechanisms.data.sizes import MeasuredSizes
+from mechanisms.data.table import Table
+from mechanisms.demos.demo_set import DemoSet
 from mechanisms.records import Dataset
-from mechanisms.studio.data.counts import MeasuredSizes
-from mechanisms.studio.data.mapping import Mapping
-from mechanisms.studio.data.table import Table
-from mechanisms.studio.synthesis.demo_set import DemoSet
 
 
 def confirm(session: Session, dataset: Dataset, measured: MeasuredSizes | None = None) -> Confirmed:
@@ -23,7 +23,7 @@ def confirm(session: Session, dataset: Dataset, measured: MeasuredSizes | None =
     state = session.of(DataState)
     rows = [(each.text, each.label) for each in dataset.records]
     state.open(Table(pd.DataFrame(rows, columns=["text", "label"])), ("Text", "Label"))
-    state.confirm(confirmed := Confirmed(state.read(Mapping("text", "label")), dataset, measured))
+    state.confirm(confirmed := Confirmed(state.read(ColumnMapping("text", "label")), dataset, measured))
     return confirmed
 
 

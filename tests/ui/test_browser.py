@@ -15,8 +15,8 @@ import pytest
 from playwright.sync_api import Page
 
 from mechanisms.accounting import PrivacyLedger, rounded_up
-from mechanisms.studio.certificates.digest import digest
-from mechanisms.studio.runs.run_file import from_lines
+from mechanisms.demos.signature import digest
+from mechanisms.runs.run_file import from_lines
 from tests.ui.accessible import beyond_their_boxes, by_keys, findings
 from tests.ui.visit import HOSTILE, SLOW, Journey, press, step, visiting
 

@@ -20,14 +20,14 @@ from dpicl_ui.privacy.duration import duration
 from dpicl_ui.test.cards import accuracies, subject
 from dpicl_ui.test.confused_card import confused
 from dpicl_ui.test.confusion import confusion_figure
+from mechanisms.data.columns import Inspection
+from mechanisms.data.table import Table
+from mechanisms.demos.demo_set import loads
+from mechanisms.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard
 from mechanisms.records import Dataset, Demonstration, Record
-from mechanisms.studio.data.mapping import Inspection
-from mechanisms.studio.data.table import Table
-from mechanisms.studio.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard
-from mechanisms.studio.recipes.recipe import Division, Kind
-from mechanisms.studio.synthesis.demo_set import loads
-from mechanisms.studio.synthesis.events import DemoCompleted
-from tests.studio.certificates.recipes import text_of as recipe_text
+from mechanisms.runs.events import DemoCompleted
+from mechanisms.runs.recipe import Division, Kind
+from tests.certificates.recipes import text_of as recipe_text
 from tests.ui.generate.recording import HOSTILE, demo_set, recording, snapshot
 from tests.ui.tabs import confirm
 from tests.ui.trees import text_of

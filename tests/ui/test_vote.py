@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page
 
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.studio.certificates.verification import verify
+from mechanisms.runs.verification import verify
 from tests.ui.visit import HOSTILE, SLOW, Journey, step, visiting
 
 pytestmark = pytest.mark.slow

@@ -15,7 +15,7 @@ from urllib.request import urlopen
 
 from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Playwright, TimeoutError, sync_playwright
 
-from mechanisms.studio.synthesis.demo_set import DemoSet, loads
+from mechanisms.demos.demo_set import DemoSet, loads
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = Path("/usr/bin/chromium")

@@ -12,10 +12,10 @@ from mechanisms.inference.engine import full_memory
 from mechanisms.inference.engine.full_memory import told_when_full
 from mechanisms.inference.engine.transformers_model import TransformersModel, TransformersSession
 from mechanisms.noise import SeededRandomness
-from mechanisms.studio.synthesis.events import TokenReleased
-from mechanisms.studio.synthesis.synthesize import synthesize
+from mechanisms.runs.events import TokenReleased
+from mechanisms.runs.synthesize import synthesize
 from tests.inference.engine.test_slots import EDGES, LENGTH, alike, model_with
-from tests.studio.synthesis.test_synthesize import dataset, request
+from tests.synthesis.test_synthesize import dataset, request
 
 pytestmark = pytest.mark.slow
 

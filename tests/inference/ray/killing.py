@@ -19,11 +19,11 @@ from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.language_model import LanguageModel
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Dataset, PromptTemplate, Record
+from mechanisms.runs.events import TokenReleased
+from mechanisms.runs.request import SynthesisRequest
+from mechanisms.runs.synthesize import synthesize
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps.gaussian import GaussianMechanism
-from mechanisms.studio.synthesis.events import TokenReleased
-from mechanisms.studio.synthesis.request import SynthesisRequest
-from mechanisms.studio.synthesis.synthesize import synthesize
 
 CANARY = "quetzalcoatlus beside a zinfandel"
 

@@ -14,12 +14,12 @@ import pytest
 import torch
 
 from mechanisms.cli.main import main
+from mechanisms.data.examples import EXAMPLES
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.home import cache_folder
 from mechanisms.inference.models import engines
 from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.sampling import Scheme
-from mechanisms.studio.data.examples import EXAMPLES
 
 ray = pytest.importorskip("ray", reason="RAY IS NOT INSTALLED: pip install -r requirements-ray.txt")
 psutil = pytest.importorskip("psutil")

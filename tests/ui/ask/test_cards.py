@@ -11,13 +11,13 @@ import pytest
 from dpicl_ui.ask.cards import answer, effect_card, history, percent, promise, questions_until_silent, reserved, verdict
 from dpicl_ui.generate.state import Made
 from mechanisms.accounting import PrivacyTarget, fingerprint
+from mechanisms.answers.events import AnswerReleased, AnswersOpened
+from mechanisms.answers.request import AnswerRequest
+from mechanisms.answers.session import NO_AGREEMENT
+from mechanisms.answers.threshold import ThresholdEffect
+from mechanisms.demos.findings import ArmScore, Score
 from mechanisms.queries import query_mechanism_class
 from mechanisms.records import Dataset, PromptTemplate
-from mechanisms.studio.answering.events import AnswerReleased, AnswersOpened
-from mechanisms.studio.answering.request import AnswerRequest
-from mechanisms.studio.answering.session import NO_AGREEMENT
-from mechanisms.studio.answering.threshold import ThresholdEffect
-from mechanisms.studio.synthesis.findings import ArmScore, Score
 from tests.ui.generate.recording import HOSTILE, demo_set, snapshot
 from tests.ui.trees import text_of
 

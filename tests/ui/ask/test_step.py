@@ -25,13 +25,13 @@ from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.page import PLACES
 from mechanisms.accounting import PrivacyLedger
+from mechanisms.data.columns import ColumnMapping
+from mechanisms.data.examples import ANSWERED_EXAMPLES, EXAMPLES, RECORD_EXAMPLES
+from mechanisms.data.files import read_table
+from mechanisms.demos.findings import ArmScore, Score
 from mechanisms.errors import BudgetRefused, DataError, ModelUnavailable, ReservedOtherwise, UsageError
 from mechanisms.queries import Retrieval
 from mechanisms.records import Dataset, Record
-from mechanisms.studio.data.examples import ANSWERED_EXAMPLES, EXAMPLES, RECORD_EXAMPLES
-from mechanisms.studio.data.files import read_table
-from mechanisms.studio.data.mapping import Mapping
-from mechanisms.studio.synthesis.findings import ArmScore, Score
 from tests.toy_embedder import ToyEmbedder
 from tests.ui.generate.recording import demo_set
 from tests.ui.tabs import confirm, write
@@ -177,7 +177,7 @@ class Place:
         path.write_text("\n".join(["message,topic", *lines]), encoding="utf-8")
         state = self.session.of(DataState)
         state.open(read_table(path), ("Text", "Label"))
-        state.read(Mapping("message", "topic"))
+        state.read(ColumnMapping("message", "topic"))
 
     def reserve(self, anew: bool = False, public: bool = True, **changed: Any) -> list[Any]:
         inputs = ("letters", LABELS, public, 0.3, *values(**changed))

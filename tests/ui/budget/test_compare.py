@@ -20,13 +20,12 @@ from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.generate.replay import own_run
 from dpicl_ui.generate.state import GenerateState, Run
 from mechanisms.accounting import PrivacyLedger, rounded_up
+from mechanisms.demos.findings import ArmScore, Score
 from mechanisms.errors import UsageError
 from mechanisms.records import Demonstration
-from mechanisms.studio.runs.run_file import from_lines
-from mechanisms.studio.runs.summary import Summary, summarised
-from mechanisms.studio.synthesis.events import RunCompleted, RunStopped
-from mechanisms.studio.synthesis.findings import ArmScore, Score
-from tests.studio.runs.runs import KINDS, SECRET, file_of, recorded
+from mechanisms.runs.events import RunCompleted, RunStopped
+from mechanisms.runs.run_file import Summary, from_lines, summarised
+from tests.runs.runs import KINDS, SECRET, file_of, recorded
 from tests.ui.generate.recording import HOSTILE, demo_set, recording
 from tests.ui.privacy.test_form import DATASET
 from tests.ui.tabs import write

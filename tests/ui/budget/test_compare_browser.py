@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
+from mechanisms.demos.findings import ArmScore, Score
 from mechanisms.records import Demonstration
-from mechanisms.studio.recipes.events import RecipeCompleted, ScoreReleased
-from mechanisms.studio.runs.lines import RunEvent
-from mechanisms.studio.runs.run_file import to_lines
-from mechanisms.studio.synthesis.events import DemoCompleted, RunCompleted
-from mechanisms.studio.synthesis.findings import ArmScore, Score
-from tests.studio.runs.runs import recorded
+from mechanisms.runs.events import DemoCompleted, RunCompleted
+from mechanisms.runs.lines import RunEvent
+from mechanisms.runs.recipe_events import RecipeCompleted, ScoreReleased
+from mechanisms.runs.run_file import to_lines
+from tests.runs.runs import recorded
 from tests.ui.accessible import findings
 from tests.ui.generate.recording import demo_set, recording
 from tests.ui.visit import HOSTILE, Journey, step, visiting

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from dpicl_ui.data.rows import Rows
+from mechanisms.data.columns import suggested_answers
+from mechanisms.data.examples import ANSWERED_EXAMPLES
 from mechanisms.errors import DataError, UsageError
-from mechanisms.studio.data.examples import ANSWERED_EXAMPLES
-from mechanisms.studio.data.field_names import suggested_answers
 from tests.ui.data.test_records import HOSTILE, NO_USER, TAB, Tab, words
 
 ANSWER = f"zanzibar {HOSTILE}"

@@ -13,9 +13,9 @@ from dpicl_ui.data.rows import Rows
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.test.cards import answers
 from mechanisms.cli.settings import settings
+from mechanisms.data.columns import MOST_LABELS
 from mechanisms.errors import UsageError
-from mechanisms.studio.data.mapping import MOST_LABELS
-from mechanisms.studio.evaluation.classify import Prediction
+from mechanisms.evaluation.classify import Prediction
 from tests.ui.data.test_names import TAB, Tab
 from tests.ui.privacy.test_form import VALUES
 from tests.ui.trees import text_of

@@ -14,11 +14,11 @@ from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.plan_finder import search
 from dpicl_ui.privacy.state import Planned
 from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.errors import UsageError
-from mechanisms.studio.data.counts import MeasuredSizes
-from mechanisms.studio.synthesis.forecast import ModelSpeed
-from mechanisms.studio.synthesis.preview import preview
-from mechanisms.studio.synthesis.request import DECLARED_COUNTS
+from mechanisms.runs.forecast import ModelSpeed
+from mechanisms.runs.preview import preview
+from mechanisms.runs.request import DECLARED_COUNTS
 from tests.ui.privacy.test_form import DATASET, VALUES
 from tests.ui.tabs import confirm
 from tests.ui.trees import text_of

@@ -20,8 +20,8 @@ from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.page import PLACES
 from mechanisms.accounting import PrivacyLedger
+from mechanisms.data.columns import suggested_names
 from mechanisms.errors import SeveralErrors, UsageError
-from mechanisms.studio.data.field_names import suggested_names
 from tests.ui.trees import text_of
 
 TAB: Any = SimpleNamespace(username=None, session_hash="tab")

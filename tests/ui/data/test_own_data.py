@@ -27,15 +27,14 @@ from dpicl_ui.test.cards import accuracies
 from dpicl_ui.test.state import TestState
 from dpicl_ui.test.step import EvaluationStep
 from mechanisms.accounting import PrivacyLedger, fingerprint, text_digests
+from mechanisms.data.columns import ColumnMapping, inspect
+from mechanisms.data.disclosures import CLEAN_VALUES
+from mechanisms.data.files import read_table
+from mechanisms.demos.demo_set import loads
+from mechanisms.demos.signature import Signature, check_signature, digest
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, Demonstration, Record
-from mechanisms.studio.certificates.digest import digest
-from mechanisms.studio.certificates.signature import Signature, check_signature
-from mechanisms.studio.data.files import read_table
-from mechanisms.studio.data.mapping import Mapping, inspect
-from mechanisms.studio.data.marks import CLEAN_VALUES
-from mechanisms.studio.synthesis.demo_set import loads
-from mechanisms.studio.synthesis.preview import preview
+from mechanisms.runs.preview import preview
 from tests.ui.generate.recording import demo_set
 from tests.ui.privacy.test_form import DATASET, VALUES
 from tests.ui.tabs import confirm, downloaded, write
@@ -66,14 +65,14 @@ def test_what_is_declared_are_the_users_where_they_are_the_unit(tmp_path: Path):
     rows = [f"letter {i},{'ab'[i % 2]},u{i % 3}" for i in range(40)]
     path.write_text("\n".join(["text,label,who", *rows]), encoding="utf-8")
     table = read_table(path)
-    counted = inspect(table, Mapping("text", "label", "who"))
+    counted = inspect(table, ColumnMapping("text", "label", "who"))
     assert counted.counts == {"a": 3, "b": 3}
     shown = text_of(label_counts(counted, ["a", "b"], by_user=True))
     assert "how many users" in shown
     assert "20" not in shown
     assert "users" in counts_public(True)
     assert "rows" in counts_public(False)
-    assert inspect(table, Mapping("text", "label")).counts == {"a": 20, "b": 20}
+    assert inspect(table, ColumnMapping("text", "label")).counts == {"a": 20, "b": 20}
 
 
 def steps(ledger: PrivacyLedger, sessions: Sessions) -> tuple[EvaluationStep, ExportStep]:

@@ -21,10 +21,10 @@ from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.page import PLACES
 from mechanisms.accounting import PrivacyLedger
+from mechanisms.data.examples import RECORD_EXAMPLES
+from mechanisms.data.record_schema import RecordSchema
 from mechanisms.errors import DataError, UsageError
-from mechanisms.studio.data.examples import RECORD_EXAMPLES
-from mechanisms.studio.data.record_schema import RecordSchema
-from mechanisms.studio.synthesis.forecast import ModelSpeed
+from mechanisms.runs.forecast import ModelSpeed
 from tests.toy_model import ToyModel
 from tests.ui.trees import text_of
 

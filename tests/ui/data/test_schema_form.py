@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpicl_ui.data.schema_form import Records, blank, kind_of, schema_of, with_owner
+from mechanisms.data.record_schema import RecordSchema
 from mechanisms.errors import StudioError, UsageError
-from mechanisms.studio.data.record_schema import RecordSchema
 
 HOSTILE = "<img src=x onerror=alert(1)> ${name} {{name}}"
 

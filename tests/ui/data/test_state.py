@@ -9,12 +9,12 @@ import pytest
 
 from dpicl_ui.data.state import Columns, Confirmed, DataState
 from dpicl_ui.frame.sessions import Session
+from mechanisms.data.columns import ColumnMapping
+from mechanisms.data.table import Table
 from mechanisms.errors import DataError, UsageError
-from mechanisms.studio.data.mapping import Mapping
-from mechanisms.studio.data.table import Table
 from tests.ui.privacy.test_form import DATASET
 
-MAPPING = Mapping("text", "label")
+MAPPING = ColumnMapping("text", "label")
 
 
 def table() -> Table:
@@ -72,7 +72,7 @@ def test_columns_without_sense_leave_the_file_alone(state: DataState):
     confirmed(state)
     file = state.file
     with pytest.raises(DataError):
-        state.read(Mapping("text", "text"))
+        state.read(ColumnMapping("text", "text"))
     assert (state.file, state.columns, state.confirmed) == (file, None, None)
 
 

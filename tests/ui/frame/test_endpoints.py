@@ -16,9 +16,9 @@ from dpicl_ui.page import build
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.cli.for_programs import LONGEST_TEXT, MOST_TEXTS
 from mechanisms.cli.main import main
-from mechanisms.studio.certificates.signature import signed
-from mechanisms.studio.synthesis.demo_set import to_text
-from mechanisms.studio.synthesis.forecast import ModelSpeed
+from mechanisms.demos.demo_set import to_text
+from mechanisms.demos.signature import signed
+from mechanisms.runs.forecast import ModelSpeed
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import demo_set
 

@@ -17,10 +17,10 @@ from dpicl_ui.frame.uploads import taken
 from dpicl_ui.page import PLACES
 from dpicl_ui.test.loaded import origin, verified
 from dpicl_ui.test.measure import spread
+from mechanisms.demos.demo_set import to_text
+from mechanisms.demos.signature import signed
 from mechanisms.errors import DataError
 from mechanisms.records import Demonstration, Record
-from mechanisms.studio.certificates.signature import signed
-from mechanisms.studio.synthesis.demo_set import to_text
 from tests.ui.generate.recording import demo_set
 from tests.ui.privacy.test_form import DATASET
 from tests.ui.tabs import write

@@ -19,8 +19,8 @@ from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference.models import catalogue, embeddings, needs
 from mechanisms.inference.models.listing import EMBEDDED, GEMMA
 from mechanisms.inference.models.needs import ModelNeeds
-from mechanisms.studio.synthesis import forecast
-from mechanisms.studio.synthesis.forecast import ModelSpeed
+from mechanisms.runs import forecast
+from mechanisms.runs.forecast import ModelSpeed
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mechanisms.demos.demo_set import DemoSet
+from mechanisms.demos.findings import ArmScore, Choice, Score
 from mechanisms.records import Demonstration, default_template
-from mechanisms.studio.recipes.events import (
+from mechanisms.runs.events import DemoCompleted
+from mechanisms.runs.recipe import Stage
+from mechanisms.runs.recipe_events import (
     CandidateSet,
     ChoiceReleased,
     DraftsWritten,
@@ -19,10 +23,6 @@ from mechanisms.studio.recipes.events import (
     StageStarted,
     VotesReleased,
 )
-from mechanisms.studio.recipes.recipe import Stage
-from mechanisms.studio.synthesis.demo_set import DemoSet
-from mechanisms.studio.synthesis.events import DemoCompleted
-from mechanisms.studio.synthesis.findings import ArmScore, Choice, Score
 from tests.ui.generate import recording as tokens
 from tests.ui.generate.recording import HOSTILE, LABELS, snapshot
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from functools import cache
 
 from mechanisms.accounting import BudgetSnapshot, Cap, PrivacyTarget
+from mechanisms.data.disclosures import WHETHER_SHOWN
+from mechanisms.demos.demo_set import Certificate, DemoSet
 from mechanisms.records import Demonstration, PromptTemplate
-from mechanisms.sampling import SamplingPlan
-from mechanisms.steps.gaussian import GaussianMechanism
-from mechanisms.studio.data.marks import WHETHER_SHOWN
-from mechanisms.studio.synthesis.demo_set import Certificate, DemoSet
-from mechanisms.studio.synthesis.events import (
+from mechanisms.runs.events import (
     DemoCompleted,
     DemoStarted,
     PrivateDiagnostics,
@@ -19,7 +17,9 @@ from mechanisms.studio.synthesis.events import (
     SynthesisEvent,
     TokenReleased,
 )
-from mechanisms.studio.synthesis.request import DECLARED_COUNTS, LABEL_SET, NO_FILE, SynthesisRequest
+from mechanisms.runs.request import DECLARED_COUNTS, LABEL_SET, NO_FILE, SynthesisRequest
+from mechanisms.sampling import SamplingPlan
+from mechanisms.steps.gaussian import GaussianMechanism
 
 LABELS = ("News", "Sport")
 TEMPLATE = PromptTemplate("Classify.", "Text", "Topic")

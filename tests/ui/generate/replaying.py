@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterable
 
 from dpicl_ui.generate.run_view import RunView, reduce
-from mechanisms.studio.synthesis.events import SynthesisEvent
+from mechanisms.runs.events import SynthesisEvent
 
 
 def replay(events: Iterable[SynthesisEvent]) -> RunView:

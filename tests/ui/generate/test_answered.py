@@ -33,17 +33,17 @@ from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.test.state import TestState
 from dpicl_ui.test.step import EvaluationStep
 from mechanisms.accounting import PrivacyLedger
+from mechanisms.data.columns import ColumnMapping, to_dataset
+from mechanisms.data.table import Table
+from mechanisms.demos.demo_set import loads
+from mechanisms.demos.outputs import longest_output
 from mechanisms.errors import UsageError
+from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT
+from mechanisms.evaluation.responder import answering
 from mechanisms.records import Demonstration, PromptTemplate
-from mechanisms.studio.certificates.verification import verify
-from mechanisms.studio.data.mapping import Mapping, to_dataset
-from mechanisms.studio.data.table import Table
-from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT
-from mechanisms.studio.evaluation.responder import answering
-from mechanisms.studio.synthesis.demo_set import loads
-from mechanisms.studio.synthesis.events import TokenReleased
-from mechanisms.studio.synthesis.forecast import ModelSpeed
-from mechanisms.studio.synthesis.outputs import longest_output
+from mechanisms.runs.events import TokenReleased
+from mechanisms.runs.forecast import ModelSpeed
+from mechanisms.runs.verification import verify
 from tests.cli.test_outputs import Plain
 from tests.toy_model import VOCABULARY
 from tests.ui.generate.recording import HOSTILE, demo_set
@@ -70,7 +70,7 @@ def confirm_answered(session: Session) -> Confirmed:
     state = session.of(DataState)
     rows = [(f"who was it {i}", f"{SECRET}{i}") for i in range(30)]
     state.open(Table(pd.DataFrame(rows, columns=["question", "said"])), ("Question", "Answer"))
-    columns = state.read_answered("Query", Mapping("question", "said"))
+    columns = state.read_answered("Query", ColumnMapping("question", "said"))
     state.confirm(confirmed := Confirmed(columns, to_dataset(columns.table, columns.mapping, "asked", ("Query",))))
     return confirmed
 

@@ -31,13 +31,13 @@ from dpicl_ui.privacy.link_card import OpenedLink
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import Cap, PrivacyLedger, going_on
 from mechanisms.records import Dataset, Record
-from mechanisms.studio.recipes.events import RecipeCompleted, VotesReleased
-from mechanisms.studio.recipes.recipe import Division, Kind
-from mechanisms.studio.runs.lines import line_of
-from mechanisms.studio.runs.run_file import from_lines
-from mechanisms.studio.synthesis.events import DemoCompleted, DemoCutOff, RunCompleted, TokenReleased
-from mechanisms.studio.synthesis.forecast import ModelSpeed
-from tests.studio.recipes.running import CAP, Embedding, Log, Reading, data, planned, recipe, rows
+from mechanisms.runs.events import DemoCompleted, DemoCutOff, RunCompleted, TokenReleased
+from mechanisms.runs.forecast import ModelSpeed
+from mechanisms.runs.lines import line_of
+from mechanisms.runs.recipe import Division, Kind
+from mechanisms.runs.recipe_events import RecipeCompleted, VotesReleased
+from mechanisms.runs.run_file import from_lines
+from tests.recipes.running import CAP, Embedding, Log, Reading, data, planned, recipe, rows
 from tests.toy_model import ToyModel
 from tests.ui.privacy.test_form import VALUES
 from tests.ui.tabs import confirm

@@ -15,8 +15,8 @@ from dpicl_ui.generate.replay import own_run
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.accounting import fingerprint
 from mechanisms.errors import UsageError
-from mechanisms.studio.runs.lines import line_of
-from mechanisms.studio.runs.run_file import from_lines
+from mechanisms.runs.lines import line_of
+from mechanisms.runs.run_file import from_lines
 from tests.ui.generate.test_cut_off import FORM, App, at_once, until, whole
 
 pytestmark = pytest.mark.slow

@@ -16,9 +16,9 @@ from dpicl_ui.generate.recipe_view import RecipeView, reduce_recipe
 from dpicl_ui.generate.time_card import time_card
 from dpicl_ui.privacy.duration import exactly
 from mechanisms.records import Demonstration
-from mechanisms.studio.recipes.events import Drafting, RecipeCompleted, RecipeStarted, StageProgress, StageStarted
-from mechanisms.studio.recipes.recipe import Stage
-from mechanisms.studio.synthesis.events import DemoCompleted, DemoStarted, RunCompleted, RunStarted, RunStopped
+from mechanisms.runs.events import DemoCompleted, DemoStarted, RunCompleted, RunStarted, RunStopped
+from mechanisms.runs.recipe import Stage
+from mechanisms.runs.recipe_events import Drafting, RecipeCompleted, RecipeStarted, StageProgress, StageStarted
 from tests.ui.generate.recipe_recording import STORIES, VOTING, recipe_set, started
 from tests.ui.generate.recording import LABELS, demo_set, token
 from tests.ui.trees import text_of

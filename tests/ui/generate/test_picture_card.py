@@ -10,13 +10,13 @@ from dpicl_ui.generate.picture_card import picture_card
 from dpicl_ui.generate.recipe_view import RecipeView, looked_back, reduce_recipe
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.noise import SecureRandomness
+from mechanisms.runs.events import PrivateDiagnostics, TokenReleased
+from mechanisms.runs.run_file import from_lines, to_lines
+from mechanisms.runs.synthesize import synthesize
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
-from mechanisms.studio.runs.run_file import from_lines, to_lines
-from mechanisms.studio.synthesis.events import PrivateDiagnostics, TokenReleased
-from mechanisms.studio.synthesis.synthesize import synthesize
 from tests.steps.test_contract import PRIVATE
-from tests.studio.synthesis.test_synthesize import dataset, request
+from tests.synthesis.test_synthesize import dataset, request
 from tests.toy_model import ToyModel
 from tests.ui.generate.recipe_recording import voted
 from tests.ui.generate.recording import HOSTILE, recording, token

@@ -11,12 +11,12 @@ from dpicl_ui.generate.choice_card import choice_card
 from dpicl_ui.generate.recipe_view import RecipeView, replay_recipe
 from dpicl_ui.generate.score_card import OWN, of_hundred, score_card
 from dpicl_ui.generate.vote_card import MOST_DRAFTS, vote_card
-from mechanisms.studio.certificates.facts import scored_facts
-from mechanisms.studio.exports.export_format import Released
-from mechanisms.studio.exports.registry import format_named
-from mechanisms.studio.recipes.corrections import Correction
-from mechanisms.studio.recipes.events import ChoiceReleased, ScoreReleased
-from mechanisms.studio.synthesis.findings import ArmScore, Choice
+from mechanisms.demos.findings import ArmScore, Choice
+from mechanisms.exports.export_format import Released
+from mechanisms.exports.provenance import scored_facts
+from mechanisms.exports.registry import format_named
+from mechanisms.runs.judging import Correction
+from mechanisms.runs.recipe_events import ChoiceReleased, ScoreReleased
 from mechanisms.tallies import Weighing
 from tests.ui.generate.recipe_recording import (
     SCORE,

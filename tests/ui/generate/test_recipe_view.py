@@ -16,9 +16,9 @@ from dpicl_ui.generate.recipe_view import RecipeView, looked_back, reduce_recipe
 from dpicl_ui.generate.score_card import score_card
 from dpicl_ui.generate.stages_card import stages_card
 from dpicl_ui.generate.vote_card import vote_card
-from mechanisms.studio.recipes.events import RecipeStopped, StageProgress, VotesReleased
-from mechanisms.studio.recipes.recipe import Stage
-from mechanisms.studio.synthesis.events import RunFailed, TokenReleased
+from mechanisms.runs.events import RunFailed, TokenReleased
+from mechanisms.runs.recipe import Stage
+from mechanisms.runs.recipe_events import RecipeStopped, StageProgress, VotesReleased
 from tests.ui.generate.recipe_recording import STORIES, recipe_set, started, voted, winners
 from tests.ui.generate.recording import CLEAN, recording
 from tests.ui.generate.replaying import replay

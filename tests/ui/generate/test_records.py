@@ -33,16 +33,16 @@ from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.test.state import TestState
 from dpicl_ui.test.step import EvaluationStep
 from mechanisms.accounting import PrivacyLedger
+from mechanisms.data.columns import to_dataset
+from mechanisms.data.record_schema import RecordSchema
+from mechanisms.data.table import Table
+from mechanisms.demos.demo_set import loads
+from mechanisms.demos.signature import Signature, check_signature
 from mechanisms.errors import UsageError
 from mechanisms.records import Demonstration
-from mechanisms.studio.certificates.signature import Signature, check_signature
-from mechanisms.studio.certificates.verification import verify
-from mechanisms.studio.data.mapping import to_dataset
-from mechanisms.studio.data.record_schema import RecordSchema
-from mechanisms.studio.data.table import Table
-from mechanisms.studio.synthesis.demo_set import loads
-from mechanisms.studio.synthesis.events import DemoCompleted, TokenReleased
-from mechanisms.studio.synthesis.forecast import ModelSpeed
+from mechanisms.runs.events import DemoCompleted, TokenReleased
+from mechanisms.runs.forecast import ModelSpeed
+from mechanisms.runs.verification import verify
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import demo_set, recording
 from tests.ui.privacy.test_form import DATASET, VALUES

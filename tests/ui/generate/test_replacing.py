@@ -15,10 +15,10 @@ from dpicl_ui.generate.replay import own_recording
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.accounting import Cap
 from mechanisms.errors import UsageError
-from mechanisms.studio.recipes.recipe import Division, Kind
-from mechanisms.studio.runs.run_file import ENDS
-from mechanisms.studio.synthesis.events import DemoCompleted
-from tests.studio.recipes.running import CAP, Embedding, Log, Reading, data, planned, recipe, rows
+from mechanisms.runs.events import DemoCompleted
+from mechanisms.runs.recipe import Division, Kind
+from mechanisms.runs.run_file import ENDS
+from tests.recipes.running import CAP, Embedding, Log, Reading, data, planned, recipe, rows
 from tests.ui.generate.test_cut_off import App, at_once, cut_off, until, whole
 from tests.ui.trees import text_of
 

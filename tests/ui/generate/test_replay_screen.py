@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from dpicl_ui.generate import replay_screen as replays
 from dpicl_ui.generate.recipe_view import looked_back, replay_recipe
 from dpicl_ui.generate.replay_screen import replay_screen, screens
-from mechanisms.studio.runs.run_file import from_lines
-from mechanisms.studio.synthesis.events import DemoStarted, TokenReleased
-from tests.studio.runs.runs import KINDS, file_of, recorded
+from mechanisms.runs.events import DemoStarted, TokenReleased
+from mechanisms.runs.run_file import from_lines
+from tests.runs.runs import KINDS, file_of, recorded
 from tests.ui.generate.recipe_recording import STORIES
 from tests.ui.generate.recording import recording, token
 

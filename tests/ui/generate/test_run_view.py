@@ -5,7 +5,7 @@ from __future__ import annotations
 from dpicl_ui.generate.recipe_view import looked_back
 from dpicl_ui.generate.run_view import RunView, one_by_one, reduce
 from mechanisms.records import Demonstration
-from mechanisms.studio.synthesis.events import (
+from mechanisms.runs.events import (
     DemoCompleted,
     DemoCutOff,
     RunCompleted,

@@ -32,9 +32,9 @@ from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.records import Demonstration
-from mechanisms.studio.recipes.events import RecipeStopped, SetKept, StageProgress, VotesReleased
-from mechanisms.studio.recipes.recipe import Stage
-from mechanisms.studio.synthesis.events import DemoCompleted, DemoStarted, PrivateDiagnostics, RunCompleted, RunStopped
+from mechanisms.runs.events import DemoCompleted, DemoStarted, PrivateDiagnostics, RunCompleted, RunStopped
+from mechanisms.runs.recipe import Stage
+from mechanisms.runs.recipe_events import RecipeStopped, SetKept, StageProgress, VotesReleased
 from tests.ui.generate.recipe_recording import STORIES, voted
 from tests.ui.generate.recording import CLEAN, demo_set, recording, token
 from tests.ui.privacy.test_form import DATASET, VALUES

@@ -27,10 +27,10 @@ from dpicl_ui.page import PLACES
 from dpicl_ui.privacy.link_card import OpenedLink
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.studio.recipes.events import Drafting
-from mechanisms.studio.recipes.recipe import Stage
-from mechanisms.studio.runs.run_file import from_lines
-from tests.studio.runs.runs import file_of
+from mechanisms.runs.recipe import Stage
+from mechanisms.runs.recipe_events import Drafting
+from mechanisms.runs.run_file import from_lines
+from tests.runs.runs import file_of
 from tests.ui.generate.recipe_recording import STORIES
 from tests.ui.trees import text_of
 

@@ -14,11 +14,11 @@ from dpicl_ui.data.state import Columns, Confirmed, DataState
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms import programs
-from mechanisms.studio.data.mapping import Mapping
-from mechanisms.studio.data.record_files import KIND
-from mechanisms.studio.recipes.recipe import Kind
-from mechanisms.studio.recipes.request import RecipeRequest
-from mechanisms.studio.synthesis.request import SynthesisRequest
+from mechanisms.data.columns import ColumnMapping
+from mechanisms.data.record_files import KIND
+from mechanisms.runs.recipe import Kind
+from mechanisms.runs.recipe_request import RecipeRequest
+from mechanisms.runs.request import SynthesisRequest
 from tests.cli.test_settings import SCHEMA, columns_of, dataset_of, from_command_line, unsolved
 from tests.ui.privacy.test_step import TAB
 
@@ -81,7 +81,7 @@ def planned_in_python(file: Path, monkeypatch: pytest.MonkeyPatch, user: str | N
 @pytest.mark.parametrize("user", [None, "who"])
 def test_rows_with_labels_are_planned_alike_at_all_ends(step, file, monkeypatch, user):
     tab = step._sessions.of(TAB)
-    app = planned_in_the_app(step, columns_of(file, Mapping("the text", "topic", user), session=tab), *LABELS)
+    app = planned_in_the_app(step, columns_of(file, ColumnMapping("the text", "topic", user), session=tab), *LABELS)
     assert isinstance(app, RecipeRequest)
     assert (app.recipe.kind, app.written.plan.tokens, app.written.candidates) == (Kind.BOTH, 24, 16)
     assert app.written.plan.subsets == min(app.sizes.values()) < 100
@@ -100,9 +100,9 @@ def test_other_rows_are_planned_alike_in_the_app_and_on_the_command_line(step, f
     schema = file.with_name("schema.json")
     schema.write_text(json.dumps(SCHEMA.document), encoding="utf-8")
     tab = step._sessions.of(TAB)
-    answers = {"kind": "Question", "mapping": Mapping("the text", "answer")}
-    records = {"records": Records("Note", SCHEMA), "mapping": Mapping("the text", "answer")}
-    alone = {"kind": "Letter", "mapping": Mapping("the text", KIND)}
+    answers = {"kind": "Question", "mapping": ColumnMapping("the text", "answer")}
+    records = {"records": Records("Note", SCHEMA), "mapping": ColumnMapping("the text", "answer")}
+    alone = {"kind": "Letter", "mapping": ColumnMapping("the text", KIND)}
     for rows, kind, own in (
         (records, "Note", f"schema: {schema}\n"),
         (answers, "Question", "text-column: the text\noutput-column: answer\noutput-field: Answer\n"),

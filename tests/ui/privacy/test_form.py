@@ -11,9 +11,9 @@ from dpicl_ui.privacy.recipe_form import RecipeForm
 from mechanisms.errors import UsageError
 from mechanisms.parameters import parameters
 from mechanisms.records import Dataset, Record
+from mechanisms.runs.request import DECLARED_COUNTS, FILE_FORMAT
 from mechanisms.sampling import Scheme
 from mechanisms.steps import mechanism_names
-from mechanisms.studio.synthesis.request import DECLARED_COUNTS, FILE_FORMAT
 
 DATASET = Dataset("d", ("a", "b"), tuple(Record("t", label) for label in "ab" for _ in range(30)))
 OWN = [parameter.default for _, parameter in described()]

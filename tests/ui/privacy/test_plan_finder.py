@@ -18,10 +18,10 @@ from dpicl_ui.privacy.plan_finder import PlanFinder, search, with_plan
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.records import Dataset, Record
+from mechanisms.runs.forecast import ModelSpeed, positions
+from mechanisms.runs.planner import Option, ranked
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class
-from mechanisms.studio.synthesis.forecast import ModelSpeed, positions
-from mechanisms.studio.synthesis.planner import Option, ranked
 from tests.ui.privacy.test_form import DATASET, VALUES
 from tests.ui.tabs import confirm
 from tests.ui.trees import text_of

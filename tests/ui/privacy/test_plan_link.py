@@ -15,8 +15,8 @@ from dpicl_ui.privacy.plan_link import LONGEST, names, read, written
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.errors import UsageError
+from mechanisms.runs.recipe import Kind
 from mechanisms.sampling import Scheme
-from mechanisms.studio.recipes.recipe import Kind
 from tests.ui.generate.test_records import confirm_records
 from tests.ui.privacy.test_form import DATASET
 from tests.ui.privacy.test_step import TAB, recalculated

@@ -14,10 +14,10 @@ from dpicl_ui.privacy.recipe_cards import roughly, stages_in_words
 from dpicl_ui.privacy.recipe_settings import PRESETS, RecipeSettings
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.records import default_template
-from mechanisms.studio.recipes.advice import proposed
-from mechanisms.studio.recipes.preview import preview_recipe
-from mechanisms.studio.recipes.recipe import Division, Kind, Stage
-from mechanisms.studio.recipes.request import RecipeRequest
+from mechanisms.runs.advice import proposed
+from mechanisms.runs.recipe import Division, Kind, Stage
+from mechanisms.runs.recipe_preview import preview_recipe
+from mechanisms.runs.recipe_request import RecipeRequest
 from tests.ui.trees import text_of
 
 LABELS = ("a", "b")

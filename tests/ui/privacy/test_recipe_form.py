@@ -9,13 +9,13 @@ import pytest
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.recipe_form import RecipeForm
 from mechanisms.accounting import fingerprint
+from mechanisms.data.sizes import MeasuredSizes
+from mechanisms.demos.demo_set import MEASURED_SIZES
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, Record
-from mechanisms.studio.data.counts import MeasuredSizes
-from mechanisms.studio.recipes.advice import proposed
-from mechanisms.studio.recipes.recipe import Division, Kind, Stage
-from mechanisms.studio.synthesis.demo_set import MEASURED_SIZES
-from mechanisms.studio.synthesis.request import DECLARED_COUNTS
+from mechanisms.runs.advice import proposed
+from mechanisms.runs.recipe import Division, Kind, Stage
+from mechanisms.runs.request import DECLARED_COUNTS
 from tests.ui.privacy.test_form import DATASET, OWN, TOKENS, VALUES
 
 FIRST = VALUES[: -len(TOKENS)]

@@ -16,11 +16,11 @@ from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.recipe_form import RecipeForm, Stages
 from dpicl_ui.privacy.state import PrivacyState, gate
 from mechanisms.accounting import fingerprint
+from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.errors import UsageError
-from mechanisms.studio.data.counts import MeasuredSizes
-from mechanisms.studio.recipes.forecast import predicted_seconds
-from mechanisms.studio.recipes.request import RecipeRequest
-from mechanisms.studio.synthesis.forecast import ModelSpeed
+from mechanisms.runs.forecast import ModelSpeed
+from mechanisms.runs.recipe_forecast import predicted_seconds
+from mechanisms.runs.recipe_request import RecipeRequest
 from tests.ui.privacy.test_form import DATASET, VALUES
 from tests.ui.tabs import confirm
 

@@ -12,12 +12,12 @@ from dpicl_ui.data.state import Confirmed, DataState
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep
+from mechanisms.demos.outputs import Answers
 from mechanisms.errors import UsageError
-from mechanisms.studio.recipes.advice import proposed
-from mechanisms.studio.recipes.recipe import Division, Kind, Stage
-from mechanisms.studio.recipes.request import RecipeRequest
-from mechanisms.studio.synthesis.outputs import Answers
-from mechanisms.studio.synthesis.request import SynthesisRequest
+from mechanisms.runs.advice import proposed
+from mechanisms.runs.recipe import Division, Kind, Stage
+from mechanisms.runs.recipe_request import RecipeRequest
+from mechanisms.runs.request import SynthesisRequest
 from tests.ui.generate.test_answered import confirm_answered
 from tests.ui.generate.test_records import SCHEMA, confirm_records
 from tests.ui.privacy.test_form import DATASET, TOKENS, VALUES

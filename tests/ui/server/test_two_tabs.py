@@ -28,7 +28,7 @@ from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.frame.theme import look
 from dpicl_ui.page import build
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.studio.synthesis.forecast import ModelSpeed
+from mechanisms.runs.forecast import ModelSpeed
 from tests.toy_model import ToyModel
 from tests.ui.test_browser import fill, messages, write_csv
 from tests.ui.visit import ARGUMENTS, CHROMIUM, SLOW, Journey, free_port, press, step, watch

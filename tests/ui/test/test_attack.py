@@ -24,15 +24,15 @@ from dpicl_ui.test.attack_figure import roc_figure
 from dpicl_ui.test.attack_state import AttackState
 from dpicl_ui.test.state import TestState
 from mechanisms.accounting import Claim, PrivacyLedger, fingerprint
+from mechanisms.audit.membership import PROBABILITY, REFERENCES, WORDS, ZERO_SHOT
+from mechanisms.audit.roc import Roc, roc
+from mechanisms.data.disclosures import ATTACKED
+from mechanisms.data.files import read_table
+from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
 from mechanisms.records import RECORD, Dataset, Demonstration, Record
-from mechanisms.studio.assurance.membership import PROBABILITY, REFERENCES, WORDS, ZERO_SHOT
-from mechanisms.studio.assurance.roc import Roc, roc
-from mechanisms.studio.data.files import read_table
-from mechanisms.studio.data.marks import ATTACKED
-from mechanisms.studio.synthesis.demo_set import DemoSet
-from tests.studio.assurance.test_membership import Learning
-from tests.studio.assurance.test_membership import Session as Reading
+from tests.audit.test_membership import Learning
+from tests.audit.test_membership import Session as Reading
 from tests.ui.generate.recording import HOSTILE, LABELS, demo_set
 from tests.ui.tabs import confirm, write
 from tests.ui.trees import text_of

@@ -10,11 +10,11 @@ import pytest
 from dpicl_ui.frame.tree import Tree
 from dpicl_ui.test.cards import accuracies, answers, readers, subject
 from dpicl_ui.test.score_card import score_card
+from mechanisms.demos.findings import ArmScore, Choice, Score
+from mechanisms.evaluation.classify import Prediction
+from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, Scorecard
+from mechanisms.evaluation.verdict import best_reading
 from mechanisms.records import Demonstration
-from mechanisms.studio.evaluation.classify import Prediction
-from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, Scorecard
-from mechanisms.studio.evaluation.verdict import best_reading
-from mechanisms.studio.synthesis.findings import ArmScore, Choice, Score
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import HOSTILE, demo_set
 from tests.ui.test_cards import scorecard, tags

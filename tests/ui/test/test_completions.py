@@ -20,10 +20,10 @@ from dpicl_ui.page import PLACES
 from dpicl_ui.test.state import TestState
 from dpicl_ui.test.step import EvaluationStep
 from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.data.table import Table
 from mechanisms.errors import UsageError
+from mechanisms.evaluation.completions import completing
 from mechanisms.records import Demonstration
-from mechanisms.studio.data.table import Table
-from mechanisms.studio.evaluation.completions import completing
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import demo_set
 from tests.ui.tabs import confirm

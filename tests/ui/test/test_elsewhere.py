@@ -20,12 +20,12 @@ from dpicl_ui.page import PLACES
 from dpicl_ui.test.state import TestState
 from dpicl_ui.test.step import EvaluationStep
 from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.data.files import read_table
 from mechanisms.errors import ModelUnavailable, UsageError
+from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT
+from mechanisms.evaluation.remote_reader import RemoteReader
 from mechanisms.inference.remote import ChatServer, ServerAddress
 from mechanisms.records import Dataset, Demonstration, Record
-from mechanisms.studio.data.files import read_table
-from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT
-from mechanisms.studio.evaluation.remote_reader import RemoteReader
 from tests.chat_server import Reply, Server, query_of, serving
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import demo_set

@@ -24,11 +24,11 @@ from dpicl_ui.test.score_card import score_card
 from dpicl_ui.test.state import TestState
 from dpicl_ui.test.step import EvaluationStep
 from mechanisms.accounting import Cap, PrivacyLedger
+from mechanisms.data.files import read_table
+from mechanisms.demos.findings import ArmScore, Score
 from mechanisms.errors import BudgetRefused, UsageError
+from mechanisms.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy
 from mechanisms.records import Dataset, Demonstration, Record
-from mechanisms.studio.data.files import read_table
-from mechanisms.studio.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy
-from mechanisms.studio.synthesis.findings import ArmScore, Score
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import demo_set

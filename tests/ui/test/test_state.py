@@ -9,10 +9,10 @@ import pytest
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.generate.state import GenerateState
 from dpicl_ui.test.state import TestState, gate
+from mechanisms.demos.findings import Choice
 from mechanisms.errors import UsageError
+from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT
 from mechanisms.records import Demonstration
-from mechanisms.studio.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT
-from mechanisms.studio.synthesis.findings import Choice
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import demo_set
 from tests.ui.privacy.test_form import DATASET

@@ -1,0 +1,1 @@
+"""Pay-per-query sessions: private answers to single questions."""

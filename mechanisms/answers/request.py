@@ -1,0 +1,206 @@
+"""Everything public that fixes a session of questions, decided before the data is touched."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.accounting import Claim, PrivacyTarget, calibrate_noise, claim
+from mechanisms.accounting.zcdp import largest_rho
+from mechanisms.data.disclosures import WHETHER_SHOWN
+from mechanisms.errors import UsageError
+from mechanisms.home import keyed_digest, secret_key
+from mechanisms.inference import Embedder
+from mechanisms.noise import Integers
+from mechanisms.parameters import parameters
+from mechanisms.privacy_events import ZCDP, Approximate, Composed, Gaussian, Poisson, PrivacyEvent, Repeat
+from mechanisms.queries import QueryMechanism, Retrieval
+from mechanisms.queries.similarity import similarities
+from mechanisms.records import Dataset, PromptTemplate, Record
+from mechanisms.runs.request import FILE_FORMAT, LABEL_SET
+from mechanisms.sampling import copy_numbers
+
+WHETHER_RESERVED = "whether the file is the one reserved for"
+"""A session stops, or begins anew, where it is another one: that follows from the rows themselves."""
+FAILURE_SHARE = 0.5
+"""The part of delta that pays for tests that pass wrongly, where the mechanism has one."""
+
+_RANGES = (
+    ("queries", 1, 1_000_000),
+    ("shards", 1, 1000),
+    ("neighbours", 1, 64),
+    ("max_record_tokens", 1, 1024),
+    ("max_query_tokens", 1, 1024),
+    ("answer_tokens", 1, 256),
+)
+
+
+@dataclass(frozen=True)
+class AnswerRequest:
+    """Public configuration of a session of questions.
+
+    Attributes:
+        template: how a question is put to the model.
+        mechanism: how shards' answers become a release; `calibrated` sets its noise.
+        target: what all answers together may cost.
+        queries: Q, answers that every unit can take part in; with Poisson samples the answers in all.
+        labels: public label set, in order; empty for open answers.
+        by_user: the unit is all records of one user.
+        retrieval: where a shard's examples come from.
+        threshold: similarity from which on a unit takes part, and pays; a question may set its own.
+        shards, neighbours: S groups of units, which are asked apart, and the examples that each gets.
+        rate: probability that a unit is drawn for a question; with Poisson samples only.
+        max_record_tokens, max_query_tokens, answer_tokens: public caps on an example's text, on its open answer and the
+            answer to write, and on the question.
+    """
+
+    template: PromptTemplate
+    mechanism: QueryMechanism
+    target: PrivacyTarget
+    queries: int
+    labels: tuple[str, ...] = ()
+    by_user: bool = False
+    retrieval: Retrieval = Retrieval.THRESHOLD
+    threshold: float = 0.3
+    shards: int = 10
+    neighbours: int = 4
+    rate: float | None = None
+    max_record_tokens: int = 64
+    max_query_tokens: int = 96
+    answer_tokens: int = 16
+
+    def __post_init__(self) -> None:
+        for name, low, high in _RANGES:
+            if not low <= getattr(self, name) <= high:
+                raise UsageError(f"{name.replace('_', ' ')} must lie between {low} and {high}.")
+        if not -1 <= self.threshold <= 1:
+            raise UsageError("The threshold is a cosine similarity: choose one between -1 and 1.")
+        if self.mechanism.open_answers and (self.labels or self.retrieval is Retrieval.LABELS_ONLY):
+            raise UsageError(f"'{self.mechanism.name}' writes open answers: leave out labels and labels-only.")
+        if not self.mechanism.open_answers and len(self.labels) < 2:
+            raise UsageError(f"'{self.mechanism.name}' answers with a label: give at least two public labels.")
+        if (self.retrieval is Retrieval.POISSON) != (self.rate is not None):
+            raise UsageError("Poisson samples need a public rate, and nothing else does.")
+        if self.rate is not None and not 0 < self.rate <= 1:
+            raise UsageError("The rate must lie in (0, 1].")
+
+    @property
+    def rho(self) -> float | None:
+        """zCDP of one answer for a unit that takes part; None for Poisson samples, whose cost is not counted in rho."""
+        return self.mechanism.rho if self.rate is None else None
+
+    @property
+    def event(self) -> Composed:
+        """What all answers together cost a unit at most.
+
+        A unit that pays by similarity takes part in Q answers, for each of which only a zCDP bound is used. A sampled
+        unit takes part in every answer, each a sampled Gaussian.
+        """
+        events: tuple[PrivacyEvent, ...] = (ZCDP(self.queries * self.mechanism.rho),)
+        if self.rate is not None:
+            events = (Repeat(self.queries, Poisson(self.rate, Gaussian(self.mechanism.dominating_noise))),)
+        failure = self.queries * self.mechanism.delta
+        return Composed("dataset", (("all", events + ((Approximate(failure),) if failure else ())),))
+
+    @property
+    def public_inputs(self) -> tuple[str, ...]:
+        """What the claim takes as public beyond the parameters, in the words of a demo set's certificate."""
+        return (*((LABEL_SET,) if self.labels else ()), FILE_FORMAT, WHETHER_SHOWN, WHETHER_RESERVED)
+
+    def claim(self) -> Claim:
+        """The (epsilon, delta) of all answers together."""
+        return claim(self.event, self.target.delta)
+
+    def calibrated(self) -> AnswerRequest:
+        """The same request with the least noise whose Q answers meet the target."""
+        failure = FAILURE_SHARE * self.target.delta if self.mechanism.may_fail else 0.0
+        if self.rate is None:
+            rho = largest_rho(self.target.epsilon, self.target.delta - failure)
+            return self._at(rho, failure)
+        noise = calibrate_noise(lambda noise: self._at(self.queries / noise**2, failure).event, self.target)
+        return self._at(self.queries / noise**2, failure)
+
+    def _at(self, rho: float, failure: float) -> AnswerRequest:
+        """The same request with Q answers that cost `rho` and fail with `failure` in all."""
+        return replace(self, mechanism=self.mechanism.calibrate(rho / self.queries, failure / self.queries))
+
+    def terms(self) -> str:
+        """What has to stay the same while a reservation lasts, in a fixed form."""
+        terms = {
+            "mechanism": self.mechanism.name,
+            **{each.flag: getattr(self.mechanism, each.name) for each in parameters(self.mechanism)},
+            "epsilon": self.target.epsilon,
+            "delta": self.target.delta,
+            "queries": self.queries,
+            "labels": self.labels,
+            "retrieval": self.retrieval.value,
+            "shards": self.shards,
+            "neighbours": self.neighbours,
+            "rate": self.rate,
+            "event": self.event.to_json(),
+        }
+        return json.dumps(terms, sort_keys=True)
+
+
+# Units that can be searched: who they are, which shard each belongs to, how similar each is to a question.
+
+
+class SearchableUnits:
+    """The units of a data set that can answer, in the order of their keyed digests, and their vectors; private."""
+
+    def __init__(self, dataset: Dataset, request: AnswerRequest, embedder: Embedder) -> None:
+        records = [record for record in dataset.records if not request.labels or record.label in request.labels]
+        units = _by_digest(records, dataset.by_user)
+        self.digests = tuple(sorted(units))
+        self.shard = np.array([int(digest[:16], 16) % request.shards for digest in self.digests], dtype=np.int64)
+        self._records = [record for digest in self.digests for record in units[digest]]
+        sizes = [len(units[digest]) for digest in self.digests]
+        self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        searched = bool(self._records) and request.retrieval is not Retrieval.POISSON
+        self._vectors = embedder.embed([record.text for record in self._records]) if searched else None
+
+    def __len__(self) -> int:
+        return len(self.digests)
+
+    def similarities(self, query: NDArray[Any]) -> UnitSimilarities:
+        """Every unit's similarity to a question's vector."""
+        if self._vectors is None:
+            return UnitSimilarities(np.empty(0, dtype=np.float32), np.empty(0, dtype=np.float32), self._starts)
+        by_record = similarities(self._vectors, query)
+        return UnitSimilarities(np.maximum.reduceat(by_record, self._starts[:-1]), by_record, self._starts)
+
+    def first_record(self, unit: int) -> Record:
+        """The unit's first record."""
+        return self._records[int(self._starts[unit])]
+
+    def examples(self, units: Iterable[int], similarities: UnitSimilarities) -> list[Record]:
+        """The record of each unit that is nearest to the question."""
+        return [self._records[similarities.best_record(unit)] for unit in units]
+
+
+class UnitSimilarities:
+    """How similar every unit is to one question: as its nearest record is."""
+
+    def __init__(self, by_unit: NDArray[np.float32], by_record: NDArray[np.float32], starts: Integers) -> None:
+        self.by_unit, self._by_record, self._starts = by_unit, by_record, starts
+
+    def best_record(self, unit: int) -> int:
+        """Position of the unit's nearest record among all records."""
+        first, end = self._starts[unit], self._starts[unit + 1]
+        return int(first + self._by_record[first:end].argmax())
+
+
+def _by_digest(records: Sequence[Record], by_user: bool) -> dict[str, list[Record]]:
+    """The units by a keyed digest of who they are: the user's id, or what the row says and which copy of it it is."""
+    key = secret_key()
+    units: dict[str, list[Record]] = {}
+    copies = copy_numbers((record.text, record.label) for record in records)
+    for record, copy in zip(records, copies, strict=True):
+        identity = ("user", record.unit or "") if by_user else ("record", record.text, record.label, str(copy))
+        units.setdefault(keyed_digest(("answer", *identity), key), []).append(record)
+    return units

@@ -1,0 +1,1 @@
+"""Attacks and black-box tests of what the program claims, and the benchmark of the engine."""

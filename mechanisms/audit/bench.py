@@ -1,0 +1,265 @@
+"""A language model that counts the seconds spent in it."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+from mechanisms.accounting import Claim, Fingerprint, PrivacyLedger, PrivacyTarget
+from mechanisms.inference import GenerationPrompt
+from mechanisms.inference.engine.transformers_model import TransformersModel
+from mechanisms.inference.plain_loop import PlainLoop
+from mechanisms.noise import SecureRandomness
+from mechanisms.records import RECORD, PromptTemplate, Record
+from mechanisms.runs.events import TokenReleased
+from mechanisms.runs.lockstep import write_together
+from mechanisms.runs.request import NO_FILE, SynthesisRequest
+from mechanisms.runs.writer import DemonstrationWriter
+from mechanisms.sampling import SamplingPlan, Scheme
+from mechanisms.steps import mechanism_class
+
+
+class _Timed:
+    """Passes everything on; calls that run the model are timed."""
+
+    def __init__(self, inner: Any, count: Callable[[float], None]) -> None:
+        self._inner, self._count = inner, count
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        if name not in ("open", "logits", "advance", "keep", "score"):
+            return found
+
+        def timed(*arguments: Any, **named: Any) -> Any:
+            started = time.perf_counter()
+            try:
+                result = found(*arguments, **named)
+            finally:
+                self._count(time.perf_counter() - started)
+            return _Timed(result, self._count) if name == "open" else result
+
+        return timed
+
+
+class TimedModel(_Timed):
+    """A `LanguageModel` whose `seconds` are those of its sessions, opening included; encoding and decoding text are not
+    the model."""
+
+    def __init__(self, model: Any) -> None:
+        self.seconds = 0.0
+        self.stop_tokens: frozenset[int] = model.stop_tokens
+        super().__init__(model, self._add)
+
+    def _add(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+# The engine beside plain loops and beside the machine's ceiling: seconds of one run on one machine, as ratios.
+
+TOKENS = 100
+"""T of every setting."""
+PROMPT = 128
+"""P: positions of a prompt in the per-demonstration setting."""
+_CANDIDATES = 50
+"""K of every setting."""
+_LABEL = "World"
+_TEMPLATE = PromptTemplate("Classify the article.", "Article", "Answer")
+_UNITS = 2_000
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One line of the report.
+
+    Attributes:
+        setting, what: which run, and which number of it.
+        value, unit: the number.
+        at_least, at_most: what is asked of it; None where it is for information.
+    """
+
+    setting: str
+    what: str
+    value: float
+    unit: str = ""
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is as asked."""
+        low, high = self.at_least, self.at_most
+        return (low is None or self.value >= low) and (high is None or self.value <= high)
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """Seconds to a demonstration's first token and of each later one; the share of a later step that is not the model,
+    with its part of what happens once."""
+
+    first: float
+    later: list[float]
+    share: float
+
+
+def bench(model: TransformersModel, texts: Sequence[str], quick: bool = False) -> Iterator[Measured]:
+    """Measure, and tell as soon as a number is known.
+
+    Args:
+        model: on its device.
+        texts: public texts that stand for private records.
+        quick: fewer tokens of each setting, so that its step times are those of the beginning.
+    """
+    plain = PlainLoop(model)
+    yield from _per_demonstration(model, plain, texts, 6 if quick else TOKENS)
+    yield from _per_token(model, plain, texts, 3 if quick else 10)
+    if not quick:
+        yield from _large(model, plain, texts)
+
+
+def _per_demonstration(
+    model: TransformersModel, plain: PlainLoop, texts: Sequence[str], steps: int
+) -> Iterator[Measured]:
+    setting = f"per demonstration, M = 100, T = {TOKENS}, P = {PROMPT}"
+    request = _request(model, Scheme.PER_DEMONSTRATION, 100, unit_rows=True)
+    rows, prompt = request.capacity(_LABEL), _prompt(model, request)
+    ours = _written(model, request, texts, steps)
+    yield from _memory(plain, setting)
+    prefill, decoded = plain.cached(rows, PROMPT, steps - 1)
+    middle = [[5] * (PROMPT + TOKENS // 2)] * 100
+    loop = mean(plain.batched(middle) for _ in range(1 if steps < TOKENS else 3))
+    ours_whole, bare_whole = _whole(ours.first, ours.later), _whole(prefill, decoded)
+    yield Measured(setting, "rows of the batch (capacity)", rows)
+    yield Measured(setting, "positions of a prompt", len(model.started(prompt.prefix)) + prompt.length)
+    yield Measured(setting, "to the first token", ours.first, "s")
+    yield Measured(setting, "a later token", mean(ours.later), "s")
+    yield Measured(setting, "a token of the batched plain loop, at T/2", loop, "s")
+    yield Measured(setting, "a demonstration", ours_whole, "s")
+    yield Measured(setting, "a demonstration of the bare model step", bare_whole, "s")
+    yield Measured(setting, "times the batched plain loop", TOKENS * loop / ours_whole, at_least=20)
+    yield Measured(setting, "of the bare model step", bare_whole / ours_whole, at_least=0.7)
+    yield Measured(setting, "not the model, of a step", ours.share, at_most=0.05)
+    ada = _written(model, replace(request, mechanism=_mechanism("adadpsyn")), texts, min(steps, 12))
+    yield Measured(setting, "not the model, of a step, AdaDPSyn", ada.share, at_most=0.10)
+
+
+def _per_token(model: TransformersModel, plain: PlainLoop, texts: Sequence[str], steps: int) -> Iterator[Measured]:
+    setting = "per token, M = 10, N = 2"
+    request = _request(model, Scheme.PER_TOKEN, 10, unit_rows=False)
+    prompt = _prompt(model, request)
+    prefix = model.started(prompt.prefix)
+    _written(model, request, texts, 2)  # a first run warms the shapes up
+    writer = _writer(model, request, texts)
+    times: dict[str, list[float]] = {"published": [], "one": [], "batch": [], "dense": []}
+    shares = []
+    # Interleaved, so that a machine that slows down slows all of them down.
+    for _ in range(steps):
+        rows = [[*prefix, *row] for row in writer.join().prompts]
+        shares.append(1 - mean(len(row) for row in rows) / (len(prefix) + prompt.length))
+        times["published"].append(plain.one_at_a_time(rows, all_logits=True))
+        times["one"].append(plain.one_at_a_time(rows, all_logits=False))
+        times["batch"].append(plain.batched(rows))
+        times["dense"].append(plain.dense(len(rows), prompt.length))
+    ours = _written(model, request, texts, steps)
+    ada = _written(model, replace(request, mechanism=_mechanism("adadpsyn")), texts, steps)
+    step = mean([ours.first, *ours.later])
+    yield Measured(setting, "a token", step, "s")
+    yield Measured(setting, "padding, of whole-row positions", mean(shares), at_most=0.45)
+    one, batch = "one prompt at a time", "batched"
+    yield Measured(setting, f"a token of the plain loop, {one}, all logits as published", mean(times["published"]), "s")
+    yield Measured(setting, f"a token of the plain loop, {one}, last logits alone", mean(times["one"]), "s")
+    yield Measured(setting, f"a token of the plain loop, {batch}, last logits alone", mean(times["batch"]), "s")
+    yield Measured(setting, "a dense prefill of as many positions", mean(times["dense"]), "s")
+    yield Measured(setting, "of the prefill ceiling", mean(times["dense"]) / step, at_least=0.7)
+    yield Measured(setting, f"times the published loop, {one}", mean(times["published"]) / step, at_least=1.2)
+    yield Measured(setting, f"times the plain loop, {one}, last logits alone", mean(times["one"]) / step)
+    yield Measured(setting, f"times the plain loop, {batch}, last logits alone", mean(times["batch"]) / step)
+    yield Measured(setting, "not the model, of a step", ours.share, at_most=0.05)
+    yield Measured(setting, "not the model, of a step, AdaDPSyn", ada.share, at_most=0.10)
+
+
+def _large(model: TransformersModel, plain: PlainLoop, texts: Sequence[str]) -> Iterator[Measured]:
+    setting = f"per demonstration, M = 1600, P = {PROMPT}"
+    request = _request(model, Scheme.PER_DEMONSTRATION, 1_600, unit_rows=True, units=20_000)
+    ours = _written(model, request, texts, 4)
+    yield Measured(setting, "rows of the batch (capacity)", request.capacity(_LABEL))
+    yield Measured(setting, "to the first token", ours.first, "s")
+    yield Measured(setting, "a later token", median(ours.later), "s")
+    yield from _memory(plain, setting)
+
+
+def _memory(plain: PlainLoop, setting: str) -> Iterator[Measured]:
+    weights, peak = plain.memory()
+    yield Measured(setting, "peak memory so far, Python and libraries included", peak / 2**30, "GiB")
+    yield Measured(setting, "peak memory over the size of the model", peak / weights)
+
+
+def _whole(first: float, later: Sequence[float]) -> float:
+    return first + (TOKENS - 1) * mean(later)
+
+
+def _mechanism(name: str) -> Any:
+    # The amount of noise does not change how long it takes to draw.
+    return mechanism_class(name)()
+
+
+def _request(
+    model: TransformersModel, scheme: Scheme, subsets: int, unit_rows: bool, units: int = _UNITS
+) -> SynthesisRequest:
+    plan = SamplingPlan(scheme, subsets, 1 if unit_rows else 2, unit_rows, TOKENS, 1)
+    request = SynthesisRequest(
+        labels=(_LABEL,),
+        template=_TEMPLATE,
+        plan=plan,
+        mechanism=_mechanism("gaussian"),
+        target=PrivacyTarget(4.0, 1e-5),
+        sizes={_LABEL: units},
+        content=NO_FILE,
+        candidates=_CANDIDATES,
+    )
+    if scheme is Scheme.PER_TOKEN:
+        return request
+    prompt = _prompt(model, request)
+    spare = PROMPT - len(model.started(prompt.prefix)) - prompt.length
+    return replace(request, max_record_tokens=request.max_record_tokens + spare)
+
+
+def _prompt(model: TransformersModel, request: SynthesisRequest) -> GenerationPrompt:
+    return GenerationPrompt(model, _TEMPLATE, _LABEL, request.max_record_tokens, request.records_per_row)
+
+
+def _writer(model: Any, request: SynthesisRequest, texts: Sequence[str]) -> DemonstrationWriter:
+    units = [(Record(texts[i % len(texts)], _LABEL),) for i in range(request.sizes[_LABEL])]
+    return DemonstrationWriter(units, request, model, SecureRandomness(), _LABEL, 1)
+
+
+def _written(model: TransformersModel, request: SynthesisRequest, texts: Sequence[str], steps: int) -> _Steps:
+    """Write `steps` tokens of a demonstration, charged in a ledger that is thrown away."""
+    timed = TimedModel(model)
+    timed.stop_tokens = frozenset()  # a text that ends early would leave nothing to measure
+    writer = _writer(timed, request, texts)
+    with tempfile.TemporaryDirectory() as folder:
+        claimed = Claim(1.0, request.target.delta, "none", 1.0, "none")
+        ledger = PrivacyLedger(Path(folder))
+        ledger.set_cap("bench", RECORD, PrivacyTarget(1e9, 0.5))
+        run = ledger.begin(Fingerprint("bench", RECORD, "none"), "bench", request.event, claimed)
+        started = time.perf_counter()
+        run.charge(*request.charge(_LABEL, 1))
+        charged = time.perf_counter() - started
+        ends = [time.perf_counter()]
+        within = [timed.seconds]
+        for event in write_together([writer], request, timed):
+            if isinstance(event, TokenReleased):
+                ends.append(time.perf_counter())
+                within.append(timed.seconds)
+                if len(ends) > steps:
+                    break
+    spans = [later - earlier for earlier, later in pairwise(ends)]
+    other = [span - (later - earlier) for span, (earlier, later) in zip(spans, pairwise(within), strict=True)]
+    once = (charged + other[0]) / TOKENS
+    return _Steps(charged + spans[0], spans[1:], (once + mean(other[1:])) / mean(spans[1:]))

@@ -1,0 +1,259 @@
+"""The planted leak that every attack is tried on beside the real target: private rows that stand in the prompt as is.
+
+What an attack does not find there, it says nothing about elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mechanisms.audit.mechanism import AuditProgress
+from mechanisms.audit.roc import Roc, roc
+from mechanisms.errors import UsageError
+from mechanisms.evaluation.classify import Classifier
+from mechanisms.evaluation.measures.perplexity import log_likelihoods
+from mechanisms.inference import LanguageModel
+from mechanisms.inference.prompts import QueryPrompt, first_tokens
+from mechanisms.noise import Floats, Randomness, SecureRandomness
+from mechanisms.records import Dataset, Demonstration, Record
+from mechanisms.runs.score import AnySet
+
+RELEASED, ROWS, NOTHING = "demonstrations", "real rows", "no demonstrations"
+"""What can stand in the prompt that is attacked."""
+_MOST_TOKENS = 96
+"""Of a row that stands in a prompt: as much of it as a query may have."""
+
+
+def as_demonstrations(rows: Sequence[Record], model: LanguageModel) -> tuple[Demonstration, ...]:
+    """Rows as they are, each cut at a public number of tokens; not private."""
+    return tuple(
+        Demonstration(model.decode(first_tokens(model, row.text, _MOST_TOKENS)).strip(), row.label) for row in rows
+    )
+
+
+def drawn(rows: Sequence[Record], count: int, randomness: Randomness) -> list[Record]:
+    """`count` of the rows, or all where there are fewer, in random order."""
+    return [rows[place] for place in randomness.permutation(len(rows))[:count].tolist()]
+
+
+# Membership inference on prompts: does a row's label, or the row itself, grow likelier where it is behind the
+# prompt?
+#
+# Duan et al. 2023 score a row by the probability of its own label under the demonstrations. That is high for every
+# easy row, used or not, so two more attacks ask how much higher it is than it would be anyway: than without
+# demonstrations, and than under reference prompts of other rows (offline likelihood ratio, Carlini et al. 2022, with
+# one variance).
+#
+# A small model learns few labels from its prompt, but it repeats what stands there. The last attack asks how much
+# likelier the row's own words are than without demonstrations: a likelihood ratio too, for whoever may ask for them.
+
+PROBABILITY, ZERO_SHOT, REFERENCES, WORDS = "probability", "over zero-shot", "over references", "own words"
+_LEAST, _MOST = -700.0, -1e-12
+"""Log-probabilities whose odds are finite."""
+_WORDS = 16
+"""Tokens of a row that are asked for as its own words: enough to tell it from others."""
+_AT_ONCE = 32
+"""Rows that are scored between two reports of progress."""
+
+Scores = Mapping[str, Floats]
+"""Of each attack, a score for each row: the higher, the likelier a member."""
+_Rows = Mapping[str, Sequence[Record]]
+"""Rows of each label."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is tried; public.
+
+    Attributes:
+        rows: of each label, members and others each, that are scored under the released demonstrations.
+        prompts: of private rows as they are, the planted leak.
+        shots: rows of each label in such a prompt, and in a reference prompt.
+        references: prompts of rows that are no members.
+    """
+
+    rows: int = 25
+    prompts: int = 16
+    shots: int = 1
+    references: int = 4
+
+    def __post_init__(self) -> None:
+        if min(self.rows, self.prompts, self.shots, self.references) < 1:
+            raise UsageError("An attack needs at least one row, one prompt, one shot and one reference.")
+
+
+@dataclass(frozen=True)
+class Membership:
+    """What each attack reaches; `shown` is what stood in the prompt: `RELEASED` or `ROWS`."""
+
+    shown: str
+    attacks: Mapping[str, Roc]
+
+
+class Attacker:
+    """Knows the model, the task, the rows that it asks about, and public texts; sees the prompt's answers alone."""
+
+    def __init__(self, model: LanguageModel, task: AnySet, references: Sequence[Sequence[Demonstration]]) -> None:
+        """Prepare the prompts by which scores are calibrated: none, and the references, which hold no member."""
+        self._model, self._task = model, task
+        self._without = self._under(())
+        self._references = [self._under(each) for each in references]
+        self._usual: dict[Record, tuple[float, float, float]] = {}
+
+    def _under(self, shown: Sequence[Demonstration]) -> Classifier:
+        return Classifier(self._model, self._task.template, self._task.labels, shown)
+
+    def scores(self, shown: Sequence[Demonstration], rows: Sequence[Record]) -> Scores:
+        """How much each row looks like one of those behind the demonstrations `shown`."""
+        own, (without, usual, words) = self._own_label(self._under(shown), rows), self.usual(rows)
+        return {
+            PROBABILITY: own,
+            ZERO_SHOT: own - without,
+            REFERENCES: _odds(own) - usual,
+            WORDS: self._own_words(shown, rows) - words,
+        }
+
+    def usual(self, rows: Sequence[Record]) -> tuple[Floats, Floats, Floats]:
+        """What rows score anyway: their labels without demonstrations and under the references, and their words.
+
+        A row is read once for that.
+        """
+        new = [row for row in dict.fromkeys(rows) if row not in self._usual]
+        if new:
+            without = self._own_label(self._without, new)
+            under = np.mean([_odds(self._own_label(each, new)) for each in self._references], axis=0)
+            usual = np.stack([without, under, self._own_words((), new)], axis=1)
+            self._usual.update(zip(new, map(tuple, usual.tolist()), strict=True))
+        found = np.array([self._usual[row] for row in rows])
+        return found[:, 0], found[:, 1], found[:, 2]
+
+    def _own_words(self, shown: Sequence[Demonstration], rows: Sequence[Record]) -> Floats:
+        """Log-probability of each row's first words behind a prompt that asks about a text."""
+        prompt = QueryPrompt(self._model, self._task.template, shown, _WORDS)
+        asked = [[*prompt.head, *first_tokens(self._model, row.text, prompt.cap)] for row in rows]
+        return _finite(log_likelihoods(self._model, prompt.prefix, asked, len(prompt.head)))
+
+    def _own_label(self, classifier: Classifier, rows: Sequence[Record]) -> Floats:
+        """Log-probability of each row's own label."""
+        found = classifier.log_probabilities([row.text for row in rows])
+        own = found[np.arange(len(rows)), [self._task.labels.index(row.label) for row in rows]]
+        return _finite(own)
+
+
+def _finite(log_probabilities: Floats) -> Floats:
+    """Within bounds whose odds are finite."""
+    return np.clip(np.nan_to_num(log_probabilities, nan=_LEAST), _LEAST, _MOST)
+
+
+def _odds(log_probabilities: Floats) -> Floats:
+    """Log-odds, which are nearer to a normal distribution than probabilities (Carlini et al. 2022)."""
+    return np.asarray(log_probabilities - np.log(-np.expm1(log_probabilities)))
+
+
+def membership(
+    model: LanguageModel,
+    task: AnySet,
+    private: Dataset,
+    held_out: Dataset,
+    effort: Effort | None = None,
+    randomness: Randomness | None = None,
+) -> Generator[AuditProgress | Membership, None, None]:
+    """Attack a set of demonstrations, and before it prompts of real rows, which the attacks must find.
+
+    Members are rows of the data set that the demonstrations were made from, others held-out rows; as many of each
+    label, so that labels tell nothing. Rows of the two files should be drawn from the same source: what else differs
+    between them counts as membership here.
+
+    Args:
+        model: what the prompts are put to.
+        task: the demonstrations, and their task.
+        private: behind the demonstrations.
+        held_out: rows that are not; those that are in `private` too are left out.
+        effort: how much is tried.
+        randomness: which rows are drawn; the operating system's, unless this is a test.
+
+    Yields:
+        Progress, in prompts and in portions of rows, and a result for `ROWS` and for `RELEASED`.
+
+    Raises:
+        UsageError: there are no demonstrations, or too few rows of a label.
+    """
+    effort, randomness = effort or Effort(), randomness or SecureRandomness()
+    if not task.demonstrations:
+        raise UsageError("The set has no demonstrations: there is nothing to attack.")
+    inside = _by_label(private, task.labels, frozenset(), randomness)
+    outside = _by_label(held_out, task.labels, frozenset(row.text for row in private.records), randomness)
+    spent = effort.shots * effort.references
+    references = [_prompt(outside, effort.shots, number, model) for number in range(effort.references)]
+    others = {label: rows[spent:] for label, rows in outside.items()}
+    if min(len(rows) for of in (inside, others) for rows in of.values()) < effort.shots:
+        raise UsageError("Both files need more rows of every label: at least the shots, held out also the references.")
+    attacker = Attacker(model, task, references)
+    fewest = min(len(rows) for of in (inside, others) for rows in of.values())
+    prompts, count = min(effort.prompts, fewest // effort.shots), min(effort.rows, fewest)
+    steps = prompts + 2 * math.ceil(2 * count * len(task.labels) / _AT_ONCE)
+    done = 0
+    for told in _attacks(attacker, model, task.demonstrations, (inside, others), (count, prompts, effort.shots)):
+        done += told is None
+        yield told or AuditProgress(done, steps)
+
+
+def _attacks(
+    attacker: Attacker,
+    model: LanguageModel,
+    shown: Sequence[Demonstration],
+    both: tuple[_Rows, _Rows],
+    numbers: tuple[int, int, int],
+) -> Generator[Membership | None, None, None]:
+    """Both attacks on as many members as strangers; None after each step."""
+    count, prompts, shots = numbers
+    members, strangers = ([row for rows in of.values() for row in rows[:count]] for of in both)
+    rows = [*members, *strangers]
+    portions = [rows[start : start + _AT_ONCE] for start in range(0, len(rows), _AT_ONCE)]
+    for portion in portions:
+        attacker.usual(portion)
+        yield None
+    yield from _planted(attacker, model, both, shots, prompts)
+    found = list[Scores]()
+    for portion in portions:
+        found.append(attacker.scores(shown, portion))
+        yield None
+    scores = {name: np.concatenate([each[name] for each in found]) for name in found[0]}
+    yield Membership(RELEASED, {name: roc(each[: len(members)], each[len(members) :]) for name, each in scores.items()})
+
+
+def _planted(
+    attacker: Attacker, model: LanguageModel, both: tuple[_Rows, _Rows], shots: int, prompts: int
+) -> Generator[Membership | None, None, None]:
+    """Prompts of other members each time, and as many strangers each time."""
+    known: dict[str, list[Floats]] = defaultdict(list)
+    unknown: dict[str, list[Floats]] = defaultdict(list)
+    for number in range(prompts):
+        members, strangers = (_turn(of, shots, number) for of in both)
+        scores = attacker.scores(as_demonstrations(members, model), [*members, *strangers])
+        for name, each in scores.items():
+            known[name].append(each[: len(members)])
+            unknown[name].append(each[len(members) :])
+        yield None
+    yield Membership(ROWS, {name: roc(np.concatenate(known[name]), np.concatenate(unknown[name])) for name in known})
+
+
+def _by_label(dataset: Dataset, labels: Sequence[str], without: frozenset[str], randomness: Randomness) -> _Rows:
+    """Rows of each label in random order, without some texts."""
+    rows = [row for row in dataset.records if row.text not in without]
+    return {label: drawn([row for row in rows if row.label == label], len(rows), randomness) for label in labels}
+
+
+def _turn(rows: _Rows, shots: int, number: int) -> list[Record]:
+    """The rows of a prompt, labels by turns."""
+    return [rows[label][number * shots + i] for i in range(shots) for label in rows]
+
+
+def _prompt(rows: _Rows, shots: int, number: int, model: LanguageModel) -> tuple[Demonstration, ...]:
+    have = min(len(each) for each in rows.values())
+    return as_demonstrations(_turn(rows, shots, number), model) if have >= (number + 1) * shots else ()

@@ -1,0 +1,374 @@
+"""The words of a column's name, however they are joined."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mechanisms.data.label_names import LabelNames, names_of
+from mechanisms.data.table import TEXT, Table
+from mechanisms.errors import DataError, UsageError
+from mechanisms.records import Columns, Dataset
+
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+
+
+def column_words(name: str) -> list[str]:
+    """Its words in small letters, in order: "user" and "id" of "userId", "user_id" and "User ID"."""
+    return [word.lower() for word in _WORD.findall(name)]
+
+
+# Which column of a private file is what: its problems, its records, and the data set that it becomes.
+
+MOST_LABELS = 150
+"""That a task can have: each can be a cost of its own in its certificate."""
+
+
+_SEVERAL = (
+    "A person who appears twice is protected less by a guarantee for single records, and such rows teach a model "
+    "little: leave each of them one label in the file."
+)
+_SEVERAL_OF_A_USER = "Such rows teach a model little: leave each of them one label in the file."
+_LABEL_WORDS = (
+    "label", "labels", "category", "class", "topic", "intent", "sentiment", "department", "target", "tag", "genre",
+)  # fmt: skip
+"""Of names of columns, the surest first."""
+
+
+def guess_columns(table: Table, labels: Collection[str] = ()) -> tuple[str, str]:
+    """The columns that look most like text and label.
+
+    The text has the longest cells. The label's column holds known labels most often; else it is called so and tells
+    rows apart; else it has the fewest distinct values.
+
+    Args:
+        labels: known, as those of a set that is tested.
+    """
+    head = table.frame.head(1000)
+    text = max(table.columns, key=lambda name: head[name].str.len().mean())
+    others = [name for name in table.columns if name != text] or [text]
+    known = {name: int(head[name].isin(list(labels)).sum()) for name in others}
+    if max(known.values()):
+        return text, max(others, key=lambda name: known[name])
+    distinct = {name: head[name].nunique() for name in others}
+    named = [name for word in _LABEL_WORDS for name in others if word in column_words(name)]
+    for name in named:
+        if 1 < distinct[name] <= max(2, len(head) // 2):
+            return text, name
+    return text, min(others, key=lambda name: distinct[name] if distinct[name] > 1 else 10**6)
+
+
+@dataclass(frozen=True, repr=False)
+class ColumnMapping:
+    """Which column is what, and what to do with duplicates; `output` is text that belongs to the text.
+
+    `label_names` is what labels are called from here on, row by row, instead of what the file calls them; public.
+    """
+
+    text: str
+    label: str
+    unit: str | None = None
+    drop_duplicates: bool = False
+    output: str | None = None
+    label_names: LabelNames = ()
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns that are something."""
+        return [name for name in (self.text, self.label, self.unit, self.output) if name]
+
+
+@dataclass(frozen=True, repr=False)
+class Inspection:
+    """What the curator should know about a mapped file before going on; private.
+
+    Attributes:
+        counts: units of each label (rows, or users where there is a user column), most frequent first: what becomes
+            public where sizes are declared.
+        problems: one line each; `fatal` says that one of them must be mended first.
+        duplicates: rows whose text and label occurred before.
+    """
+
+    counts: dict[str, int]
+    problems: tuple[str, ...]
+    fatal: bool
+    duplicates: int
+
+
+def asked_column(table: Table, name: str) -> pd.Series:
+    """The cells of a column that somebody asks for.
+
+    Raises:
+        DataError: there is none; the line quotes no other: without a header the first line is somebody's row.
+    """
+    if (cells := table.column(name)) is None:
+        known = len(table.columns)
+        raise DataError(f"There is no column '{name}' among the file's {known}: its first line must name it just so.")
+    return cells
+
+
+def label_set(table: Table, column: str) -> list[str]:
+    """The labels in a column, as the file has them; none where there is no such column."""
+    cells = table.column(column)
+    return [] if cells is None else sorted({*cells.str.strip()} - {""})
+
+
+def _mapped(table: Table, mapping: ColumnMapping) -> pd.DataFrame:
+    if not mapping.label:
+        raise DataError("Name the column of the labels: here every row needs one.")
+    names = mapping.columns
+    cells = {name: asked_column(table, name) for name in names}
+    if len(cells) != len(names):
+        raise DataError("Choose different columns for text, label, output and user id.")
+    frame = pd.DataFrame({"text": cells[mapping.text], "label": cells[mapping.label].str.strip()})
+    if mapping.label_names:
+        called = dict(mapping.label_names)
+        frame["label"] = pd.Series([called.get(cell, cell) for cell in frame["label"]], frame.index, dtype=TEXT)
+    # With a user column a row repeats another only if it is the same user's: otherwise removing one user would bring
+    # back rows of others.
+    frame["unit"] = cells[mapping.unit].str.strip() if mapping.unit else None
+    if mapping.output:
+        frame["output"] = cells[mapping.output]
+    return frame
+
+
+def _filled(cells: pd.Series) -> NDArray[np.bool_]:
+    return np.array([bool(cell) and not cell.isspace() for cell in cells], dtype=np.bool_)
+
+
+def _usable(frame: pd.DataFrame, mapping: ColumnMapping) -> pd.DataFrame:
+    keep = _filled(frame["text"]) & (frame["label"] != "")
+    if mapping.output:
+        keep &= _filled(frame["output"])
+    if mapping.unit:
+        keep &= frame["unit"] != ""
+    frame = frame[keep]
+    return frame.drop_duplicates() if mapping.drop_duplicates else frame
+
+
+def inspect(table: Table, mapping: ColumnMapping, least: int = 2) -> Inspection:
+    """Label counts and problems of a mapped file.
+
+    Args:
+        least: labels that it needs.
+
+    Raises:
+        DataError: a column is missing or chosen twice.
+    """
+    frame = _mapped(table, mapping)
+    filled = _usable(frame, replace(mapping, drop_duplicates=False))
+    repeated = filled.duplicated()
+    usable = filled[~repeated] if mapping.drop_duplicates else filled
+    units = usable.drop_duplicates(["label", "unit"]) if mapping.unit else usable
+    counts = {str(label): int(count) for label, count in units["label"].value_counts().items()}
+    duplicates = int(repeated.sum())
+    problems = []
+    empty = len(frame) - len(filled)
+    if empty:
+        problems.append(f"{empty} rows with an empty cell are left out.")
+    if duplicates and not mapping.drop_duplicates:
+        problems.append(
+            f"{duplicates} rows repeat an earlier row exactly. A person who appears twice is protected less "
+            "by a guarantee for single records: drop the repetitions, or name a user column."
+        )
+    if several := _under_several(usable):
+        problems.append(_told_of_several(several, mapping.unit is not None))
+    if len(counts) > MOST_LABELS:
+        problems.append(
+            f"{len(counts)} different labels: is '{mapping.label}' the label column? At most {MOST_LABELS} take part."
+        )
+    fatal = len(counts) < least
+    if not counts:
+        problems.append("No row has both a text and a label.")
+    elif fatal:
+        problems.append("There is only one label: demonstrations need at least two.")
+    return Inspection(counts, tuple(problems), fatal, duplicates)
+
+
+def _under_several(usable: pd.DataFrame) -> int:
+    """Texts that stand under more than one label."""
+    pairs = usable[["text", "label"]].drop_duplicates()
+    return int(pairs.loc[pairs["text"].duplicated(), "text"].nunique())
+
+
+def _told_of_several(texts: int, by_user: bool) -> str:
+    told = "1 text stands" if texts == 1 else f"{texts} texts stand"
+    return f"{told} under more than one label. {_SEVERAL_OF_A_USER if by_user else _SEVERAL}"
+
+
+def to_records(table: Table, mapping: ColumnMapping) -> Columns:
+    """The usable rows of a mapped file.
+
+    Raises:
+        DataError: a column is missing or chosen twice.
+    """
+    return _columns(_usable(_mapped(table, mapping), mapping))
+
+
+def _columns(usable: pd.DataFrame) -> Columns:
+    names = [name for name in ("text", "label", "unit", "output") if name in usable]
+    return Columns(*(usable[name].to_numpy(dtype=object) for name in names))
+
+
+def to_dataset(table: Table, mapping: ColumnMapping, name: str, labels: tuple[str, ...]) -> Dataset:
+    """The private data set of a mapped file under a confirmed public label set.
+
+    A label without rows is no error: one record must not decide whether there is a run.
+
+    Raises:
+        DataError: a column is missing.
+    """
+    if labels:
+        mapping = replace(mapping, label_names=names_of(labels, mapping.label_names))
+    usable = _usable(_mapped(table, mapping), mapping)
+    others = [each for each in table.columns if each not in mapping.columns]
+    witnesses = tuple(table.frame.loc[usable.index, each].to_numpy(dtype=object) for each in others)
+    return Dataset(name, labels, _columns(usable), mapping.unit, witnesses)
+
+
+# Which column says whose row it is: the one that is proposed to be protected as a whole, where a file has one.
+#
+# All rows of a person together is the safer promise, so that it is proposed and left to the curator to take back.
+
+_PEOPLE = {
+    "account", "applicant", "author", "caller", "citizen", "client", "contact", "customer", "donor", "employee",
+    "guest", "learner", "member", "participant", "passenger", "patient", "person", "player", "pupil", "respondent",
+    "resident", "reviewer", "sender", "student", "subscriber", "tenant", "user", "visitor", "voter", "worker",
+}  # fmt: skip
+_HANDLES = {
+    "", "code", "e", "email", "guid", "handle", "hash", "id", "identifier", "key", "login", "mail", "name", "no", "nr",
+    "num", "number", "ref", "uid", "uuid",
+}  # fmt: skip
+_WHOLE = re.compile(f"({'|'.join(sorted(_PEOPLE))})s?({'|'.join(sorted(_HANDLES))})")
+_LONGEST = 60
+_FEWEST = 20
+"""People, below whom it is a role rather than a person, such as "agent" and "customer"."""
+_FILLED = 0.9
+
+
+def guess_mapping(table: Table) -> ColumnMapping:
+    """What the columns of a file are, until somebody says otherwise."""
+    text, label = guess_columns(table)
+    return ColumnMapping(text, label, guess_person(table, (text, label)))
+
+
+def guess_person(table: Table, taken: Iterable[str]) -> str | None:
+    """The first column that is named for people and has several rows of one of them; None where there is none.
+
+    Args:
+        taken: columns that are something else.
+    """
+    others = (name for name in table.columns if name not in taken)
+    return next((name for name in others if _names_people(name) and _repeats(table, name)), None)
+
+
+def _names_people(name: str) -> bool:
+    """A word for a person, and beside it only words for what identifies one: "patient", "userId", "customer_no"."""
+    words = column_words(name[:_LONGEST])
+    people = [word for word in words if _WHOLE.fullmatch(word)]
+    return bool(people) and all(word in people or word in _HANDLES for word in words)
+
+
+def _repeats(table: Table, name: str) -> bool:
+    """Rows without a person would be left out, so that few may lack one."""
+    cells = table.frame[name].str.strip()
+    filled = cells[cells != ""]
+    return len(filled) >= _FILLED * len(cells) and _FEWEST <= filled.nunique() < len(filled)
+
+
+# What a prompt may call a text, its label and its answer: suggested from columns' names, where they say anything.
+#
+# A suggestion is a word of the lists below, never a column's own name: what a file says does not reach a prompt, nor
+# an export, unless a person types it.
+
+Synonyms = Mapping[str, tuple[str, ...]]
+"""Each suggestion with the words of a column's name that stand for it, beside itself."""
+
+NEUTRAL = ("Text", "Label")
+"""What a text and its label are called where nothing says more."""
+_TEXTS: Synonyms = {
+    "Message": ("msg", "sms", "chat"),
+    "Review": (),
+    "Question": ("query",),
+    "Tweet": (),
+    "Ticket": (),
+    "Email": ("mail",),
+    "Note": ("memo",),
+    "Abstract": (),
+    "Article": ("news", "headline", "story"),
+    "Comment": ("feedback", "remark"),
+    "Post": (),
+    "Report": (),
+    "Complaint": (),
+    "Letter": (),
+    "Sentence": ("utterance",),
+    "Description": ("desc",),
+}
+_LABELS: Synonyms = {
+    "Topic": ("subject", "theme"),
+    "Department": ("dept", "team"),
+    "Sentiment": ("polarity", "mood"),
+    "Intent": ("intention",),
+    "Kind": (),
+    "Category": ("genre",),
+    "Emotion": ("feeling",),
+    "Type": (),
+    "Rating": ("star",),
+    "Priority": ("urgency",),
+    "Severity": (),
+    "Language": ("lang",),
+    "Diagnosis": (),
+}
+_ANSWERS: Synonyms = {
+    "Answer": ("response", "output"),
+    "Reply": (),
+    "Summary": ("abstract",),
+    "Title": ("headline",),
+    "Translation": (),
+    "Item": ("product", "order"),
+    "Genre": (),
+    "Name": ("person",),
+    "Place": ("location", "city"),
+    "Reason": ("cause",),
+}
+_LONGEST_COLUMN = 200
+_LONGEST_NAME = 40
+
+
+def suggested_names(text_column: str, label_column: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What a text and a label could be called, the best first: "Text" and "Label" where a column's name says nothing.
+
+    Args:
+        text_column, label_column: a file's names for them; any text at all.
+    """
+    return _suggested(text_column, NEUTRAL[0], _TEXTS), _suggested(label_column, NEUTRAL[1], _LABELS)
+
+
+def suggested_answers(column: str) -> tuple[str, ...]:
+    """What an answer that is text could be called, the best first: "Answer" where the column's name says nothing."""
+    return _suggested(column, "Answer", _ANSWERS)
+
+
+def _suggested(column: str, neutral: str, known: Synonyms) -> tuple[str, ...]:
+    names = {word: name for name, others in known.items() for word in (name.lower(), *others)}
+    words = column_words(column[:_LONGEST_COLUMN])
+    said = [name for word in words if (name := names.get(word) or names.get(word.removesuffix("s")))]
+    # The last word tells what it is: a "ticket_message" is a message.
+    return tuple(dict.fromkeys([*said[-1:], neutral, *known]))
+
+
+def field_name(given: object) -> str:
+    """A name as a person chose or typed it, in one line.
+
+    Raises:
+        UsageError: there is none, or it is longer than a prompt's field should be.
+    """
+    name = " ".join(given.split()) if isinstance(given, str) else ""
+    if not 0 < len(name) <= _LONGEST_NAME:
+        raise UsageError(f"Say in 1 to {_LONGEST_NAME} characters what one text, and its label or answer, is called.")
+    return name

@@ -1,0 +1,135 @@
+"""Reading a private Parquet file: batch by batch, after its footer was small and said how large the rows are.
+
+Arrow reads the whole footer before it tells anything of it, in some 250 times its size where that was the intention.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from mechanisms.data.table import (
+    MAX_BYTES,
+    MAX_CELLS,
+    NO_ROWS,
+    UNPACKED,
+    Table,
+    cell_text,
+    column_names,
+    table_of,
+)
+from mechanisms.errors import DataError
+
+_BATCH_ROWS = 4096
+_MAX_FOOTER = 8 * 2**20
+"""Bytes: a thousand columns in fifty row groups have as many."""
+_MAX_LISTED = 2**16
+"""Entries of a list in the footer: columns and what they are nested in, row groups, or columns of one of these."""
+_TAIL = 8
+"""Bytes behind the footer: its length, and a mark."""
+_LONG_FOOTER = (
+    "The Parquet file describes its columns and row groups in more than "
+    f"{_MAX_FOOTER // 2**20} MB: write it again with fewer of them, or save the table as CSV (UTF-8)."
+)
+_BROKEN = (
+    "The Parquet file is damaged or uses what cannot be read here: write it again, or save the table as CSV (UTF-8)."
+)
+_SCALAR = (
+    pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_temporal,
+    pa.types.is_null,
+)  # fmt: skip
+_OPTIONS = {"pre_buffer": False, "arrow_extensions_enabled": False, "thrift_container_size_limit": _MAX_LISTED}
+_TEXT = (
+    pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
+    pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view,
+)  # fmt: skip
+
+
+def read_parquet(*paths: Path) -> Table:
+    """The columns of plain values, each cell as text by `cell_text`; a value that Python cannot hold is empty.
+
+    Args:
+        paths: one file, or the parts of one, whose rows follow each other; what holds for one holds for all together.
+
+    Raises:
+        DataError: damaged, encrypted, without rows or without such columns, nested more than a hundred deep, too large
+            when it is unpacked, or parts with different columns.
+    """
+    try:
+        parts = [_described(path) for path in paths]
+        kept = [[field for field in schema if _is_plain(field.type)] for schema, _ in parts]
+        if any([field.name for field in each] != [field.name for field in kept[0]] for each in kept):
+            raise DataError("The parts of the Parquet file have different columns: give one of them.")
+        _check_size([metadata for _, metadata in parts], len(kept[0]))
+        names = column_names(field.name for field in kept[0])
+        left_out = len(parts[0][0]) - len(kept[0])
+        remarks = [f"Columns that hold other things than plain values, and are left out: {left_out}."]
+        rows = chain.from_iterable(map(_rows, paths, kept))
+        return table_of(names, rows, remarks if left_out else [])
+    except (pa.ArrowException, OSError, ValueError, ArithmeticError, MemoryError, LookupError, TypeError) as error:
+        raise DataError(_BROKEN) from error
+
+
+def _described(path: Path) -> tuple[Any, Any]:
+    """What the footer says: columns, and sizes."""
+    if _footer_bytes(path) > _MAX_FOOTER:
+        raise DataError(_LONG_FOOTER)
+    with pq.ParquetFile(path, **_OPTIONS) as file:
+        return file.schema_arrow, file.metadata
+
+
+def _footer_bytes(path: Path) -> int:
+    with path.open("rb") as file:
+        file.seek(-_TAIL, os.SEEK_END)
+        return int.from_bytes(file.read(_TAIL)[:4], "little")
+
+
+def _is_plain(kind: Any) -> bool:
+    return any(holds(_value_type(kind)) for holds in (*_SCALAR, *_TEXT))
+
+
+def _value_type(kind: Any) -> Any:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _check_size(parts: list[Any], columns: int) -> None:
+    groups = [each.row_group(i) for each in parts for i in range(each.num_row_groups)]
+    rows = sum(each.num_rows for each in parts)
+    if sum(group.total_byte_size for group in groups) > MAX_BYTES or rows * columns > MAX_CELLS:
+        raise DataError(UNPACKED)
+    if not rows:
+        raise DataError(NO_ROWS)
+
+
+def _rows(path: Path, fields: list[Any]) -> Iterator[tuple[str, ...]]:
+    """Rows as texts. A text that many cells of a column share is unpacked once: as a dictionary's entry."""
+    texts = [field.name for field in fields if any(holds(_value_type(field.type)) for holds in _TEXT)]
+    names = [field.name for field in fields]
+    with pq.ParquetFile(path, read_dictionary=texts, **_OPTIONS) as file:
+        for batch in file.iter_batches(_BATCH_ROWS, columns=names, use_threads=False):
+            yield from zip(*(_cells(batch.column(name)) for name in names), strict=True)
+
+
+def _cells(array: Any) -> list[str]:
+    if not pa.types.is_dictionary(array.type):
+        return [_cell(scalar) for scalar in array]
+    indices = array.indices.to_pylist()
+    entries = {i: "" if i is None else _cell(array.dictionary[i]) for i in set(indices)}
+    return [entries[i] for i in indices]
+
+
+def _cell(scalar: Any) -> str:
+    if not scalar.is_valid:
+        return ""
+    if any(holds(scalar.type) for holds in _TEXT):
+        return cell_text(scalar.as_buffer().to_pybytes())
+    try:
+        return cell_text(scalar.as_py())
+    except (ValueError, OverflowError):  # a year beyond 9999, say: one cell does not decide whether a file is read
+        return ""

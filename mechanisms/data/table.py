@@ -1,0 +1,157 @@
+"""A private file once it is read, whatever its format: named columns of text cells, within public limits."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import compress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mechanisms.data.record_schema import dumps
+from mechanisms.errors import DataError
+
+MAX_BYTES = 512 * 2**20
+"""Of a file, and of what a packed one holds."""
+MAX_CELLS = 2**26
+MAX_COLUMNS = 1000
+MAX_ROWS = 2 * 10**6
+"""A file of a few bytes a row would else keep the reader busy for a minute."""
+MAX_CHARACTERS = MAX_BYTES
+"""Of all cells together: a packed file may name one long text a million times."""
+TEXT = pd.StringDtype("python", na_value=np.nan)
+"""The same whether or not pandas finds Arrow, whose white space is not Python's."""
+TOO_LARGE = f"The file is larger than {MAX_BYTES // 2**20} MB: split it."
+UNPACKED = f"The file holds more than {MAX_BYTES // 2**20} MB or {MAX_CELLS:,} cells when it is unpacked: split it."
+TOO_MANY_ROWS = f"The file has more than {MAX_ROWS:,} rows: split it, or take a sample."
+TOO_MANY_COLUMNS = f"The file has more than {MAX_COLUMNS:,} columns: leave out those that are not needed."
+WINDOWS_1252 = "Not UTF-8: read as Windows-1252. Check accented letters below."
+NO_ROWS = "The file has a header line but no rows."
+_EXACT = 2.0**53
+
+
+@dataclass(frozen=True, repr=False)
+class Table:
+    """A parsed file: string cells, and remarks on how it was read."""
+
+    frame: pd.DataFrame
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> list[str]:
+        """Column names, in order."""
+        return list(self.frame.columns)
+
+    def column(self, name: str) -> pd.Series | None:
+        """The cells under a name; None where the file has no such column."""
+        return self.frame.get(name)
+
+    def has_only(self, names: Iterable[str | None]) -> bool:
+        """Whether its header names no other columns: public, being in no row."""
+        return set(names).issuperset(self.columns)
+
+    def beside(self, columns: Mapping[str, Sequence[str]]) -> Table:
+        """The table with these columns as well, or in the place of its own of these names."""
+        more = {name: pd.Series(cells, index=self.frame.index, dtype=TEXT) for name, cells in columns.items()}
+        return replace(self, frame=self.frame.assign(**more))
+
+
+def checked_size(path: Path) -> int:
+    """Bytes of a file.
+
+    Raises:
+        DataError: it cannot be opened, or is too large.
+    """
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise DataError(f"The file '{path.name}' cannot be opened: check its path and its permissions.") from error
+    if size > MAX_BYTES:
+        raise DataError(TOO_LARGE)
+    return size
+
+
+def column_names(header: Iterable[str]) -> list[str]:
+    """The names of a header, each on one line; empty where a column has none.
+
+    Raises:
+        DataError: there is none, or one twice, or there are too many columns.
+    """
+    names = [" ".join(name.split()) for name in header]
+    named = [name for name in names if name]
+    if not named or len(set(named)) != len(named):
+        raise DataError("The first line must name the columns, each name once.")
+    if len(names) > MAX_COLUMNS:
+        raise DataError(TOO_MANY_COLUMNS)
+    return names
+
+
+def table_of(names: Sequence[str], rows: Iterable[Sequence[str]], remarks: Iterable[str] = ()) -> Table:
+    """A table of rows that have as many cells as there are names; what stands under an empty name is left out.
+
+    Args:
+        names: from `column_names`.
+        remarks: read when all rows were.
+
+    Raises:
+        DataError: no rows, or more than fit.
+    """
+    named = [name for name in names if name]
+    columns: list[list[str]] = [[] for _ in named]
+    most, characters = MAX_CELLS // len(names), 0
+    for row in rows:  # no row outlives its turn: a million lists would keep the garbage collector busy
+        for column, cell in zip(columns, compress(row, names), strict=True):
+            column.append(cell)
+            characters += len(cell)
+        if len(columns[0]) > MAX_ROWS:
+            raise DataError(TOO_MANY_ROWS)
+        if len(columns[0]) > most or characters > MAX_CHARACTERS:
+            raise DataError(UNPACKED)
+    if not columns[0]:
+        raise DataError(NO_ROWS)
+    nameless = len(names) - len(named)
+    told = [f"Columns without a name, which are left out: {nameless}."] if nameless else []
+    return Table(pd.DataFrame(dict(zip(named, columns, strict=True)), dtype=TEXT), (*told, *remarks))
+
+
+def cell_text(value: Any) -> str:
+    """A typed cell as text, by a rule that looks at no other cell.
+
+    Nothing, and no number (NaN), is empty; a whole number has no point, a day no midnight; true and false, and what is
+    nested, are as in JSON.
+    """
+    match value:
+        case str():
+            return value
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return _number(value)
+        case bytes():
+            return value.decode("utf-8", "replace")
+        case datetime.date() | datetime.time():
+            return _moment(value)
+        case int() | Decimal() | datetime.timedelta():
+            return str(value)
+    return dumps(value)
+
+
+def _moment(value: datetime.date | datetime.time) -> str:
+    if not isinstance(value, datetime.datetime):
+        return value.isoformat()
+    day = value.time() == datetime.time() and value.tzinfo is None
+    return value.date().isoformat() if day else value.isoformat(" ")
+
+
+def _number(value: float) -> str:
+    if math.isnan(value):
+        return ""
+    return str(int(value)) if value.is_integer() and abs(value) < _EXACT else repr(value)

@@ -1,0 +1,337 @@
+"""The demo set: synthetic demonstrations with their privacy certificate, format `dpicl-demos/2`; version 1 is read."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import jsonschema
+
+from mechanisms import __version__
+from mechanisms.accounting import Claim
+from mechanisms.bundled import bundled
+from mechanisms.data.disclosures import CLEAN_VALUES, WHETHER_SHOWN
+from mechanisms.data.record_schema import RecordSchema
+from mechanisms.demos.findings import Choice, Score, StageRecord
+from mechanisms.errors import UsageError
+from mechanisms.privacy_events import Composed, from_json
+from mechanisms.records import Demonstration, PromptTemplate
+from mechanisms.tallies import Weighing, masses
+
+VERSION = 2
+"""Of the format: what is written from now on."""
+FORMAT = f"dpicl-demos/{VERSION}"
+MEASURED_SIZES = "label sizes measured with noise"
+_READABLE = {f"dpicl-demos/{version}": version for version in (1, VERSION)}
+_LARGEST_NUMBER = 2**53
+"""Whole numbers beyond it are not the same to every reader of JSON (RFC 8259)."""
+
+Json = dict[str, Any]
+
+
+def finite(epsilon: float) -> float | None:
+    """Epsilon as JSON has it: null stands for infinity, where nothing is promised."""
+    return epsilon if math.isfinite(epsilon) else None
+
+
+def _infinite(epsilon: float | None) -> float:
+    return math.inf if epsilon is None else epsilon
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What a demo set claims about privacy, and everything public that the claim rests on.
+
+    Of a recipe's run `mechanism` is "recipe" with its kind ("recipe vote"), `transform` is "none", `scheme` is what its
+    stages share ("roles" or "epsilon"), and what its tokens were written with stands in the parameters, `written`.
+
+    Attributes:
+        shown: why clean values of the data count as known, so that choices made since may depend on them.
+    """
+
+    private: bool
+    reason: str | None
+    claim: Claim
+    unit: str
+    mechanism: str
+    transform: str
+    scheme: str
+    parameters: dict[str, Any]
+    event: Composed
+    public_inputs: tuple[str, ...]
+    shown: tuple[str, ...] = ()
+    spent_before: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def why_not_private(self) -> str | None:
+        """Why it promises nothing, for the set or for anything that is computed from it; None where it does."""
+        return None if self.private else self.reason or "its certificate says so"
+
+    @property
+    def by_user(self) -> bool:
+        """The unit is all records of a user: "user:COLUMN", or "user" in version 1."""
+        return self.unit != "record"
+
+    def to_json(self) -> Json:
+        """The `privacy` object of the format."""
+        return {
+            "private": self.private,
+            **({"reason": self.reason} if self.reason else {}),
+            "epsilon": finite(self.claim.epsilon),
+            "delta": self.claim.delta,
+            "unit": self.unit,
+            "adjacency": "add-or-remove",
+            "mechanism": self.mechanism,
+            "transform": self.transform,
+            "scheme": self.scheme,
+            "parameters": self.parameters,
+            "event": self.event.to_json(),
+            "accountants": {
+                "claimed": {"name": self.claim.accountant, "epsilon": finite(self.claim.epsilon)},
+                "check": {"name": self.claim.check_accountant, "epsilon": finite(self.claim.check)},
+            },
+            "public_inputs": list(self.public_inputs),
+            "curator_diagnostics_shown": bool(self.shown),
+            **({"shown": list(self.shown)} if self.shown else {}),
+            "spent_before": {"epsilon": self.spent_before[0], "delta": self.spent_before[1]},
+        }
+
+
+@dataclass(frozen=True)
+class DemoSet:
+    """Demonstrations, the task they are for, and their certificate; no private text, length, index or seed.
+
+    Attributes:
+        demonstrations: none where a choice found that none serve best.
+        version: that of the file it was read from: a set is never written in a version whose fields it lacks.
+        stages: of a recipe's run, in their order.
+        prior: added to each label's log-probability, then normalised: the correction that the set is read with.
+        score: how often private rows' labels were found.
+        choice: how the set was chosen.
+        schema: what every demonstration's text is a record of.
+    """
+
+    demonstrations: tuple[Demonstration, ...]
+    labels: tuple[str, ...]
+    template: PromptTemplate
+    certificate: Certificate
+    model_id: str
+    model_sha256: str
+    created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    version: int = VERSION
+    stages: tuple[StageRecord, ...] = ()
+    prior: Mapping[str, float] | None = None
+    score: Score | None = None
+    choice: Choice | None = None
+    schema: RecordSchema | None = None
+
+    @property
+    def completes(self) -> bool:
+        """Whether there are neither labels to tell apart nor outputs nor records: its texts show how a text goes on."""
+        return self.template.output is None and self.schema is None and len(self.labels) == 1
+
+    @property
+    def in_text(self) -> bool:
+        """Whether a query is answered with text, and not with a label."""
+        return self.template.output is not None or self.completes
+
+    @property
+    def public_sizes(self) -> dict[str, int] | None:
+        """The size of each label that the certificate states; None where it states none."""
+        sizes = self.certificate.parameters.get("sizes")
+        if not isinstance(sizes, dict) or not all(isinstance(sizes.get(each), int) for each in self.labels):
+            return None
+        return {each: sizes[each] for each in self.labels}
+
+    @property
+    def weighing(self) -> Weighing:
+        """What the certificate's parameters say to count the same; files of before say nothing: rows did."""
+        stated = self.certificate.parameters.get("weighing")
+        return Weighing(stated) if stated in list(Weighing) else Weighing.ROWS
+
+    @property
+    def majority(self) -> tuple[str, float] | None:
+        """The label that counts most, and its share: how often naming it every time is right, as the score weighs it.
+
+        By the sizes that the certificate states, which are public; None where it states none.
+        """
+        if (sizes := self.public_sizes) is None:
+            return None
+        weighing = self.score.weighing if self.score else Weighing.ROWS
+        counted = masses(sizes, weighing)
+        label, total = max(self.labels, key=lambda each: counted[each]), sum(counted.values())
+        return (label, counted[label] / total) if total > 0 else None
+
+    def with_demonstrations(self, demonstrations: tuple[Demonstration, ...]) -> DemoSet:
+        """The same set with other demonstrations, in the order of the labels."""
+        ordered = sorted(demonstrations, key=lambda demonstration: self.labels.index(demonstration.label))
+        return replace(self, demonstrations=tuple(ordered))
+
+    def with_marks(self, marks: tuple[str, ...]) -> DemoSet:
+        """The same set, marked also with what became known after it was written: which set is exported is a choice.
+
+        A set that no row was read for is left as it is: a mark follows from rows.
+        """
+        if WHETHER_SHOWN not in self.certificate.public_inputs:
+            return self
+        shown = tuple(sorted({*self.certificate.shown, *marks}))
+        return replace(self, certificate=replace(self.certificate, shown=shown))
+
+    def to_json(self) -> Json:
+        """The whole document, without a signature."""
+        return {
+            "format": f"dpicl-demos/{self.version}",
+            "demonstrations": [_demonstration(each) for each in self.demonstrations],
+            "task": {
+                "labels": list(self.labels),
+                "instruction": self.template.instruction,
+                "template": {
+                    "text": self.template.text,
+                    "label": self.template.label,
+                    **({"output": self.template.output} if self.template.output else {}),
+                },
+                **({"schema": self.schema.document} if self.schema else {}),
+            },
+            "privacy": self.certificate.to_json(),
+            **self._findings(),
+            "model": {"id": self.model_id, "sha256": self.model_sha256},
+            "software": {"name": "dpicl-studio", "version": __version__},
+            "created": self.created,
+        }
+
+    def _findings(self) -> Json:
+        return {
+            **({"stages": [each.to_json() for each in self.stages]} if self.stages else {}),
+            **({"prior": dict(self.prior)} if self.prior is not None else {}),
+            **({"score": self.score.to_json()} if self.score else {}),
+            **({"choice": self.choice.to_json()} if self.choice else {}),
+        }
+
+    def dumps(self) -> str:
+        """The document as text, without a signature."""
+        return to_text(self.to_json())
+
+
+def _demonstration(each: Demonstration) -> Json:
+    return {"text": each.text, "label": each.label, **({} if each.output is None else {"output": each.output})}
+
+
+def to_text(document: Json) -> str:
+    """A document as the text of a file."""
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+@functools.cache
+def schema(version: int) -> Json:
+    """The JSON Schema of a version of the format."""
+    path = bundled(f"dpicl-demos-{version}.schema.json")
+    read: Json = json.loads(path.read_text(encoding="utf-8"))
+    return read
+
+
+def _whole_number(digits: str) -> int:
+    number = int(digits)
+    if abs(number) > _LARGEST_NUMBER:
+        raise ValueError("a number that no field can hold")
+    return number
+
+
+def _without_repetitions(pairs: list[tuple[str, Any]]) -> Json:
+    # A person may read the first of two fields of one name, a program the last.
+    read = dict(pairs)
+    if len(read) < len(pairs):
+        raise ValueError("a field stands twice")
+    return read
+
+
+def read_json(text: str) -> Any:
+    """What a JSON text says, where it says the same to every reader.
+
+    Raises:
+        UsageError: not JSON, nested too deeply, or with repeated fields, boundless numbers or lone surrogates.
+    """
+    try:
+        document = json.loads(text, parse_int=_whole_number, object_pairs_hook=_without_repetitions)
+        json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise UsageError("This is not a demo set: the file is not JSON, or repeats a field, or is too deep.") from error
+    return document
+
+
+def _checked(text: str) -> tuple[Json, int]:
+    """The document and the version whose schema it fits."""
+    document = read_json(text)
+    stated = document.get("format") if isinstance(document, dict) else None
+    version = _READABLE.get(stated, VERSION) if isinstance(stated, str) else VERSION
+    try:
+        validator = jsonschema.Draft202012Validator(schema(version))
+        problem = jsonschema.exceptions.best_match(validator.iter_errors(document))
+    except RecursionError as error:
+        raise UsageError("This is not a demo set: the file is nested too deeply.") from error
+    if problem is not None:
+        where = "/".join(str(part) for part in problem.absolute_path) or "the top level"
+        raise UsageError(f"This is not a dpicl-demos/{version} demo set: {problem.validator} fails at {where}.")
+    return document, version
+
+
+def _certificate(privacy: Json) -> Certificate:
+    accountants = privacy["accountants"]
+    if accountants["claimed"]["epsilon"] != privacy["epsilon"]:
+        raise UsageError("This is not a demo set: privacy/accountants/claimed/epsilon is not privacy/epsilon.")
+    shown = privacy.get("shown", [CLEAN_VALUES] if privacy["curator_diagnostics_shown"] else [])
+    if bool(shown) != privacy["curator_diagnostics_shown"]:
+        raise UsageError("This is not a demo set: privacy/curator_diagnostics_shown does not fit privacy/shown.")
+    return Certificate(
+        private=privacy["private"],
+        reason=privacy.get("reason"),
+        claim=Claim(
+            _infinite(privacy["epsilon"]),
+            privacy["delta"],
+            accountants["claimed"]["name"],
+            _infinite(accountants["check"]["epsilon"]),
+            accountants["check"]["name"],
+        ),
+        unit=privacy["unit"],
+        mechanism=privacy["mechanism"],
+        transform=privacy["transform"],
+        scheme=privacy["scheme"],
+        parameters=privacy["parameters"],
+        event=from_json(privacy["event"]),
+        public_inputs=tuple(privacy["public_inputs"]),
+        shown=tuple(shown),
+        spent_before=(privacy["spent_before"]["epsilon"], privacy["spent_before"]["delta"]),
+    )
+
+
+def loads(text: str) -> DemoSet:
+    """Read a demo set of any version.
+
+    Raises:
+        UsageError: not JSON, or not such a document; the message names the first place that is wrong.
+    """
+    document, version = _checked(text)
+    task = document["task"]
+    known = ("text", "label") if version == 1 else ("text", "label", "output")
+    names = {name: task["template"][name] for name in known if name in task["template"]}
+    if any(("output" in each) != ("output" in names) for each in document["demonstrations"]):
+        raise UsageError("This is not a demo set: demonstrations have outputs where task/template names them, only.")
+    return DemoSet(
+        demonstrations=tuple(Demonstration(**each) for each in document["demonstrations"]),
+        labels=tuple(task["labels"]),
+        template=PromptTemplate(task["instruction"], **names),
+        certificate=_certificate(document["privacy"]),
+        model_id=document["model"]["id"],
+        model_sha256=document["model"]["sha256"],
+        created=document["created"],
+        version=version,
+        stages=tuple(StageRecord.from_json(each) for each in document.get("stages", ())),
+        prior=document.get("prior"),
+        score=Score.from_json(document["score"]) if "score" in document else None,
+        choice=Choice.from_json(document["choice"]) if "choice" in document else None,
+        schema=RecordSchema(task["schema"]) if "schema" in task else None,
+    )

@@ -1,0 +1,152 @@
+"""Classification without a language model: the class whose prototype is nearest. What demonstrations must beat."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from mechanisms.accounting import BudgetSnapshot, Claim, PrivacyLedger, PrivacyTarget, claim
+from mechanisms.data.sizes import charged
+from mechanisms.data.units import units_of
+from mechanisms.evaluation.evaluate import Accuracy, Progress
+from mechanisms.inference import Embedder
+from mechanisms.noise import Floats, Integers, Randomness, SecureRandomness
+from mechanisms.privacy_events import Composed
+from mechanisms.queries.similarity import on_grid, similarities
+from mechanisms.records import Dataset, Record
+from mechanisms.tallies import Prototypes
+
+
+def one_record_each(dataset: Dataset) -> tuple[list[str], Integers]:
+    """What each unit gives to its class: the text of one record, and the place of that record's label; private.
+
+    A user has one record taken, whichever label it has, and which one follows from the user alone. So a unit moves one
+    class's sum, by one embedding.
+    """
+    place = {label: i for i, label in enumerate(dataset.labels)}
+    records = [unit[0] for unit in units_of(dataset, 1)]
+    return [each.text for each in records], np.array([place[each.label] for each in records], dtype=np.int64)
+
+
+def nearest_prototype(texts: Sequence[str], prototypes: Floats, embedder: Embedder) -> Integers:
+    """Index of the label whose prototype is nearest to each text (cosine), shape (texts,); the first of equal ones.
+
+    A text's answer depends on that text and the prototypes alone.
+
+    Args:
+        prototypes: a unit vector for each label, shape (labels, dimensions).
+    """
+    vectors, places = embedder.embed(texts), on_grid(prototypes.astype(np.float32))
+    near = np.stack([similarities(vectors, place) for place in places], axis=1)
+    return np.asarray(near.argmax(axis=1))
+
+
+# Class prototypes of a whole data set, as a run of its own in the ledger: the baseline that needs no prompts.
+
+_NAME = "class prototypes"
+_AT_ONCE = 16
+"""Texts between two reports: about a tenth of a second."""
+
+
+@dataclass(frozen=True)
+class PrototypesRequest:
+    """Public configuration of a release: what it may cost a unit, whether that is a row or a user, and for how many
+    labels."""
+
+    target: PrivacyTarget
+    labels: int
+
+    @cached_property
+    def tally(self) -> Prototypes:
+        """What the units are asked for, with the least noise that meets the target.
+
+        Raises:
+            AccountingError: there is none.
+        """
+        return Prototypes.costing(self.target, by_user=False, alternatives=self.labels)
+
+    @property
+    def event(self) -> Composed:
+        """One list, for rows and users alike: each unit gives one embedding, to one class."""
+        return Composed("dataset", (("all", (self.tally.event,)),))
+
+    def claim(self) -> Claim:
+        """What the release costs, by both accountants."""
+        return claim(self.event, self.target.delta)
+
+
+@dataclass(frozen=True)
+class ClassPrototypes:
+    """A release, public; what is done with it costs nothing more.
+
+    Attributes:
+        labels: one for each direction.
+        directions: noisy class means of embeddings, at unit length, shape (labels, dimensions).
+        claim, event: what it cost.
+        before: what the data set had spent.
+        private: False where an observer could predict the noise.
+    """
+
+    labels: tuple[str, ...]
+    directions: Floats
+    claim: Claim
+    event: Composed
+    before: BudgetSnapshot
+    private: bool
+
+    def covers(self, labels: Sequence[str]) -> bool:
+        """Whether each of some labels has a prototype."""
+        return set(labels) <= set(self.labels)
+
+    def accuracy(self, test: Sequence[Record], labels: Sequence[str], embedder: Embedder) -> Accuracy:
+        """How many test rows are nearest to the prototype of their own label, among those of `labels`.
+
+        Args:
+            test: at least one row, each with one of the labels.
+            labels: public; each has a prototype.
+        """
+        directions = self.directions[[self.labels.index(label) for label in labels]]
+        found = nearest_prototype([row.text for row in test], directions, embedder)
+        return Accuracy(sum(labels[i] == row.label for i, row in zip(found, test, strict=True)), len(test))
+
+
+def release_prototypes(
+    dataset: Dataset,
+    request: PrototypesRequest,
+    embedder: Embedder,
+    ledger: PrivacyLedger,
+    randomness: Randomness | None = None,
+) -> Generator[Progress | ClassPrototypes]:
+    """Charge the run, embed one record of each unit, and release the noisy class means last.
+
+    Whoever closes the iterator before that has spent the run all the same.
+
+    Args:
+        dataset: private.
+        request: public.
+        embedder: what places texts.
+        ledger: where the run is reserved and charged.
+        randomness: the operating system's, unless this is a test.
+
+    Yields:
+        How many units were read, for the curator's eyes alone (0 as soon as the run is charged); then the release.
+
+    Raises:
+        BudgetRefused: the data set's cap does not allow it.
+        AccountingError: no noise meets the target.
+    """
+    randomness = randomness or SecureRandomness()
+    event, claimed = request.event, request.claim()
+    with charged(dataset, _NAME, event, claimed, ledger, randomness) as before:
+        texts, places = one_record_each(dataset)
+        vectors = np.zeros((len(texts), embedder.dimensions))
+        yield Progress(0, len(texts))
+        for start in range(0, len(texts), _AT_ONCE):
+            some = embedder.embed(texts[start : start + _AT_ONCE])
+            vectors[start : start + len(some)] = some
+            yield Progress(start + len(some), len(texts))
+        directions = request.tally.release(Prototypes.contributions(places, vectors), randomness)
+        yield ClassPrototypes(dataset.labels, directions, claimed, event, before, randomness.private)

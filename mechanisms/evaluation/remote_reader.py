@@ -1,0 +1,118 @@
+"""A set read by a model elsewhere, which answers in words: no probabilities are asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mechanisms.demos.demo_set import DemoSet
+from mechanisms.errors import UsageError
+from mechanisms.evaluation.reader import NO_ANSWER, RAW, Arm
+from mechanisms.inference import QueryWords
+from mechanisms.inference.remote import ChatServer
+from mechanisms.noise import Integers
+from mechanisms.records import PromptTemplate
+
+_LEAVES = (
+    "The demonstrations and the queries (what you ask, and the texts of a test file) leave this machine for {host}; "
+    "private rows do not."
+)
+_READ = (
+    "Written with {writer}, read here by {reader}, which is asked for words: there is neither contextual calibration "
+    "nor a prior, and an answer that names no label, or several, is wrong."
+)
+_NOT_PRIVATE = (
+    "This set promises nothing ({reason}): its demonstrations may repeat private rows, which never leave this machine. "
+    "Read it with a model of this machine."
+)
+_SPARE_TOKENS = 8
+"""Of an answer, beside its label."""
+
+
+@dataclass(frozen=True)
+class RemoteReader:
+    """See `QueryReader`; an answer is the label that the server's words name, and there is no reading but `RAW`.
+
+    It is no `LanguageModel`, and has nothing of one: what reads private rows cannot be given it.
+    """
+
+    server: ChatServer
+
+    @property
+    def name(self) -> str:
+        """See `QueryReader.name`."""
+        return self.server.name
+
+    @property
+    def leaving(self) -> str:
+        """One sentence: what is sent where. It is said before the first request."""
+        return _LEAVES.format(host=self.server.host)
+
+    def answers(
+        self, template: PromptTemplate, labels: Sequence[str], arm: Arm, texts: Sequence[str]
+    ) -> Generator[int, None, dict[str, Integers]]:
+        """See `QueryReader.answers`; a measured correction of the arm cannot be used.
+
+        Raises:
+            ModelUnavailable: a text has no answer.
+        """
+        found: list[int] = []
+        for places in self._places(template, labels, arm, texts):
+            found += places
+            yield len(found)
+        return {RAW: np.array(found, dtype=np.int64)}
+
+    def label(self, template: PromptTemplate, labels: Sequence[str], arm: Arm, text: str) -> str | None:
+        """The label that the answer to one text names; None where it names none, or several.
+
+        Raises:
+            ModelUnavailable: there is no answer.
+        """
+        [[place]] = self._places(template, labels, arm, [text])
+        return None if place == NO_ANSWER else labels[place]
+
+    def _places(
+        self, template: PromptTemplate, labels: Sequence[str], arm: Arm, texts: Sequence[str]
+    ) -> Iterator[list[int]]:
+        words = QueryWords(template, arm.demonstrations)
+        # A token holds a byte at least.
+        tokens = _SPARE_TOKENS + max(len(label.encode("utf-8", "replace")) for label in labels)
+        for answers in self.server.answers([words.whole(text) for text in texts], tokens):
+            yield [label_in(answer, labels) for answer in answers]
+
+
+def refuse_set_without_promise(demo_set: DemoSet) -> None:
+    """Refuse to send away what no guarantee covers.
+
+    Raises:
+        UsageError: the set's certificate says that it is not private.
+    """
+    if (reason := demo_set.certificate.why_not_private) is not None:
+        raise UsageError(_NOT_PRIVATE.format(reason=reason))
+
+
+def read_remotely_in_words(demo_set: DemoSet, reader: RemoteReader) -> str:
+    """One line: which model wrote a set, which one reads it, and what follows."""
+    return _READ.format(writer=demo_set.model_id, reader=reader.name)
+
+
+def label_in(answer: str, labels: Sequence[str]) -> int:
+    """The place of the label that an answer names, or `NO_ANSWER`; case does not count.
+
+    The longest label that it begins with; else the only one that occurs in it, where a word begins. What stands inside
+    a longer label does not count as the shorter one.
+    """
+    rest, folded = answer.strip().casefold(), [label.strip().casefold() for label in labels]
+    by_length = sorted(range(len(labels)), key=lambda place: -len(folded[place]))
+    begun = [place for place in by_length if rest.startswith(folded[place])]
+    if not begun:
+        for place in by_length:
+            rest, times = re.subn(rf"(?<!\w){re.escape(folded[place])}", " ", rest)
+            begun += [place] if times else []
+        if len(begun) != 1:
+            return NO_ANSWER
+    # Labels that differ in case alone cannot be told apart.
+    return begun[0] if folded.count(folded[begun[0]]) == 1 else NO_ANSWER

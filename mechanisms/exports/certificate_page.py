@@ -1,0 +1,110 @@
+"""The certificate as one page to print: it loads nothing, runs nothing, and shows whatever a file says as text."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+import jinja2
+
+from mechanisms import __version__
+from mechanisms.bundled import bundled
+from mechanisms.demos.demo_set import Certificate, DemoSet
+from mechanisms.errors import printable
+from mechanisms.exports.export_format import ExportFormat, Files, Released
+from mechanisms.exports.provenance import Fact, scored_facts, stated_facts
+from mechanisms.records import RECORD
+from mechanisms.runs.judging import among_in_words, ways
+from mechanisms.runs.preview import guarantee
+
+FILE_NAME = "certificate.html"
+_NOTHING = "Nothing is promised: these demonstrations may repeat the rows they were written from."
+_SEEN = (
+    "Marked: the curator may know more of the data than this page counts ({}). The promise below is of what this run "
+    "released; what was chosen because of such knowledge, this set included, is not covered by it."
+)
+_ANYWHERE = (
+    "What is true of the population can still be learned about a person, whether that person's rows took part or not.",
+    "What stands under “Taken as public” is not protected.",
+    "The model's own training data is outside the promise.",
+    "Nobody checked that the demonstrations are true, harmless or fair.",
+    "Runs under another name, by other people, on other machines or at another privacy unit are not added up here.",
+    "That the file describes a run which took place, with this software unchanged and on the rows that are meant, "
+    "cannot be seen from a file.",
+)
+_ROWS = "A person who stands behind several rows is protected less: the promise is for one row."
+_USERS = "What one user's rows say about another person is protected for that user, not for that person."
+_BEFORE = "The promise is of this run. What was spent before on the same data set comes on top of it."
+_WEAK = "Epsilon 5 and more is a weak promise, for tests."
+
+
+def _files(released: Released) -> Files:
+    made = released.demo_set
+    held = made.certificate
+    page = _template().render(
+        count=len(made.demonstrations),
+        created=made.created,
+        alarms=list(_alarms(held)),
+        guarantee=guarantee(held.claim, held.by_user) if held.private else _NOTHING,
+        facts=[*stated_facts(made), *scored_facts(made), *_of_task(made)],
+        limits=list(_limits(held)),
+        digest=released.digest,
+        version=__version__,
+    )
+    return {FILE_NAME: page}
+
+
+@functools.cache
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        # No control character of a file's text turns the order of what stands on the page.
+        finalize=lambda value: printable(str(value)),
+    )
+    return environment.from_string(bundled("certificate.html").read_text(encoding="utf-8"))
+
+
+def _alarms(held: Certificate) -> Iterator[str]:
+    if not held.private:
+        yield f"Not private: {held.reason or 'nothing is promised'}."
+    if held.shown:
+        yield _SEEN.format("; ".join(held.shown))
+
+
+def _of_task(made: DemoSet) -> Iterator[Fact]:
+    yield Fact("Adjacency", "add or remove one unit", "")
+    yield Fact("Labels", ", ".join(made.labels), made.template.instruction)
+    if made.choice is not None:
+        chosen = f"{made.choice.chosen}, chosen among {_among(made.choice.among, made)}"
+        yield Fact("Choice", chosen, "none: no demonstrations serve best" if not made.demonstrations else "")
+
+
+def _among(arms: int, made: DemoSet) -> str:
+    """As the screen says it; how many sets there were follows from the public sizes."""
+    sizes = made.public_sizes
+    read = ways(sizes, made.weighing) if sizes else 0
+    return among_in_words(arms, arms // read if read and arms % read == 0 else 0)
+
+
+def _limits(held: Certificate) -> Iterator[str]:
+    if held.private:
+        yield _ROWS if held.unit == RECORD else _USERS
+    yield from _ANYWHERE
+    if held.private and held.spent_before[0]:
+        yield _BEFORE
+    if held.private and held.claim.epsilon >= 5:
+        yield _WEAK
+
+
+FORMAT = ExportFormat(
+    name="certificate",
+    title="Certificate (a page to print)",
+    purpose="For people: what is promised and what is not, on one page, with the digest that ties it to the file.",
+    file_name=FILE_NAME,
+    media_type="text/html",
+    files=_files,
+    correction="",
+    without_demonstrations=True,
+)

@@ -1,0 +1,40 @@
+"""The state of a `dspy.Predict`: its signature and its demonstrations, as `load` reads them."""
+
+from __future__ import annotations
+
+from mechanisms.demos.demo_set import to_text
+from mechanisms.exports.export_format import ExportFormat, Files, Released
+from mechanisms.exports.provenance import provenance
+from mechanisms.exports.wording import Wording
+
+FILE_NAME = "program.json"
+
+
+def _files(released: Released) -> Files:
+    wording = Wording.of(released.demo_set)
+    names = {wording.question: wording.template.text, wording.answer: wording.template.label}
+    state = {
+        "traces": [],
+        "train": [],
+        "demos": [dict(zip(names, pair, strict=True)) for pair in wording.pairs],
+        "signature": {
+            "instructions": wording.template.instruction,
+            "fields": [{"prefix": f"{shown}:", "description": f"${{{name}}}"} for name, shown in names.items()],
+        },
+        "lm": None,
+        # No version of DSPy wrote this, so there is none to compare with.
+        "metadata": {"dependency_versions": {}, "dpicl": provenance(released)},
+    }
+    return {FILE_NAME: to_text(state)}
+
+
+FORMAT = ExportFormat(
+    name="dspy",
+    title="DSPy program (JSON)",
+    purpose="For DSPy: what a dspy.Predict of this task loads, with instruction and demonstrations.",
+    file_name=FILE_NAME,
+    media_type="application/json",
+    files=_files,
+    correction="metadata.dpicl.prior",
+    without_demonstrations=True,
+)

@@ -1,0 +1,77 @@
+"""A data set folder of Hugging Face: the rows, a card, and the demo set with its certificate beside them."""
+
+from __future__ import annotations
+
+import yaml
+
+from mechanisms.demos.demo_set import DemoSet
+from mechanisms.errors import printable
+from mechanisms.exports.export_format import ExportFormat, Files, Released, json_lines
+from mechanisms.exports.provenance import scored_facts, stated_facts
+
+ROWS, CARD, WHOLE = "data.jsonl", "README.md", "demos.dpicl.json"
+_CARD = """\
+---
+{header}---
+
+# Synthetic demonstrations with a privacy certificate
+
+A local language model wrote these texts under DP-ICL Studio; nobody checked that they are true. {promise} The whole
+certificate is in `{whole}`: `python -m mechanisms account --from {whole}` checks it, and prints the digest below.
+
+No licence is stated here: whoever publishes this chooses one that the model's terms allow.
+
+What the certificate states:
+
+{facts}
+"""
+
+
+def _files(released: Released) -> Files:
+    made = released.demo_set
+    rows = [
+        {"text": each.text, "label": each.label, **({} if each.output is None else {"output": each.output})}
+        for each in made.demonstrations
+    ]
+    return {ROWS: json_lines(rows), CARD: _card(released), WHOLE: released.text}
+
+
+def _card(released: Released) -> str:
+    made = released.demo_set
+    facts = [*stated_facts(made), *scored_facts(made), ("Digest", released.digest, "")]
+    # Indented, so that nothing of it is markup: names and models come out of a file.
+    lines = ["    " + printable(f"{name}: {value}{f' ({remark})' if remark else ''}") for name, value, remark in facts]
+    return _CARD.format(
+        header=yaml.safe_dump(_header(made), sort_keys=False),
+        promise=_promise(made),
+        whole=WHOLE,
+        facts="\n".join(lines),
+    )
+
+
+def _promise(made: DemoSet) -> str:
+    if not made.certificate.private:
+        return "**They are not private**: they may repeat the rows they were written from."
+    marked = " Clean figures of the data were seen by the curator, so that later choices may depend on it."
+    return "They are differentially private." + (marked if made.certificate.shown else "")
+
+
+def _header(made: DemoSet) -> dict[str, object]:
+    labelled = made.schema is None and made.template.output is None and not made.completes
+    return {
+        "configs": [{"config_name": "default", "data_files": [{"split": "train", "path": ROWS}]}],
+        "task_categories": ["text-classification" if labelled else "text-generation"],
+        "annotations_creators": ["machine-generated"],
+        "tags": ["synthetic", *(["differential-privacy"] if made.certificate.private else [])],
+    }
+
+
+FORMAT = ExportFormat(
+    name="hugging-face",
+    title="Hugging Face data set (folder)",
+    purpose="For the datasets library and the hub: rows, a card with the promise, and the certificate beside them.",
+    file_name="dataset.zip",
+    media_type="application/zip",
+    files=_files,
+    correction="the demo set beside the rows",
+)

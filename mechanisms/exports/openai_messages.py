@@ -1,0 +1,28 @@
+"""Conversations as the chat completions of OpenAI, and fine-tuning with them, have them: one a line."""
+
+from __future__ import annotations
+
+from mechanisms.exports.export_format import ExportFormat, Files, Released, json_lines
+from mechanisms.exports.wording import Wording
+
+FILE_NAME = "messages.jsonl"
+
+
+def _files(released: Released) -> Files:
+    wording = Wording.of(released.demo_set)
+    lines = []
+    for question, answer in wording.pairs:
+        said = [("system", wording.template.instruction), ("user", question), ("assistant", answer)]
+        lines.append({"messages": [{"role": role, "content": content} for role, content in said]})
+    return {FILE_NAME: json_lines(lines)}
+
+
+FORMAT = ExportFormat(
+    name="openai",
+    title="OpenAI messages (JSON Lines)",
+    purpose="For fine-tuning, or as earlier turns of a chat: one conversation a line, instruction, text and answer.",
+    file_name=FILE_NAME,
+    media_type="application/jsonl",
+    files=_files,
+    keeps_marks=False,
+)

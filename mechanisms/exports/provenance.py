@@ -1,0 +1,142 @@
+"""What a certificate states, for people: one list for the screen and for paper."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from mechanisms.accounting import cost_in_words, rounded_up
+from mechanisms.demos.demo_set import Certificate, DemoSet, finite
+from mechanisms.errors import printable
+from mechanisms.exports.export_format import Released
+from mechanisms.records import person, unit_in_words
+from mechanisms.steps import mechanism_class, mechanism_names
+from mechanisms.tallies import Weighing
+
+_NAMING = "Naming the largest label every time"
+BY_LABELS = (
+    "Each label counts the same here, however many rows it has: these are balanced accuracies, and naming one label "
+    "every time gains nothing."
+)
+BY_EQUAL_ROWS = "By the public sizes every label has as many {unit}s as any other: these are balanced accuracies too."
+BY_ROWS = (
+    "Each {unit} counts the same here. The private balanced accuracy, in which each label does, was not measured: it "
+    "would have cost epsilon of its own."
+)
+_BALANCED = "Private balanced accuracy"
+_SHARED = {"roles": "units, each has one role for good", "epsilon": "epsilon, every unit takes part in each"}
+
+
+class Fact(NamedTuple):
+    """A named value with a remark."""
+
+    name: str
+    value: str
+    remark: str = ""
+
+
+def stated_facts(demo_set: DemoSet) -> list[Fact]:
+    """What is claimed, and on what it rests; figures are rounded up, the file has all digits."""
+    held = demo_set.certificate
+    claim = held.claim
+    spent = cost_in_words(*held.spent_before) if held.spent_before[0] else "nothing"
+    shown = f"yes ({'; '.join(held.shown)}): later choices may depend on the data" if held.shown else "no"
+    return [
+        Fact("Epsilon", rounded_up(claim.epsilon, 4), f"claimed by {claim.accountant}"),
+        Fact("Checked", rounded_up(claim.check, 4), f"second accountant, {claim.check_accountant}"),
+        Fact("Delta", rounded_up(claim.delta, 2)),
+        Fact("Protected unit", unit_in_words(held.unit), "neighbouring data sets differ by adding or removing it"),
+        Fact("Mechanism", mechanism_in_words(held)),
+        _division(demo_set),
+        Fact("Taken as public", ", ".join(held.public_inputs), "besides the parameters and the prompt"),
+        Fact("Clean values known to the curator", shown),
+        Fact("Spent before on the same data set", spent),
+        Fact("Model", demo_set.model_id, f"sha256 {demo_set.model_sha256[:16]}…"),
+    ]
+
+
+def _division(demo_set: DemoSet) -> Fact:
+    held = demo_set.certificate
+    if not demo_set.stages:
+        return Fact("Sampling", held.scheme, "" if held.transform == "none" else f"transform: {held.transform}")
+    stages = ", ".join(f"{each.name} ({each.role:.0%} of the units)" for each in demo_set.stages)
+    return Fact("Stages", stages, f"what they share: {_SHARED.get(held.scheme, held.scheme)}")
+
+
+def mechanism_in_words(held: Certificate) -> str:
+    """The title of a certificate's mechanism, or the recipe that it names."""
+    return mechanism_class(held.mechanism).title if held.mechanism in mechanism_names() else held.mechanism
+
+
+def scored_facts(demo_set: DemoSet) -> list[Fact]:
+    """The private accuracies, each with its interval, and what naming the largest label every time would find."""
+    score, majority = demo_set.score, demo_set.majority
+    if score is None:
+        return [Fact("Private score", "not measured")]
+    naming = [Fact(_NAMING, f"{majority[1]:.1%}", "by the public label sizes")] if majority else []
+    by_rows = score.weighing is Weighing.ROWS
+    what = "Private score" if by_rows else f"{_BALANCED} (labels count the same)"
+    same = "the same" if _equal_sizes(demo_set) else "not measured"
+    other = [Fact(_BALANCED, same, balanced_in_words(demo_set))] if by_rows else []
+    rows = "took part in nothing that was chosen" if score.untouched else "may have taken part in what was chosen"
+    return [
+        Fact(
+            f"{what}, {name}",
+            f"{each.accuracy:.1%}",
+            f"{score.percent} interval {each.interval[0]:.1%} to {each.interval[1]:.1%}, of sampling and noise; "
+            f"its rows {rows}",
+        )
+        for name, each in score.arms.items()
+    ] + [*naming, *other]
+
+
+def balanced_in_words(demo_set: DemoSet) -> str:
+    """What a set's private score says of balanced accuracy; empty where there is no score."""
+    if demo_set.score is None:
+        return ""
+    if demo_set.score.weighing is Weighing.LABELS:
+        return BY_LABELS
+    words = BY_EQUAL_ROWS if _equal_sizes(demo_set) else BY_ROWS
+    return words.format(unit=person(demo_set.certificate.unit))
+
+
+def _equal_sizes(demo_set: DemoSet) -> bool:
+    sizes = demo_set.public_sizes
+    return sizes is not None and len(set(sizes.values())) == 1
+
+
+# Where demonstrations come from and what is promised, in few fields, for formats that have a place for it.
+
+
+def provenance(released: Released) -> dict[str, Any]:
+    """Plain JSON: the claim, the curator's marks, and the digest of the demo-set file, which has everything.
+
+    `prior` is the measured correction: what to add to each label's log-probability, with the model that is named.
+    """
+    made = released.demo_set
+    held, model = made.certificate, made.model_id
+    return {
+        "synthetic": True,
+        "private": held.private,
+        **({"reason": held.reason} if held.reason else {}),
+        "epsilon": finite(held.claim.epsilon),
+        "delta": held.claim.delta,
+        "unit": held.unit,
+        "mechanism": held.mechanism,
+        "curator_diagnostics_shown": bool(held.shown),
+        **({"shown": list(held.shown)} if held.shown else {}),
+        "model": model,
+        **({"prior": dict(made.prior)} if made.prior else {}),
+        "demo_set_digest": released.digest,
+    }
+
+
+def in_a_line(released: Released) -> str:
+    """The same in one line."""
+    held = released.demo_set.certificate
+    claim = f"{cost_in_words(held.claim.epsilon, held.claim.delta)} for {unit_in_words(held.unit)}"
+    said = [
+        f"synthetic; {claim}" if held.private else f"synthetic; not private: {held.reason or 'nothing is promised'}",
+        *([f"known to the curator: {', '.join(held.shown)}"] if held.shown else []),
+        f"demo set {released.digest}",
+    ]
+    return printable("; ".join(said))

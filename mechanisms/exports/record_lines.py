@@ -1,0 +1,25 @@
+"""The records of a set alone, one a line: without a certificate, which is in the demo set."""
+
+from __future__ import annotations
+
+from mechanisms.data.record_files import as_lines
+from mechanisms.exports.export_format import ExportFormat, Files, Released
+
+FILE_NAME = "demonstrations.jsonl"
+
+
+def _files(released: Released) -> Files:
+    return {FILE_NAME: as_lines(each.text for each in released.demo_set.demonstrations)}
+
+
+FORMAT = ExportFormat(
+    name="records",
+    title="Records (JSON Lines)",
+    purpose="The records themselves, one a line, for whatever reads your own.",
+    file_name=FILE_NAME,
+    media_type="application/jsonl",
+    files=_files,
+    correction="",
+    keeps_marks=False,
+    of_records=True,
+)

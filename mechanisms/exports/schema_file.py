@@ -1,0 +1,26 @@
+"""The public schema that the records of a set are of."""
+
+from __future__ import annotations
+
+from mechanisms.demos.demo_set import to_text
+from mechanisms.exports.export_format import ExportFormat, Files, Released
+
+FILE_NAME = "demonstrations.schema.json"
+
+
+def _files(released: Released) -> Files:
+    schema = released.demo_set.schema
+    return {FILE_NAME: to_text(schema.document)} if schema else {}
+
+
+FORMAT = ExportFormat(
+    name="schema",
+    title="Schema of the records (JSON)",
+    purpose="What every record is valid against, with the bounds that were put in.",
+    file_name=FILE_NAME,
+    media_type="application/json",
+    files=_files,
+    correction="",
+    without_demonstrations=True,
+    of_records=True,
+)

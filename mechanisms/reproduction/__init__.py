@@ -1,0 +1,1 @@
+"""The grid of the papers: its cells, runs and tables."""

@@ -1,0 +1,95 @@
+"""The public data sets of the papers, which play the private file, and the words in which they are put to a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mechanisms.data.columns import ColumnMapping, to_records
+from mechanisms.data.files import read_table
+from mechanisms.errors import UsageError
+from mechanisms.records import PromptTemplate, Record
+
+
+@dataclass(frozen=True)
+class Task:
+    """A data set with its prompts.
+
+    Attributes:
+        title: as the papers call it.
+        labels: in the papers' order.
+        instruction, text, label: of the prompt that classifies (Zhao et al. 2021, table 5; Tang et al. 2024, table 7).
+        kind: what a label is called where a text is written (Tang et al. 2024, table 5).
+        tokens: T of a demonstration (Tang et al. 2024, table 9).
+        max_record_tokens: public cap on a text that the model reads.
+    """
+
+    title: str
+    labels: tuple[str, ...]
+    instruction: str
+    text: str
+    label: str
+    kind: str
+    tokens: int
+    max_record_tokens: int
+
+    @property
+    def reading(self) -> PromptTemplate:
+        """Words of the prompt that classifies."""
+        return PromptTemplate(self.instruction, self.text, self.label)
+
+    @property
+    def writing(self) -> PromptTemplate:
+        """Words of the prompt that asks for a text."""
+        return PromptTemplate(self.instruction, "Text", self.kind)
+
+
+_TOPICS = "Company School Artist Athlete Politician Transportation Building Nature Village Animal Plant Album Film Book"
+TASKS = {
+    "agnews": Task(
+        "AG News",
+        ("World", "Sports", "Business", "Technology"),
+        "Classify the news articles into the categories of World, Sports, Business, and Technology.",
+        "Article",
+        "Answer",
+        "News Type",
+        tokens=100,
+        max_record_tokens=96,
+    ),
+    "dbpedia": Task(
+        "DBpedia",
+        tuple(_TOPICS.split()),
+        "Classify the documents based on whether they are about a Company, School, Artist, Athlete, Politician, "
+        "Transportation, Building, Nature, Village, Animal, Plant, Album, Film, or Book.",
+        "Article",
+        "Answer",
+        "Document Type",
+        tokens=100,
+        max_record_tokens=96,
+    ),
+    "trec": Task(
+        "TREC",
+        ("Number", "Location", "Person", "Description", "Entity", "Abbreviation"),
+        "Classify the questions based on whether their answer type is a Number, Location, Person, Description, Entity, "
+        "or Abbreviation.",
+        "Question",
+        "Answer Type",
+        "Answer Type",
+        tokens=15,
+        max_record_tokens=32,
+    ),
+}
+
+
+def rows_of(path: Path, task: Task) -> Sequence[Record]:
+    """The rows of a data set's file (columns `text` and `label`) that have one of the task's labels.
+
+    Raises:
+        DataError: the file cannot be read, or a column is missing.
+        UsageError: a label has no row.
+    """
+    found = [each for each in to_records(read_table(path), ColumnMapping("text", "label")) if each.label in task.labels]
+    if missing := [label for label in task.labels if not any(each.label == label for each in found)]:
+        raise UsageError(f"'{path}' has no row with the label '{missing[0]}': it is not {task.title} in these words.")
+    return found

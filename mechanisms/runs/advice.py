@@ -1,0 +1,112 @@
+"""A recipe from public numbers alone: where rows are many compute is the limit, where they are few rows and noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from mechanisms.errors import UsageError
+from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
+from mechanisms.tallies import usual_weighing
+
+FEWEST_FOR_ROLES = 2000
+"""Units from which on roles are proposed: with fewer, some role is too small to say anything through its noise."""
+
+# Two cores read about 40 private rows a second with the embedded model. A calibrator is read twice (under one of the
+# sets, and under the chosen one), a chooser once a set, a scorer once an arm of three. With six sets that makes
+# 640 + 840 + 390 row passes: three quarters of a minute. Voters are only embedded, which is cheap.
+WANTED = {Stage.VOTE: 800, Stage.CALIBRATE: 320, Stage.CHOOSE: 140, Stage.SCORE: 130}
+"""Units of each role, where there are as many."""
+VOTERS_A_LABEL = 40
+"""Of many labels: each is voted on by its own rows alone."""
+MOST_VOTERS = 0.5
+"""Share of the units that vote at most."""
+MOST_WRITERS = 0.5
+"""Share of the units that write at most; a sample of them joins, so that more of them cost nothing but other roles."""
+
+EPSILON_PARTS = {Stage.WRITE: 12, Stage.VOTE: 4, Stage.CALIBRATE: 7, Stage.CHOOSE: 5, Stage.SCORE: 4}
+"""How stages share epsilon. Writing releases every token and not one figure; calibrating measures three times."""
+
+FEWEST_DRAFTS, MOST_DRAFTS = 8, 16
+CLEARANCE = 4.0
+"""Deviations of the noise by which a winner should stand above the field."""
+EXCESS = 2.0
+"""By how much more votes than a draft of the field a winner has, in votes of the field."""
+LAPLACE_DEVIATION = math.sqrt(2)
+"""Of one vote's noise, in units of 1 / epsilon."""
+
+USUAL_SETS = 3
+MOST_DEMONSTRATIONS = 24
+"""Of all sets of winners together, at one a label: a prompt grows with the labels, and choosers read each."""
+
+
+def proposed(
+    kind: Kind, sizes: Mapping[str, int], epsilon: float, score: bool = True, division: Division | None = None
+) -> Recipe:
+    """The recipe to start from.
+
+    Args:
+        kind: where demonstrations come from.
+        sizes: declared units of each label, public.
+        epsilon: what the whole run may cost.
+        score: whether the last stage takes part.
+        division: what the stages share; None leaves it to the number of units.
+
+    Raises:
+        UsageError: a size or epsilon is not positive.
+    """
+    if not sizes or min(sizes.values()) < 1:
+        raise UsageError("Every label needs a declared size of at least 1.")
+    if not (math.isfinite(epsilon) and epsilon > 0):
+        raise UsageError("Epsilon must be a positive number.")
+    units = sum(sizes.values())
+    if division is None:
+        division = Division.ROLES if units >= FEWEST_FOR_ROLES else Division.EPSILON
+    left_out = {Stage.VOTE} if kind is Kind.TOKENS else {Stage.WRITE} if kind is Kind.VOTE else set()
+    stages = [stage for stage in Stage if stage not in left_out and (score or stage is not Stage.SCORE)]
+    shares = _roles(stages, units, len(sizes)) if division is Division.ROLES else _epsilon_shares(stages)
+    return Recipe(
+        kind=kind,
+        division=division,
+        shares=shares,
+        drafts=_drafts(shares.get(Stage.VOTE, 0.0), division, min(sizes.values()), epsilon),
+        sets=max(1, min(USUAL_SETS, MOST_DEMONSTRATIONS // len(sizes))),
+        weighing=usual_weighing(sizes),
+    )
+
+
+def _roles(stages: list[Stage], units: int, labels: int) -> dict[Stage, float]:
+    """Shares that give the wanted numbers; of fewer units than roles want, what they are of the fewest."""
+    asked = [stage for stage in stages if stage is not Stage.WRITE]
+    wanted = WANTED | {Stage.VOTE: max(WANTED[Stage.VOTE], VOTERS_A_LABEL * labels)}
+    shares: dict[Stage, float] = {stage: wanted[stage] / max(units, FEWEST_FOR_ROLES) for stage in asked}
+    if Stage.VOTE in shares:
+        shares[Stage.VOTE] = min(shares[Stage.VOTE], MOST_VOTERS)
+    shares = {stage: _two_digits(share) for stage, share in shares.items()}
+    if Stage.WRITE in stages:
+        shares[Stage.WRITE] = min(MOST_WRITERS, _two_digits(1 - sum(shares.values())))
+    return shares
+
+
+def _two_digits(share: float) -> float:
+    """Shares stand in certificates: as short as they can be; cut, so that they never grow past 1 together."""
+    unit = 10.0 ** (math.floor(math.log10(share)) - 1)
+    # The quotient of two decimals may fall a hair short of the whole number that it is.
+    return float(f"{math.floor(share / unit + 1e-6) * unit:.2g}")
+
+
+def _epsilon_shares(stages: list[Stage]) -> dict[Stage, float]:
+    whole = sum(EPSILON_PARTS[stage] for stage in stages)
+    return {stage: EPSILON_PARTS[stage] / whole for stage in stages}
+
+
+def _drafts(share: float, division: Division, smallest: int, epsilon: float) -> int:
+    """J: as many as the smallest label's voters can judge.
+
+    A draft of the field has v / J votes, a winner `EXCESS` times as many more, and that excess should be `CLEARANCE`
+    deviations of the noise: J = EXCESS v / (CLEARANCE * 1.41 / epsilon).
+    """
+    by_roles = division is Division.ROLES
+    voters, spent = (share * smallest, epsilon) if by_roles else (float(smallest), share * epsilon)
+    judged = EXCESS * voters * spent / (CLEARANCE * LAPLACE_DEVIATION)
+    return int(min(MOST_DRAFTS, max(FEWEST_DRAFTS, judged)))

@@ -1,0 +1,72 @@
+"""What a run is where nobody says otherwise: the app, the command line and Python read it here.
+
+What is the same for every run is a default of `SamplingPlan`, `SynthesisRequest`, `RecipeRequest` and `Outputs`. What
+follows from the kind of row, or from public sizes, is in this module. `docs/recipes.md` has a table of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mechanisms.runs.recipe import Kind
+from mechanisms.runs.recipe_request import MOST_SHOTS, writes_in_stages
+from mechanisms.runs.request import SynthesisRequest
+from mechanisms.sampling import SamplingPlan
+from mechanisms.steps import mechanism_class
+
+MECHANISM = "gaussian"
+RECIPE = Kind.BOTH
+"""Shows every token's noisy distribution, and finds no fewer labels than the vote alone (docs/worth.md)."""
+FEWEST_SUBSETS = 4
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """How long what is written and what is read may be.
+
+    Attributes:
+        tokens: T, those of a demonstration that are charged.
+        max_record_tokens: public cap on the tokens of a row that are read.
+    """
+
+    tokens: int = SamplingPlan.tokens
+    max_record_tokens: int = SynthesisRequest.max_record_tokens
+
+
+LABELLED = Lengths()
+RECORDS = Lengths(48, 128)
+UNLABELLED = Lengths(tokens=32)
+"""Of texts alone, and of texts with outputs, which are part of the tokens."""
+
+
+def usual_lengths(labels: int, records: bool = False, outputs: bool = False) -> Lengths:
+    """The lengths for one kind of row.
+
+    Args:
+        labels: how many there are; one is that of texts alone.
+        records: rows are records of a schema.
+        outputs: texts have outputs.
+    """
+    if records:
+        return RECORDS
+    return UNLABELLED if outputs or labels < 2 else LABELLED
+
+
+def usual_subsets(sizes: Mapping[str, int]) -> int:
+    """M: no more rows than the smallest label has units, since all of them would join each time."""
+    return max(FEWEST_SUBSETS, min([SamplingPlan.subsets, *sizes.values()]))
+
+
+def usual_recipe(labels: int, mechanism: str = MECHANISM, shots: int = 1, best_of: int = 1, plain: bool = True) -> Kind:
+    """In stages wherever a run can have stages, else token by token.
+
+    Args:
+        labels: how many there are.
+        mechanism: the name of the one that writes.
+        shots: demonstrations of each label.
+        best_of: demonstrations that are written for each one that is kept.
+        plain: rows are neither records of a schema nor have outputs.
+    """
+    staged = plain and labels > 1 and best_of == 1 and shots <= MOST_SHOTS
+    return RECIPE if staged and writes_in_stages(mechanism_class(mechanism)) else Kind.TOKENS

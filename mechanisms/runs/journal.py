@@ -1,0 +1,197 @@
+"""A run file while it grows: what a run released so far, so that the run can be gone on with after a crash.
+
+It is a run file whose first line has the set before its first demonstration, and the key by which the ledger knows the
+run; it has no last line yet. A line that a crash has torn is left out. When the run ends, the run file stands in its
+place.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mechanisms.accounting import PrivacyLedger, new_key
+from mechanisms.data.disclosures import WHETHER_MET, WHETHER_SHOWN
+from mechanisms.errors import UsageError
+from mechanisms.kept_file import keep
+from mechanisms.runs.certificate import rebuilt
+from mechanisms.runs.events import RunStarted, TokenReleased
+from mechanisms.runs.lines import RunEvent, line_of
+from mechanisms.runs.recipe_events import RecipeStarted
+from mechanisms.runs.recipe_request import RecipeRequest
+from mechanisms.runs.request import RECORD_SCHEMA, SynthesisRequest
+from mechanisms.runs.run_file import ENDS, head_of, to_lines, unfinished
+
+Started = RunStarted | RecipeStarted
+
+_ADDED = {RECORD_SCHEMA, WHETHER_SHOWN, WHETHER_MET}
+"""Public inputs that a run adds to its request's."""
+_OF_ITS_TIME = {"epsilon", "accountants", "shown", "curator_diagnostics_shown", "spent_before", "software", "created"}
+
+
+class RunJournal:
+    """The file of one run; see `mechanisms.runs.resume.Journal`.
+
+    Attributes:
+        path: where it is.
+        key: what the ledger knows the run by.
+        begun: the first event of a run that was cut off; None where it only begins.
+        told: what it had told when it was cut off, without its first event; None where it only begins.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        key: str,
+        begun: Started | None = None,
+        told: Sequence[RunEvent] | None = None,
+        whole: int = 0,
+        missing: str = "",
+    ) -> None:
+        self.key, self.told = key, told
+        self.path, self.begun, self._whole, self._missing = path, begun, whole, missing
+        self._file: int | None = None
+        self._events: list[RunEvent] = []
+
+    @classmethod
+    def new(cls, path: Path, key: str = "") -> RunJournal:
+        """The journal of a run that begins; the file is made with its first event.
+
+        Args:
+            path: where.
+            key: one of `new_key`; "" for any.
+
+        Raises:
+            UsageError: there is a file.
+        """
+        if path.exists():
+            raise UsageError(f"'{path}' is there already: go on with its run, or choose another place.")
+        return cls(path, key or new_key())
+
+    @classmethod
+    def read(cls, path: Path, ledger: PrivacyLedger) -> RunJournal:
+        """The journal of a run that was cut off, with what the ledger noted last, should it not have got there.
+
+        Raises:
+            UsageError: it cannot be read, is none, or its run has ended.
+        """
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise UsageError(f"Cannot read '{path}': give the file that the run wrote.") from error
+        try:
+            # What stands behind the last line break was torn.
+            whole = content[: content.rfind(b"\n") + 1].decode()
+        except UnicodeDecodeError as error:
+            raise UsageError(f"Cannot read '{path}': it is not text.") from error
+        key, events = unfinished(whole)
+        there = {"", *whole.split("\n")}  # a text may hold what splitlines() takes for the end of a line
+        missing = "".join(f"{line}\n" for line in ledger.newest(key).split("\n") if line not in there)
+        try:
+            _, events = unfinished(whole + missing)
+        except UsageError:  # it does not follow what an older copy holds
+            missing = ""
+        begun = events[0]
+        assert isinstance(begun, Started)
+        return cls(path, key, begun, events[1:], len(whole.encode()), missing)
+
+    def request(self, content: str) -> SynthesisRequest | RecipeRequest:
+        """The request of a run that was cut off, for the data set of that content.
+
+        Raises:
+            UsageError: the file's certificate states no run.
+        """
+        assert self.begun is not None
+        request = rebuilt(self.begun.demo_set).request
+        inputs = tuple(each for each in request.public_inputs if each not in _ADDED)
+        measured = replace(request.measured, content=content) if request.measured else None
+        if isinstance(request, SynthesisRequest):
+            return replace(request, content=content, measured=measured, public_inputs=inputs)
+        written = request.written and replace(request.written, content=content, measured=measured)
+        return replace(request, content=content, measured=measured, written=written, public_inputs=inputs)
+
+    def begin(self, started: Started) -> None:
+        """See `Journal.begin`."""
+        self._events = [started, *(self.told or ())]
+        if self.begun is not None:
+            if not _same(self.begun, started):
+                raise UsageError("The file is of another run: its settings, or its model, are others.")
+            self._open(os.O_WRONLY | os.O_APPEND)
+            self._append(self._missing, durable=True)
+            return
+        self._open(os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL)
+        self._append(head_of(started, started.demo_set, self.key) + "\n", durable=True)
+
+    def lines(self, *events: RunEvent) -> str:
+        """See `Journal.lines`."""
+        return "".join(f"{line}\n" for event in events if (line := line_of(event)) is not None)
+
+    def write(self, *events: RunEvent) -> None:
+        """See `Journal.write`; durable, but for single tokens: those that a loss of power takes are not drawn again."""
+        if lines := self.lines(*events):
+            self._events += events
+            self._append(lines, durable=not all(isinstance(event, TokenReleased) for event in events))
+
+    def end(self, ended: ENDS, ledger: PrivacyLedger, marks: tuple[str, ...] = ()) -> None:
+        """The run has ended: its run file takes the journal's place, and the ledger forgets what it told.
+
+        Args:
+            ended, marks: see `to_lines`.
+            ledger: the run's.
+
+        Raises:
+            UsageError: it cannot be written.
+            TooLong: it is too long for a run file; the journal stays, and can be gone on with.
+            StudioError: the ledger cannot be used; the journal stays, and can be gone on with.
+        """
+        self._append("", durable=True)
+        ledger.forget(self.key)  # all of it is in the file; and without a journal nobody would
+        text = to_lines([*self._events, ended], marks)
+        self.close()
+        keep(self.path, text)
+
+    def close(self) -> None:
+        """Write no more; the file stays as it is."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _open(self, flags: int) -> None:
+        try:
+            self._file = os.open(self.path, flags, 0o600)
+            os.ftruncate(self._file, self._whole)
+        except OSError as error:
+            raise _unwritable(self.path) from error
+
+    def _append(self, text: str, durable: bool) -> None:
+        assert self._file is not None
+        content = text.encode()
+        try:
+            while content:
+                content = content[os.write(self._file, content) :]
+            if durable:
+                os.fsync(self._file)
+        except OSError as error:
+            raise _unwritable(self.path) from error
+
+
+def _unwritable(path: Path) -> UsageError:
+    return UsageError(f"Cannot write the run's file '{path}': check its folder, and the room on the disk.")
+
+
+def _same(begun: Started, started: Started) -> bool:
+    """Whether two first events are of one run: of one plan, and one model."""
+    return bool(_plan(begun) == _plan(started))
+
+
+def _plan(started: Started) -> Any:
+    """What a first line states, without what may differ: when it was, what the ledger held, the accountants' digits."""
+    document = json.loads(head_of(started, started.demo_set))
+    made = document["demo_set"]
+    made["privacy"] = {name: value for name, value in made["privacy"].items() if name not in _OF_ITS_TIME}
+    made["model"] = made["model"]["sha256"]
+    return document["run"], {name: value for name, value in made.items() if name not in _OF_ITS_TIME}

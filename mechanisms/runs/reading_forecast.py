@@ -1,0 +1,79 @@
+"""What reading texts under a set of demonstrations asks of the models, from public numbers; and what step 4 takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from mechanisms.demos.demo_set import DemoSet
+from mechanisms.evaluation.classify import CONTENT_FREE, LENGTHS, MAX_QUERY_TOKENS, MOST_ROWS
+from mechanisms.records import PromptTemplate
+from mechanisms.runs.forecast import ModelSpeed, Work
+
+FRAME = 6
+"""Tokens around a text that is classified, or shown, roughly: the names of its fields, and line breaks."""
+USUAL = 0.8
+"""Of its cap, what a draft or a demonstration has on average, roughly."""
+NAMES_READ = 6
+"""Tokens of a label's name as the embedding model reads it, with those that it puts around a text."""
+TEXT_READ = 64
+"""Tokens of a text as the embedding model reads it, roughly: its own cap is several times that."""
+_CHARACTERS = 4.5
+"""Of a token, roughly: of names and instructions in a Latin script."""
+
+
+def tokens_of(text: str) -> int:
+    """Of a name or an instruction, roughly: a forecast knows no tokenizer."""
+    return max(1, round(len(text) / _CHARACTERS))
+
+
+def shown_tokens(template: PromptTemplate, labels: Sequence[str], shots: int, tokens: float) -> float:
+    """Tokens before a query: the instruction, and `shots` demonstrations of each label of so many tokens."""
+    each = tokens + FRAME
+    return tokens_of(template.instruction) + 1 + shots * sum(each + tokens_of(label) for label in labels)
+
+
+def prompt_work(labels: Sequence[str], shown: float, cap: int) -> Work:
+    """What a classifier with a set costs by itself: its prompt, and its queries without content."""
+    rows = 1 << (len(CONTENT_FREE) - 1).bit_length()
+    return Work(positions=shown, pairs=shown**2 / 2) + _passes(labels, shown, rows, cap + FRAME)
+
+
+def reading_work(labels: Sequence[str], shown: float, rows: float, cap: int) -> Work:
+    """What it costs to read so many texts behind so many tokens.
+
+    How long private texts are must not show. Each has one of a few shapes, whose batches blank rows fill; the shapes
+    are taken to be equally frequent. Of long texts that is a fourth too little.
+    """
+    if rows <= 0:
+        return Work()
+    lengths = [math.ceil(cap / LENGTHS) * (i + 1) + FRAME for i in range(LENGTHS)]
+    filled = MOST_ROWS * math.ceil(rows / LENGTHS / MOST_ROWS)
+    return sum((_passes(labels, shown, filled, each) for each in lengths), Work())
+
+
+def _passes(labels: Sequence[str], shown: float, rows: float, length: float) -> Work:
+    """Rows of one length behind a prompt, and every label's further tokens behind them."""
+    further = sum(tokens_of(label) - 1 for label in labels)
+    asked = further + 1 if further else 0
+    own = Work(positions=rows * length, pairs=rows * length * shown)
+    return own + Work(positions=rows * further, pairs=rows * further * (shown + length), words=rows * asked)
+
+
+def measuring_seconds(tested: DemoSet, rows: int, speed: ModelSpeed) -> float:
+    """Seconds that it takes to read so many rows of a test file with a set, with as long a public one, and with none.
+
+    The public one is written first, where it does not come with the set.
+    """
+    labels, shown = tested.labels, shown_tokens(tested.template, tested.labels, 0, 0)
+    texts = [tokens_of(each.text) for each in tested.demonstrations]
+    behind = shown + sum(texts) + sum(FRAME + tokens_of(each.label) for each in tested.demonstrations)
+    work = Work(positions=len(texts) * 2 * FRAME, rows=sum(texts), steps=sum(texts), words=sum(texts))
+    for length in (shown, behind, behind) if texts else (shown,):
+        work += prompt_work(labels, length, MAX_QUERY_TOKENS) + reading_work(labels, length, rows, MAX_QUERY_TOKENS)
+    return work.seconds(speed)
+
+
+def embedding_seconds(texts: int, speed: ModelSpeed) -> float:
+    """Seconds that it takes to embed so many texts of usual length."""
+    return Work(embedded=texts * TEXT_READ).seconds(speed)

@@ -1,0 +1,156 @@
+"""How long a recipe will take on this machine: each stage's work from public numbers, at measured speeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mechanisms.runs.drafts import WRITTEN
+from mechanisms.runs.forecast import ModelSpeed, Work, written_work
+from mechanisms.runs.reading_forecast import (
+    FRAME,
+    NAMES_READ,
+    TEXT_READ,
+    USUAL,
+    prompt_work,
+    reading_work,
+    shown_tokens,
+)
+from mechanisms.runs.recipe import Division, Stage
+from mechanisms.runs.recipe_request import RecipeRequest
+from mechanisms.runs.sets import wordings
+
+_PROMPT = 24
+"""Tokens of the prompt for a draft, roughly."""
+_DRAWN = 2.0
+"""What a draft's token takes, in vocabularies of a row: the logits, and a draw from them."""
+ARMS = 3
+"""Zero-shot, public only, and the set: what a score compares at most."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """A set under which a stage reads records.
+
+    Attributes:
+        records: how many, expected from the public sizes.
+        shown: whether the set has demonstrations.
+        first: whether no stage before has opened its prompt.
+    """
+
+    records: float
+    shown: bool
+    first: bool
+
+
+def units(request: RecipeRequest, stage: Stage) -> float:
+    """How many units a stage reads, expected from the public sizes; users are counted once for each of their labels."""
+    return request.role(stage) * sum(request.sizes.values())
+
+
+def competing(request: RecipeRequest) -> int:
+    """Sets that stand in the choice: none in each wording, public only, winners of the vote, and what was written."""
+    recipe, words = request.recipe, wordings(request.template, request.labels)
+    voted = recipe.sets if Stage.VOTE in recipe.shares else 0
+    return len(words) + 1 + voted + (min(2, recipe.sets) if Stage.WRITE in recipe.shares else 0)
+
+
+def predicted_seconds(request: RecipeRequest, speed: ModelSpeed) -> float:
+    """Seconds that a whole run takes."""
+    return sum(seconds_by_part(request, speed).values())
+
+
+def seconds_by_part(request: RecipeRequest, speed: ModelSpeed) -> dict[Stage | None, float]:
+    """The same for the first drafts, which come before any stage that reads them (None), and for each stage."""
+    return {part: work.seconds(speed) for part, work in work_by_part(request, speed.together).items()}
+
+
+def work_by_part(request: RecipeRequest, together: int) -> dict[Stage | None, Work]:
+    """What the first drafts (None) and each stage ask of the models, in their order; see `ModelSpeed.together`."""
+    recipe = request.recipe
+    voted = Stage.VOTE in recipe.shares
+    drafting = _drafting(request, recipe.drafts if voted else request.shots)
+    parts: dict[Stage | None, Work] = {None: drafting + _longest_prompts(request)}
+    for stage in recipe.stages:
+        if stage is Stage.WRITE:
+            parts[stage] = written_work(request.written, together) if request.written else Work()
+        elif stage is Stage.VOTE:
+            parts[stage] = _voting(request) * recipe.rounds + drafting * (recipe.rounds - 1)
+        else:
+            parts[stage] = sum((_reading(request, each) for each in read(request, stage)), Work())
+    return parts
+
+
+def read(request: RecipeRequest, stage: Stage) -> Sequence[Read]:
+    """The sets under which a judging stage reads records, at most; no record is read under one of them twice.
+
+    The stages share what they read where they share all units.
+    """
+    shares, shared = request.recipe.shares, request.recipe.division is Division.EPSILON
+    chooses, calibrates = Stage.CHOOSE in shares, Stage.CALIBRATE in shares
+    records, sets = _records(request, stage), _shown_of_sets(request)
+    match stage:
+        case Stage.CALIBRATE if chooses:  # under one set each
+            return [Read(records / len(sets), shown, True) for shown in sets]
+        case Stage.CALIBRATE:
+            return [Read(records, True, True)]
+        case Stage.CHOOSE:
+            unread = records * (1 - 1 / len(sets)) if shared else records
+            chosen = 0.0 if shared else _records(request, Stage.CALIBRATE) * (1 - 1 / len(sets))
+            return [*(Read(unread, shown, False) for shown in sets), Read(chosen, True, False)]
+        case _:
+            known = (ARMS if chooses else 1 if calibrates else 0) if shared else 0
+            opened = ARMS if chooses else 1 if calibrates else 0
+            arms = (True, True, False)[:ARMS]  # the set, which was read first, public only, zero-shot
+            return [Read(0.0 if i < known else records, shown, i >= opened) for i, shown in enumerate(arms)]
+
+
+def _records(request: RecipeRequest, stage: Stage) -> float:
+    return (request.max_unit_records if request.by_user else 1) * units(request, stage)
+
+
+def _shown_of_sets(request: RecipeRequest) -> Sequence[bool]:
+    """Of each set of the choice, whether it has demonstrations."""
+    without = len(wordings(request.template, request.labels))
+    return [False] * without + [True] * (competing(request) - without)
+
+
+def _reading(request: RecipeRequest, of: Read) -> Work:
+    labels, cap = request.labels, request.max_record_tokens
+    shown = _shown(request, USUAL) if of.shown else shown_tokens(request.template, labels, 0, 0)
+    opened = prompt_work(labels, shown, cap) if of.first else Work()
+    return opened + reading_work(labels, shown, of.records, cap)
+
+
+def _shown(request: RecipeRequest, share: float) -> float:
+    return shown_tokens(request.template, request.labels, request.shots, share * request.tokens)
+
+
+def _longest_prompts(request: RecipeRequest) -> Work:
+    """The longest prompt is opened before anybody pays: of drafts as long as they may be, and of those that there are.
+
+    Drafts that come first are there by then.
+    """
+    work = prompt_work(request.labels, _shown(request, 1.0), request.max_record_tokens)
+    return work * (2 if Stage.WRITE in request.recipe.stages else 1)
+
+
+def _drafting(request: RecipeRequest, drafts: int) -> Work:
+    """A ballot of so many drafts for each label; about half of what is written is of use, and compared with names."""
+    labels, wanted = len(request.labels), WRITTEN * max(2, drafts)
+    tokens = USUAL * wanted * request.tokens
+    embedded = labels * NAMES_READ + tokens / 2
+    each = Work(
+        positions=_PROMPT + FRAME / 2 * wanted,
+        rows=tokens,
+        steps=request.tokens,
+        words=_DRAWN * tokens,
+        embedded=embedded,
+    )
+    return each * labels
+
+
+def _voting(request: RecipeRequest) -> Work:
+    """Voters are embedded alone, and a ballot once."""
+    ballot = len(request.labels) * (request.recipe.drafts + request.shots)
+    return Work(embedded=TEXT_READ * _records(request, Stage.VOTE) + USUAL * request.tokens * ballot)

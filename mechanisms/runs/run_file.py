@@ -1,0 +1,271 @@
+"""A run as a file, format `dpicl-run/1`: JSON Lines of what it released, to be looked at again without data or model.
+
+The first line has the set that the run made, with its certificate; then comes an event a line, in the order in which
+they were told; the last line says how the run ended. docs/run_files.md describes it for other programs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from mechanisms import __version__
+from mechanisms.demos.demo_set import VERSION, DemoSet, loads, read_json, to_text
+from mechanisms.demos.findings import ArmScore
+from mechanisms.errors import StudioError, TooLong, UsageError
+from mechanisms.runs.certificate import MOST_DEMONSTRATIONS as MOST_STATED
+from mechanisms.runs.certificate import Rebuilt, rebuilt
+from mechanisms.runs.events import DemoStarted, RunCompleted, RunStarted, RunStopped
+from mechanisms.runs.lines import (
+    LONGEST_NAME,
+    OfStages,
+    OfTokens,
+    RunEvent,
+    end_line,
+    event_of,
+    in_words,
+    line_of,
+)
+from mechanisms.runs.recipe import Stage
+from mechanisms.runs.recipe_events import RecipeCompleted, RecipeStarted, RecipeStopped
+from mechanisms.runs.story import Paid, Story, holds
+from mechanisms.runs.verification import verify
+
+FORMAT = "dpicl-run/1"
+LARGEST = 32 * 2**20
+"""Characters of a file."""
+MOST_LINES = 200_000
+MOST_DEMONSTRATIONS = 2000
+"""That are begun: what a page can show, and more than a file of the largest size has of the usual candidates."""
+_LARGEST_JOURNAL = 2**30
+"""Characters of a run that has not ended: this installation wrote it, and what it was charged must not be lost."""
+_HEAD = {"format", "demo_set", "run", "software"}
+_UNFINISHED = "unfinished"
+"""In the first line of a run that has not ended: the key by which the ledger knows it."""
+_KEY = re.compile(r"[0-9a-f]{32}")
+ENDS = RunCompleted | RunStopped | RecipeCompleted | RecipeStopped
+"""How a run ends that can be saved."""
+
+
+def to_lines(recording: Sequence[RunEvent], marks: tuple[str, ...] = ()) -> str:
+    """A recorded run as the text of a file.
+
+    Args:
+        recording: from its first event to its last one.
+        marks: why clean values of the data count as known by now; they are added to the certificate's.
+
+    Raises:
+        UsageError: the run has not ended, or is not private: what it showed is for its curator alone.
+        TooLong: it could not be read again.
+    """
+    begun, ended = (recording[0], recording[-1]) if recording else (None, None)
+    if not isinstance(begun, RunStarted | RecipeStarted) or not isinstance(ended, ENDS):
+        raise UsageError("There is no run to save: only one that was completed or stopped can be.")
+    made = ended.demo_set.with_marks(marks)
+    _check_made(made)
+    told = (line for event in recording if (line := line_of(event)) is not None)
+    end = end_line(isinstance(ended, RunStopped | RecipeStopped))
+    lines = [head_of(begun, made), *told, end]
+    text = "\n".join(lines) + "\n"
+    written = sum(isinstance(event, DemoStarted) for event in recording)
+    if len(text) > LARGEST or len(lines) > MOST_LINES or written > MOST_DEMONSTRATIONS:
+        raise TooLong("This run is too long for a run file. Its demonstrations can be exported all the same.")
+    return text
+
+
+def head_of(begun: RunStarted | RecipeStarted, made: DemoSet, key: str | None = None) -> str:
+    """The first line of a run file, without its line break; with the ledger's key where the run has not ended.
+
+    Raises:
+        UsageError: the run is not private, or its labels are too long.
+    """
+    _check_made(made)
+    shape = OfStages if isinstance(begun, RecipeStarted) else OfTokens
+    head = {
+        "format": FORMAT,
+        "demo_set": made.to_json(),
+        "run": shape.model_validate(begun).model_dump(mode="json"),
+        "software": {"name": "dpicl-studio", "version": __version__},
+        **({_UNFINISHED: key} if key else {}),
+    }
+    return json.dumps(head, ensure_ascii=False, allow_nan=False)
+
+
+def unfinished(text: str) -> tuple[str, list[RunEvent]]:
+    """The ledger's key of a run that has not ended, and its events so far.
+
+    It may be far larger than a run file from anywhere: it has as many demonstrations as a certificate may state.
+
+    Raises:
+        UsageError: it is no such file, or its run has ended.
+    """
+    if len(text) > _LARGEST_JOURNAL or (lines := text.removesuffix("\n").split("\n")) == [""]:
+        raise _refused("it is empty, or too large")
+    with _line(1):
+        document = _json(lines[0])
+        key = str(document.pop(_UNFINISHED, "")) if isinstance(document, dict) else ""
+        story = _head(document, MOST_STATED)
+        holds(bool(_KEY.fullmatch(key)), "its run has ended, and cannot be gone on with")
+    return key, [story.begun, *_events(story, lines[1:])]
+
+
+def _events(story: Story, lines: Sequence[str]) -> Iterator[RunEvent]:
+    for number, line in enumerate(lines, 2):
+        with _line(number):
+            yield _told(story, line)
+    if problems := verify(story.made).problems:
+        raise _refused(f"its certificate is wrong: {problems[0]}")
+
+
+def from_lines(text: str) -> list[RunEvent]:
+    """The events of a run file, from the first to the last; none tells the ledger's state.
+
+    Raises:
+        UsageError: it is no such file, or its certificate does not hold; the message names the line, and the first
+            thing that is wrong there.
+    """
+    if len(text) > LARGEST:
+        raise _refused("it is too large")
+    lines = text.removesuffix("\n").split("\n")
+    if not 2 <= len(lines) <= MOST_LINES:
+        raise _refused("it has too few lines, or too many")
+    with _line(1):
+        story = _head(_json(lines[0]), MOST_DEMONSTRATIONS)
+    events = [story.begun, *_events(story, lines[1:-1])]
+    with _line(len(lines)):
+        events.append(_end(story, lines[-1]))
+    return events
+
+
+@contextmanager
+def _line(number: int) -> Iterator[None]:
+    """What is wrong is said with the number of its line."""
+    try:
+        yield
+    except UsageError as error:
+        raise _refused(f"line {number}: {error}") from None
+
+
+def _refused(why: str) -> UsageError:
+    return UsageError(f"This is not a {FORMAT} file: {why.removesuffix('.')}.")
+
+
+def _json(line: str) -> Any:
+    try:
+        return read_json(line)
+    except UsageError:
+        raise UsageError("it is not JSON, repeats a field, or is nested too deeply") from None
+
+
+def _head(document: Any, most: int) -> Story:
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise UsageError("its format is another one")
+    holds(_UNFINISHED not in document, "its run has not ended: it can be gone on with, and not be shown yet")
+    if set(document) != _HEAD:
+        raise UsageError(f"it has other fields than {', '.join(sorted(_HEAD))}")
+    made = loads(to_text(document["demo_set"]))
+    _check_made(made)
+    paid = _paid(made)
+    begun = paid.begun(made)
+    shape = OfStages if isinstance(begun, RecipeStarted) else OfTokens
+    try:
+        stated = shape.model_validate_json(json.dumps(document["run"]))
+    except ValidationError as error:
+        raise UsageError(f"run: {in_words(error)}") from None
+    for name, value in shape.model_validate(begun):
+        if getattr(stated, name) != value:
+            raise UsageError(f"run/{name}: is not what the certificate has paid for")
+    return Story(begun, made, paid, most)
+
+
+def _paid(made: DemoSet) -> Paid:
+    if made.version != VERSION:
+        raise UsageError("its set is of an older version")
+    try:
+        return Paid(rebuilt(made))
+    except StudioError as error:
+        raise UsageError(f"its certificate is wrong: {error}") from None
+
+
+def _check_made(made: DemoSet) -> None:
+    if not made.certificate.private:
+        raise UsageError("This run is not private: what it showed is for its curator alone, and has no run file.")
+    if any(len(label) > LONGEST_NAME for label in made.labels):
+        raise UsageError(f"A run file has room for labels of at most {LONGEST_NAME} characters.")
+
+
+def _told(story: Story, line: str) -> RunEvent:
+    _json(line)
+    event = event_of(line)
+    if isinstance(event, str):
+        raise UsageError("the run ends before the file does")
+    story.add(event)
+    return event
+
+
+def _end(story: Story, line: str) -> RunEvent:
+    _json(line)
+    how = event_of(line)
+    if not isinstance(how, str):
+        raise UsageError("the file ends before the run does")
+    story.end(stopped=how == "stopped")
+    if isinstance(story.begun, RecipeStarted):
+        return RecipeStopped(story.made) if how == "stopped" else RecipeCompleted(story.made, None)
+    return RunStopped(story.made) if how == "stopped" else RunCompleted(story.made, None)
+
+
+# What a run comes to, to be held against others: no more than its file holds.
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A run that has ended.
+
+    Attributes:
+        made: the set that it ended with, and its certificate.
+        stopped: it was, before it was complete.
+        signal_to_noise: of a token, from the certificate's parameters; None where no row speaks at a token.
+        votes_noise: standard deviation of the noise on a draft's votes; None where there is no vote.
+    """
+
+    made: DemoSet
+    stopped: bool
+    signal_to_noise: float | None
+    votes_noise: float | None
+
+    @property
+    def score(self) -> ArmScore | None:
+        """The private score of what is exported; None where it was not measured."""
+        score = self.made.score
+        return score.arms.get(score.exported(not self.made.demonstrations)) if score is not None else None
+
+
+def summarised(events: Sequence[RunEvent]) -> Summary:
+    """The summary of a run, from its first event to its last one.
+
+    Raises:
+        UsageError: it has not ended, or its certificate describes no run.
+    """
+    ended = events[-1] if events else None
+    if not isinstance(ended, ENDS):
+        raise UsageError("Only a run that was completed or stopped can be compared.")
+    run = rebuilt(ended.demo_set)
+    return Summary(ended.demo_set, isinstance(ended, RunStopped | RecipeStopped), _signal(run), _votes(run))
+
+
+def _signal(run: Rebuilt) -> float | None:
+    written = run.written
+    if written is None or not written.mechanism.uses_private_rows:
+        return None
+    return written.mechanism.signal_to_noise(written.plan)
+
+
+def _votes(run: Rebuilt) -> float | None:
+    recipe = run.recipe
+    return recipe.votes.deviation if recipe is not None and Stage.VOTE in recipe.recipe.shares else None

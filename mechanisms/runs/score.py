@@ -1,0 +1,384 @@
+"""A set of demonstrations, whoever wrote it: an export with its certificate, or a few lines of JSON by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import jsonschema
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.accounting import (
+    BudgetSnapshot,
+    Claim,
+    Fingerprint,
+    PrivacyLedger,
+    PrivacyTarget,
+    claim,
+    fingerprint,
+)
+from mechanisms.data.record_schema import RecordSchema
+from mechanisms.data.sizes import charged, without_counts
+from mechanisms.data.units import Unit, units_of
+from mechanisms.demos.demo_set import VERSION, DemoSet, Json, loads, read_json, schema
+from mechanisms.demos.findings import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, PublicSet, Score
+from mechanisms.errors import UsageError
+from mechanisms.evaluation.prototypes import nearest_prototype, one_record_each
+from mechanisms.evaluation.reader import check_labels
+from mechanisms.inference import Embedder, LanguageModel
+from mechanisms.noise import Floats, Integers, Randomness, SecureRandomness
+from mechanisms.privacy_events import Composed, PrivacyEvent
+from mechanisms.records import Dataset, Demonstration, PromptTemplate
+from mechanisms.runs.judging import Reader, of_units, right
+from mechanisms.runs.public_demonstrations import tries_of, written_publicly
+from mechanisms.runs.recipe import Division, Kind, Recipe, Stage, divide
+from mechanisms.runs.recipe_events import CandidateSet
+from mechanisms.runs.run import earlier_runs
+from mechanisms.runs.synthesize import TEST_SEED
+from mechanisms.tallies import Prototypes, Weighing, weights
+from mechanisms.tallies import Score as ScoreTally
+
+_PARTS = ("demonstrations", "task")
+_USUAL_TOKENS = 30
+
+
+@dataclass(frozen=True)
+class AnySet:
+    """Demonstrations and the task that they are for; public.
+
+    Attributes:
+        tokens, min_tokens: the most and the fewest tokens of a demonstration.
+        tries: demonstrations that were written for each of these.
+        prior: what is added to each label's log-probability under the demonstrations; None where not measured.
+        zero_shot: the same without demonstrations.
+        public_only: the public-only set that stood in the choice, with its correction; None where there was none.
+        model_sha256: of the model that the corrections were measured with.
+        schema: what the demonstrations are records of, if they are.
+        spare: the share of the units, at the scorers' end, that no stage read which made or chose the set.
+        event: what the run that made it did, and before it a measurement of sizes; None where nobody says.
+        weights: what a row of each label counts in a score, public, at most 1; None: all rows count the same.
+        reason: why the set is not private, and with it whatever follows from it; None where it is, or nobody says.
+    """
+
+    demonstrations: tuple[Demonstration, ...]
+    labels: tuple[str, ...]
+    template: PromptTemplate
+    tokens: int = _USUAL_TOKENS
+    min_tokens: int = 0
+    tries: int = 1
+    prior: Mapping[str, float] | None = None
+    zero_shot: Mapping[str, float] | None = None
+    public_only: PublicSet | None = None
+    model_sha256: str | None = None
+    spare: float = 0.0
+    schema: RecordSchema | None = None
+    event: Composed | None = None
+    weights: Mapping[str, float] | None = None
+    reason: str | None = None
+
+    @property
+    def weighing(self) -> Weighing:
+        """What counts the same in a score."""
+        return Weighing.ROWS if self.weights is None else Weighing.LABELS
+
+    def row_weights(self, truth: Integers) -> Floats:
+        """What rows count, by the places of their labels, shape (rows,)."""
+        by_label = np.array([1.0 if self.weights is None else self.weights[label] for label in self.labels])
+        return np.asarray(by_label[truth])
+
+    def as_read_by(self, model: LanguageModel) -> AnySet:
+        """The set as a model may read it: without corrections that were measured with another one."""
+        if self.model_sha256 == model.sha256:
+            return self
+        public = self.public_only and replace(self.public_only, prior=None)
+        return replace(self, prior=None, zero_shot=None, public_only=public)
+
+    def __post_init__(self) -> None:
+        if self.template.output is not None:
+            raise UsageError("This asks about texts with labels: a set whose texts have outputs is read by `evaluate`.")
+        if foreign := [each.label for each in self.demonstrations if each.label not in self.labels]:
+            raise UsageError(f"A demonstration has the label '{foreign[0]}', which is not one of the task's.")
+
+
+def with_choice(task: AnySet) -> AnySet:
+    """The set, for whoever asks which of its labels a text has.
+
+    Raises:
+        UsageError: see `check_labels`.
+    """
+    check_labels(task.labels, task.schema)
+    return task
+
+
+def read_set(text: str) -> AnySet:
+    """Read a demo set, or JSON with its `demonstrations` and its `task` alone.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    document = read_json(text)
+    if isinstance(document, dict) and "format" in document:
+        return of_demo_set(loads(text))
+    _check(document)
+    task = document["task"]
+    return AnySet(
+        tuple(Demonstration(each["text"], each["label"]) for each in document["demonstrations"]),
+        tuple(task["labels"]),
+        PromptTemplate(task["instruction"], **task["template"]),
+    )
+
+
+def of_demo_set(demo_set: DemoSet) -> AnySet:
+    """An export, read with the corrections that were measured for it."""
+    parameters = demo_set.certificate.parameters
+    by_roles = parameters.get("division") == Division.ROLES.value
+    read = sum(stage.role for stage in demo_set.stages if stage.name != Stage.SCORE)
+    return AnySet(
+        demo_set.demonstrations,
+        demo_set.labels,
+        demo_set.template,
+        tokens=int(parameters.get("tokens", _USUAL_TOKENS)),
+        min_tokens=int(parameters.get("min_tokens", 0)),
+        tries=tries_of(demo_set),
+        prior=demo_set.prior,
+        zero_shot=demo_set.choice.zero_shot if demo_set.choice else None,
+        public_only=demo_set.choice.public_only if demo_set.choice else None,
+        model_sha256=demo_set.model_sha256,
+        spare=max(0.0, 1 - read) if by_roles and demo_set.stages else 0.0,
+        schema=demo_set.schema,
+        event=demo_set.certificate.event,
+        weights=_weights(demo_set),
+        reason=demo_set.certificate.why_not_private,
+    )
+
+
+def _weights(demo_set: DemoSet) -> Mapping[str, float] | None:
+    """What rows count by the set's own certificate, where labels count the same there."""
+    parameters = demo_set.certificate.parameters
+    if parameters.get("weighing") != Weighing.LABELS:
+        return None
+    return weights({label: int(parameters["sizes"][label]) for label in demo_set.labels}, Weighing.LABELS)
+
+
+def _check(document: Json) -> None:
+    known = schema(VERSION)["properties"]
+    wanted = {"type": "object", "required": list(_PARTS), "properties": {name: known[name] for name in _PARTS}}
+    problem = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(wanted).iter_errors(document))
+    if problem is not None:
+        where = "/".join(str(part) for part in problem.absolute_path) or "the top level"
+        raise UsageError(f"This is no set of demonstrations: {problem.validator} fails at {where}.")
+
+
+# A private accuracy of any set of demonstrations, as a run of its own in the ledger.
+
+_SCORE = Stage.SCORE.value
+_ALL_BUT_ONE = 1e-9
+
+_Compared = tuple[CandidateSet, Mapping[str, float] | None]
+Arm = tuple[CandidateSet, Floats]
+"""A set, and what is added to each label's log-probability under it."""
+
+
+@dataclass(frozen=True)
+class ScoreRequest:
+    """Public configuration of a score.
+
+    Attributes:
+        target: what the scorers pay; its delta is the whole run's.
+        by_user: the unit is all records of one user.
+        share: w, the part of the units that scores: those at the end of the roles' range, as in a recipe.
+        max_record_tokens: public cap on the tokens of a private text that the model reads.
+        max_unit_records: R, public cap on a user's records that are taken.
+        prototypes_epsilon: what the other units pay for class means of embeddings; None leaves them out.
+    """
+
+    target: PrivacyTarget
+    by_user: bool = False
+    share: float = 0.1
+    max_record_tokens: int = 64
+    max_unit_records: int = 3
+    prototypes_epsilon: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise UsageError("The share of the units that score must lie in (0, 1].")
+        for name, most in (("max_record_tokens", 1024), ("max_unit_records", 64)):
+            if not 1 <= getattr(self, name) <= most:
+                raise UsageError(f"{name.replace('_', ' ')} must lie between 1 and {most}.")
+        if self.prototypes_epsilon is not None and self.share > 1 - _ALL_BUT_ONE:
+            raise UsageError("Prototypes are made of the units that do not score: choose a share below 1.")
+
+    def tally(self, weighing: Weighing) -> ScoreTally:
+        """What the scorers are asked for."""
+        return ScoreTally(self.target.epsilon, self.by_user, weighing is Weighing.LABELS)
+
+    def prototypes(self, labels: int) -> Prototypes | None:
+        """What the others are asked for, calibrated."""
+        if self.prototypes_epsilon is None:
+            return None
+        target = PrivacyTarget(self.prototypes_epsilon, self.target.delta)
+        return Prototypes.costing(target, self.by_user, labels)
+
+
+@dataclass(frozen=True)
+class ScoreFound:
+    """A released score.
+
+    Attributes:
+        score: the accuracies.
+        claim, event: what the run cost, at most, and its privacy event.
+        before: what the data set had spent.
+        reason: why it is not private: an observer could predict the noise, or the set itself is not; None where it is.
+    """
+
+    score: Score
+    claim: Claim
+    event: Composed
+    before: BudgetSnapshot
+    reason: str | None
+
+
+def score_set(
+    dataset: Dataset,
+    scored: AnySet,
+    request: ScoreRequest,
+    model: LanguageModel,
+    ledger: PrivacyLedger,
+    embedder: Embedder | None = None,
+    randomness: Randomness | None = None,
+) -> ScoreFound:
+    """Score a set beside zero-shot and public-only, on private rows that are charged before any of them is read.
+
+    Args:
+        dataset: private.
+        scored: public.
+        request: public.
+        model: the language model.
+        ledger: where the run is reserved and charged.
+        embedder: for prototypes.
+        randomness: the operating system's, unless this is a test.
+
+    Raises:
+        BudgetRefused: the data set's cap does not allow it.
+        UsageError: the model is too small for the prompts, or the set does not fit the data set.
+    """
+    if dataset.labels != scored.labels or dataset.by_user != request.by_user:
+        raise UsageError("The data set must agree with the set on the labels, and with the request on the unit.")
+    if request.prototypes_epsilon is not None and embedder is None:
+        raise UsageError("Prototypes need an embedding model.")
+    randomness = randomness or SecureRandomness()
+    scored = scored.as_read_by(model)
+    reader = Reader(model, scored.labels, request.max_record_tokens)
+    arms = _arms(scored, model, reader)  # public, and the likeliest to fail: before anybody has paid
+    prototypes = request.prototypes(len(scored.labels))
+    tally = request.tally(scored.weighing)
+    event = _event(tally, prototypes)
+    claimed = claim(event, request.target.delta)
+    untouched = request.share <= scored.spare + _ALL_BUT_ONE and _only(scored, fingerprint(dataset), ledger)
+    with charged(dataset, _SCORE, event, claimed, ledger, randomness) as before:
+        right, names, units = _asked(dataset, request, reader, arms, prototypes, embedder, randomness)
+        counted = tally.cells(right) * scored.row_weights(reader.truth(units))[:, None]
+        cells = tally.release(of_units(counted, units), randomness)
+    score = Score.of_table(tally, cells, names, not scored.demonstrations, untouched, scored.weighing)
+    return ScoreFound(score, claimed, event, before, _reason(scored, randomness))
+
+
+def _asked(
+    dataset: Dataset,
+    request: ScoreRequest,
+    reader: Reader,
+    arms: Mapping[str, Arm],
+    prototypes: Prototypes | None,
+    embedder: Embedder | None,
+    randomness: Randomness,
+) -> tuple[NDArray[np.bool_], list[str], Sequence[Unit]]:
+    """Whether each scorer's record is right under each arm, the names of the arms, and the scorers; private.
+
+    What the prototypes ask of the others has been charged.
+    """
+    scorers, others = _parts(dataset, request.share)
+    units, names = units_of(scorers, request.max_unit_records), list(arms)
+    columns = [_right(reader, arm, units) for arm in arms.values()]
+    if prototypes is not None and embedder is not None:
+        means = _means(others, prototypes, embedder, randomness)
+        texts = [record.text for unit in units for record in unit]
+        columns.append(nearest_prototype(texts, means, embedder) == reader.truth(units))
+        names.append(PROTOTYPES)
+    return np.stack(columns, axis=1), names, units
+
+
+def _arms(scored: AnySet, model: LanguageModel, reader: Reader) -> dict[str, Arm]:
+    """What is compared; a set without demonstrations is zero-shot itself."""
+    own = scored.template
+    wanted: list[_Compared] = [
+        (CandidateSet(ZERO_SHOT, (), own), scored.zero_shot if scored.demonstrations else scored.prior)
+    ]
+    if scored.demonstrations:
+        wanted += [
+            _public_only(scored, model),
+            (CandidateSet(DEMONSTRATIONS, scored.demonstrations, own), scored.prior),
+        ]
+    arms: dict[str, Arm] = {}
+    for candidate, prior in wanted:
+        contextual = reader.under(candidate).contextual  # opens the prompt: one that is too long is refused here
+        arms[candidate.name] = (
+            candidate,
+            contextual if prior is None else np.array([prior[each] for each in scored.labels]),
+        )
+    return arms
+
+
+def _public_only(scored: AnySet, model: LanguageModel) -> _Compared:
+    """The public-only set that stood in the choice, read like the chosen one; else one that is written now."""
+    if public := scored.public_only:
+        return CandidateSet(PUBLIC_ONLY, public.demonstrations, public.template), public.prior
+    written = written_publicly(
+        scored.demonstrations, scored.labels, scored.template, model, scored.tokens, scored.min_tokens, scored.tries
+    )
+    return CandidateSet(PUBLIC_ONLY, written, scored.template), None
+
+
+def _event(tally: ScoreTally, prototypes: Prototypes | None) -> Composed:
+    """Scorers and the others are disjoint: each list is paid by its own units, and the larger one counts."""
+    lists: list[tuple[str, tuple[PrivacyEvent, ...]]] = [(_SCORE, (tally.event,))]
+    if prototypes is not None:
+        lists.append((PROTOTYPES, (prototypes.event,)))
+    return Composed("role", tuple(lists))
+
+
+def _reason(scored: AnySet, randomness: Randomness) -> str | None:
+    return scored.reason if randomness.private else TEST_SEED
+
+
+def _only(scored: AnySet, data: Fingerprint, ledger: PrivacyLedger) -> bool:
+    """Whether no run that the ledger knows can have read the scorers' rows but to count them.
+
+    That is so where there was one run, by roles, which did not score, and it did what the set says that made it. Of
+    another one nobody knows which rows it left out.
+    """
+    made = scored.event
+    if made is None or made.per != "role" or _SCORE in dict(made) or ledger.rows.marks(data):
+        return False
+    uncounted = without_counts(made)  # the ledger knows the measurement of sizes as a run of its own
+    return [run["event"] for run in earlier_runs(data, ledger)] in ([made.to_json()], [uncounted.to_json()])
+
+
+def _parts(dataset: Dataset, share: float) -> tuple[Dataset, Dataset]:
+    """The units that score, and those that do not."""
+    if share > 1 - _ALL_BUT_ONE:
+        return dataset, dataset  # nobody is asked to do both: see `ScoreRequest`
+    parts = divide(dataset, Recipe(Kind.VOTE, Division.ROLES, {Stage.VOTE: 1 - share, Stage.SCORE: share}))
+    return parts[Stage.SCORE], parts[Stage.VOTE]
+
+
+def _right(reader: Reader, arm: Arm, units: Sequence[Unit]) -> NDArray[np.bool_]:
+    candidate, offset = arm
+    texts = [record.text for unit in units for record in unit]
+    return right(reader.under(candidate).log_probabilities(texts), offset, reader.truth(units))
+
+
+def _means(others: Dataset, prototypes: Prototypes, embedder: Embedder, randomness: Randomness) -> Floats:
+    """A direction for each label; each unit gives one record, with whatever label that has."""
+    texts, places = one_record_each(others)
+    return prototypes.release(Prototypes.contributions(places, embedder.embed(texts).astype(np.float64)), randomness)

@@ -1,0 +1,151 @@
+"""All demonstrations of a run: those that are whole, those that can be written, and those that a crash has cut off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from mechanisms.accounting import BudgetSnapshot, LedgerRun
+from mechanisms.demos.outputs import with_something_said
+from mechanisms.inference import LanguageModel
+from mechanisms.noise import Randomness
+from mechanisms.records import Dataset, Demonstration
+from mechanisms.runs.events import DemoCompleted, DemoCutOff, DemoStarted, TokenReleased, WritingEvent
+from mechanisms.runs.lockstep import finish_publicly, groups, write_together
+from mechanisms.runs.request import SynthesisRequest
+from mechanisms.runs.resume import Journal, Whose, check_told, let_out, part_of, whose
+from mechanisms.runs.writer import DemonstrationWriter
+from mechanisms.sampling import Scheme
+
+_DIVISION_DRAWS = 4
+"""Draws of 52 bits in the secret of a division."""
+
+
+Charge = Callable[[str, int], BudgetSnapshot | None]
+"""Charges the demonstration of a label and a number, and tells what the ledger then holds."""
+
+
+class Writing:
+    """All demonstrations of a run, written label by label; whoever pays for them says so in `events`.
+
+    Attributes:
+        whole: those that have come to their end.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        request: SynthesisRequest,
+        model: LanguageModel,
+        randomness: Randomness,
+        curator: bool = False,
+    ) -> None:
+        """Prepare to write, before anybody has paid.
+
+        Raises:
+            UsageError: the model or the device is too small, or no record can be written by the schema.
+        """
+        plan = request.plan
+        # A secret of the run's own: what earlier runs showed says nothing of how this one divides the units.
+        division = randomness.uniform(_DIVISION_DRAWS).tobytes() if plan.scheme is Scheme.DISJOINT else b""
+        self._writers = {
+            (label, number): DemonstrationWriter(
+                dataset.units[label], request, model, randomness, label, number, division, curator
+            )
+            for label in request.labels
+            for number in range(1, plan.shots + 1)
+        }
+        self._request, self._model = request, model
+        self._planned = list(groups(list(self._writers.values()), request, model))
+        self._told: dict[Whose, list[TokenReleased]] = {}
+        self.whole: dict[Whose, Demonstration] = {}
+        self._cut_off: dict[Whose, DemoCutOff] = {}
+
+    def events(
+        self,
+        charge: Charge,
+        run: LedgerRun | None = None,
+        told: Sequence[Any] = (),
+        journal: Journal | None = None,
+    ) -> Iterator[WritingEvent]:
+        """Write what is not written yet.
+
+        Args:
+            charge: is called for each demonstration before its first token; once more where it was cut off before.
+            run: where a demonstration is marked before its first token is told.
+            told: what had been told when the run was cut off.
+            journal: what the ledger notes of a demonstration that is marked; nothing is marked without one.
+
+        Raises:
+            UsageError: that does not fit the ledger.
+        """
+        seen = run.released if run else frozenset()
+        for event in told:
+            self._keep(event)
+        check_told((part_of(each) for each, told in self._told.items() if told or each in self.whole), run)
+        for event in self._written(charge, seen):
+            if run and isinstance(event, TokenReleased | DemoCompleted) and part_of(whose(event)) not in seen:
+                seen |= {part_of(whose(event))}
+                let_out(run, journal, part_of(whose(event)), event)
+            self._keep(event)
+            yield event
+
+    def _keep(self, event: object) -> None:
+        match event:
+            case DemoStarted():
+                self._told.setdefault(whose(event), [])
+            case TokenReleased():
+                self._told.setdefault(whose(event), []).append(event)
+            case DemoCutOff():
+                self._cut_off[event.label, event.number] = event
+            case DemoCompleted():
+                self.whole[whose(event)] = event.demonstration
+            case _:
+                pass
+
+    def _written(self, charge: Charge, seen: frozenset[str]) -> Iterator[WritingEvent]:
+        if not seen:
+            for group in self._planned:
+                yield from self._together(group, charge)
+            return
+        yield from self._finished(seen)
+        left = [writer for each, writer in self._writers.items() if part_of(each) not in seen]
+        if self._request.plan.scheme is Scheme.DISJOINT:  # with the secret gone a unit could stand in two batches
+            for writer in left:
+                yield from self._dropped(writer)
+            return
+        for group in groups(left, self._request, self._model):
+            yield from self._together(group, charge)
+
+    def _together(self, group: Sequence[DemonstrationWriter], charge: Charge) -> Iterator[WritingEvent]:
+        for writer in group:
+            each = writer.label, writer.number
+            begun, paid = each in self._told, charge(*each)
+            if not begun:
+                yield DemoStarted(*each, paid)
+        yield from write_together(group, self._request, self._model)
+
+    def _finished(self, seen: frozenset[str]) -> Iterator[WritingEvent]:
+        """What was let out in part: its sample is gone, and some steps on one and the rest on another are not paid."""
+        going = []
+        for each, writer in self._writers.items():
+            if part_of(each) not in seen or each in self.whole:
+                continue
+            if not self._told.get(each):
+                yield from self._dropped(writer)
+                continue
+            writer.restore(self._told[each])
+            if not writer.ended and each not in self._cut_off:
+                yield DemoCutOff(*each, finished=True)
+            going.append(writer)
+        if going:
+            yield from finish_publicly(going, self._request, self._model)
+
+    def _dropped(self, writer: DemonstrationWriter) -> Iterator[DemoCutOff]:
+        if (writer.label, writer.number) not in self._cut_off:
+            yield DemoCutOff(writer.label, writer.number, finished=False)
+
+    @property
+    def demonstrations(self) -> tuple[Demonstration, ...]:
+        """What is whole."""
+        return with_something_said(self.whole[each] for each in self._writers if each in self.whole)

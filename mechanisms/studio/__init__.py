@@ -1,1 +1,0 @@
-"""Use cases: what the app and the command line do, as functions and generators of events."""

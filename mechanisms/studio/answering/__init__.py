@@ -1,1 +1,0 @@
-"""Private answers to single questions."""

@@ -1,1 +1,0 @@
-"""What can be proved of claims and measured of the engine by running them."""

@@ -1,1 +1,0 @@
-"""What demonstrations are worth."""

@@ -1,1 +1,0 @@
-"""Recipes: runs of several stages, in which private units judge public alternatives."""

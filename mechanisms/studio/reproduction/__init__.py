@@ -1,1 +1,0 @@
-"""The papers' grid of data sets, mechanisms and epsilons, with any model."""

@@ -1,1 +1,0 @@
-"""From a request to demonstrations with a certificate."""

@@ -1,0 +1,207 @@
+"""The audit: claims survive it, and planted defects do not, by its draws or by an exact calculation."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from mechanisms.accounting import PrivacyTarget, claim
+from mechanisms.audit import mechanism as audit
+from mechanisms.audit.mechanism import (
+    AuditProgress,
+    AuditResult,
+    Neighbours,
+    audit_mechanism,
+    audit_steps,
+    lower_bound,
+    worst_case_pair,
+)
+from mechanisms.errors import UsageError
+from mechanisms.noise import PrefetchedRandomness, SeededRandomness
+from mechanisms.privacy_events import Composed
+from mechanisms.sampling import keyed_place
+from mechanisms.steps import TokenDistributions, ball, mechanism_names
+from mechanisms.steps import adadpsyn as adadpsyn_module
+from mechanisms.steps.adadpsyn import AdaDPSyn
+from mechanisms.steps.distributions import GRID, to_lattice
+from mechanisms.steps.gaussian import GaussianMechanism
+
+pytestmark = pytest.mark.slow
+
+DELTA = 1e-5
+
+
+def alone(event) -> Composed:
+    return Composed("dataset", (("all", (event(1, 1.0),)),))
+
+
+def calibrated(mechanism, epsilon):
+    found = mechanism.calibrate(alone, PrivacyTarget(epsilon, DELTA))
+    return found, claim(alone(found.event), DELTA)
+
+
+def result_of(generator) -> AuditResult:
+    *progress, result = generator
+    assert all(isinstance(each, AuditProgress) for each in progress)
+    return result
+
+
+@pytest.mark.parametrize("name", ["gaussian", "noisy-max"])
+def test_a_hundred_thousand_draws_prove_half_of_the_claim_and_no_more_than_all(name):
+    result = result_of(audit_mechanism(name, 2.0, randomness=SeededRandomness(2026)))
+    assert result.draws == 100_000
+    assert result.claimed / 2 <= result.lower_bound <= result.claimed
+    assert result.holds
+
+
+@pytest.mark.parametrize("name", mechanism_names())
+def test_no_claim_is_refuted_by_the_noise_of_real_runs(name, monkeypatch):
+    # With the usual confidence a bound on noisy max, whose claim is tight, would exceed it in one run of 1,400.
+    monkeypatch.setattr(audit, "CONFIDENCE", 1 - 1e-9)
+    result = result_of(audit_mechanism(name, 2.0, draws=3000))
+    assert result.holds
+    if name == "non-private":
+        assert result.lower_bound > 4
+    if name == "public":
+        assert result.lower_bound == 0
+
+
+def test_too_few_draws_are_refused():
+    with pytest.raises(UsageError):
+        result_of(audit_mechanism("gaussian", 1.0, draws=10))
+
+
+def test_the_bound_holds_where_epsilon_is_known():
+    """Randomised response of epsilon 1: the bound comes close, and exceeds it in about one run in a hundred at most."""
+    random = np.random.default_rng(8)
+    truth = 1 / (1 + math.exp(-1.0))
+    bounds = [
+        lower_bound((random.random(4000) < truth).astype(float), (random.random(4000) >= truth).astype(float), 0.0)
+        for _ in range(100)
+    ]
+    assert sum(bound > 1.0 for bound in bounds) <= 4
+    assert np.median(bounds) > 0.8
+
+
+def test_prefetched_noise_is_never_used_twice_and_has_the_scale():
+    source, values = PrefetchedRandomness(), np.array([10**12, -5], dtype=np.int64)
+    scale = 2.0**50  # so wide that two of 6000 draws are equal by chance once in 10^8 runs
+    drawn = np.array([source.gaussian(values, scale) for _ in range(3000)]) - values
+    assert len(np.unique(drawn)) == drawn.size
+    assert np.std(drawn) == pytest.approx(scale, rel=0.05)
+
+
+class HalfTheNoise(GaussianMechanism):
+    def step(self, distributions, randomness):
+        return GaussianMechanism(noise_multiplier=self.noise_multiplier / 2).step(distributions, randomness)
+
+
+def test_the_audit_catches_half_the_noise():
+    honest, claimed = calibrated(GaussianMechanism(), 2.0)
+    defective = HalfTheNoise(noise_multiplier=honest.noise_multiplier)
+    result = result_of(audit_steps(defective, worst_case_pair(), claimed, 60_000, SeededRandomness(3)))
+    assert not result.holds
+
+
+class RenormalisedAfterAveraging(GaussianMechanism):
+    """Restricts each row to the candidates and scales the average, not the row, to sum to 1."""
+
+    def aggregate(self, distributions):
+        rows = np.exp(distributions.unit_logits())
+        return to_lattice(distributions.expected_rows * rows.sum(axis=0) / rows.sum())
+
+
+def with_candidates_of_little_mass() -> Neighbours:
+    """The others put e^-10 on the candidates, the unit everything."""
+    pair = worst_case_pair()
+    rows = np.where(pair.with_unit.rows == 0, -10.0, pair.with_unit.rows)
+    rows[-1, 1] = 0.0
+    return Neighbours(*(replace(each, rows=rows) for each in (pair.with_unit, pair.without)))
+
+
+def test_the_audit_catches_renormalising_after_averaging():
+    honest, claimed = calibrated(GaussianMechanism(), 2.0)
+    defective = RenormalisedAfterAveraging(noise_multiplier=honest.noise_multiplier)
+    pair = with_candidates_of_little_mass()
+    assert not result_of(audit_steps(defective, pair, claimed, 5000, SeededRandomness(4))).holds
+    assert result_of(audit_steps(honest, pair, claimed, 5000, SeededRandomness(4))).holds
+
+
+def gaussian_epsilon(distance: float, deviation: float) -> float:
+    """Exact epsilon at DELTA of Gaussian noise on a vector that a unit moves by `distance`."""
+    sigma = deviation / distance
+    grid = np.linspace(0, 200, 200_001)
+    deltas = norm.cdf(0.5 / sigma - grid * sigma) - np.exp(grid + norm.logcdf(-0.5 / sigma - grid * sigma))
+    return float(grid[np.argmax(deltas <= DELTA)])
+
+
+def joint_distance(one: list[np.ndarray], other: list[np.ndarray]) -> float:
+    return math.sqrt(sum(float(((a - b) ** 2).sum()) for a, b in zip(one, other, strict=True)))
+
+
+def test_slicing_batches_by_position_costs_more_than_it_claims_and_hashing_does_not():
+    """Each unit votes for one of two candidates; every batch's sum is released with noise for one unit."""
+    votes = np.eye(2)[np.arange(12) % 2]
+    honest, claimed = calibrated(GaussianMechanism(), 2.0)
+    deviation = honest.noise_multiplier
+
+    def by_position(units):
+        return [votes[units[at : at + 3]].sum(axis=0) for at in range(0, 12, 3)]
+
+    def by_hash(units):
+        batches = [[u for u in units if keyed_place(b"k" * 32, [f"user {u}"], "batch", 4) == b] for b in range(4)]
+        return [votes[batch].sum(axis=0) for batch in batches]
+
+    everybody, without_the_first = list(range(12)), list(range(1, 12))
+    sliced = joint_distance(by_position(everybody), by_position(without_the_first))
+    hashed = joint_distance(by_hash(everybody), by_hash(without_the_first))
+    assert hashed == 1.0
+    assert gaussian_epsilon(hashed, deviation) <= claimed.epsilon
+    assert gaussian_epsilon(sliced, deviation) > 1.5 * claimed.epsilon
+
+
+def test_two_units_in_a_unit_row_cost_more_than_a_sensitivity_of_one_claims():
+    """The second unit's row turns from the pair's distribution into the first unit's: it does not merely appear."""
+    rows = np.array([[50.0, 0.0]]), np.array([[0.0, 50.0]])
+    shared, single = (TokenDistributions(r, np.ones(1, dtype=bool), np.zeros(2), 1, unit_rows=True) for r in rows)
+    honest, claimed = calibrated(GaussianMechanism(), 4.4)
+    distance = honest.sensitivity(True).norm.distance(honest.aggregate(shared), honest.aggregate(single)) / GRID
+    assert distance == pytest.approx(math.sqrt(2))
+    actual = gaussian_epsilon(distance, honest.noise_multiplier)
+    assert actual == pytest.approx(6.6, abs=0.1)
+    assert actual > claimed.epsilon
+    with_sqrt_two = gaussian_epsilon(distance, honest.sensitivity(False).bound * honest.noise_multiplier)
+    assert with_sqrt_two <= claimed.epsilon
+
+
+def test_projected_vectors_that_are_summed_without_centring_cost_many_times_the_claim():
+    """A unit that says what all others say has a short offset from their centre, but its vector is not short."""
+    radius, centre = 0.1, ball.on_grid(np.array([0.9, 0.1]))
+    everybody = np.tile(ball.on_grid(np.array([0.93, 0.07])), (30, 1))
+    multiplier = AdaDPSyn(sigma1=1.4).sigma1
+    claimed = gaussian_epsilon(1.0, multiplier)
+
+    def cost(summed):
+        moved = (summed(everybody) - summed(everybody[:-1])).astype(float) / ball.GRID
+        return gaussian_epsilon(float(np.linalg.norm(moved)), radius * multiplier)
+
+    assert cost(lambda points: ball.projected_offsets(points, centre, radius).sum(axis=0)) <= claimed
+    assert cost(lambda points: (centre + ball.projected_offsets(points, centre, radius)).sum(axis=0)) > 5 * claimed
+
+
+def test_the_audit_catches_projected_vectors_that_are_summed_without_centring(monkeypatch):
+    """Whole steps, with a radius that suits the rows given, so that the ball shrinks every time."""
+    rows = np.tile([0.0, -1000.0], (41, 1))
+    occupied = np.arange(41) < 40
+    without = TokenDistributions(rows, occupied, np.zeros(2), 40, unit_rows=True)
+    pair = Neighbours(replace(without, occupied=np.ones(41, dtype=bool)), without)
+    mechanism = AdaDPSyn(sigma1=2.0, sigma0=9.0, sigma2=4.0, theta=0.5, lambda_=1.0)
+    claimed = claim(alone(mechanism.event), DELTA)
+    monkeypatch.setattr(adadpsyn_module, "good_radius", lambda *_: 0.02)
+    assert result_of(audit_steps(mechanism, pair, claimed, 3000, SeededRandomness(6))).holds
+    centred = adadpsyn_module.projected_offsets
+    # The released sum then holds whole vectors; that M times the centre is added too changes nothing: it is public.
+    monkeypatch.setattr(adadpsyn_module, "projected_offsets", lambda p, c, r: centred(p, c, r) + c)
+    assert not result_of(audit_steps(mechanism, pair, claimed, 3000, SeededRandomness(6))).holds

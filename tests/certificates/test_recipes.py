@@ -1,0 +1,332 @@
+"""Certificates of recipes: what a run states passes, and whatever is edited is found and named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.data.disclosures import WHETHER_MET
+from mechanisms.demos.demo_set import loads
+from mechanisms.errors import UsageError
+from mechanisms.records import Dataset, Record
+from mechanisms.runs import run as recipe_run
+from mechanisms.runs import stages as recipe_stages
+from mechanisms.runs.recipe import Division, Kind, Stage
+from mechanisms.runs.verification import verify
+from mechanisms.sampling import Scheme
+from tests.certificates.recipes import (
+    FOUND,
+    LABELS,
+    SHARES,
+    asked,
+    certified,
+    demonstrations,
+    document_of,
+    recipe,
+    text_of,
+)
+from tests.certificates.test_verification import HOSTILE, beside, edited, found, numbers
+from tests.toy_embedder import ToyEmbedder
+from tests.toy_model import ToyModel
+
+pytestmark = pytest.mark.slow
+
+ALL = list(product(Kind, Division, (False, True), (False, True)))
+
+
+@pytest.mark.parametrize("case", ALL, ids=lambda case: "-".join(map(str, case)))
+def test_what_a_recipe_certifies_comes_back_and_passes(case):
+    text = text_of(*case)
+    read = loads(text)
+    assert read.dumps() == text
+    verified = verify(read)
+    assert verified.problems == ()
+    assert verified.claim.epsilon == pytest.approx(read.certificate.claim.epsilon, rel=1e-6)
+    assert [each.name for each in read.stages] == list(read.certificate.parameters["shares"])
+    assert verify(loads(json.dumps(json.loads(text), sort_keys=True))).problems == ()  # another layout says the same
+
+
+@pytest.mark.parametrize("division", Division)
+@pytest.mark.parametrize("scheme", Scheme)
+def test_every_way_to_draw_rows_passes(scheme, division):
+    made = certified(asked(recipe(Kind.BOTH, division), scheme=scheme))
+    assert verify(loads(made.dumps())).problems == ()
+
+
+def public_drafts(model, template, label, labels, count, tokens, randomness, examples=(), taken=(), embedder=None):
+    return tuple(f"draft {i} of {label} after {len(examples)}" for i in range(count))
+
+
+@pytest.mark.parametrize("division", Division)
+@pytest.mark.parametrize("kind", Kind)
+def test_sets_made_by_whole_runs_pass(kind, division, monkeypatch):
+    monkeypatch.setattr(recipe_stages, "write_drafts", public_drafts)  # what the toy model writes is no use
+    for unit in (None, "who"):
+        rows = tuple(Record(f"t {i}", label, unit=f"u{i}") for i in range(60) for label in LABELS)
+        data = Dataset(f"rows of {unit}", LABELS, rows, unit)
+        planned, content = asked(recipe(kind, division), by_user=unit is not None), fingerprint(data).content
+        written = planned.written and replace(planned.written, content=content)
+        request = replace(planned, content=content, written=written)
+        *_, last = recipe_run.run_recipe(data, request, ToyModel(), ToyEmbedder(), PrivacyLedger())
+        assert last.demo_set.choice
+        assert last.demo_set.score
+        read = loads(last.demo_set.dumps())
+        assert read == last.demo_set
+        assert verify(read).problems == ()
+
+
+def test_a_run_that_was_stopped_claims_all_and_has_found_nothing():
+    made = certified(asked(recipe(Kind.VOTE, Division.ROLES)))
+    assert "prior" not in made.to_json()
+    assert verify(loads(made.dumps())).problems == ()
+
+
+def test_demonstrations_up_to_what_was_asked_for_pass():
+    chosen = replace(FOUND["choice"], chosen="voted 1")
+    made = certified(asked(recipe(Kind.VOTE, Division.ROLES)), **FOUND | {"choice": chosen})
+    for count in range(4):
+        problems = verify(replace(made, demonstrations=demonstrations(count))).problems
+        assert bool(problems) == (count > 2), problems
+    [problem] = verify(replace(made, demonstrations=demonstrations(1, "c"))).problems
+    assert problem.startswith("demonstrations")
+
+
+CASES = [
+    (Kind.VOTE, Division.ROLES, False, False),
+    (Kind.VOTE, Division.EPSILON, True, True),
+    (Kind.TOKENS, Division.ROLES, True, False),
+    (Kind.BOTH, Division.ROLES, False, True),
+    (Kind.BOTH, Division.EPSILON, False, False),
+]
+FREE = {("drafts",), ("tokens",), ("sets",), ("shots_per_label",), ("max_record_tokens",), ("max_unit_records",)}
+FREE |= {("written", name) for name in ("temperature", "top_p", "candidates", "max_record_tokens", "max_unit_records")}
+"""What no cost depends on: how many drafts there are, and limits on texts and sets."""
+
+
+def free(case: tuple[Any, ...], path: tuple[Any, ...]) -> bool:
+    kind, division, _, _ = case
+    if kind is Kind.VOTE:  # a tally has room for any number of units
+        return path in FREE or path[0] == "sizes" or path == ("measured", "failure")
+    # The noise of writing is stated by itself, so that its share of epsilon is only what it was calibrated for.
+    return (
+        path in FREE
+        or (kind is Kind.TOKENS and path == ("rounds",))
+        or (division is Division.EPSILON and path == ("shares", "write"))
+    )
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_any_other_number_in_parameters_event_or_stages_is_found(case):
+    document = document_of(*case)
+    parts = {"parameters": ("privacy", "parameters"), "event": ("privacy", "event"), "stages": ("stages",)}
+    for part, where in parts.items():
+        holder = document["stages"] if part == "stages" else document["privacy"][part]
+        places = [each for each in numbers(holder) if part != "parameters" or not free(case, each[0])]
+        assert len(places) > 4
+        for path, number in places:
+            for other in beside(number):
+                problems = found(edited(text_of(*case), (*where, *path), lambda _, other=other: other))
+                assert problems, (part, path, other)
+
+
+PRIVACY: list[tuple[Any, tuple[Any, ...], Callable[[Any], Any], str]] = [
+    (0, ("mechanism",), lambda _: "gaussian", "privacy/mechanism"),
+    (0, ("mechanism",), lambda _: "recipe both", "privacy/mechanism"),
+    (0, ("transform",), lambda _: "pta", "privacy/transform"),
+    (0, ("scheme",), lambda _: "epsilon", "privacy/scheme"),
+    (0, ("scheme",), lambda _: "disjoint", "privacy/scheme"),
+    (0, ("unit",), lambda _: "user:who", "privacy/parameters/max_unit_records"),
+    (1, ("unit",), lambda _: "record", "privacy/event"),
+    (0, ("delta",), lambda _: 0, "privacy/delta"),
+    (0, ("epsilon",), lambda _: 0.1, "privacy/accountants/claimed/epsilon"),
+    (0, ("accountants", "claimed", "name"), lambda _: "mine", "privacy/accountants/claimed/name"),
+    (0, ("accountants", "check", "name"), lambda _: "mine", "privacy/accountants/check/name"),
+    (0, ("accountants", "check", "epsilon"), lambda e: e * 0.9999, "privacy/accountants/check/epsilon"),
+    (0, ("public_inputs",), lambda names: names[:-1], "privacy/public_inputs"),
+    (1, ("public_inputs",), lambda names: names[:1], "privacy/public_inputs"),
+    (0, ("event", "per"), lambda _: "label", "privacy/event/per"),
+    (0, ("event", "lists"), lambda lists: lists | {"more": lists["score"]}, "privacy/event/lists/more"),
+    (0, ("event", "lists", "score"), lambda _: [], "privacy/event/lists/score"),
+    (0, ("parameters", "recipe"), lambda _: "both", "privacy/parameters: The recipe 'both' needs"),
+    (0, ("parameters", "recipe"), lambda _: 3, "privacy/parameters/recipe"),
+    (0, ("parameters", "division"), lambda _: "epsilon", "privacy/scheme"),
+    (0, ("parameters", "shares"), lambda shares: shares | {"vote": 0.9}, "privacy/parameters: The stages' shares"),
+    (0, ("parameters", "shares"), lambda shares: shares | {"rest": 0.1}, "privacy/parameters/shares"),
+    (0, ("parameters", "shares"), lambda shares: {"vote": 0.2}, "privacy/event/lists/calibrate"),
+    (0, ("parameters", "target_epsilon"), lambda _: 1e300, "privacy/parameters: A tally's epsilon"),
+    (0, ("parameters", "target_epsilon"), lambda _: 1e-300, "privacy/parameters: A tally's epsilon"),
+    (0, ("parameters", "drafts"), lambda _: 10**6, "privacy/parameters: drafts"),
+    (0, ("parameters", "sizes"), lambda _: {"a": 3}, "privacy/parameters/sizes"),
+    (0, ("parameters",), lambda p: p | {"written": {}}, "privacy/parameters/written"),
+    (0, ("parameters",), lambda p: p | {"noise_multiplier": 3}, "privacy/parameters/noise_multiplier"),
+    (0, ("parameters",), lambda p: p | {"measured": {"epsilon": 0.2, "failure": 1e-8}}, "privacy/event/lists/vote a"),
+    (1, ("parameters", "measured"), lambda m: m | {"epsilon": 5.0}, "privacy/parameters: Counting has used up"),
+    (2, ("parameters", "written"), lambda _: None, "privacy/parameters/written"),
+    (2, ("parameters", "written", "mechanism"), lambda _: "mine", "privacy/parameters/written/mechanism"),
+    (2, ("parameters", "written", "transform"), lambda _: "mine", "privacy/parameters/written/transform"),
+    (2, ("parameters", "written", "scheme"), lambda _: "mine", "privacy/parameters/written/scheme"),
+    (2, ("parameters", "written", "scheme"), lambda _: "per-token", "privacy/event/lists/write"),
+    (2, ("parameters", "written", "share"), lambda _: 0.5, "privacy/parameters/written/share"),
+    (2, ("parameters", "written", "unit_rows"), lambda _: False, "privacy/parameters/written/sensitivity"),
+    (2, ("parameters", "written", "subsets"), lambda _: 10**9, "privacy/parameters/written: subsets"),
+    (2, ("parameters", "written", "shots_per_label"), lambda _: 10**5, "privacy/parameters/written/shots_per_label"),
+    (2, ("parameters", "written"), lambda w: w | {"more": 1}, "privacy/parameters/written/more"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("case", "path", "change", "field"), PRIVACY)
+def test_an_edit_of_the_certificate_is_found_and_its_field_named(case, path, change, field):
+    problems = found(edited(text_of(*CASES[case]), ("privacy", *path), change))
+    assert any(field in problem for problem in problems), problems
+    assert all(problem.isprintable() for problem in problems)
+
+
+ROLES, SHARED = CASES[0], CASES[4]
+FINDINGS: list[tuple[Any, tuple[Any, ...], Callable[[Any], Any], str]] = [
+    (ROLES, ("stages",), lambda stages: stages[:-1], "stages: vote, calibrate, choose, score"),
+    (ROLES, ("stages",), lambda stages: stages[::-1], "stages: vote"),
+    (ROLES, ("stages", 0, "name"), lambda _: "write", "stages: vote"),
+    (ROLES, ("stages", 0, "role"), lambda _: 0.1, "stages/vote/role"),
+    (SHARED, ("stages", 0, "role"), lambda _: 0.4, "stages/write/role"),
+    (ROLES, ("stages", 3, "event"), lambda _: {"type": "pure", "epsilon": 0.1}, "stages/score/event"),
+    (ROLES, ("prior",), lambda _: {"a": 0.1}, "prior: every label"),
+    (ROLES, ("prior",), lambda prior: prior | {"c": 0.1}, "prior: every label"),
+    (ROLES, ("choice", "zero_shot_prior"), lambda _: {"c": 0.1}, "choice/zero_shot_prior"),
+    (ROLES, ("choice", "among"), lambda _: 25, "choice/among"),
+    (ROLES, ("choice", "chosen"), lambda _: "voted 4", "choice/chosen"),
+    (ROLES, ("choice", "chosen"), lambda _: "written 1", "choice/chosen"),
+    (ROLES, ("demonstrations",), lambda _: [{"text": "x", "label": "a"}], "demonstrations: the choice"),
+    (ROLES, ("score", "arms", "zero-shot", "accuracy"), lambda _: 0.5, "score/arms"),
+    (ROLES, ("score", "arms", "zero-shot", "interval"), lambda ends: ends[::-1], "score/arms"),
+    (ROLES, ("score", "arms"), lambda arms: arms | {"# Epsilon 0.001": arms["zero-shot"]}, "score/arms"),
+    (SHARED, ("score", "rows"), lambda _: "private", "score/rows"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("case", "path", "change", "field"), FINDINGS)
+def test_an_edit_of_what_was_found_is_found_and_its_field_named(case, path, change, field):
+    [problem] = found(edited(text_of(*case), path, change))
+    assert field in problem
+
+
+def test_arms_up_to_what_the_recipe_can_have_pass():
+    # None in two wordings, public only, three voted, two written; each read in four ways.
+    for kind, most in ((Kind.VOTE, 24), (Kind.TOKENS, 20), (Kind.BOTH, 32)):
+        text = text_of(kind, Division.ROLES)
+        assert found(edited(text, ("choice", "among"), lambda _, most=most: most)) == ()
+        assert "choice/among" in found(edited(text, ("choice", "among"), lambda _, most=most: most + 1))[0]
+
+
+def test_rows_apart_from_all_others_may_be_called_untouched():
+    document = edited(text_of(*ROLES), ("score", "rows"), lambda _: "private")
+    assert "public_inputs" in found(document)[0]  # that they are follows from the rows
+    assert found(edited(json.dumps(document), ("privacy", "public_inputs"), lambda names: [*names, WHETHER_MET])) == ()
+
+
+@pytest.mark.parametrize(
+    ("stage", "names"),
+    [(Stage.SCORE, ["score"]), (Stage.CHOOSE, ["choice"]), (Stage.CALIBRATE, ["prior", "choice"])],
+)
+def test_nothing_is_found_by_a_stage_that_nobody_paid_for(stage, names):
+    left = {each: share for each, share in SHARES.items() if each is not stage}
+    if stage is Stage.CALIBRATE:
+        del left[Stage.CHOOSE]
+    made = certified(asked(recipe(Kind.VOTE, Division.ROLES, shares=left)), **FOUND)
+    problems = verify(loads(made.dumps())).problems
+    assert [problem.split(":")[0] for problem in problems] == names
+
+
+def test_nothing_is_private_that_is_written_without_noise():
+    for name in ("non-private", "public"):
+        document = document_of(Kind.TOKENS, Division.ROLES)
+        document["privacy"]["parameters"]["written"]["mechanism"] = name
+        [problem] = found(document)
+        assert "choose a private mechanism" in problem
+
+
+@pytest.mark.parametrize("case", [CASES[0], CASES[3]], ids=str)
+@pytest.mark.parametrize("share", [0, 0.5, 1 - 1e-4])
+def test_a_lower_epsilon_is_found_however_little(case, share):
+    document = document_of(*case)
+    lower = document["privacy"]["epsilon"] * share
+    document["privacy"]["epsilon"] = document["privacy"]["accountants"]["claimed"]["epsilon"] = lower
+    [problem] = found(document)
+    assert problem.startswith(f"privacy/epsilon: {lower:.6g} is stated")
+
+
+@pytest.mark.parametrize("missing", ["division", "shares", "target_epsilon", "sizes", "rounds", "recipe"])
+def test_the_schema_wants_a_whole_recipe_or_a_whole_run(missing):
+    document = document_of(*CASES[0])
+    del document["privacy"]["parameters"][missing]
+    with pytest.raises(UsageError, match="privacy/parameters"):
+        loads(json.dumps(document))
+
+
+@pytest.mark.parametrize("missing", ["mechanism", "scheme", "subsets", "rates"])
+def test_the_schema_wants_all_of_what_is_written_with(missing):
+    document = document_of(*CASES[2])
+    del document["privacy"]["parameters"]["written"][missing]
+    with pytest.raises(UsageError, match="privacy/parameters/written"):
+        loads(json.dumps(document))
+
+
+def test_hostile_values_get_one_line():
+    text = text_of(*CASES[3])
+    parameters = json.loads(text)["privacy"]["parameters"]
+    paths = [(name,) for name in parameters]
+    paths += [(part, name) for part in ("shares", "written", "measured") for name in parameters[part]]
+    for path, value in product(paths, HOSTILE):
+        for problem in found(edited(text, ("privacy", "parameters", *path), lambda _, value=value: value)):
+            assert problem.isprintable()
+
+
+@st.composite
+def other_lists(draw: st.DrawFn, lists: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """The lists after one to three changes: events lost, doubled, moved, exchanged, sampled or made cheaper.
+
+    Scales have few digits: one that differs from the right one by a rounding error is the right one.
+    """
+    for _ in range(draw(st.integers(1, 3))):
+        filled = [name for name in lists if lists[name]]
+        name, other = draw(st.sampled_from(filled)), draw(st.sampled_from(sorted(lists)))
+        place = draw(st.integers(0, len(lists[name]) - 1))
+        event, rest = lists[name][place], [*lists[name][:place], *lists[name][place + 1 :]]
+        changed = [
+            {name: rest},
+            {name: [*lists[name], event]},
+            {name: rest, other: [*(rest if other == name else lists[other]), event]},
+            {name: lists[other], other: lists[name]},
+            {name: [*rest, {"type": "poisson", "rate": 0.5, "of": event}]},
+            {name: [*rest, {"type": "laplace", "scale": round(draw(st.floats(0.1, 100)), 3)}]},
+            {f"{name} {other}": [event]},
+        ]
+        lists = lists | draw(st.sampled_from(changed))
+    return lists
+
+
+def in_nine_digits(lists: dict[str, list[Any]]) -> Any:
+    """The same for events that differ by a rounding error: a list may hold both 1.5 and 1.4999999999999998."""
+    return json.loads(json.dumps(lists), parse_float=lambda digits: float(f"{float(digits):.9g}"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_no_other_event_passes(case):
+    own = document_of(*case)["privacy"]["event"]
+
+    @settings(max_examples=60)
+    @given(other_lists(own["lists"]))
+    def is_found(lists):
+        document = document_of(*case)
+        document["privacy"]["event"]["lists"] = lists
+        same = in_nine_digits(lists) == in_nine_digits(own["lists"])
+        assert same or any("privacy/event" in problem for problem in found(document))
+
+    is_found()

@@ -1,0 +1,86 @@
+"""Signatures: every edit of a file shows on the machine that wrote it, and nowhere else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mechanisms.accounting import PrivacyLedger
+from mechanisms.demos.demo_set import loads, to_text
+from mechanisms.demos.signature import Signature, check_signature, signed
+from mechanisms.home import derived_key, secret_key
+from mechanisms.runs.synthesize import synthesize
+from tests.synthesis.test_synthesize import dataset, request
+from tests.toy_model import ToyModel
+
+
+@pytest.fixture
+def document() -> dict[str, Any]:
+    return signed(list(synthesize(dataset(), request(), ToyModel(), PrivacyLedger()))[-1].demo_set)
+
+
+def leaves(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    children = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, child in children:
+        yield from leaves(child, (*path, key))
+    if not isinstance(node, dict | list):
+        yield path
+
+
+def changed(value: Any) -> Any:
+    match value:
+        case bool():
+            return not value
+        case str():
+            return value + " "
+        case _:
+            return value * (1 + 2**-50) if isinstance(value, float) and value else value + 1
+
+
+def test_an_export_is_valid_in_any_layout_and_reads_as_without_a_signature(document):
+    for text in (to_text(document), json.dumps(document, sort_keys=True), json.dumps(document, ensure_ascii=True)):
+        assert check_signature(text) is Signature.VALID
+    unsigned = {name: value for name, value in document.items() if name != "signature"}
+    assert loads(to_text(document)) == loads(to_text(unsigned))
+    assert check_signature(to_text(unsigned)) is Signature.ABSENT
+
+
+def test_any_edit_shows(document):
+    places = [path for path in leaves(document) if path[0] != "signature"]
+    assert len(places) > 50
+    for path in places:
+        edited = json.loads(json.dumps(document))
+        holder = edited
+        for part in path[:-1]:
+            holder = holder[part]
+        holder[path[-1]] = changed(holder[path[-1]])
+        assert check_signature(json.dumps(edited)) is Signature.CHANGED, path
+    assert check_signature(json.dumps(document | {"more": 1})) is Signature.CHANGED
+
+
+@pytest.mark.parametrize("value", ["0" * 64, "é", None, ["x"]])
+def test_a_wrong_value_under_the_right_name_is_a_change(document, value):
+    document["signature"]["value"] = value
+    assert check_signature(json.dumps(document)) is Signature.CHANGED
+
+
+@pytest.mark.parametrize("signature", [3, [], {}, {"key": "0" * 16}, {"key": None}, "é"])
+def test_what_another_key_signed_cannot_be_told(document, signature):
+    assert check_signature(json.dumps(document | {"signature": signature})) is Signature.FOREIGN
+
+
+def test_another_installation_cannot_tell(document, tmp_path, monkeypatch):
+    monkeypatch.setenv("DPICL_HOME", str(tmp_path / "elsewhere"))
+    assert check_signature(to_text(document)) is Signature.FOREIGN
+
+
+def test_the_signing_key_is_not_the_key_of_the_digests(document):
+    key = derived_key("dpicl demo set signature")
+    assert key != secret_key()
+    assert len(key) == 32
+    assert key.hex() not in to_text(document)
+    assert secret_key().hex() not in to_text(document)
+    assert key != derived_key("another purpose")

@@ -1,0 +1,422 @@
+"""A certificate's check: what synthesis writes passes, and whatever is edited is found and named."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.data.disclosures import CLEAN_VALUES, WHETHER_SHOWN
+from mechanisms.data.sizes import MeasuredSizes
+from mechanisms.demos.demo_set import Certificate, DemoSet, loads
+from mechanisms.errors import StudioError
+from mechanisms.noise import SeededRandomness
+from mechanisms.records import Dataset, Record
+from mechanisms.runs.request import DECLARED_USERS, NO_FILE, SynthesisRequest
+from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.verification import Verification, verify
+from mechanisms.sampling import SamplingPlan, Scheme
+from mechanisms.steps import mechanism_class, mechanism_names, transform_class
+from tests.synthesis.test_synthesize import LABELS, dataset, request
+from tests.toy_model import ToyModel
+
+pytestmark = pytest.mark.slow
+
+VERSION_1 = sorted((Path(__file__).parent / "version_1").glob("*.json"))
+MEASURED = MeasuredSizes({"a": 45, "b": 52}, 0.2, 1e-8, NO_FILE)
+SIZES = {"a": 45, "b": 52}
+
+
+def certified(asked: SynthesisRequest, **changes: Any) -> DemoSet:
+    """The demo set of a run, without the run."""
+    mechanism = asked.mechanism
+    certificate = Certificate(
+        private=mechanism.not_private is None,
+        reason=mechanism.not_private,
+        claim=asked.claim(),
+        unit="user:who" if asked.by_user else "record",
+        mechanism=mechanism.name,
+        transform=asked.transform.name,
+        scheme=asked.plan.scheme.value,
+        parameters=asked.parameters(),
+        event=asked.certified_event(),
+        public_inputs=(*asked.public_inputs, *([WHETHER_SHOWN] if mechanism.uses_private_rows else [])),
+    )
+    return DemoSet((), asked.labels, asked.template, replace(certificate, **changes), "toy", "0" * 64)
+
+
+def asked(name: str, scheme: Scheme = Scheme.PER_DEMONSTRATION, by_user: bool = False, measured: bool = False):
+    # Step epsilons and noise at which every mechanism has a claim of about 1, without a calibration.
+    chosen = {
+        "gaussian": {"noise_multiplier": 20.0},
+        "adadpsyn": {"sigma1": 30.0, "sigma0": 90.0, "sigma2": 60.0},
+        "noisy-max": {"step_epsilon": 0.1},
+        "blended-logits": {"temperature": 40.0},
+        "difference-clipping": {"clip": 0.1},
+        "svt-public": {"token_epsilon": 0.1},
+    }
+    plan = SamplingPlan(scheme, subsets=6, tokens=5, shots=2)
+    made = request(
+        mechanism=mechanism_class(name)(**chosen.get(name, {})),
+        plan=plan,
+        by_user=by_user,
+        sizes=SIZES,
+        content=NO_FILE,
+    )
+    return made.with_measured_sizes(MEASURED) if measured else made
+
+
+@cache
+def text_of(name: str, scheme: Scheme, by_user: bool, measured: bool) -> str:
+    return certified(asked(name, scheme, by_user, measured)).dumps()
+
+
+def edited(text: str, path: tuple[Any, ...], change: Callable[[Any], Any]) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(text)
+    holder: Any = document
+    for part in path[:-1]:
+        holder = holder[part]
+    holder[path[-1]] = change(holder[path[-1]])
+    return document
+
+
+def found(document: dict[str, Any]) -> tuple[str, ...]:
+    """What is said against a document; a refusal to load it counts."""
+    try:
+        return verify(loads(json.dumps(document))).problems
+    except StudioError as error:
+        return (str(error),)
+
+
+@pytest.mark.parametrize("scheme", list(Scheme))
+@pytest.mark.parametrize("name", mechanism_names())
+def test_what_a_run_certifies_passes(name, scheme):
+    if mechanism_class(name)().closed(SamplingPlan(scheme)):
+        pytest.skip("closed")
+    for by_user in (False, True):
+        for measured in (False, True):
+            verified = verify(loads(text_of(name, scheme, by_user, measured)))
+            assert verified == Verification(verified.claim, ())
+            assert verified.claim.epsilon == pytest.approx(asked(name, scheme, by_user, measured).claim().epsilon)
+
+
+@pytest.mark.parametrize("scheme", list(Scheme))
+def test_a_share_of_the_units_is_refused_where_nothing_divides_them(scheme):
+    whole = asked("gaussian", scheme)
+    part = replace(whole, plan=replace(whole.plan, share=0.5))
+    assert "share" not in whole.parameters()
+    assert any("share" in problem for problem in verify(loads(certified(part).dumps())).problems)
+
+
+@pytest.mark.parametrize("subsets", [False, True])
+def test_sets_written_by_whole_runs_pass(subsets):
+    plan = SamplingPlan(subsets=6, per_subset=2 if subsets else 1, unit_rows=not subsets, tokens=4, shots=2)
+    users = Dataset(
+        "u", LABELS, tuple(Record(f"t {i}", each, unit=f"u{i}") for i in range(30) for each in LABELS), "who"
+    )
+    for data, by_user in ((dataset(), False), (users, True)):
+        content = fingerprint(data).content
+        chosen = request(plan=plan, by_user=by_user, transform=transform_class("pta")(), content=content).calibrated()
+        *_, last = synthesize(data, chosen, ToyModel(), PrivacyLedger())
+        assert verify(loads(last.demo_set.dumps())).problems == ()
+
+
+@pytest.mark.parametrize("name", ["gaussian", "public", "non-private"])
+def test_a_test_seed_is_no_problem_and_makes_nothing_private(name):
+    chosen = request(mechanism=mechanism_class(name)(), sizes=dict.fromkeys(LABELS, 30))
+    *_, last = synthesize(dataset(), chosen, ToyModel(), PrivacyLedger(), SeededRandomness(1))
+    document = json.loads(last.demo_set.dumps())
+    assert found(document) == ()
+    document["privacy"].update(private=True)
+    assert any("privacy/private" in problem or "privacy/epsilon" in problem for problem in found(document))
+
+
+@pytest.mark.parametrize("path", VERSION_1, ids=lambda path: path.stem)
+def test_files_of_version_1_still_load_and_pass(path):
+    read = loads(path.read_text(encoding="utf-8"))
+    verified = verify(read)
+    assert verified.problems == ()
+    assert "older version" in verified.remark
+    assert json.loads(read.dumps())["format"] == "dpicl-demos/1"
+    assert loads(read.dumps()) == read
+
+
+CASES = [
+    ("gaussian", Scheme.PER_DEMONSTRATION, False, False),
+    ("gaussian", Scheme.PER_TOKEN, True, True),
+    ("adadpsyn", Scheme.PER_DEMONSTRATION, True, False),
+    ("noisy-max", Scheme.DISJOINT, False, True),
+    ("blended-logits", Scheme.PER_TOKEN, False, True),
+    ("difference-clipping", Scheme.DISJOINT, True, False),
+]
+FREE = {"top_p", "theta", "coverage", "lambda", "candidates", "max_record_tokens", "max_unit_records", "min_tokens"}
+"""Parameters that no cost depends on."""
+
+
+def numbers(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], float]]:
+    """Every number of a document, with its place."""
+    children = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, child in children:
+        yield from numbers(child, (*path, key))
+    if isinstance(node, int | float) and not isinstance(node, bool):
+        yield path, node
+
+
+def beside(number: float) -> tuple[float, float]:
+    """The nearest numbers that say something else."""
+    return (number - 1, number + 1) if isinstance(number, int) else (number * (1 - 1e-5), number * (1 + 1e-5))
+
+
+def check_numbers(text: str, free: set[str]) -> None:
+    privacy = json.loads(text)["privacy"]
+    places = [
+        ((part, *path), number)
+        for part in ("parameters", "event")
+        for path, number in numbers(privacy[part])
+        if not free & {path[0], path[-1]}
+    ]
+    assert len(places) > 8
+    for path, number in places:
+        for other in beside(number):
+            document = edited(text, ("privacy", *path), lambda _, other=other: other)
+            assert any("privacy/" in problem for problem in found(document)), (path, other)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_any_other_number_in_parameters_or_event_is_found(case):
+    check_numbers(text_of(*case), FREE | ({"temperature"} if case[0] == "gaussian" else set()))
+
+
+@pytest.mark.parametrize("path", VERSION_1, ids=lambda path: path.stem)
+def test_any_other_number_is_found_in_version_1_where_the_rates_show_it(path):
+    # Disjoint batches leave no trace of the sizes, and of what only the overflow of a batch depends on.
+    unknown = {"delta", "subsets", "per_subset", "shots_per_label"} if "disjoint" in path.stem else set()
+    check_numbers(path.read_text(encoding="utf-8"), FREE | {"temperature"} | unknown)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("share", [0, 0.5, 0.991, 1 - 1e-4])
+def test_a_lower_epsilon_is_found_however_little(case, share):
+    document = json.loads(text_of(*case))
+    accountants = document["privacy"]["accountants"]
+    lower = document["privacy"]["epsilon"] * share
+    document["privacy"]["epsilon"] = accountants["claimed"]["epsilon"] = lower
+    [problem] = found(document)
+    assert problem.startswith(f"privacy/epsilon: {lower:.6g} is stated")
+
+
+def test_a_higher_epsilon_claims_less_and_may_stand():
+    document = json.loads(text_of(*CASES[0]))
+    document["privacy"]["epsilon"] = document["privacy"]["accountants"]["claimed"]["epsilon"] = 7.0
+    assert found(document) == ()
+
+
+PLAIN = CASES[0]
+DISJOINT = CASES[3]
+EDITS: list[tuple[Any, tuple[Any, ...], Callable[[Any], Any], str]] = [
+    (PLAIN, ("event", "lists", "a"), lambda _: [{"type": "approximate", "delta": 0}], "privacy/event/lists/a:"),
+    (PLAIN, ("event", "lists", "a"), lambda events: events[:1], "privacy/event/lists/a:"),
+    (PLAIN, ("event", "lists", "a"), lambda events: [], "privacy/event/lists/a:"),
+    (PLAIN, ("event", "lists"), lambda lists: {"a": lists["a"]}, "privacy/event/lists/b: is missing"),
+    (PLAIN, ("event", "lists"), lambda lists: lists | {"c": lists["a"]}, "privacy/event/lists/c: has no place"),
+    (DISJOINT, ("event", "lists"), lambda lists: {"a 1": lists["a 1"]}, "privacy/event/lists/a 2: is missing"),
+    (PLAIN, ("event", "per"), lambda _: "cell", "privacy/event/per"),
+    (PLAIN, ("mechanism",), lambda _: "no-such", "privacy/mechanism"),
+    (PLAIN, ("mechanism",), lambda _: "non-private", "privacy/parameters/noise_multiplier"),
+    (PLAIN, ("mechanism",), lambda _: "public", "privacy/parameters/noise_multiplier"),
+    (PLAIN, ("mechanism",), lambda _: "noisy-max", "privacy/parameters/step_epsilon"),
+    (PLAIN, ("transform",), lambda _: "no-such", "privacy/transform"),
+    (PLAIN, ("transform",), lambda _: "pta", "privacy/parameters/alpha"),
+    (PLAIN, ("scheme",), lambda _: "no-such", "privacy/scheme"),
+    (PLAIN, ("scheme",), lambda _: "disjoint", "privacy/parameters/rate"),
+    (PLAIN, ("scheme",), lambda _: "per-token", "privacy/event/lists/a"),
+    (PLAIN, ("unit",), lambda _: "user:name", "privacy/parameters/max_unit_records"),
+    (CASES[1], ("unit",), lambda _: "record", "privacy/parameters/max_unit_records"),
+    (PLAIN, ("delta",), lambda delta: delta / 2, "privacy/event/lists/b"),
+    (PLAIN, ("delta",), lambda _: 0, "privacy/delta"),
+    (PLAIN, ("epsilon",), lambda _: 0.1, "privacy/accountants/claimed/epsilon"),
+    (PLAIN, ("accountants", "claimed", "name"), lambda _: "mine", "privacy/accountants/claimed/name"),
+    (PLAIN, ("accountants", "check", "name"), lambda _: "mine", "privacy/accountants/check/name"),
+    (PLAIN, ("accountants", "check", "epsilon"), lambda e: e * 0.9999, "privacy/accountants/check/epsilon"),
+    (PLAIN, ("public_inputs",), lambda names: names[:1], "privacy/public_inputs"),
+    (PLAIN, ("public_inputs",), lambda names: names[1:], "privacy/public_inputs"),
+    (DISJOINT, ("public_inputs",), lambda names: names[:1], "privacy/public_inputs"),
+    (DISJOINT, ("parameters",), lambda p: {k: v for k, v in p.items() if k != "measured"}, "privacy/event/lists/a 1"),
+    (DISJOINT, ("parameters", "measured"), lambda m: m | {"more": 1}, "privacy/parameters/measured/more"),
+    (DISJOINT, ("parameters", "measured"), lambda _: None, "privacy/parameters/measured"),
+    (PLAIN, ("parameters", "sizes"), lambda _: {"a": 45}, "privacy/parameters/sizes"),
+    (PLAIN, ("parameters", "sizes", "a"), lambda _: 10**15, "privacy/parameters/sizes"),
+    (PLAIN, ("parameters", "unit_rows"), lambda _: False, "privacy/parameters/sensitivity"),
+    (PLAIN, ("parameters", "unit_rows"), lambda _: 1, "privacy/parameters/unit_rows"),
+    (PLAIN, ("parameters", "sensitivity"), lambda _: True, "privacy/parameters/sensitivity"),
+    (PLAIN, ("parameters", "sensitivity_norm"), lambda _: "l1", "privacy/parameters/sensitivity_norm"),
+    (PLAIN, ("parameters", "noise_multiplier"), lambda _: "20", "privacy/parameters/noise_multiplier"),
+    (PLAIN, ("parameters", "tokens"), lambda _: 1, "privacy/event/lists/a"),
+    (PLAIN, ("parameters", "subsets"), lambda _: 10**9, "privacy/parameters: subsets"),
+    (PLAIN, ("parameters", "shots_per_label"), lambda _: 10**5, "privacy/parameters/shots_per_label"),
+    (PLAIN, ("parameters",), lambda p: p | {"\x1b[2J" + "x" * 99: 1}, "privacy/parameters/?[2Jx"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("case", "path", "change", "field"), EDITS)
+def test_an_edit_is_found_and_its_field_named(case, path, change, field):
+    problems = found(edited(text_of(*case), ("privacy", *path), change))
+    assert any(field in problem for problem in problems), problems
+    assert all(problem.isprintable() for problem in problems)
+
+
+def nested(depth: int) -> dict[str, Any]:
+    inner = {"type": "gaussian", "noise_multiplier": 2.0}
+    return inner if depth == 0 else {"type": "poisson", "rate": 0.5, "of": nested(depth - 1)}
+
+
+def test_events_in_events_are_read_in_no_time_to_speak_of():
+    document = json.loads(text_of("gaussian", Scheme.PER_DEMONSTRATION, False, False))
+    document["privacy"]["event"]["lists"]["a"] = [nested(60)]
+    assert any("privacy/event" in problem for problem in found(document))
+
+
+FLAGS = {
+    "a mark behind a flag that says no": lambda d: d["privacy"].update(shown=[CLEAN_VALUES]),
+    "a flag without a reason": lambda d: d["privacy"].update(shown=[], curator_diagnostics_shown=True),
+    "no word of the mark": lambda d: d["privacy"]["public_inputs"].remove(WHETHER_SHOWN),
+    "users for rows": lambda d: d["privacy"]["public_inputs"].append(DECLARED_USERS),
+    "a stage that nobody accounts": lambda d: d.update(stages=[{"name": "vote", "role": 1.0, "event": nested(0)}]),
+    "spent more than everything": lambda d: d["privacy"]["spent_before"].update(delta=5),
+}
+
+
+@pytest.mark.parametrize("edit", FLAGS)
+def test_what_says_how_a_set_came_about_is_checked_too(edit):
+    document = json.loads(text_of("gaussian", Scheme.PER_DEMONSTRATION, False, False))
+    assert found(document) == ()
+    FLAGS[edit](document)
+    assert found(document) != ()
+
+
+@pytest.mark.parametrize(("epsilon", "failure"), [(1e-9, 1e-8), (0.2, 0.0)])
+def test_a_measurement_that_nobody_can_make_is_found(epsilon, failure):
+    impossible = replace(MEASURED, epsilon=epsilon, failure=failure)
+    made = asked("gaussian").with_measured_sizes(impossible)
+    assert found(json.loads(certified(made).dumps())) != ()
+
+
+def test_more_demonstrations_than_were_paid_for_are_found():
+    document = json.loads(text_of(*PLAIN))
+    document["demonstrations"] = [{"text": "x", "label": "a"}] * 2
+    assert found(document) == ()
+    document["demonstrations"].append({"text": "x", "label": "a"})
+    assert "shots_per_label" in found(document)[0]
+    document["demonstrations"] = [{"text": "x", "label": "c"}]
+    assert found(document)[0].startswith("demonstrations")
+
+
+def test_the_best_of_several_states_what_was_charged_and_what_was_kept():
+    document = json.loads(certified(asked("gaussian").best_of(3)).dumps())
+    for number in range(3):  # fewer, since a run can be stopped
+        document["demonstrations"] = [{"text": str(i), "label": "a"} for i in range(number)]
+        assert found(document) == ()
+    document["demonstrations"].append({"text": "one that was not kept", "label": "a"})
+    assert found(document) == (
+        "demonstrations: a label has more of them than privacy/parameters/kept_per_label allows.",
+    )
+
+
+@pytest.mark.parametrize(
+    "claimed",
+    [
+        {"shots_per_label": 4},
+        {"shots_per_label": 3},
+        {"shots_per_label": 2},
+        {"shots_per_label": 7},
+        {"kept_per_label": 0},
+        {"kept_per_label": 6},
+        {"kept_per_label": 7},
+        {"kept_per_label": "2"},
+        {"kept_per_label": True},
+    ],
+    ids=str,
+)
+def test_whoever_claims_other_charges_than_were_paid_is_found(claimed):
+    document = json.loads(certified(asked("gaussian").best_of(3)).dumps())
+    document["privacy"]["parameters"].update(claimed)
+    assert found(document) != ()
+
+
+def test_nothing_is_private_without_a_private_mechanism():
+    document = json.loads(text_of("non-private", Scheme.PER_TOKEN, False, False))
+    assert found(document) == ()
+    document["privacy"].update(private=True, epsilon=3.0)
+    document["privacy"]["accountants"]["claimed"]["epsilon"] = 3.0
+    problems = found(document)
+    assert any(problem.startswith("privacy/private") for problem in problems)
+    assert any(problem.startswith("privacy/epsilon") for problem in problems)
+
+
+def test_last_digits_of_another_machine_may_differ():
+    held = loads(text_of(*PLAIN)).certificate
+    stated = held.claim
+    for digits in (-1e-8, 1e-8):
+        claimed = replace(stated, epsilon=stated.epsilon * (1 + digits), check=stated.check * (1 + digits))
+        assert verify(replace(loads(text_of(*PLAIN)), certificate=replace(held, claim=claimed))).problems == ()
+    path = ("privacy", "event", "lists", "a", 1, "delta")
+    assert found(edited(text_of(*PLAIN), path, lambda delta: delta * (1 + 1e-9))) == ()
+    path = ("privacy", "event", "lists", "a", 0, "of", "rate")
+    assert found(edited(text_of(*PLAIN), path, lambda rate: math.nextafter(rate, 1))) == ()
+
+
+def test_a_file_of_ten_thousand_wrong_lists_gets_a_few_lines_and_no_accountant(monkeypatch):
+    monkeypatch.setattr(SynthesisRequest, "claim_of", lambda *arguments: pytest.fail("it was accounted"))
+    document = edited(
+        text_of(*PLAIN),
+        ("privacy", "event", "lists"),
+        lambda lists: {f"{name}{i}": events for name, events in lists.items() for i in range(5000)},
+    )
+    problems = found(document)
+    assert len(problems) == 21
+    assert problems[-1].startswith("and 9982")
+
+
+@pytest.mark.parametrize("labels", [1001, 60])
+def test_more_than_can_be_checked_is_refused_before_anything_is_built(labels, monkeypatch):
+    monkeypatch.setattr(SamplingPlan, "compose", lambda *arguments: pytest.fail("it was built"))
+    document = json.loads(text_of(*DISJOINT))
+    names = [f"l{i}" for i in range(labels)]
+    document["task"]["labels"] = names
+    document["privacy"]["parameters"].update(
+        sizes=dict.fromkeys(names, 50), rates=dict.fromkeys(names, 1.0), shots_per_label=1 if labels > 1000 else 10**5
+    )
+    [problem] = found(document)
+    assert problem.startswith("privacy/parameters/shots_per_label")
+
+
+HOSTILE = [0, -1, 1, 3.0, 0.5, 5e-324, 1e308, 2**53, 10**9, 1e5, "", "x\n", [], {}, None, True]
+
+
+@pytest.mark.parametrize("case", [PLAIN, CASES[3]], ids=str)
+def test_hostile_values_get_one_line(case):
+    text = text_of(*case)
+    privacy = json.loads(text)["privacy"]
+    places = [("privacy", "parameters", name) for name in privacy["parameters"]]
+    places += [("privacy", "parameters", part, "a") for part in ("rates", "sizes")]
+    places += [("privacy", name) for name in ("delta", "mechanism", "transform", "scheme", "unit")]
+    for path in places:
+        for value in HOSTILE:
+            for problem in found(edited(text, path, lambda _, value=value: value)):
+                assert problem.isprintable()
+
+
+def test_accounting_beyond_any_run_is_refused():
+    plan = SamplingPlan(Scheme.PER_TOKEN, subsets=6, tokens=10**5, shots=100)
+    vast = request(mechanism=mechanism_class("gaussian")(noise_multiplier=4000.0), plan=plan)
+    usual = certified(asked("gaussian"))
+    stated = replace(usual.certificate, scheme="per-token", parameters=vast.parameters(), event=vast.certified_event())
+    [problem] = verify(replace(usual, certificate=stated)).problems
+    assert problem.startswith("privacy/event: This is beyond")

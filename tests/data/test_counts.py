@@ -1,0 +1,113 @@
+"""Measured label sizes: they bound the truth, they are charged, and their epsilon shows in the claim."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from mechanisms.accounting import PrivacyLedger, PrivacyTarget
+from mechanisms.data.sizes import measure_sizes
+from mechanisms.demos.demo_set import loads
+from mechanisms.errors import BudgetRefused, UsageError
+from mechanisms.noise import SecureRandomness
+from mechanisms.privacy_events import Approximate
+from mechanisms.records import Dataset, Record
+from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.verification import verify
+from mechanisms.sampling import SamplingPlan, Scheme
+from mechanisms.steps import mechanism_class
+from tests.synthesis.test_synthesize import dataset, request
+from tests.toy_model import ToyModel
+
+
+def test_measured_sizes_bound_the_true_ones_and_are_charged():
+    ledger = PrivacyLedger()
+    measured = measure_sizes(dataset(), 0.5, 1e-5, ledger)
+    for label, size in dataset().counted_sizes().items():
+        assert size <= measured.sizes[label] <= size + 120
+    assert ledger.snapshot("d", "record").epsilon == pytest.approx(0.5)
+
+
+def test_a_measurement_pays_for_its_failure_when_it_is_made():
+    ledger = PrivacyLedger()
+    failures = [measure_sizes(dataset(), 1e-3, 1e-5, ledger).failure for _ in range(3)]
+    with ledger.transaction() as database:
+        spends = ledger._spends(database, "d", "record")
+    assert sum(spend.delta for spend in spends) == pytest.approx(sum(failures)) == pytest.approx(3e-8)
+    assert all(Approximate(1e-8) in events for spend in spends for events in spend.lists.values())
+
+
+def test_noise_is_discrete_laplace_of_the_scale_asked_for():
+    noise = SecureRandomness().laplace(np.zeros(20_000, dtype=np.int64), 2.0)
+    values = np.arange(-8, 9)
+    ratio = np.exp(-0.5)
+    expected = 20_000 * (1 - ratio) / (1 + ratio) * ratio ** np.abs(values)
+    counts = np.array([(noise == value).sum() for value in values])
+    assert ((counts - expected) ** 2 / expected).sum() < chi2.isf(1e-9, len(values))
+
+
+def test_users_may_have_every_label_so_their_counts_are_noisier():
+    records = tuple(Record("x", label, unit=f"u{i}") for i in range(20) for label in ("a", "b", "c"))
+    by_user = Dataset("users", ("a", "b", "c"), records, "who")
+    by_record = Dataset("records", ("a", "b", "c"), records)
+    ledger = PrivacyLedger()
+    # The margins, which grow as delta falls, are 58 apart: noise of scale 3 makes up for that once in 10^8 runs.
+    wide, narrow = (measure_sizes(each, 1.0, 1e-9, ledger).sizes for each in (by_user, by_record))
+    assert min(wide.values()) > max(narrow.values())
+
+
+def test_a_full_ledger_refuses_to_count():
+    ledger = PrivacyLedger()
+    ledger.set_cap("d", "record", PrivacyTarget(0.1, 1e-4))
+    with pytest.raises(BudgetRefused):
+        measure_sizes(dataset(), 0.5, 1e-5, ledger)
+
+
+@pytest.mark.slow
+def test_the_claim_covers_counting_and_writing_together():
+    ledger = PrivacyLedger()
+    measured = measure_sizes(dataset(), 0.2, 1e-5, ledger)
+    calibrated = request().with_measured_sizes(measured).calibrated()
+    assert 0.97 <= calibrated.claim().epsilon <= 1.0
+    *_, last = synthesize(dataset(), calibrated, ToyModel(), ledger)
+    certificate = last.demo_set.certificate
+    assert certificate.claim.epsilon == pytest.approx(calibrated.claim().epsilon)
+    assert verify(loads(last.demo_set.dumps())).claim.epsilon == pytest.approx(certificate.claim.epsilon)
+    assert ledger.snapshot("d", "record").epsilon <= 1.0 + 1e-6
+    assert "label sizes measured with noise" in certificate.public_inputs
+
+
+def test_a_pure_mechanism_is_not_mistaken_for_the_counting():
+    ledger = PrivacyLedger()
+    measured = measure_sizes(dataset(), 0.2, 1e-5, ledger)
+    plan = SamplingPlan(Scheme.DISJOINT, subsets=6, tokens=4)
+    chosen = request(mechanism=mechanism_class("noisy-max")(), plan=plan).with_measured_sizes(measured).calibrated()
+    *_, last = synthesize(dataset(), chosen, ToyModel(), ledger)
+    found = verify(loads(last.demo_set.dumps()))
+    assert not found.problems
+    assert found.claim.epsilon == pytest.approx(last.demo_set.certificate.claim.epsilon)
+
+
+def test_a_file_that_only_says_that_it_counted_is_found():
+    *_, last = synthesize(dataset(), request(), ToyModel(), PrivacyLedger())
+    document = last.demo_set.to_json()
+    document["privacy"]["public_inputs"].append("label sizes measured with noise")
+    problem, *_ = verify(loads(json.dumps(document))).problems
+    assert problem.startswith("privacy/public_inputs")
+
+
+def test_counting_may_not_use_up_everything():
+    measured = measure_sizes(dataset(), 2.0, 1e-5, PrivacyLedger())
+    with pytest.raises(UsageError, match="used up"):
+        request().with_measured_sizes(measured).calibrated()
+
+
+def test_a_size_measured_too_small_does_not_show():
+    measured = measure_sizes(dataset(), 0.5, 1e-5, PrivacyLedger())
+    too_small = replace(measured, sizes={"a": 5, "b": 5})
+    told = list(synthesize(dataset(), request().with_measured_sizes(too_small), ToyModel(), PrivacyLedger()))
+    assert len(told[-1].demo_set.demonstrations) == 2

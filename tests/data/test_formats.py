@@ -1,0 +1,281 @@
+"""The same rows are the same table in every format; a broken or a hostile file gets one line that quotes no cell."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import io
+import json
+import random
+import tempfile
+import zipfile
+from decimal import Decimal
+from pathlib import Path
+
+import openpyxl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mechanisms.data import parquet_file
+from mechanisms.data.excel_file import MAX_UNPACKED
+from mechanisms.data.files import read_table
+from mechanisms.data.table import MAX_CELLS
+from mechanisms.errors import DataError
+
+NAMES = ("text", "label", "more")
+# XML knows no other control characters, and Excel takes what begins with "=" as a formula.
+CELLS = st.text(st.sampled_from("ab é“ÿ日🎉,;\t|\"'\n\x85\u2028<&0.5"), max_size=12)
+ROWS = st.lists(st.tuples(CELLS, st.sampled_from(["a", "b c"]), CELLS), min_size=1, max_size=8)
+SECRET = "Mr Quillfeather of 12 Orchard Lane"
+PRIVATE = [(f"{SECRET} came in, visit {i}", "ab"[i % 2], SECRET) for i in range(30)]
+
+
+def separated(rows, delimiter: str) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text, delimiter=delimiter, quoting=csv.QUOTE_ALL).writerows([NAMES, *rows])
+    return text.getvalue().encode()
+
+
+def as_workbook(rows, *more_sheets: str) -> bytes:
+    book = openpyxl.Workbook()
+    for row in [NAMES, *rows]:
+        book.active.append(row)
+    for name in more_sheets:
+        book.create_sheet(name)
+    file = io.BytesIO()
+    book.save(file)
+    return file.getvalue()
+
+
+def as_parquet(columns, **options) -> bytes:
+    file = io.BytesIO()
+    pq.write_table(pa.table(columns), file, **options)
+    return file.getvalue()
+
+
+def by_name(rows) -> dict[str, list[str]]:
+    return {name: [row[i] for row in rows] for i, name in enumerate(NAMES)}
+
+
+WRITERS = {
+    "csv": lambda rows: separated(rows, ","),
+    "tsv": lambda rows: separated(rows, "\t"),
+    "semicolons.csv": lambda rows: separated(rows, ";"),
+    "xlsx": as_workbook,
+    "parquet": lambda rows: as_parquet(by_name(rows)),
+    "jsonl": lambda rows: "".join(json.dumps(dict(zip(NAMES, row, strict=True))) + "\n" for row in rows).encode(),
+}
+
+
+def read(raw: bytes, suffix: str):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"data.{suffix}")
+        path.write_bytes(raw)
+        return read_table(path)
+
+
+@pytest.mark.slow
+@settings(max_examples=30)
+@given(ROWS)
+def test_every_format_gives_the_same_table(rows):
+    for suffix, writer in WRITERS.items():
+        table = read(writer(rows), suffix)
+        assert table.columns == list(NAMES), suffix
+        assert [tuple(row) for row in table.frame.to_numpy(dtype=object)] == rows, suffix
+        assert table.remarks == (), suffix
+
+
+@pytest.mark.parametrize("suffix", ["xlsx", "parquet"])
+def test_what_a_file_is_shows_in_its_bytes_and_not_in_its_name(suffix):
+    assert read(WRITERS[suffix](PRIVATE), "csv").columns == list(NAMES)
+
+
+def mutated(raw: bytes, generator: random.Random) -> bytes:
+    content = bytearray(raw)
+    for _ in range(generator.randint(1, 4)):
+        at = generator.randrange(len(content))
+        match generator.randrange(4):
+            case 0:
+                content[at] = generator.randrange(256)
+            case 1:
+                content[at:] = b""
+            case 2:
+                content[at : at + generator.randrange(40)] = b""
+            case _:
+                content[at:at] = generator.choice([b"\xff" * 9, b"<x>", b"9" * 30, b"\x00", b"-1"])
+        content = content or bytearray(b"x")
+    return bytes(content)
+
+
+def mutated_part(raw: bytes, generator: random.Random) -> bytes:
+    """A workbook with one broken part, and sound checksums."""
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    broken = generator.choice(sorted(parts))
+    return zipped({**parts, broken: mutated(parts[broken], generator)})
+
+
+def zipped(parts: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", method) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+def refusal(raw: bytes, suffix: str) -> str | None:
+    try:
+        read(raw, suffix)
+    except DataError as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize(("suffix", "break_it"), [*((suffix, mutated) for suffix in WRITERS), ("xlsx", mutated_part)])
+def test_a_broken_file_is_read_or_refused_in_one_line_that_quotes_no_cell(suffix, break_it):
+    raw, refused = WRITERS[suffix](PRIVATE), 0
+    for seed in range(40):
+        line = refusal(break_it(raw, random.Random(seed)), suffix)
+        if line is not None:
+            refused += 1
+            assert "\n" not in line
+            assert not any(word in line for word in SECRET.split() if len(word) > 2)
+    assert refused
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_part_that_does_not_unpack_is_damage_however_it_was_packed(method):
+    with zipfile.ZipFile(io.BytesIO(as_workbook(PRIVATE))) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    packed = zipped(parts, method)
+    assert refusal(packed, "xlsx") is None
+    first = packed.index(next(iter(parts)).encode()) + len(next(iter(parts)))
+    broken = packed[: first + 4] + b"\xff" * 40 + packed[first + 44 :]
+    assert "damaged" in (refusal(broken, "xlsx") or "")
+
+
+def test_cells_of_a_type_become_text_one_by_one():
+    day, moment = datetime.date(2024, 1, 31), datetime.datetime(2024, 1, 31, 9, 30)
+    typed = [1, 1.0, 2.5, True, None, day, moment, datetime.time(9, 30)]
+    texts = ["1", "1", "2.5", "true", "", "2024-01-31", "2024-01-31 09:30:00", "09:30:00"]
+    assert list(read(as_workbook([("x", "a", cell) for cell in typed]), "xlsx").frame["more"]) == texts
+    for cell, text in zip(typed, texts, strict=True):
+        for beside in (cell, None):
+            assert read(as_parquet({"x": [cell, beside]}), "parquet").frame["x"].iloc[0] == text
+    lines = "".join(json.dumps({"x": cell}) + "\n" for cell in [1, 1.0, 2.5, True, None, {"y": [1]}])
+    assert list(read(lines.encode(), "jsonl").frame["x"]) == ["1", "1", "2.5", "true", "", '{"y": [1]}']
+
+
+def test_parquet_s_own_types_are_read_and_what_is_nested_is_left_out_with_a_remark():
+    columns = {
+        "many": pa.array(["a", None]).dictionary_encode(),
+        "bytes": pa.array([b"caf\xc3\xa9", b"\xff"]),
+        "sum": pa.array([Decimal("1.50"), None]),
+        "missing": pa.nulls(2),
+        "far": pa.array([0, 2**62], pa.timestamp("us")),
+        "no number": pa.array([float("nan"), float("inf")]),
+        "list": [[SECRET], []],
+    }
+    table = read(as_parquet(columns), "parquet")
+    assert table.columns == [name for name in columns if name != "list"]
+    assert table.frame.to_numpy(dtype=object).tolist() == [
+        ["a", "café", "1.50", "", "1970-01-01", ""],
+        ["", "\ufffd", "", "", "", "inf"],
+    ]
+    assert table.remarks == ("Columns that hold other things than plain values, and are left out: 1.",)
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view()]
+)
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_text_is_text_however_arrow_keeps_it(kind, dictionary):
+    texts = ["café", "", None, "café", "x" * 40]
+    as_string, table = (
+        read(as_parquet({"text": pa.array(texts, each)}, use_dictionary=dictionary), "parquet")
+        for each in (pa.string(), kind)
+    )
+    assert list(table.frame["text"]) == list(as_string.frame["text"]) == [text or "" for text in texts]
+    assert table.remarks == ()
+
+
+def test_a_formula_is_the_value_that_was_saved_with_it_and_only_the_first_sheet_that_shows_is_read():
+    raw = as_workbook([("=1+1", "a", "x")], "second", "third")
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    sheet = "xl/worksheets/sheet1.xml"
+    assert b"<f>1+1</f><v/>" in parts[sheet] or b"<f>1+1</f><v></v>" in parts[sheet] or b"<v />" in parts[sheet]
+    assert list(read(raw, "xlsx").frame["text"]) == [""]
+    for empty in (b"<v/>", b"<v></v>", b"<v />"):
+        parts[sheet] = parts[sheet].replace(b"<f>1+1</f>" + empty, b"<f>1+1</f><v>2</v>")
+    table = read(zipped(parts), "xlsx")
+    assert list(table.frame["text"]) == ["2"]
+    assert table.remarks == ("Read the first of 3 sheets.",)
+
+
+def test_what_stands_around_a_sheet_s_table_is_left_out():
+    rows = [(None, None, None), ("x", "a", "m", None, "a note beside"), (None,), ("y",), (None, None, None)]
+    table = read(as_workbook(rows), "xlsx")
+    assert table.frame.to_numpy(dtype=object).tolist() == [["x", "a", "m"], ["y", "", ""]]
+
+
+def sheet(content: str, head: str = "") -> bytes:
+    """A workbook whose only sheet has this XML."""
+    with zipfile.ZipFile(io.BytesIO(as_workbook([]))) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    xmlns = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    parts["xl/worksheets/sheet1.xml"] = f'{head}<worksheet xmlns="{xmlns}">{content}</worksheet>'.encode()
+    return zipped(parts)
+
+
+HEADER = '<row r="1"><c r="A1" t="inlineStr"><is><t>text</t></is></c><c r="B1"><v>2</v></c></row>'
+LAUGHS = '<!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]>'
+
+
+@pytest.mark.parametrize(
+    "grown",
+    [
+        lambda: zipped({"xl/workbook.xml": b"0" * MAX_UNPACKED + b"0"}),
+        lambda: sheet(f'<sheetData>{HEADER}<row r="99999999999"><c r="A99999999999"><v>1</v></c></row></sheetData>'),
+        lambda: sheet(f'<sheetData>{HEADER}<row r="2"><c r="A2" t="str"><v>&b;</v></c></row></sheetData>', LAUGHS),
+        lambda: as_workbook([("x" * 32_000, "a", "b")] * 17_000),
+        lambda: as_parquet({"text": ["x" * 2**20] * 600}),
+        lambda: as_parquet({f"c{i}": pa.nulls(MAX_CELLS // 8) for i in range(9)}),
+    ],
+    ids=["unpacked", "row numbers", "entities", "a shared string", "a dictionary", "no bytes at all"],
+)
+def test_a_file_that_grows_when_it_is_unpacked_is_refused(grown):
+    raw = grown()
+    assert len(raw) < 2**20
+    assert refusal(raw, "csv") is not None
+
+
+def test_row_groups_say_their_size_before_they_are_unpacked(monkeypatch):
+    raw = as_parquet(by_name(PRIVATE))
+    monkeypatch.setattr(parquet_file, "MAX_BYTES", 100)
+    monkeypatch.setattr(parquet_file, "_rows", None)
+    assert "unpacked" in (refusal(raw, "parquet") or "")
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (zipped({"train.csv": b"text,label"}), "archive"),
+        (b"PK\x03\x04rest of a spreadsheet", "damaged"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(512), "old or a protected Excel file"),
+        (as_workbook([]), "no rows"),
+        (sheet("<sheetData></sheetData>"), "empty"),
+        (b"PAR1", "damaged"),
+        (as_parquet({"name": ["x"]}).replace(b"name", b"na\xffe"), "damaged"),
+        (as_parquet({"when": pa.array([0], pa.timestamp("s", "Nowhere/Land"))}), "damaged"),
+        (as_parquet({"text": pa.array([], pa.string())}), "no rows"),
+        (as_parquet({"list": [[1]]}), "name the columns"),
+        (as_parquet({"a b": ["x"], "a  b": ["y"]}), "name the columns"),
+        (as_parquet({f"c{i}": ["x"] for i in range(1001)}), "1,000 columns"),
+    ],
+)
+def test_a_file_that_is_no_table_gets_one_line(raw, message):
+    assert message in (refusal(raw, "csv") or "")

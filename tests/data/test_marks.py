@@ -1,0 +1,168 @@
+"""What became known of a data set without noise stays known: across names, files, runs and exports."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mechanisms.accounting import Fingerprint, PrivacyLedger, fingerprint, share_any, text_digests
+from mechanisms.data.columns import ColumnMapping, to_dataset
+from mechanisms.data.disclosures import CLEAN_VALUES, NO_NOISE, SCORED, SEEDED, WHETHER_SHOWN, mark_scored, owners_of
+from mechanisms.data.files import read_table
+from mechanisms.data.sizes import measure_sizes
+from mechanisms.demos.demo_set import loads
+from mechanisms.noise import SecureRandomness, SeededRandomness
+from mechanisms.records import Dataset, Record
+from mechanisms.runs.synthesize import synthesize
+from mechanisms.steps import mechanism_class
+from tests.synthesis.test_synthesize import LABELS, dataset, request
+from tests.toy_model import ToyModel
+
+
+def written(private: Dataset, ledger: PrivacyLedger, randomness=None, curator=False, **changes):
+    """The demo set of a run on a data set."""
+    asked = request(content=fingerprint(private).content, **changes)
+    *_, last = synthesize(private, asked, ToyModel(), ledger, randomness or SecureRandomness(), curator)
+    return last.demo_set
+
+
+def scored(*rows: Record) -> Dataset:
+    return Dataset("test file", (), rows)
+
+
+def renamed(private: Dataset) -> Dataset:
+    return replace(private, name="another name")
+
+
+def cut(private: Dataset) -> Dataset:
+    """One old row among new ones, in other letters."""
+    old = private.records[0]
+    new = tuple(Record(f"new {i}", label) for i in range(12) for label in LABELS)
+    return Dataset("yet another", LABELS, (Record(f"  {old.text.upper()} ", old.label), *new))
+
+
+DISCLOSURES = {
+    CLEAN_VALUES: lambda private, ledger: written(private, ledger, curator=True),
+    NO_NOISE: lambda private, ledger: written(private, ledger, mechanism=mechanism_class("non-private")()),
+    SEEDED: lambda private, ledger: written(private, ledger, SeededRandomness(1)),
+    f"{SEEDED} ": lambda private, ledger: measure_sizes(private, 0.1, 1e-5, ledger, SeededRandomness(1)),
+    SCORED: lambda private, ledger: mark_scored(fingerprint(scored(private.records[3])), ledger),
+}
+
+
+@pytest.mark.parametrize("mark", DISCLOSURES)
+@pytest.mark.parametrize("other", [lambda private: private, renamed], ids=["same name", "renamed"])
+def test_a_disclosure_marks_every_later_certificate_of_these_rows(mark, other):
+    ledger = PrivacyLedger()
+    assert written(dataset(), ledger).certificate.shown == ()
+    DISCLOSURES[mark](dataset(), ledger)
+    later = written(other(dataset()), ledger)
+    assert later.certificate.shown == (mark.strip(),)
+    assert later.to_json()["privacy"]["curator_diagnostics_shown"]
+    assert loads(later.dumps()).certificate.shown == later.certificate.shown
+
+
+def test_one_row_in_another_file_is_enough_and_none_is_not():
+    ledger = PrivacyLedger()
+    written(dataset(), ledger, curator=True)
+    sizes = dict.fromkeys(LABELS, 30)
+    assert written(cut(dataset()), ledger, sizes=sizes).certificate.shown == (CLEAN_VALUES,)
+    stranger = Dataset("stranger", LABELS, cut(dataset()).records[1:])
+    assert written(stranger, ledger, sizes=sizes).certificate.shown == ()
+
+
+def test_a_user_is_known_again_under_other_texts():
+    old = Dataset("old", LABELS, (Record("one", "a", "u1"), Record("two", "b", "u2")), "who")
+    new = Dataset("new", LABELS, (Record("three", "a", "u2"), Record("four", "b", "u9")), "who")
+    other = Dataset("other", LABELS, (Record("three", "a", "u3"),), "who")
+    assert share_any(fingerprint(old).rows, fingerprint(new).rows)
+    assert not share_any(fingerprint(old).rows, fingerprint(other).rows)
+
+
+def test_an_export_after_the_fact_is_marked():
+    ledger = PrivacyLedger()
+    made = written(dataset(), ledger)
+    written(renamed(dataset()), ledger, curator=True)
+    assert made.certificate.shown == ()
+    assert made.with_marks(ledger.rows.marks(fingerprint(dataset()))).certificate.shown == (CLEAN_VALUES,)
+
+
+def test_the_ledger_shows_what_a_seed_has_done():
+    ledger = PrivacyLedger()
+    written(dataset(), ledger, SeededRandomness(1))
+    assert ledger.snapshot("d", "record").marks == (SEEDED,)
+    assert "with a test seed" in str(ledger.history("d")[0]["mechanism"])
+
+
+def test_the_mark_is_named_among_the_public_inputs_of_what_was_read_from_rows():
+    ledger = PrivacyLedger()
+    assert WHETHER_SHOWN in written(dataset(), ledger).certificate.public_inputs
+    written(dataset(), ledger, curator=True)
+    # A set for which no row was read says nothing that follows from rows, the mark of another name included.
+    public = written(renamed(dataset()), ledger, mechanism=mechanism_class("public")())
+    assert public.certificate.shown == ()
+    assert WHETHER_SHOWN not in public.certificate.public_inputs
+
+
+def test_rows_of_private_data_sets_are_found_in_a_test_file():
+    ledger = PrivacyLedger()
+    test = fingerprint(scored(Record("TEXT 3.", "b"), Record("unheard of", "a")))
+    assert owners_of(test, ledger) == []
+    assert owners_of(test, ledger, fingerprint(dataset())) == ["d"]
+    written(dataset(), ledger, mechanism=mechanism_class("non-private")())
+    assert owners_of(test, ledger) == ["d"]
+    assert owners_of(fingerprint(scored(Record("unheard of", "a"))), ledger) == []
+    mark_scored(test, ledger)
+    assert SCORED in ledger.rows.marks(fingerprint(dataset()))
+    assert SCORED not in ledger.snapshot("d", "record").marks  # whose rows those are is told to the curator alone
+
+
+def test_a_file_that_was_edited_since_keeps_the_marks_of_the_one_before():
+    ledger = PrivacyLedger()
+    written(dataset(), ledger)
+    mark_scored(fingerprint(scored(dataset().records[0])), ledger)
+    edited = replace(dataset(), records=dataset().records[1:])
+    assert ledger.rows.marks(fingerprint(edited)) == (SCORED,)
+
+
+def test_a_file_is_known_again_by_another_of_its_columns(tmp_path):
+    path = tmp_path / "file.csv"
+    rows = [f"title number {i} of the letter,body {i} speaks of something else,{'ab'[i % 2]},general" for i in range(9)]
+    path.write_text("\n".join(["title,body,label,kind", *rows]))
+    table = read_table(path)
+    by_body = fingerprint(to_dataset(table, ColumnMapping("body", "label"), "bodies", LABELS))
+    by_title = fingerprint(to_dataset(table, ColumnMapping("title", "label"), "titles", LABELS))
+    assert share_any(by_body.rows, by_title.rows)
+    path.write_text("text,label,kind\nnothing of the kind,a,general\n")
+    stranger = fingerprint(to_dataset(read_table(path), ColumnMapping("text", "label"), "stranger", LABELS))
+    assert not share_any(by_body.rows, stranger.rows)
+
+
+@pytest.mark.parametrize("spelt", ["Ein Café, natürlich!", "ein cafe\u0301 natu\u0308rlich", "EIN\tCAFÉ\nNATÜRLICH."])
+def test_spelling_does_not_make_a_stranger(spelt):
+    assert share_any(text_digests(["ein Café natürlich"]), text_digests([spelt]))
+
+
+def test_every_text_has_a_digest():
+    assert share_any(text_digests(["👍👍"]), text_digests([" 👍👍 "]))
+    assert not share_any(text_digests(["👍👍"]), text_digests(["!!!"]))
+    assert share_any(text_digests(["İstanbul"]), text_digests(["İSTANBUL".lower()]))
+
+
+def test_a_set_that_no_row_was_read_for_gets_no_mark_of_rows_at_its_export():
+    ledger = PrivacyLedger()
+    public = written(dataset(), ledger, mechanism=mechanism_class("public")())
+    assert public.with_marks((CLEAN_VALUES,)) == public
+
+
+def test_digests_mean_nothing_under_another_key(tmp_path, monkeypatch):
+    here = text_digests(["a text"])
+    assert share_any(here, text_digests([" A  Text"]))
+    monkeypatch.setenv("DPICL_HOME", str(tmp_path / "another"))
+    assert not share_any(here, text_digests(["a text"]))
+
+
+def test_a_fingerprint_shows_nothing():
+    assert "text 1" not in repr(fingerprint(dataset()))
+    assert len(Fingerprint("d", "record", "c").rows) == 0

@@ -1,0 +1,149 @@
+"""Classification scores and their statistics."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mechanisms.demos.demo_set import loads
+from mechanisms.demos.findings import Choice, PublicSet
+from mechanisms.errors import UsageError
+from mechanisms.evaluation.answers import LocalReader
+from mechanisms.evaluation.classify import Classifier
+from mechanisms.evaluation.evaluate import (
+    PRIVATE,
+    PUBLIC_ONLY,
+    ZERO_SHOT,
+    Accuracy,
+    MeanRecall,
+    Progress,
+    Scorecard,
+    arms_of,
+    evaluate,
+)
+from mechanisms.evaluation.reader import Arm, without_corrections
+from mechanisms.records import Demonstration, PromptTemplate, Record
+from mechanisms.runs.public_demonstrations import public_demonstrations
+from tests.toy_model import ToyModel
+from tests.ui.generate.recording import demo_set
+
+TEMPLATE = PromptTemplate("Classify.", "T", "L")
+LABELS = ("red", "green", "blue")
+PRIOR = {"red": -100.0, "green": 0.0, "blue": 100.0}
+"""Says "blue" to everything."""
+
+
+class Biased(ToyModel):
+    """Adds a bias to one token, as a prompt's own preference would."""
+
+    def __init__(self, token: int) -> None:
+        super().__init__(0.5)
+        self.token = token
+
+    def open(self, prefix, rows, length, room):
+        session = super().open(prefix, rows, length, room)
+        plain = session._row
+        session._row = lambda tokens: plain(tokens) + 30.0 * (np.arange(128) == self.token)
+        return session
+
+
+def test_calibration_removes_a_constant_preference():
+    model = Biased(ord("b"))
+    labels = ("apple", "beta")  # " apple" and " beta" differ in their second token
+    predictions = list(Classifier(model, TEMPLATE, labels, ()).predict([str(i) for i in range(40)]))
+    assert all(prediction.raw.argmax() == 1 for prediction in predictions)
+    assert {int(prediction.calibrated.argmax()) for prediction in predictions} == {0, 1}
+
+
+def test_scores_do_not_depend_on_the_other_queries():
+    classifier = Classifier(ToyModel(), TEMPLATE, LABELS, (Demonstration("x", "red"),))
+    queries = [f"query {i}" for i in range(20)]
+    together = [prediction.raw for prediction in classifier.predict(queries)]
+    alone = [next(classifier.predict([query])).raw for query in queries]
+    assert np.allclose(together, alone)
+    assert np.allclose(np.sum(together, axis=1), 1)
+
+
+def test_wilson_interval_matches_its_formula():
+    accuracy, z = Accuracy(45, 60), 1.959963984540054
+    centre = (0.75 + z**2 / 120) / (1 + z**2 / 60)
+    half = z / (1 + z**2 / 60) * (0.75 * 0.25 / 60 + z**2 / (4 * 60**2)) ** 0.5
+    assert accuracy.interval == pytest.approx((centre - half, centre + half))
+
+
+def test_confusion_counts_every_row_under_its_true_label():
+    test = [Record(f"text {i}", LABELS[i % 3]) for i in range(20)] + [Record("unknown", "purple")]
+    told = list(evaluate(LocalReader(ToyModel()), TEMPLATE, LABELS, [Arm("one", ()), Arm("two", (), PRIOR)], test))
+    cards = [each for each in told if isinstance(each, Scorecard)]
+    assert [card.name for card in cards] == ["one", "two"]
+    for card in cards:
+        assert card.confusion.sum(axis=1).tolist() == [7, 7, 6]
+        assert (card.corrected or card.calibrated).correct == card.confusion.trace()
+    assert cards[0].corrected is None
+    assert max(each.done for each in told if isinstance(each, Progress)) <= 40
+
+
+def test_a_test_file_without_the_labels_is_refused():
+    with pytest.raises(UsageError, match="red"):
+        next(evaluate(LocalReader(ToyModel()), TEMPLATE, LABELS, [Arm("one", ())], [Record("x", "purple")]))
+
+
+def test_every_arm_is_read_with_its_own_prior():
+    test = [Record(f"text {i}", "blue") for i in range(9)]
+    told = evaluate(LocalReader(ToyModel()), TEMPLATE, LABELS, [Arm("one", (), PRIOR), Arm("two", ())], test)
+    one, two = (each for each in told if isinstance(each, Scorecard))
+    assert one.corrected == Accuracy(9, 9)
+    assert (one.raw, one.calibrated, None) == (two.raw, two.calibrated, two.corrected)
+    assert one.raw != one.corrected
+
+
+WRITTEN, PUBLIC = (Demonstration("a", "News"),), (Demonstration("b", "Sport"),)
+OWN, WITHOUT = {"News": 0.5, "Sport": -0.5}, {"News": 0.1, "Sport": -0.1}
+
+
+def test_a_set_stands_beside_what_was_measured_for_each():
+    measured = replace(demo_set(*WRITTEN), prior=OWN, choice=Choice(3, "voted", "prior", WITHOUT))
+    assert arms_of(measured, PUBLIC) == (
+        Arm(ZERO_SHOT, (), WITHOUT),
+        Arm(PUBLIC_ONLY, PUBLIC),
+        Arm(PRIVATE, WRITTEN, OWN),
+    )
+    assert [arm.prior for arm in arms_of(demo_set(*WRITTEN), PUBLIC)] == [None, None, None]
+
+
+def test_the_public_set_of_a_choice_is_read_in_its_own_words_with_its_own_correction():
+    words = PromptTemplate("Sort.", "Text", "Label")
+    brought = PublicSet(PUBLIC, words, {"News": 0.2, "Sport": -0.2})
+    chosen = replace(demo_set(*WRITTEN), prior=OWN, choice=Choice(3, "voted", "prior", WITHOUT, brought))
+    assert public_demonstrations(chosen, ToyModel()) == PUBLIC
+    assert arms_of(chosen, PUBLIC)[1] == Arm(PUBLIC_ONLY, PUBLIC, brought.prior, words)
+    assert arms_of(without_corrections(chosen), PUBLIC)[1] == Arm(PUBLIC_ONLY, PUBLIC, None, words)
+    assert loads(chosen.dumps()).choice == chosen.choice
+
+
+def test_a_set_without_demonstrations_is_a_way_to_read_the_zero_shot_answer():
+    none = replace(demo_set(), prior=OWN, choice=Choice(3, "none", "prior", WITHOUT))
+    assert arms_of(none, ()) == (Arm(ZERO_SHOT, (), OWN),)
+
+
+def test_balanced_accuracy_is_the_mean_recall_and_naming_the_commonest_label_gains_nothing_by_it():
+    always = Scorecard("always", Accuracy(90, 100), None, None, np.array([[90, 0, 0], [8, 0, 0], [1, 0, 0]]), (0, 0, 1))
+    assert always.majority == (0, Accuracy(90, 100))
+    assert [each.value for each in always.recalls] == [1.0, 0.0, 0.0]
+    assert always.balanced.value == pytest.approx(1 / 3)
+    low, high = always.balanced.interval
+    assert low < 1 / 3 < high
+    fair = Scorecard("fair", Accuracy(10, 10), None, None, np.diag([9, 1, 0]))
+    assert fair.recalls[2] is None  # no row of it
+    assert fair.balanced.value == 1
+
+
+def test_intervals_of_balanced_accuracy_hold_the_truth_as_often_as_they_say():
+    generator, rates, rows, held = np.random.default_rng(2), np.array([0.9, 0.5, 0.2]), np.array([300, 60, 25]), 0
+    for _ in range(2000):
+        right = generator.binomial(rows, rates)
+        low, high = MeanRecall(tuple(map(Accuracy, right.tolist(), rows.tolist()))).interval
+        held += low <= rates.mean() <= high
+    assert 0.93 < held / 2000 < 0.98

@@ -1,0 +1,115 @@
+"""The table of a grid: tidy, whole at all times, and of one origin."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+
+import pytest
+
+from mechanisms import kept_file
+from mechanisms.errors import UsageError
+from mechanisms.evaluation.evaluate import PRIVATE, Accuracy
+from mechanisms.evaluation.grid import Cell
+from mechanisms.evaluation.plot import grid_figure
+from mechanisms.evaluation.reader import Arm
+from mechanisms.evaluation.results import COLUMNS, Line, Origin, Results
+
+ORIGIN = Origin("aa", "bb", "cc", "dd", "0", "no")
+CELL, OTHER = Cell(Arm(PRIVATE, ()), "2", 0), Cell(Arm(PRIVATE, ()), "2", 1)
+FOUND = {"raw": Accuracy(3, 10), "contextual": Accuracy(7, 10)}
+
+
+def test_a_table_is_read_back_as_it_was_written(tmp_path):
+    path = tmp_path / "results.csv"
+    first = Results(ORIGIN, path)
+    assert not first.has(CELL)
+    first.add(CELL, FOUND)
+    second = Results(ORIGIN, path)
+    assert second.lines == first.lines
+    assert second.has(CELL)
+    assert not second.has(OTHER)
+    second.add(OTHER, FOUND)
+    assert len(Results(ORIGIN, path).lines) == 4
+
+
+def test_a_line_says_what_it_is_of(tmp_path):
+    Results(ORIGIN, tmp_path / "results.csv").add(CELL, FOUND)
+    rows = list(csv.DictReader((tmp_path / "results.csv").read_text(encoding="utf-8").splitlines()))
+    assert tuple(rows[0]) == COLUMNS
+    assert [(row["reading"], int(row["right"]), int(row["rows"])) for row in rows] == [
+        ("raw", 3, 10),
+        ("contextual", 7, 10),
+    ]
+    for row in rows:
+        assert float(row["low"]) < float(row["accuracy"]) < float(row["high"])
+        assert [row[name] for name in COLUMNS[-6:]] == ["aa", "bb", "cc", "dd", "0", "no"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("set", "demo set"),
+        ("test", "test file"),
+        ("model", "model"),
+        ("public", "public-only"),
+        ("seed", "seed"),
+        ("curator_only", "kind of"),
+    ],
+)
+def test_a_table_of_another_origin_is_refused_and_left_alone(tmp_path, name, said):
+    path = tmp_path / "results.csv"
+    Results(ORIGIN, path).add(CELL, FOUND)
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match=f"another {said}"):
+        Results(replace(ORIGIN, **{name: "other"}), path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda text: "text,label\nsomebody's row,News\n",
+        lambda text: "",
+        lambda text: text.replace("private demonstrations", "<b>hostile</b>", 1),
+        lambda text: text.replace(",3,", ",30,", 1),
+        lambda text: text + "half a li",
+        lambda text: text.replace("raw", "other", 1),
+    ],
+)
+def test_what_is_no_such_table_is_refused_and_left_alone(tmp_path, spoil):
+    path = tmp_path / "results.csv"
+    Results(ORIGIN, path).add(CELL, FOUND)
+    path.write_text(spoil(path.read_text()))
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match="is no table"):
+        Results(ORIGIN, path)
+    assert path.read_bytes() == before
+
+
+def test_a_write_that_is_cut_off_leaves_what_was_there(tmp_path, monkeypatch):
+    path = tmp_path / "results.csv"
+    results = Results(ORIGIN, path)
+    results.add(CELL, FOUND)
+    before = path.read_bytes()
+
+    def cut_off(descriptor):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kept_file.os, "fsync", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        results.add(OTHER, FOUND)
+    assert path.read_bytes() == before
+
+
+def test_the_plot_has_a_line_for_each_reading_and_means_over_orders():
+    lines = [Line(PRIVATE, shots, order, "raw", Accuracy(order + 2, 10)) for shots in ("12", "2") for order in (0, 1)]
+    figure = grid_figure([Line("zero-shot", "0", 0, "raw", Accuracy(1, 10)), *lines], curator_only=True)
+    assert [trace.name for trace in figure.data] == ["zero-shot, raw", "private demonstrations, raw"]
+    assert list(figure.data[1].x) == ["2", "12"]
+    assert list(figure.data[1].y) == pytest.approx([0.25, 0.25])
+    lowest, highest = Accuracy(2, 10).interval[0], Accuracy(3, 10).interval[1]
+    assert figure.data[1].error_y.arrayminus[0] == pytest.approx(0.25 - lowest)
+    assert figure.data[1].error_y.array[0] == pytest.approx(highest - 0.25)
+    assert "curator" in figure.layout.title.text
+    assert list(figure.layout.xaxis.categoryarray) == ["0", "2", "12"]

@@ -1,0 +1,176 @@
+"""Every format takes every kind of set or refuses it in one sentence, says the same, and loses no mark unsaid."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import zipfile
+from dataclasses import replace
+
+import pytest
+import yaml
+
+from mechanisms.demos.findings import ArmScore, Score
+from mechanisms.errors import UsageError
+from mechanisms.exports.export_format import packed
+from mechanisms.exports.registry import format_named, format_names
+from mechanisms.inference.prompts import one_line
+from mechanisms.spreadsheet import safe
+from tests.exports.sets import HOSTILE, KINDS, SEEN, labelled, marked, not_private, pairs_of, records, released
+
+REFUSED = {
+    ("openai", "none"), ("csv", "none"), ("promptfoo", "none"), ("hugging-face", "none"), ("promptfoo", "records"),
+    ("promptfoo", "labelled"), ("promptfoo", "answered"), ("promptfoo", "worded"), ("promptfoo", "alone"),
+    *((name, kind) for name in ("records", "schema") for kind in KINDS if kind != "records"),
+}  # fmt: skip
+
+
+def text(name: str, kind: str) -> str:
+    [written] = format_named(name).write(KINDS[kind]).values()
+    return written
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", format_names())
+def test_a_set_is_written_or_refused_in_one_sentence(name, kind):
+    chosen = format_named(name)
+    if (name, kind) in REFUSED:
+        with pytest.raises(UsageError) as refused:
+            chosen.write(KINDS[kind])
+        assert str(refused.value).count(". ") == 0
+        assert str(refused.value).endswith(".")
+    else:
+        files = chosen.write(KINDS[kind])
+        assert all(files.values())
+        assert packed(files) == packed(chosen.write(KINDS[kind]))  # no date, no chance
+
+
+@pytest.mark.parametrize("name", format_names())
+def test_marks_are_kept_or_their_loss_is_said(name):
+    chosen, made = format_named(name), marked(records("x"))
+    if chosen.misfit(made):
+        made = marked(labelled("x"))
+    written = "".join(chosen.write(released(made)).values())
+    if name == "schema":
+        assert SEEN not in written  # it follows from no row
+    else:
+        assert (SEEN in written) == chosen.keeps_marks == (chosen.caution(made) is None)
+
+
+@pytest.mark.parametrize("name", format_names())
+def test_a_measured_correction_is_kept_or_its_loss_is_said(name):
+    chosen, made = format_named(name), replace(labelled("x"), prior={"News": 0.625, "Sport": -0.625})
+    assert chosen.reading(labelled("x")) is None
+    if chosen.of_records or chosen.correction == "":
+        assert chosen.reading(made) is None  # no model reads it
+        return
+    written = "".join(chosen.write(released(made)).values())
+    assert ("0.625" in written) == (chosen.correction is not None)
+    assert ("no place" in chosen.reading(made)) == (chosen.correction is None)
+
+
+@pytest.mark.parametrize("name", format_names())
+def test_a_set_that_is_not_private_says_so_or_is_refused(name):
+    chosen, made = format_named(name), not_private(records("x"))
+    if chosen.misfit(made):
+        made = not_private(labelled("x"))
+    if not chosen.keeps_marks:
+        with pytest.raises(UsageError, match="not private"):
+            chosen.write(released(made))
+    elif name != "schema":
+        written = "".join(chosen.write(released(made)).values())
+        assert "a test seed" in written
+        assert '"private": true' not in written
+
+
+@pytest.mark.parametrize("kind", ["labelled", "answered", "records", "alone", "worded"])
+def test_conversations_and_programs_hold_every_pair(kind):
+    lines = text("openai", kind).splitlines()  # at every separator that Unicode has
+    said = [[each["content"] for each in json.loads(line)["messages"][1:]] for line in lines]
+    assert [tuple(each) for each in said] == pairs_of(kind)
+    state = json.loads(text("dspy", kind))
+    assert [tuple(each.values()) for each in state["demos"]] == pairs_of(kind)
+
+
+def test_a_text_alone_answers_its_kind_and_no_format_takes_the_kind_for_a_label():
+    prompt, card = text("prompt", "alone"), format_named("hugging-face").write(KINDS["alone"])["README.md"]
+    template = KINDS["alone"].demo_set.template
+    assert prompt.endswith(f"\n{template.label}: Letter\n{template.text}:\n")
+    assert f"{template.label}: Letter\n{template.text}: plain\n\n" in prompt
+    assert "text-generation" in card
+    assert "text-classification" not in card
+
+
+def test_tests_of_promptfoo_have_the_documented_shape():
+    made = released(labelled("one", "two\u2028"))
+    [written] = format_named("promptfoo").write(made).values()
+    for line, each in zip(written.splitlines(), made.demo_set.demonstrations, strict=True):
+        test = json.loads(line)
+        assert test["vars"] == {"text": each.text}
+        assert test["assert"] == [{"type": "equals", "value": each.label}]
+        assert set(test) == {"vars", "assert", "metadata"}
+
+
+@pytest.mark.parametrize("trap", ["{{ 7 * 7 }}", "{% for x in y %}", "{# x #}", "file:///tmp/x.js", "package:x:y"])
+def test_what_promptfoo_would_run_is_refused(trap):
+    with pytest.raises(UsageError, match="would run"):
+        format_named("promptfoo").write(released(labelled("fine", f"a {trap}")))
+
+
+@pytest.mark.parametrize("kind", ["labelled", "answered", "worded", "none"])
+def test_a_plain_prompt_is_the_one_that_this_app_asks_with(kind):
+    template = KINDS[kind].demo_set.template
+    prompt, answer = text("prompt", kind), template.output or template.label
+    assert prompt.startswith(template.instruction)
+    assert prompt.endswith(f"]\n{answer}:\n")
+    for question, said in pairs_of(kind):
+        assert f"{template.text}: {one_line(question)}\n{answer}: {one_line(said)}\n\n" in prompt
+    # no text begins a demonstration of its own
+    assert prompt.count(f"\n{template.text}: ") == len(pairs_of(kind)) + 1
+
+
+def test_no_cell_begins_a_formula_and_none_is_lost():
+    rows = list(csv.reader(io.StringIO(text("csv", "labelled"), newline="")))
+    assert rows[0] == ["text", "label", "privacy"]
+    assert [row[0].removeprefix("'") for row in rows[1:]] == list(HOSTILE)
+    for row in rows[1:]:
+        assert row[0][0] not in "=+-@\t\r\n＝"
+    assert safe("a=1") == "a=1"
+
+
+def test_an_arm_of_a_score_begins_no_line_of_a_card():
+    arm = ArmScore(0.5, (0.4, 0.6))
+    score = Score({"x\n\n<img src=y>\n\n# Epsilon 0.001": arm, "zero-shot": arm}, untouched=True)
+    card = format_named("hugging-face").write(released(replace(labelled("x"), score=score)))["README.md"]
+    stated = card.split("What the certificate states:\n\n")[1].splitlines()
+    assert all(line.startswith("    ") for line in stated)
+    assert sum("Private score, " in line for line in stated) == 2
+
+
+@pytest.mark.parametrize(("epsilon", "stated"), [(1.00049, "1.001"), (2.718249, "2.719"), (0.1, "0.1"), (3.0, "3")])
+def test_no_export_states_an_epsilon_below_the_certificate_s(epsilon, stated):
+    made = labelled("x")
+    claim = replace(made.certificate.claim, epsilon=epsilon, delta=1.049e-5)
+    made = replace(made, certificate=replace(made.certificate, claim=claim, spent_before=(epsilon, 1.049e-5)))
+    written = {name: format_named(name).write(released(made)) for name in ("csv", "hugging-face", "certificate")}
+    assert f"epsilon {stated}, delta 1.1e-05 for" in written["csv"]["demonstrations.csv"]
+    card, page = written["hugging-face"]["README.md"], written["certificate"]["certificate.html"]
+    assert f"Epsilon: {stated} (" in card
+    assert "Delta: 1.1e-05" in card
+    assert f"on the same data set: epsilon {stated}, delta 1.1e-05" in card
+    assert f"(epsilon {stated})" in page
+    assert "1.1e-05 (delta)" in page
+
+
+def test_a_card_is_valid_and_holds_hostile_names_as_code():
+    files = format_named("hugging-face").write(KINDS["labelled"])
+    rows = [json.loads(line) for line in files["data.jsonl"].splitlines()]
+    assert [row["text"] for row in rows] == list(HOSTILE)
+    _, header, body = files["README.md"].split("---\n", 2)
+    assert yaml.safe_load(header)["configs"][0]["data_files"] == [{"split": "train", "path": "data.jsonl"}]
+    assert KINDS["labelled"].digest in body
+    assert files["demos.dpicl.json"] == KINDS["labelled"].text
+    with zipfile.ZipFile(io.BytesIO(packed(files))) as archive:
+        assert archive.namelist() == list(files)
+        assert archive.testzip() is None

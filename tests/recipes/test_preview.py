@@ -1,0 +1,153 @@
+"""What is said of a recipe before it runs: its claim, its warnings, its time; all from public numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mechanisms.accounting import PrivacyTarget
+from mechanisms.noise.seeded import SeededRandomness
+from mechanisms.records import default_template
+from mechanisms.runs.advice import proposed
+from mechanisms.runs.forecast import ModelSpeed
+from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
+from mechanisms.runs.recipe_forecast import competing, predicted_seconds, units
+from mechanisms.runs.recipe_preview import calibrated, preview_recipe, score_margin
+from mechanisms.runs.recipe_request import RecipeRequest
+from mechanisms.runs.request import SynthesisRequest
+from mechanisms.sampling import SamplingPlan
+from mechanisms.steps import mechanism_class
+
+LABELS = ("a", "b")
+SPEED = ModelSpeed(position=1e-3, row=2e-3, step=3e-3)
+
+
+def request(
+    kind: Kind = Kind.VOTE,
+    size: int = 3000,
+    epsilon: float = 1.0,
+    division: Division = Division.ROLES,
+    by_user: bool = False,
+) -> RecipeRequest:
+    sizes, target = dict.fromkeys(LABELS, size), PrivacyTarget(epsilon, 1e-6)
+    recipe = proposed(kind, sizes, epsilon, division=division)
+    template, content = default_template(LABELS), "content"
+    plan = SamplingPlan(subsets=20, tokens=5)
+    written = SynthesisRequest(LABELS, template, plan, mechanism_class("gaussian")(), target, sizes, content)
+    of = written if Stage.WRITE in recipe.shares else None
+    return RecipeRequest(LABELS, template, recipe, target, sizes, content, by_user, written=of)
+
+
+@pytest.mark.parametrize("division", [*Division])
+@pytest.mark.parametrize("by_user", [False, True])
+def test_voting_costs_its_target_and_needs_no_calibration(division, by_user):
+    made = request(division=division, by_user=by_user)
+    preview = preview_recipe(made)
+    assert preview.request is made
+    assert preview.claim.epsilon == pytest.approx(1.0)
+    assert preview.claim.epsilon <= 1.0 + 1e-9
+    assert ("user" in preview.guarantee) is by_user
+    assert preview.warnings == ()
+    assert preview.seconds is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("division", [*Division])
+def test_writing_gets_its_part_of_the_units_or_of_epsilon(division):
+    made = request(Kind.BOTH, division=division)
+    ready = calibrated(made)
+    assert ready.written is not None
+    assert ready.written.plan.share == made.role(Stage.WRITE)
+    assert 0.95 * made.epsilon(Stage.WRITE) < ready.written.claim().epsilon <= made.epsilon(Stage.WRITE)
+    assert ready.claim().epsilon <= 1.0 + 1e-9
+
+
+def test_a_weak_target_is_called_weak():
+    assert any("weak guarantee" in each for each in preview_recipe(request(epsilon=8.0)).warnings)
+
+
+def test_few_rows_are_warned_of_and_many_are_not():
+    few = preview_recipe(request(size=30)).warnings
+    assert any("winners may be chance" in each for each in few)
+    assert any("correction may be chance" in each for each in few)
+    assert any("wider than 20 points" in each for each in few)
+    assert preview_recipe(request(size=3000)).warnings == ()
+
+
+def test_users_are_warned_of_as_users():
+    warnings = preview_recipe(replace(request(size=30), by_user=True)).warnings
+    assert len(warnings) == len(preview_recipe(request(size=30)).warnings)
+    assert all("users" in each and "rows" not in each for each in warnings if "guarantee" not in each)
+
+
+def test_the_margin_is_about_what_the_score_gives():
+    made = request(size=3000)
+    rows = round(units(made, Stage.SCORE))
+    tally, randomness, rng = made.score, SeededRandomness(1), np.random.default_rng(2)
+    halves = []
+    for _ in range(30):
+        right = rng.random((rows, 3)) < 0.5
+        estimate = tally.accuracy(tally.release(tally.cells(right), randomness), 0)
+        halves.append((estimate.high - estimate.low) / 2)
+    assert score_margin(made) == pytest.approx(float(np.mean(halves)), rel=0.1)
+
+
+def test_a_margin_never_passes_the_whole_range():
+    assert score_margin(request(size=2)) == 0.5
+
+
+@pytest.mark.parametrize(
+    "longer",
+    [
+        lambda made: replace(made, recipe=replace(made.recipe, drafts=2 * made.recipe.drafts)),
+        lambda made: replace(made, recipe=replace(made.recipe, rounds=2)),
+        lambda made: replace(made, recipe=replace(made.recipe, sets=made.recipe.sets + 1)),
+        lambda made: replace(made, tokens=2 * made.tokens),
+        lambda made: replace(made, max_record_tokens=2 * made.max_record_tokens),
+        lambda made: replace(made, sizes={each: 2 * size for each, size in made.sizes.items()}),
+        lambda made: replace(made, by_user=True),
+        lambda made: replace(made, recipe=replace(made.recipe, division=Division.EPSILON)),
+    ],
+)
+def test_more_work_takes_longer(longer):
+    made = request()
+    assert predicted_seconds(longer(made), SPEED) > predicted_seconds(made, SPEED)
+
+
+def test_a_score_left_out_takes_no_time():
+    made = request()
+    shares = {stage: share for stage, share in made.recipe.shares.items() if stage is not Stage.SCORE}
+
+    def saved(longest: int) -> float:
+        scored = replace(made, max_record_tokens=longest)
+        shorter = replace(scored, recipe=replace(made.recipe, shares=shares))
+        return predicted_seconds(scored, SPEED) - predicted_seconds(shorter, SPEED)
+
+    rows = 6000 * made.role(Stage.SCORE)
+    alone = 3 * rows * SPEED.position  # of a token of each text; behind demonstrations it costs more
+    assert alone * (100 + 20) < saved(100) < 2 * alone * (100 + 20)
+    assert saved(220) == pytest.approx(2 * saved(100))
+
+
+def test_the_duration_of_writing_is_part_of_both():
+    made, written = request(Kind.BOTH), request(Kind.BOTH).written
+    assert written is not None
+    longer = replace(made, written=replace(written, plan=replace(written.plan, tokens=50)))
+    assert predicted_seconds(longer, SPEED) > predicted_seconds(made, SPEED)
+
+
+def test_a_preview_learns_its_duration_later():
+    timed = preview_recipe(request()).timed(SPEED)
+    assert timed.seconds == predicted_seconds(request(), SPEED)
+    assert math.isfinite(timed.seconds)
+    assert preview_recipe(request(), SPEED) == timed
+
+
+def test_what_was_written_stands_in_the_choice():
+    assert competing(request()) == 2 + request().recipe.sets
+    assert competing(request(Kind.BOTH)) == competing(request()) + 2
+    one = Recipe(Kind.BOTH, Division.ROLES, {Stage.WRITE: 0.5, Stage.VOTE: 0.2}, sets=1)
+    assert competing(replace(request(Kind.BOTH), recipe=one)) == 4
