@@ -35,25 +35,25 @@ from benchmarks.remembering import Memory, Remembering
 from benchmarks.worth import DELTA, TASKS, rows_of
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint, rounded_up
 from mechanisms.bundled import bundled
+from mechanisms.demos.demo_set import DemoSet
+from mechanisms.demos.findings import PUBLIC_ONLY, ZERO_SHOT, Score
+from mechanisms.evaluation.classify import Classifier
+from mechanisms.evaluation.evaluate import PRIVATE
+from mechanisms.evaluation.reader import Arm
+from mechanisms.evaluation.verdict import verdict_of_score
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.noise import Floats
 from mechanisms.records import Dataset, PromptTemplate, Record, default_template
+from mechanisms.runs.advice import proposed
+from mechanisms.runs.recipe import Kind, Stage
+from mechanisms.runs.recipe_events import RecipeCompleted
+from mechanisms.runs.recipe_preview import preview_recipe
+from mechanisms.runs.recipe_request import RecipeRequest
+from mechanisms.runs.request import MIN_TOKENS, SynthesisRequest
+from mechanisms.runs.run import run_recipe
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
-from mechanisms.studio.evaluation.classify import Classifier
-from mechanisms.studio.evaluation.evaluate import PRIVATE
-from mechanisms.studio.evaluation.query_reader import Arm
-from mechanisms.studio.evaluation.verdict import verdict_of_score
-from mechanisms.studio.recipes.advice import proposed
-from mechanisms.studio.recipes.events import RecipeCompleted
-from mechanisms.studio.recipes.preview import preview_recipe
-from mechanisms.studio.recipes.recipe import Kind, Stage
-from mechanisms.studio.recipes.request import RecipeRequest
-from mechanisms.studio.recipes.run import run_recipe
-from mechanisms.studio.synthesis.demo_set import DemoSet
-from mechanisms.studio.synthesis.findings import PUBLIC_ONLY, ZERO_SHOT, Score
-from mechanisms.studio.synthesis.request import MIN_TOKENS, SynthesisRequest
 from mechanisms.tallies import Weighing
 
 SKEWED, PEOPLE, LARGEST = "skewed", ("Artist", "Athlete", "Politician"), 0.6

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.demos.findings import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT, Score
+from mechanisms.evaluation.verdict import verdict_of_score
 from mechanisms.noise import Floats, SecureRandomness
-from mechanisms.studio.evaluation.verdict import verdict_of_score
-from mechanisms.studio.synthesis.findings import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT, Score
 from mechanisms.tallies import Choice, Weighing
 from mechanisms.tallies import Score as ScoreTally
 from mechanisms.tallies.weighing import weights

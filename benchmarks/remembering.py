@@ -11,12 +11,12 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.evaluation.classify import Classifier
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Floats
 from mechanisms.records import PromptTemplate
-from mechanisms.studio.evaluation.classify import Classifier
-from mechanisms.studio.recipes import stages
-from mechanisms.studio.recipes.drafts import write_drafts
+from mechanisms.runs import stages
+from mechanisms.runs.drafts import write_drafts
 
 
 class Remembering:

@@ -9,9 +9,9 @@ import pytest
 
 from benchmarks.both_or_vote import NAMING, PEOPLE, Material, checked, naming, rate, skewed
 from benchmarks.praise import SETTINGS, praised, said
+from mechanisms.demos.findings import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT, ArmScore, Score
+from mechanisms.evaluation.verdict import verdict_of_score
 from mechanisms.records import Dataset, Record, default_template
-from mechanisms.studio.evaluation.verdict import verdict_of_score
-from mechanisms.studio.synthesis.findings import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT, ArmScore, Score
 from mechanisms.tallies import Weighing
 
 OTHERS = [f"label {number}" for number in range(11)]

@@ -17,6 +17,7 @@ from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.page import PLACES
+from dpicl_ui.privacy.duration import duration
 from dpicl_ui.test.baseline import PROTOTYPES, verdict
 from dpicl_ui.test.cards import accuracies
 from dpicl_ui.test.prototypes_state import PrototypesState
@@ -29,6 +30,8 @@ from mechanisms.demos.findings import ArmScore, Score
 from mechanisms.errors import BudgetRefused, UsageError
 from mechanisms.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy
 from mechanisms.records import Dataset, Demonstration, Record
+from mechanisms.runs.forecast import ModelSpeed
+from mechanisms.runs.reading_forecast import embedding_seconds, measuring_seconds
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import demo_set
@@ -60,6 +63,7 @@ class Counting(ToyEmbedder):
 
 
 EMBEDDER, SESSIONS = Counting(), Sessions()
+SPEED = ModelSpeed(0.01, 0.01, 0.1)
 
 
 @functools.cache
@@ -71,7 +75,8 @@ def built() -> EvaluationStep:
             ledgers: Any = SimpleNamespace(of=lambda request: request.ledger)
             embedder: Any = SimpleNamespace(embedder=lambda: EMBEDDER)
             step = EvaluationStep(SESSIONS, ledgers, ModelLoader("none"), embedder, StepBar(PLACES))
-            step.measurement._loader = cast(ModelLoader, SimpleNamespace(model=ToyModel))
+            loader = cast(ModelLoader, SimpleNamespace(model=ToyModel, speed=SPEED))
+            step.measurement._loader = step.measurement._time._loader = loader
             return step
 
     return asyncio.run(blocks())
@@ -136,7 +141,16 @@ def test_the_price_and_what_then_is_left_are_shown_before_anything_is_charged(pl
     assert "costs epsilon 0.5 at delta 1e-05 for one row" in words
     assert "then stands at 0.5 of 10" in words
     assert "user" not in words
+    assert f"takes {duration(embedding_seconds(sum(place.confirmed.sizes.values()), SPEED))}" in words
     assert (place.spent, place.embedded) == ((0, 0), 0)
+
+
+def test_how_long_measuring_takes_is_said_before_and_follows_the_rows_that_are_wanted(place: Place):
+    few, many = (text_of(place.measurement._time._told(limit, place.request)) for limit in (10, 1000))
+    tested = place.session.of(TestState).classifying
+    assert duration(measuring_seconds(tested, 10, SPEED)) in few
+    assert duration(measuring_seconds(tested, 20, SPEED)) in many, "the file has twenty rows"
+    assert measuring_seconds(tested, 1000, SPEED) > 5 * measuring_seconds(tested, 20, SPEED)
 
 
 def test_they_are_paid_for_once_and_kept(place: Place):
