@@ -1,6 +1,7 @@
 """What a set is worth in one sentence: better than the model alone, than public text, than one label, or not.
 
-A difference is told where its interval leaves zero out, and nowhere else.
+A difference is told where its interval leaves zero out, and nowhere else. Rows that took part in the choice flatter
+what they chose (docs/worth.md has the rates), so that a lead on such rows is called no more than that.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from mechanisms.tallies.weighing import LARGE
 Interval = tuple[float, float]
 
 _NAMING = "naming the largest label every time"
+_BETTER = "better than"
+_AHEAD = "ahead, on rows that may have taken part in the choice, of"
 _OTHERS = {
     ZERO_SHOT: "the model alone",
     PUBLIC_ONLY: "public text",
@@ -41,7 +44,7 @@ def verdict_of_score(score: Score, without: bool, majority: float | None) -> str
     if own not in score.arms or score.arms[own].wide:
         return ""
     gains = {name: gain.interval for name, gain in score.gains.items()}
-    return _sentence(own, gains, score.arms[own].interval, majority)
+    return _sentence(own, gains, score.arms[own].interval, majority, _BETTER if score.untouched else _AHEAD)
 
 
 def verdict_of_cards(cards: Sequence[Scorecard]) -> str:
@@ -108,12 +111,14 @@ def gain(one: Accuracy | MeanRecall, other: Accuracy | MeanRecall) -> Interval:
     return max(-1.0, apart - below), min(1.0, apart + above)
 
 
-def _sentence(own: str, gains: Mapping[str, Interval], interval: Interval, majority: float | None) -> str:
+def _sentence(
+    own: str, gains: Mapping[str, Interval], interval: Interval, majority: float | None, ahead: str = _BETTER
+) -> str:
     against = dict(gains)
     if majority is not None:
         against[_NAMING] = (interval[0] - majority, interval[1] - majority)
     found = {
-        "better than": [name for name, (low, _) in against.items() if low > 0],
+        ahead: [name for name, (low, _) in against.items() if low > 0],
         "worse than": [name for name, (_, high) in against.items() if high < 0],
         "not shown to differ from": [name for name, (low, high) in against.items() if low <= 0 <= high],
     }

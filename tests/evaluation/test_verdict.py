@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -42,6 +44,14 @@ def test_nothing_is_praised_whose_interval_holds_zero(alone, public, majority):
 def test_without_demonstrations_the_model_alone_is_what_is_judged():
     kept = Score({ZERO_SHOT: ARM, PUBLIC_ONLY: ARM}, True, gains={PUBLIC_ONLY: ArmScore(0.1, (0.02, 0.2))})
     assert verdict_of_score(kept, True, None) == "The model without demonstrations is better than public text."
+
+
+@given(alone=interval, public=interval, majority=st.floats(0, 1))
+def test_rows_that_may_have_chosen_a_set_praise_nothing(alone, public, majority):
+    chosen = replace(score(alone, public), untouched=False)
+    said = verdict_of_score(chosen, False, majority)
+    assert "better than" not in said
+    assert ("ahead, on rows that may have taken part in the choice, of" in said) == (max(alone[0], public[0], 0.65 - majority) > 0)
 
 
 def test_too_few_rows_say_nothing():
