@@ -11,6 +11,7 @@ from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.ledgers import Ledgers
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.tree import drawn, notice
+from dpicl_ui.frame.visibility import seen
 from dpicl_ui.generate.kept_runs import KeptRuns, forgotten
 from mechanisms.accounting import PrivacyLedger
 
@@ -31,7 +32,8 @@ class Reload:
     def __init__(self, sessions: Sessions, ledgers: Ledgers) -> None:
         self._sessions, self._ledgers, self._runs = sessions, ledgers, KeptRuns()
         self.key = drawn("tab_key.js", None, elem_id="tab-key", elem_classes="sink")
-        self.forget = gr.Button("Forget it", size="sm", visible=False, elem_id="forget-run")
+        with gr.Row(elem_classes="actions"):
+            self.forget = gr.Button("Forget it", size="sm", visible=seen(False), elem_id="forget-run")
         self.events: tuple[gr.events.Dependency, ...] = ()
 
     def wire(self, where: gr.HTML, outputs: list[Any], finished: Any, empty: Any) -> None:
@@ -63,7 +65,7 @@ class Reload:
 
     def hidden(self) -> dict[Any, Any]:
         """What it becomes with another run on the screen."""
-        return {self.forget: gr.Button(visible=False)}
+        return {self.forget: gr.Button(visible=seen(False))}
 
     def begun(self, session: Session) -> None:
         """A run takes the place of the one that was kept."""

@@ -11,6 +11,7 @@ from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.sessions import Session, Sessions, State
 from dpicl_ui.frame.tree import Tree, notice, panel
+from dpicl_ui.frame.visibility import seen
 from dpicl_ui.generate.state import NO_DATA, GenerateState
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.errors import UsageError
@@ -40,7 +41,7 @@ class Replacing:
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
-        with gr.Column(visible=False, elem_id="replacing", elem_classes="replacing") as self.body:
+        with gr.Column(visible=seen(False), elem_id="replacing", elem_classes="replacing") as self.body:
             self.words = panel(elem_id="replacing-words")
             with gr.Row(elem_classes="actions"):
                 self.yes = gr.Button("Yes, replace it", size="sm", elem_id="replace-set")
@@ -58,7 +59,7 @@ class Replacing:
 
     def hidden(self) -> dict[Any, Any]:
         """What it becomes where nothing is asked."""
-        return {self.body: gr.Column(visible=False)}
+        return {self.body: gr.Column(visible=seen(False))}
 
     def _presser(self, going_on: bool) -> Any:
         def press(request: gr.Request) -> dict[Any, Any]:
@@ -82,7 +83,7 @@ class Replacing:
         return {
             self.body: gr.Column(visible=True),
             self.words: question(session, going_on),
-            self.save: gr.Button(visible=state.made.demo_set.certificate.private),
+            self.save: gr.Button(visible=seen(state.made.demo_set.certificate.private)),
         }
 
     def agreed(self, request: gr.Request) -> dict[Any, Any]:
@@ -98,7 +99,7 @@ def question(session: Session, going_on: bool) -> list[Tree]:
     """What is lost, and what the next run costs."""
     planned = session.of(PrivacyState).planned
     charge = planned.charge if planned else 0.0
-    price = f", {charge:.3g}" if 0 < charge < math.inf else ""
+    price = f" ({charge:.3g})" if 0 < charge < math.inf else ""
     cost = _GOING_ON if going_on else _AGAIN.format(price=price)
     return notice(f"{_KEPT_NOWHERE} {cost}", "warn")
 

@@ -12,7 +12,8 @@ from dpicl_ui.frame.downloads import File, download, sink
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import drawn
 from dpicl_ui.frame.uploads import taken
-from dpicl_ui.generate.recipe_view import ScreenEvent
+from dpicl_ui.frame.visibility import seen
+from dpicl_ui.generate.recipe_view import RecipeView, ScreenEvent, replay_recipe
 from dpicl_ui.generate.replay_screen import replay_screen
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.accounting import PrivacyLedger
@@ -31,17 +32,25 @@ class Replay:
     def __init__(self) -> None:
         self.bar = drawn("replay.js", None, elem_id="replay")
         with gr.Row(elem_classes="actions"):
-            self.save = gr.Button("Save this run", size="sm", visible=False, elem_id="save-run")
+            self.save = gr.Button("Save this run", size="sm", visible=seen(False), elem_id="save-run")
             self.load = gr.UploadButton("Load a saved run", size="sm", elem_id="load-run")
         self.sink = sink()
 
     def under_way(self) -> dict[Any, Any]:
         """What they become when a run begins."""
-        return {self.bar: None, self.save: gr.Button(visible=False), self.load: gr.UploadButton(interactive=False)}
+        return {
+            self.bar: None,
+            self.save: gr.Button(visible=seen(False)),
+            self.load: gr.UploadButton(interactive=False),
+        }
 
     def ended(self, recording: Sequence[ScreenEvent], savable: bool) -> dict[Any, Any]:
         """What they become with a run to look back at; `savable` where it is this tab's own, and ended well."""
-        return {self.bar: replay_screen(recording), self.save: gr.Button(visible=savable)}
+        return {self.bar: replay_screen(recording), self.save: gr.Button(visible=seen(savable))}
+
+    def said_again(self, session: Session) -> dict[Any, Any]:
+        """Whether the tab's last run can be saved; see `dpicl_ui.frame.visibility`."""
+        return {self.save: gr.Button(visible=seen(savable(replay_recipe(own_recording(session)))))}
 
     def saved(self, session: Session, ledger: PrivacyLedger) -> dict[Any, Any]:
         """The tab's last run as a file, with the marks that are known by now.
@@ -52,6 +61,11 @@ class Replay:
         file = File(FILE_NAME, "application/jsonl", own_run(session, ledger).encode())
         session.of(GenerateState).take()
         return {self.sink: download(session, file)}
+
+
+def savable(view: RecipeView) -> bool:
+    """Whether something was kept, and is private: what is not is for its curator's eyes alone."""
+    return view.ended and view.made is not None and view.made.certificate.private
 
 
 def own_run(session: Session, ledger: PrivacyLedger) -> str:

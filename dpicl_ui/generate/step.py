@@ -20,6 +20,7 @@ from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import Tree, drawn, el, notice, panel
+from dpicl_ui.frame.visibility import seen
 from dpicl_ui.generate.cards import finished, outcome_of_loading, outcome_of_run
 from dpicl_ui.generate.cut_off_card import CutOffCard
 from dpicl_ui.generate.live_chart import live
@@ -27,7 +28,7 @@ from dpicl_ui.generate.pace import Pace, foreseen_left, paced
 from dpicl_ui.generate.recipe_view import CuratorScreenEvent, RecipeView, reduce_recipe, replay_recipe
 from dpicl_ui.generate.reload import Reload
 from dpicl_ui.generate.replacing import Replacing
-from dpicl_ui.generate.replay import Replay, loaded, own_recording
+from dpicl_ui.generate.replay import Replay, loaded, own_recording, savable
 from dpicl_ui.generate.replay_screen import screens
 from dpicl_ui.generate.run_view import RunView
 from dpicl_ui.generate.runner import Runner
@@ -77,8 +78,8 @@ class GenerateStep:
             with gr.Column(scale=4, min_width=300, elem_classes="aside"):
                 with gr.Column(elem_classes="card public"):
                     self.finished = panel(*finished(RecipeView()), elem_id="finished")
-                    self.test = gr.Button("Test them", variant="primary", elem_id="go-test", visible=False)
-                    self.export = gr.Button("Export", variant="primary", elem_id="go-export", visible=False)
+                    self.test = gr.Button("Test them", variant="primary", elem_id="go-test", visible=seen(False))
+                    self.export = gr.Button("Export", variant="primary", elem_id="go-export", visible=seen(False))
                 with gr.Column(elem_classes="card"):
                     self.budget = panel(elem_id="run-budget")
         self._wire(privacy)
@@ -123,6 +124,8 @@ class GenerateStep:
         self.ended = (*pressed, *self.reload.events)
         self.cut_off.wire(self.notice)
         self.follow(*self.ended)
+        for each in self.ended:
+            each.then(self._said_again, None, [self.start, self.test, self.export, self.replay.save], **PRIVATE)
         self.stop.click(self._stop, None, self.stop, queue=False, **PRIVATE)
         for save in (self.replay.save, self.replacing.save):
             save.click(guarded(self.notice)(self._save), None, [self.replay.sink, self.notice], **PRIVATE)
@@ -177,8 +180,8 @@ class GenerateStep:
                 self.finished: finished(view),
                 self.time: [],
                 self.notice: notice(*outcome_of_loading(view)),
-                self.test: gr.Button(visible=False),
-                self.export: gr.Button(visible=False),
+                self.test: gr.Button(visible=seen(False)),
+                self.export: gr.Button(visible=seen(False)),
                 self._bar.html: self._bar.value(session, 3),
                 **self.replacing.hidden(),
                 **self.reload.hidden(),
@@ -189,7 +192,7 @@ class GenerateStep:
         """The tab's last finished run as it was at its end."""
         recording = own_recording(session)
         view = replay_recipe(recording)
-        shown = self._ended(session, ledger, view) | self.replay.ended(recording, _savable(view)) | {self.time: []}
+        shown = self._ended(session, ledger, view) | self.replay.ended(recording, savable(view)) | {self.time: []}
         return shown | ({self._bar.html: self._bar.value(session, 3)} if move else {})
 
     def _empty(self, session: Session) -> dict[Any, Any]:
@@ -198,12 +201,17 @@ class GenerateStep:
         empty = {self.finished: finished(view), self.time: [], self._bar.html: bar, **self.replacing.hidden()}
         return self._screens(view) | self.replay.ended([], savable=False) | empty | self._next_step(made=False)
 
+    def _said_again(self, request: gr.Request) -> dict[Any, Any]:
+        """See `dpicl_ui.frame.visibility`."""
+        session = self._sessions.of(request)
+        return self._next_step(session.of(GenerateState).made is not None) | self.replay.said_again(session)
+
     def _next_step(self, made: bool) -> dict[Any, Any]:
         """The buttons: with a set what comes next is to test or export it, and not to write another."""
         start = (
             gr.Button("Write another set", variant="secondary") if made else gr.Button("Generate", variant="primary")
         )
-        return {self.start: start, self.test: gr.Button(visible=made), self.export: gr.Button(visible=made)}
+        return {self.start: start, self.test: gr.Button(visible=seen(made)), self.export: gr.Button(visible=seen(made))}
 
     def _run(self, request: gr.Request, curator: bool, *form: Any) -> Iterator[dict[Any, Any]]:
         session, ledger = self._sessions.of(request), self._ledgers.of(request)
@@ -274,7 +282,7 @@ class GenerateStep:
         if not run.recording and own_recording(session):
             return self._again(session, ledger, move=False) | {self.notice: notice(*outcome_of_run(view))}
         self.reload.ended(session, ledger)
-        return self._ended(session, ledger, view) | self.replay.ended(run.recording, _savable(view)) | {self.time: took}
+        return self._ended(session, ledger, view) | self.replay.ended(run.recording, savable(view)) | {self.time: took}
 
     def _begun(self) -> dict[Any, Any]:
         return self._screens(RecipeView(RunView(phase="waiting" if not self._loader.ready else "running"))) | {
@@ -283,8 +291,8 @@ class GenerateStep:
             self.start: gr.Button(interactive=False),
             self.stop: gr.Button("Stop", interactive=True),
             self.curator: gr.Checkbox(interactive=False),
-            self.test: gr.Button(visible=False),
-            self.export: gr.Button(visible=False),
+            self.test: gr.Button(visible=seen(False)),
+            self.export: gr.Button(visible=seen(False)),
             **self.replay.under_way(),
             **self.cut_off.hidden(),
             **self.replacing.hidden(),
@@ -339,8 +347,3 @@ def _passed_over(run: Run, event: CuratorScreenEvent, curator: bool) -> bool:
     if run.again:
         return len(run.recording) < run.before
     return curator and isinstance(event, TokenReleased)
-
-
-def _savable(view: RecipeView) -> bool:
-    """Whether something was kept, and is private: what is not is for its curator's eyes alone."""
-    return view.ended and view.made is not None and view.made.certificate.private

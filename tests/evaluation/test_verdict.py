@@ -51,7 +51,9 @@ def test_rows_that_may_have_chosen_a_set_praise_nothing(alone, public, majority)
     chosen = replace(score(alone, public), untouched=False)
     said = verdict_of_score(chosen, False, majority)
     assert "better than" not in said
-    assert ("ahead, on rows that may have taken part in the choice, of" in said) == (max(alone[0], public[0], 0.65 - majority) > 0)
+    assert ("ahead, on rows that may have taken part in the choice, of" in said) == (
+        max(alone[0], public[0], 0.65 - majority) > 0
+    )
 
 
 def test_too_few_rows_say_nothing():

@@ -92,7 +92,7 @@ def test_the_same_tab_finds_its_run_its_set_and_its_file_and_no_rows(kept: Kept,
     assert state.untaken
     shown = kept.app.step._again(kept.app.session(new), kept.app.ledger, move=True)
     assert shown[kept.app.step.replay.bar] is not None
-    assert shown[kept.app.step.export].visible
+    assert shown[kept.app.step.export].visible is True
     assert shown[kept.app.step.start].value == "Write another set"
     kept.close(new)
     assert kept.found(kept.tab("once more"))

@@ -61,7 +61,7 @@ def asks(app: App, tab: Any, going_on: bool = False) -> str:
     """What is asked; empty where a run begins."""
     shown, replacing = press(app, tab, going_on), app.step.replacing
     begun = (replacing.again if going_on else replacing.anew) in shown
-    assert begun is not shown[replacing.body].visible
+    assert begun is not (shown[replacing.body].visible is True)
     return "" if begun else text_of(shown[replacing.words])
 
 
@@ -72,8 +72,8 @@ def test_a_first_run_asks_nothing_and_one_over_a_finished_set_does(app: tuple[Ap
     for update in app.generate(tab):
         last |= update
     assert (last[app.step.start].value, last[app.step.start].variant) == ("Write another set", "secondary")
-    assert last[app.step.test].visible
-    assert last[app.step.export].visible
+    assert last[app.step.test].visible is True
+    assert last[app.step.export].visible is True
     assert "costs its epsilon again" in asks(app, tab)
     made = app.session(tab).of(GenerateState).made
     agreed = app.step.replacing.agreed(tab)
@@ -109,8 +109,8 @@ def test_a_run_that_is_refused_leaves_the_finished_one_on_the_screen_and_for_its
     assert own_recording(app.session(tab)) == before
     assert isinstance(before[-1], ENDS)
     assert shown[app.step.replay.bar] is not None
-    assert shown[app.step.replay.save].visible
-    assert shown[app.step.export].visible
+    assert shown[app.step.replay.save].visible is True
+    assert shown[app.step.export].visible is True
     assert asks(app, tab)
 
 

@@ -56,8 +56,8 @@ def step(tmp_path: Path) -> GenerateStep:
 
 def test_no_button_leads_to_an_older_set_while_one_is_written(step: GenerateStep):
     begun = step._begun()
-    assert not begun[step.test].visible
-    assert not begun[step.export].visible
+    assert begun[step.test].visible == "hidden"
+    assert begun[step.export].visible == "hidden"
 
 
 def test_the_budget_stays_on_the_page_until_a_run_is_charged(step: GenerateStep, tmp_path: Path):
