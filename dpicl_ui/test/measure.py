@@ -106,6 +106,10 @@ class FileMeasurement:
         with gr.Row(elem_classes="actions"):
             self.measure = gr.Button("Measure", variant="primary", elem_id="measure")
             self.cancel = gr.Button("Stop", variant="stop", interactive=False, elem_id="cancel-test")
+        self._build_figures()
+        self._wire()
+
+    def _build_figures(self) -> None:
         self.progress = panel(elem_id="test-progress")
         self.scores = panel(elem_id="scores")
         self.readers = panel(elem_id="readers")
@@ -113,7 +117,6 @@ class FileMeasurement:
             self.matrix_head = panel(*confused(()))
             self.arm = gr.Radio([(title, name) for name, (title, _) in ARMS.items()], show_label=False, elem_id="arm")
         self.plot = chart("confusion")
-        self._wire()
 
     def _wire(self) -> None:
         opened = [self.test_file, self.test_notice, self.text, self.label]
