@@ -114,7 +114,9 @@ def request_for(dataset: Dataset, part: float) -> RecipeRequest:
 
 
 def thinned(recipe: Recipe, part: float) -> Recipe:
-    asked: dict[Stage, float] = {stage: part * share for stage, share in recipe.shares.items() if stage is not Stage.WRITE}
+    asked: dict[Stage, float] = {
+        stage: part * share for stage, share in recipe.shares.items() if stage is not Stage.WRITE
+    }
     return replace(recipe, shares={**recipe.shares, **asked}, drafts=max(4, round(part * recipe.drafts)))
 
 
