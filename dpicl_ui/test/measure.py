@@ -106,10 +106,10 @@ class FileMeasurement:
         with gr.Row(elem_classes="actions"):
             self.measure = gr.Button("Measure", variant="primary", elem_id="measure")
             self.cancel = gr.Button("Stop", variant="stop", interactive=False, elem_id="cancel-test")
-        self._build_results()
+        self._build_figures()
         self._wire()
 
-    def _build_results(self) -> None:
+    def _build_figures(self) -> None:
         self.progress = panel(elem_id="test-progress")
         self.scores = panel(elem_id="scores")
         self.readers = panel(elem_id="readers")

@@ -120,5 +120,9 @@ def test_how_long_private_stages_and_tokens_take_is_not_told_to_who_waits(
     quick, slow = (heard(step, monkeypatch, events, pause) for pause in (1.0, 7.0))
     assert {second: slow[second] for second in quick} == quick
     assert len(quick) >= len(events) - 1
-    last, scale = max(quick), 1 if story == "tokens" else 2
-    assert quick[last] == pytest.approx(scale * sum(FORECAST.values()) - last)
+    last, whole = max(quick), sum(FORECAST.values())
+    told = quick[last] + last
+    if story == "tokens":
+        assert told == pytest.approx(whole)
+    else:  # twice as slow in what is a small part of the whole
+        assert whole < told < 4 / 3 * whole
