@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from dpicl_ui.frame.tree import Tree, el, notice
 from dpicl_ui.generate.recipe_view import RecipeView
@@ -38,7 +39,7 @@ def score_card(view: RecipeView) -> list[Tree]:
         el("div.card-head", el("h3", "On your own rows"), el("span.tag.public", "Releasable")),
         el("p.guarantee", _verdict(view) or _sentence(view)),
         *([el("p.muted", _sentence(view))] if _verdict(view) else []),
-        *(weighed(view.run.demo_set) if view.run.demo_set else []),
+        *(weighed(replace(view.run.demo_set, score=score)) if view.run.demo_set else []),
         el(
             "div.ranges",
             *(_range(_name(view, arm), score.arms[arm], arm == OWN) for arm in arms),
