@@ -172,7 +172,7 @@ def test_beside_a_private_score_stands_what_it_says_of_balanced_accuracy(sizes, 
     view = replay_recipe(voted())
     certificate = replace(view.run.demo_set.certificate, parameters={"sizes": dict(zip(LABELS, sizes, strict=True))})
     made = replace(view.run.demo_set, certificate=certificate, score=replace(view.score, weighing=weighing))
-    assert said in text_of(score_card(replace(view, run=replace(view.run, demo_set=made))))
+    assert said in text_of(score_card(replace(view, score=made.score, run=replace(view.run, demo_set=made))))
     facts = " ".join(f"{each.name} {each.remark}" for each in scored_facts(made))
     assert "balanced accuracy" in facts
     assert weighing is Weighing.LABELS or said in facts
