@@ -162,8 +162,8 @@ def _public_scale(pace: Pace) -> float:
 
 def _slower(pace: Pace, took: float, foreseen: float) -> float:
     """How much longer everything takes, if some of it took so long that was foreseen otherwise; continuous in both."""
-    believed = _BELIEVED * (pace.foreseen or 0.0)
-    return (took + believed) / (foreseen + believed) if foreseen + believed > 0 else 1.0
+    believed = max(1.0, _BELIEVED * (pace.foreseen or 0.0))  # of a forecast of moments, a second
+    return (took + believed) / (foreseen + believed)
 
 
 def _scale(pace: Pace, here: float) -> float:

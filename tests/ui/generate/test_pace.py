@@ -194,6 +194,7 @@ def test_a_measured_duration_in_words(seconds, words):
     st.floats(0, 1e5),
 )
 @example("vote", [1e4] * 40, dict.fromkeys((None, *Stage), 1e-308) | {Stage.SCORE: 1e5}, 1.0)
+@example("both", [0.0] * 24 + [3.0] + [0.0] * 15, {Stage.VOTE: 1.1e-308}, 0.0)
 def test_no_story_at_any_pace_says_nonsense(story, gaps, forecast, later):
     clock = itertools.accumulate(itertools.chain(gaps, itertools.repeat(1.0)))
     pace, view = Pace(forecast), RecipeView()
