@@ -41,7 +41,3 @@ def write_data(folder: Path) -> None:
     _csv(folder / "answered_test.csv", "text,item", [f"{_text(i)},{ITEMS[i % 4]}" for i in range(4000, 4006)])
     _csv(folder / "records.csv", "kind,count", [f"{('ab', 'cd')[i % 2]},{i % 10}" for i in range(200)])
     (folder / "schema.json").write_text(json.dumps(SCHEMA))
-    options = (
-        "sizes: counted\nepsilon: 1.0\ndelta: 1.0e-05\nrecipe: tokens\nsubsets: 4\ntokens: 3\nshots-per-label: 1\n"
-    )
-    (folder / "options.yaml").write_text(options)
