@@ -46,12 +46,12 @@ from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.noise import Floats
 from mechanisms.records import Dataset, PromptTemplate, Record, default_template
 from mechanisms.runs.advice import proposed
+from mechanisms.runs.events import RunCompleted
+from mechanisms.runs.preview import preview
 from mechanisms.runs.recipe import Kind, Stage
-from mechanisms.runs.recipe_events import RecipeCompleted
-from mechanisms.runs.recipe_preview import preview_recipe
 from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.request import MIN_TOKENS, SynthesisRequest
-from mechanisms.runs.run import run_recipe
+from mechanisms.runs.run import synthesize
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
 from mechanisms.tallies import Weighing
@@ -126,7 +126,7 @@ def request_of(dataset: Dataset, template: PromptTemplate, kind: Kind, epsilon: 
     writing = SynthesisRequest(dataset.labels, template, plan, mechanism, target, sizes, content, min_tokens=MIN_TOKENS)
     written = writing if Stage.WRITE in recipe.shares else None
     staged = RecipeRequest(dataset.labels, template, recipe, target, sizes, content, written=written)
-    return preview_recipe(staged).request
+    return preview(staged).request
 
 
 class Bench:
@@ -174,8 +174,8 @@ class Bench:
     def _made(self, task: Material, kind: Kind) -> DemoSet:
         dataset = replace(task.private)  # under the fresh key
         request = request_of(dataset, task.template, kind, self._epsilon)
-        for event in run_recipe(dataset, request, self._model, self._embedder, PrivacyLedger()):
-            if isinstance(event, RecipeCompleted):
+        for event in synthesize(dataset, request, self._model, PrivacyLedger(), embedder=self._embedder):
+            if isinstance(event, RunCompleted):
                 return event.demo_set
         raise AssertionError("a run ends with its set")
 

@@ -31,16 +31,14 @@ from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.records import Dataset, Record, default_template
 from mechanisms.runs.advice import proposed
-from mechanisms.runs.events import TokenReleased
+from mechanisms.runs.events import Drafting, RunCompleted, StageStarted, TokenReleased
 from mechanisms.runs.forecast import ModelSpeed, measure_embedding, measure_speed
 from mechanisms.runs.preview import suggested_delta
 from mechanisms.runs.recipe import Kind, Recipe, Stage
-from mechanisms.runs.recipe_events import Drafting, RecipeCompleted, StageStarted
 from mechanisms.runs.recipe_forecast import seconds_by_part
-from mechanisms.runs.recipe_preview import calibrated
 from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.request import MIN_TOKENS, SynthesisRequest
-from mechanisms.runs.run import run_recipe
+from mechanisms.runs.run import synthesize
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
 
@@ -110,7 +108,7 @@ def request_for(dataset: Dataset, part: float) -> RecipeRequest:
         sizes, content, candidates=16, min_tokens=MIN_TOKENS,
     )  # fmt: skip
     recipe = thinned(proposed(Kind.BOTH, sizes, 1.0), part)
-    return calibrated(RecipeRequest(dataset.labels, template, recipe, target, sizes, content, written=written))
+    return RecipeRequest(dataset.labels, template, recipe, target, sizes, content, written=written).calibrated()
 
 
 def thinned(recipe: Recipe, part: float) -> Recipe:
@@ -128,7 +126,7 @@ def followed(dataset: Dataset, request: RecipeRequest, model: Any, embedder: Any
     ledger = PrivacyLedger()
     ledger.set_cap("shape", "record", Cap(10.0, 1e-3))
     begun, events = time.process_time(), []
-    for event in run_recipe(dataset, request, model, embedder, ledger):
+    for event in synthesize(dataset, request, model, ledger, embedder=embedder):
         events.append((event, time.process_time() - begun))
     return events
 
@@ -142,7 +140,7 @@ def told(shape: str, part: float, request: RecipeRequest, events: Events, speed:
     for event, now in events:
         pace, view = paced(pace, event, now), reduce_recipe(view, event)
         begins = isinstance(event, Drafting) and event.number == 1
-        if begins or isinstance(event, StageStarted | RecipeCompleted):
+        if begins or isinstance(event, StageStarted | RunCompleted):
             took[name] = took.get(name, 0.0) + now - since
             name, since = str(event.stage) if isinstance(event, StageStarted) else "drafts", now
         if isinstance(event, StageStarted | Drafting | TokenReleased) and (remaining := left(pace, view, now)):

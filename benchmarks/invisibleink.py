@@ -38,7 +38,7 @@ from mechanisms.records import Dataset, default_template
 from mechanisms.runs.events import DemoCompleted, TokenReleased
 from mechanisms.runs.planner import Task, cost, options, ranked
 from mechanisms.runs.request import MIN_TOKENS, SynthesisRequest
-from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.run import synthesize
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import TokenMechanism, mechanism_class
 

@@ -27,7 +27,7 @@ from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.records import Dataset, PromptTemplate, Record
 from mechanisms.runs.events import TokenReleased
 from mechanisms.runs.request import SynthesisRequest
-from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.run import synthesize
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class
 

@@ -38,7 +38,7 @@ from mechanisms.records import Dataset, Demonstration, PromptTemplate
 from mechanisms.runs.events import RunCompleted
 from mechanisms.runs.public_demonstrations import written_publicly
 from mechanisms.runs.request import MIN_TOKENS, SynthesisRequest
-from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.run import synthesize
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class
 

@@ -28,9 +28,9 @@ from benchmarks.simulated import JUDGES, accuracy, simulated
 from benchmarks.stored import Rows, Stored, all_stored
 from mechanisms.noise import Floats, Integers
 from mechanisms.runs.advice import FEWEST_FOR_ROLES, proposed
+from mechanisms.runs.events import CandidateSet
 from mechanisms.runs.judging import FITTED, preferences, step, targets
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
-from mechanisms.runs.recipe_events import CandidateSet
 
 SIZES, EPSILONS = (400, 8000), (0.5, 1.0, 4.0)
 GAP, WITHIN = 0.05, 0.03

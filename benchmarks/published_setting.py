@@ -33,7 +33,7 @@ from mechanisms.records import Demonstration
 from mechanisms.runs.events import RunCompleted
 from mechanisms.runs.planner import Task, cost, options, ranked
 from mechanisms.runs.request import SynthesisRequest
-from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.run import synthesize
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class
 

@@ -27,10 +27,10 @@ from mechanisms.accounting import PrivacyLedger
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.noise import Floats, Integers
 from mechanisms.records import Demonstration, default_template
+from mechanisms.runs.events import CandidateSet, SetsMade
 from mechanisms.runs.judging import Reader
 from mechanisms.runs.recipe import Kind
-from mechanisms.runs.recipe_events import CandidateSet, SetsMade
-from mechanisms.runs.run import run_recipe
+from mechanisms.runs.run import synthesize
 from mechanisms.runs.sets import wordings
 
 EPSILON = 1.0
@@ -81,7 +81,7 @@ def read(options: argparse.Namespace) -> None:
 def made(bench: Bench) -> Sequence[CandidateSet]:
     """The sets of a new run, which is then stopped."""
     request = bench.request(EPSILON, Kind.VOTE)
-    for event in run_recipe(bench.dataset, request, bench.model, bench.embedder, PrivacyLedger()):
+    for event in synthesize(bench.dataset, request, bench.model, PrivacyLedger(), embedder=bench.embedder):
         if isinstance(event, SetsMade):
             return event.sets
     raise AssertionError("a recipe that chooses makes sets")

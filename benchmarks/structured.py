@@ -24,7 +24,7 @@ from mechanisms.noise import SecureRandomness
 from mechanisms.records import Dataset, PromptTemplate
 from mechanisms.runs.events import DemoCompleted
 from mechanisms.runs.request import SynthesisRequest
-from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.run import synthesize
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class, mechanism_names
 

@@ -40,15 +40,13 @@ from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record, d
 from mechanisms.runs import stages
 from mechanisms.runs.advice import proposed
 from mechanisms.runs.drafts import write_drafts
-from mechanisms.runs.events import RunCompleted
+from mechanisms.runs.events import CandidateSet, RunCompleted, SetsMade, StageStarted
 from mechanisms.runs.judging import Correction, of_units, preferences, step, targets
 from mechanisms.runs.recipe import Kind
-from mechanisms.runs.recipe_events import CandidateSet, RecipeCompleted, SetsMade, StageStarted
 from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.request import SynthesisRequest
-from mechanisms.runs.run import run_recipe
+from mechanisms.runs.run import synthesize
 from mechanisms.runs.sets import by_turns
-from mechanisms.runs.synthesize import synthesize
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
 from mechanisms.tallies import Prior
@@ -195,13 +193,13 @@ class Bench:
         sets: tuple[CandidateSet, ...] = ()
         made: DemoSet | None = None
         request = self.request(epsilon, Kind.VOTE)
-        for event in run_recipe(self.dataset, request, self.model, self.embedder, PrivacyLedger()):
+        for event in synthesize(self.dataset, request, self.model, PrivacyLedger(), embedder=self.embedder):
             match event:
                 case StageStarted(stage):
                     stages[stage.value] = round(time.perf_counter() - started, 1)
                 case SetsMade(sets):
                     pass
-                case RecipeCompleted(made):
+                case RunCompleted(made):
                     pass
         assert made is not None
         found: dict[str, Any] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Literal
@@ -33,11 +33,9 @@ from mechanisms.kept_file import keep
 from mechanisms.records import Dataset, PromptTemplate, default_template
 from mechanisms.runs.advice import proposed
 from mechanisms.runs.defaults import MECHANISM, usual_lengths, usual_recipe, usual_subsets
-from mechanisms.runs.events import CuratorEvent, RunCompleted
+from mechanisms.runs.events import RunCompleted, SetKept
 from mechanisms.runs.recipe import Kind
-from mechanisms.runs.recipe_events import CuratorRecipeEvent, RecipeCompleted, SetKept
-from mechanisms.runs.recipe_preview import calibrated
-from mechanisms.runs.recipe_request import RecipeRequest
+from mechanisms.runs.recipe_request import RecipeRequest, RunRequest
 from mechanisms.runs.request import (
     DECLARED_SIZES,
     FILE_FORMAT,
@@ -46,8 +44,7 @@ from mechanisms.runs.request import (
     SynthesisRequest,
     declared_counts,
 )
-from mechanisms.runs.run import run_recipe
-from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.run import synthesize
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
 
@@ -142,7 +139,7 @@ def write(
         min_tokens=min(MIN_TOKENS, tokens),
         public_inputs=(LABEL_SET, FILE_FORMAT, _declared(dataset, sizes)),
     )
-    demo_set = _run(dataset, _ready(_planned(asked, kind)), model or _embedded(), PrivacyLedger(), Path(out))
+    demo_set = _run(dataset, _planned(asked, kind).calibrated(), model or _embedded(), PrivacyLedger(), Path(out))
     _keep(demo_set, Path(out))
     return demo_set
 
@@ -157,35 +154,26 @@ def _declared(dataset: Dataset, sizes: str | Mapping[str, int]) -> str:
     return declared_counts(dataset.by_user) if isinstance(sizes, str) else DECLARED_SIZES
 
 
-def _planned(asked: SynthesisRequest, kind: Kind) -> SynthesisRequest | RecipeRequest:
+def _planned(asked: SynthesisRequest, kind: Kind) -> RunRequest:
     if kind is Kind.TOKENS:
         return asked
     return RecipeRequest.of(asked, proposed(kind, asked.sizes, asked.target.epsilon))
 
 
-def _ready(request: SynthesisRequest | RecipeRequest) -> SynthesisRequest | RecipeRequest:
-    """The request with the noise that its target asks for."""
-    return calibrated(request) if isinstance(request, RecipeRequest) else request.calibrated()
-
-
 def _run(
     dataset: Dataset,
-    request: SynthesisRequest | RecipeRequest,
+    request: RunRequest,
     model: LanguageModel,
     ledger: PrivacyLedger,
     out: Path,
 ) -> DemoSet:
     data, last = fingerprint(dataset), None
     _warn(ledger.rows.recognise(data))
-    run: Generator[CuratorRecipeEvent | CuratorEvent]
-    if isinstance(request, RecipeRequest):
-        run = run_recipe(dataset, request, model, load_embedder(), ledger)
-    else:
-        run = synthesize(dataset, request, model, ledger)
     try:
-        with closing(run):
-            for event in run:
-                if isinstance(event, SetKept | RecipeCompleted | RunCompleted):
+        embedder = load_embedder() if request.stages else None
+        with closing(synthesize(dataset, request, model, ledger, embedder=embedder)) as events:
+            for event in events:
+                if isinstance(event, SetKept | RunCompleted):
                     last = event.demo_set
     except BaseException:
         if last is not None:

@@ -27,15 +27,20 @@ from mechanisms.errors import StudioError
 from mechanisms.privacy_events import Composed, from_json
 from mechanisms.queries import Retrieval, query_mechanism_class
 from mechanisms.records import Dataset, PromptTemplate
-from mechanisms.runs.events import TokenReleased
+from mechanisms.runs.events import (
+    ChoiceReleased,
+    PriorsReleased,
+    ScoreReleased,
+    StageStarted,
+    TokenReleased,
+    VotesReleased,
+)
 from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.lines import line_of
 from mechanisms.runs.recipe import Division, Kind
-from mechanisms.runs.recipe_events import ChoiceReleased, PriorsReleased, ScoreReleased, StageStarted, VotesReleased
 from mechanisms.runs.request import SynthesisRequest
-from mechanisms.runs.run import run_recipe
+from mechanisms.runs.run import synthesize
 from mechanisms.runs.run_file import from_lines
-from mechanisms.runs.synthesize import synthesize
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
 from tests.recipes.running import LABELS, TEMPLATE, Embedding, Log, Reading, planned, recipe, rows
@@ -121,7 +126,7 @@ def votes(ledger: PrivacyLedger, journal: RunJournal | None = None):
     request = planned(private, recipe(Kind.BOTH, Division.ROLES))
     request.release_claim()
     yield READY, [], 0, ""
-    for event in run_recipe(private, request, Reading(Log()), Embedding(Log()), ledger, journal=journal):
+    for event in synthesize(private, request, Reading(Log()), ledger, journal=journal, embedder=Embedding(Log())):
         if isinstance(event, StageStarted):
             stage = event.stage
         elif isinstance(event, TokenReleased | VotesReleased | PriorsReleased | ChoiceReleased | ScoreReleased):

@@ -28,9 +28,9 @@ from mechanisms.demos.signature import check_signature, signed
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.runs.recipe import Division, Kind
+from mechanisms.runs.run import synthesize
 from mechanisms.runs.run_file import from_lines
 from mechanisms.runs.score import read_set
-from mechanisms.runs.synthesize import synthesize
 from mechanisms.runs.verification import verify
 from tests.conftest import ROOT
 from tests.recipes import running

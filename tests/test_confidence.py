@@ -20,9 +20,9 @@ from mechanisms.evaluation.completions import Surprise
 from mechanisms.evaluation.evaluate import Accuracy
 from mechanisms.evaluation.plot import grid_figure
 from mechanisms.exports.provenance import scored_facts
+from mechanisms.runs.events import ScoreReleased
+from mechanisms.runs.preview import score_margin
 from mechanisms.runs.recipe import Division, Kind
-from mechanisms.runs.recipe_events import ScoreReleased
-from mechanisms.runs.recipe_preview import score_margin
 from mechanisms.tallies import Score as Tally
 from tests.conftest import ROOT
 from tests.recipes.running import begun, data, planned, recipe, rows

@@ -12,9 +12,9 @@ from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.demos.signature import Signature, check_signature
 from mechanisms.errors import BudgetRefused, ModelUnavailable, UsageError
 from mechanisms.records import Dataset
-from mechanisms.runs.recipe_events import VotesReleased
+from mechanisms.runs.events import VotesReleased
 from mechanisms.runs.request import DECLARED_COUNTS, DECLARED_SIZES
-from mechanisms.runs.run import run_recipe
+from mechanisms.runs.run import synthesize
 from mechanisms.runs.verification import verify
 from tests.recipes.test_drafts import Speaking
 from tests.toy_embedder import ToyEmbedder
@@ -96,12 +96,12 @@ def test_rows_with_labels_are_written_in_stages_where_nothing_else_is_asked_for(
 
 def test_what_a_run_in_stages_had_released_when_it_failed_is_in_the_file(data, tmp_path, staged, monkeypatch):
     def failing(*arguments, **named):
-        for event in run_recipe(*arguments, **named):
+        for event in synthesize(*arguments, **named):
             yield event
             if isinstance(event, VotesReleased):
                 raise ModelUnavailable("The model is gone.")
 
-    monkeypatch.setattr(programs, "run_recipe", failing)
+    monkeypatch.setattr(programs, "synthesize", failing)
     with pytest.raises(ModelUnavailable):
         programs.write(data, tmp_path / "demos.json", **staged)
     assert programs.load(tmp_path / "demos.json").demonstrations

@@ -36,7 +36,7 @@ from mechanisms.noise import Floats
 from mechanisms.records import Dataset, Demonstration, Record
 from mechanisms.runs.events import RunCompleted
 from mechanisms.runs.request import SynthesisRequest
-from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.run import synthesize
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import NoTransform, Transform, mechanism_class
 from mechanisms.steps.transforms.pta import PlausibleTokenAmplification

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dpicl_ui.frame.tree import Tree, el
 from dpicl_ui.generate.recipe_view import RecipeView
+from mechanisms.runs.events import CandidateSet
 from mechanisms.runs.judging import among_in_words, ways
-from mechanisms.runs.recipe_events import CandidateSet
 from mechanisms.runs.sets import NONE, PLAIN, PUBLIC
 
 _NAMES = {NONE: "No demonstrations", PUBLIC: "Public only", f"{NONE}{PLAIN}": f"No demonstrations{PLAIN}"}

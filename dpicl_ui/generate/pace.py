@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from dpicl_ui.generate.recipe_view import CuratorScreenEvent, RecipeView
-from mechanisms.runs.events import DemoStarted, RunStarted, TokenReleased
+from dpicl_ui.generate.recipe_view import RecipeView
+from mechanisms.runs.events import CuratorEvent, DemoStarted, Drafting, RunStarted, StageStarted, TokenReleased
 from mechanisms.runs.recipe import Stage
-from mechanisms.runs.recipe_events import Drafting, RecipeStarted, StageStarted
 
 Part = Stage | None
 """A stage, or the first drafts, which come before any. A run without stages is "write" alone."""
@@ -101,7 +100,7 @@ class Pace:
         return max(0.0, now - self.begun) if self.begun is not None else 0.0
 
 
-def paced(pace: Pace, event: CuratorScreenEvent, now: float) -> Pace:
+def paced(pace: Pace, event: CuratorEvent, now: float) -> Pace:
     """The pace after one more event.
 
     Args:
@@ -114,10 +113,8 @@ def paced(pace: Pace, event: CuratorScreenEvent, now: float) -> Pace:
             if pace.part is not None:
                 pace = replace(pace, part=None, since=now, past={**pace.past, pace.part: now - pace.since})
             return replace(pace, drafted=(event.number - 1, event.of, now - pace.since))
-        case RunStarted():
-            return replace(pace, part=Stage.WRITE, since=now)
-        case RecipeStarted() | StageStarted():
-            begins = event.stage if isinstance(event, StageStarted) else event.stages[0]
+        case RunStarted() | StageStarted():
+            begins = event.stage if isinstance(event, StageStarted) else (*event.stages, Stage.WRITE)[0]
             if begins == pace.part:
                 return pace
             if pace.part is None and not pace.drafted[0]:  # drafts come later

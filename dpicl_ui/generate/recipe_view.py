@@ -8,46 +8,33 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
-from dpicl_ui.generate.run_view import RunView, mechanism_of, one_by_one, reduce
+from dpicl_ui.generate.run_view import RunView, one_by_one, reduce
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.findings import Score
 from mechanisms.records import Demonstration, person
 from mechanisms.runs.best_of import first
 from mechanisms.runs.events import (
-    CuratorEvent,
-    DemoStarted,
-    RunCompleted,
-    RunStopped,
-    SynthesisEvent,
-    TokenReleased,
-)
-from mechanisms.runs.recipe import Stage
-from mechanisms.runs.recipe_events import (
     CandidateSet,
     ChoiceReleased,
-    CuratorRecipeEvent,
+    CuratorEvent,
+    DemoStarted,
     Drafting,
     DraftsWritten,
     PriorsReleased,
-    RecipeCompleted,
-    RecipeEvent,
-    RecipeStarted,
-    RecipeStopped,
+    RunCompleted,
+    RunEvent,
+    RunStarted,
+    RunStopped,
     ScoreReleased,
     SetKept,
     SetsMade,
     StageProgress,
     StageStarted,
+    TokenReleased,
     VotesReleased,
 )
-
-ScreenEvent: TypeAlias = SynthesisEvent | RecipeEvent
-"""What may be recorded and replayed, of either kind of run."""
-
-CuratorScreenEvent: TypeAlias = CuratorEvent | CuratorRecipeEvent
-"""What the curator's own screen may get."""
+from mechanisms.runs.recipe import Stage
 
 
 @dataclass(frozen=True)
@@ -146,24 +133,21 @@ class RecipeView:
         return self.kept if known else None
 
 
-def reduce_recipe(view: RecipeView, event: CuratorScreenEvent) -> RecipeView:
+def reduce_recipe(view: RecipeView, event: CuratorEvent) -> RecipeView:
     """The view after one more event."""
     match event:
         case Drafting():
             return _drafting(view, event)
-        case RecipeStarted():
-            return RecipeView(run=_begun(event), stages=event.stages, shots=event.shots)
+        case RunStarted():
+            return RecipeView(run=reduce(view.run, event), stages=event.stages, shots=event.shots)
         case StageStarted():
             return replace(view, stage=event.stage, done=None, drafting="", run=replace(view.run, budget=event.budget))
         case StageProgress():
             return replace(view, done=min(1.0, max(0.0, event.done)))
         case DraftsWritten() | VotesReleased():
             return _balloted(view, event)
-        case RecipeCompleted() | RecipeStopped():
-            run = replace(view.run, phase="stopped", demo_set=event.demo_set)
-            if isinstance(event, RecipeCompleted):
-                run = replace(run, phase="completed", budget=event.budget)
-            return replace(view, run=run, done=None, drafting="")
+        case RunCompleted() | RunStopped():
+            return replace(view, run=reduce(view.run, event), done=None, drafting="")
         case SetsMade() | SetKept() | PriorsReleased() | ChoiceReleased() | ScoreReleased():
             return _found(view, event)
     return replace(view, run=reduce(view.run, event))
@@ -174,20 +158,6 @@ def _drafting(view: RecipeView, event: Drafting) -> RecipeView:
     if view.run.phase == "running":  # between the stages of a run that wrote token by token before
         return replace(view, drafting=message, done=done)
     return RecipeView(RunView(phase="waiting", message=message, waited=done))
-
-
-def _begun(event: RecipeStarted) -> RunView:
-    # What is written token by token may be longer, or more, than the drafts: it is shown by its own parameters.
-    written = event.demo_set.certificate.parameters.get("written", {})
-    return RunView(
-        phase="running",
-        demo_set=event.demo_set,
-        shots=written.get("shots_per_label", event.shots),
-        tokens=written.get("tokens", event.tokens),
-        rows=written.get("subsets", 1),
-        budget=event.budget,
-        mechanism=mechanism_of(event.demo_set),
-    )
 
 
 def _balloted(view: RecipeView, event: DraftsWritten | VotesReleased) -> RecipeView:
@@ -213,7 +183,7 @@ def _found(view: RecipeView, event: SetsMade | SetKept | PriorsReleased | Choice
             return replace(view, score=event.score)
 
 
-def replay_recipe(events: Iterable[ScreenEvent]) -> RecipeView:
+def replay_recipe(events: Iterable[RunEvent]) -> RecipeView:
     """The screen after recorded events."""
     last = deque(_one_after_the_other(events), maxlen=1)
     return last[0][1] if last else RecipeView()
@@ -229,17 +199,15 @@ _MOMENTS = (
     ScoreReleased,
     RunCompleted,
     RunStopped,
-    RecipeCompleted,
-    RecipeStopped,
 )
 
 
-def looked_back(events: Iterable[ScreenEvent]) -> Iterator[tuple[ScreenEvent, RecipeView]]:
+def looked_back(events: Iterable[RunEvent]) -> Iterator[tuple[RunEvent, RecipeView]]:
     """Each place of a recording that can be looked back at, and the view there: every token, every release, the end."""
     yield from ((event, view) for event, view in _one_after_the_other(events) if isinstance(event, _MOMENTS))
 
 
-def _one_after_the_other(events: Iterable[ScreenEvent]) -> Iterator[tuple[ScreenEvent, RecipeView]]:
+def _one_after_the_other(events: Iterable[RunEvent]) -> Iterator[tuple[RunEvent, RecipeView]]:
     """Every event and the view after it, with one draft at a time: a file may begin any number and finish none."""
     view = RecipeView()
     for event in one_by_one(events):

@@ -13,11 +13,12 @@ from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import drawn
 from dpicl_ui.frame.uploads import taken
 from dpicl_ui.frame.visibility import seen
-from dpicl_ui.generate.recipe_view import RecipeView, ScreenEvent, replay_recipe
+from dpicl_ui.generate.recipe_view import RecipeView, replay_recipe
 from dpicl_ui.generate.replay_screen import replay_screen
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import UsageError
+from mechanisms.runs.events import RunEvent
 from mechanisms.runs.run_file import ENDS, FORMAT, LARGEST, from_lines, to_lines
 
 FILE_NAME = "run.dpicl.jsonl"
@@ -44,7 +45,7 @@ class Replay:
             self.load: gr.UploadButton(interactive=False),
         }
 
-    def ended(self, recording: Sequence[ScreenEvent], savable: bool) -> dict[Any, Any]:
+    def ended(self, recording: Sequence[RunEvent], savable: bool) -> dict[Any, Any]:
         """What they become with a run to look back at; `savable` where it is this tab's own, and ended well."""
         return {self.bar: replay_screen(recording), self.save: gr.Button(visible=seen(savable))}
 
@@ -80,7 +81,7 @@ def own_run(session: Session, ledger: PrivacyLedger) -> str:
     return to_lines(recording, ledger.rows.marks(made.of))
 
 
-def own_recording(session: Session) -> Sequence[ScreenEvent]:
+def own_recording(session: Session) -> Sequence[RunEvent]:
     """The tab's last run; empty where there is none, or it has not ended or left nothing."""
     state = session.of(GenerateState)
     recording = state.written.recording if state.written else []
@@ -91,7 +92,7 @@ def own_recording(session: Session) -> Sequence[ScreenEvent]:
     return recording
 
 
-def loaded(upload: str) -> list[ScreenEvent]:
+def loaded(upload: str) -> list[RunEvent]:
     """The events in an uploaded run file.
 
     Raises:

@@ -10,17 +10,18 @@ from typing import Any
 from dpicl_ui.generate.choice_card import choice_card
 from dpicl_ui.generate.live_chart import live, visible
 from dpicl_ui.generate.picture_card import picture_card
-from dpicl_ui.generate.recipe_view import RecipeView, ScreenEvent, looked_back
+from dpicl_ui.generate.recipe_view import RecipeView, looked_back
 from dpicl_ui.generate.score_card import score_card
 from dpicl_ui.generate.stages_card import stages_card
 from dpicl_ui.generate.vote_card import vote_card
-from mechanisms.runs.events import TokenReleased
-from mechanisms.runs.recipe_events import (
+from mechanisms.runs.events import (
     ChoiceReleased,
     DraftsWritten,
     PriorsReleased,
+    RunEvent,
     ScoreReleased,
     SetsMade,
+    TokenReleased,
     VotesReleased,
 )
 
@@ -42,7 +43,7 @@ def screens(view: RecipeView) -> dict[str, Any]:
     }
 
 
-def replay_screen(recording: Sequence[ScreenEvent]) -> dict[str, Any] | None:
+def replay_screen(recording: Sequence[RunEvent]) -> dict[str, Any] | None:
     """Everything that a replay draws; None where there is nothing to look back at.
 
     Returns:
@@ -73,9 +74,9 @@ def replay_screen(recording: Sequence[ScreenEvent]) -> dict[str, Any] | None:
     return {"parts": parts, "frames": frames, "texts": texts, "cut": cut}
 
 
-def _fitting(recording: Sequence[ScreenEvent]) -> tuple[list[tuple[ScreenEvent, RecipeView]], bool]:
+def _fitting(recording: Sequence[RunEvent]) -> tuple[list[tuple[RunEvent, RecipeView]], bool]:
     """The places that a browser gets, and whether there are more; what a screen shows anew is what counts."""
-    places, left, before = list[tuple[ScreenEvent, RecipeView]](), MOST_CHARACTERS, dict[str, Any]()
+    places, left, before = list[tuple[RunEvent, RecipeView]](), MOST_CHARACTERS, dict[str, Any]()
     for event, view in islice(looked_back(recording), MOST_PLACES + 1):
         values = screens(view)
         left -= sum(len(json.dumps(value)) for screen, value in values.items() if value != before.get(screen))
@@ -86,7 +87,7 @@ def _fitting(recording: Sequence[ScreenEvent]) -> tuple[list[tuple[ScreenEvent, 
     return places, False
 
 
-def _name(event: ScreenEvent, view: RecipeView) -> str:
+def _name(event: RunEvent, view: RecipeView) -> str:
     match event:
         case TokenReleased(label, number, step):
             which = f", number {number}" if view.run.shots > 1 else ""
@@ -106,7 +107,7 @@ def _name(event: ScreenEvent, view: RecipeView) -> str:
     return "The end"
 
 
-def _texts(places: Sequence[tuple[ScreenEvent, RecipeView]]) -> tuple[list[list[dict[str, Any]]], dict[int, int]]:
+def _texts(places: Sequence[tuple[RunEvent, RecipeView]]) -> tuple[list[list[dict[str, Any]]], dict[int, int]]:
     """The texts in pieces, and for each place of a token which text is its own."""
     tokens: dict[tuple[str, int], list[tuple[int, TokenReleased]]] = {}
     forced = any(view.run.partly_forced for _, view in places)

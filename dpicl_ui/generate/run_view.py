@@ -1,6 +1,6 @@
 """What the generation screen shows, as a value: `view = reduce(view, event)`.
 
-A recorded list of `SynthesisEvent`s replays the whole screen without a model.
+A recorded list of `RunEvent`s replays the whole screen without a model.
 """
 
 from __future__ import annotations
@@ -149,16 +149,7 @@ def reduce(view: RunView, event: CuratorEvent) -> RunView:
     """The view after one more event."""
     match event:
         case RunStarted():
-            return RunView(
-                phase="running",
-                demo_set=event.demo_set,
-                shots=event.shots,
-                tokens=event.tokens,
-                rows=event.expected_rows,
-                kept=event.kept,
-                budget=event.budget,
-                mechanism=mechanism_of(event.demo_set),
-            )
+            return _begun(event)
         case DemoStarted():
             return replace(view, drafts=(*view.drafts, Draft(event.label, event.number)), budget=event.budget)
         case TokenReleased():
@@ -178,6 +169,21 @@ def reduce(view: RunView, event: CuratorEvent) -> RunView:
     return _ended(view, event)
 
 
+def _begun(event: RunStarted) -> RunView:
+    # In stages what is written may be longer, or more, than the drafts: it is shown by its own parameters.
+    written = event.demo_set.certificate.parameters.get("written", {}) if event.stages else {}
+    return RunView(
+        phase="running",
+        demo_set=event.demo_set,
+        shots=written.get("shots_per_label", event.shots),
+        tokens=written.get("tokens", event.tokens),
+        rows=event.expected_rows or written.get("subsets", 1),
+        kept=event.kept,
+        budget=event.budget,
+        mechanism=mechanism_of(event.demo_set),
+    )
+
+
 def _ended(view: RunView, event: CuratorEvent) -> RunView:
     match event:
         case RunCompleted():
@@ -192,7 +198,7 @@ def _ended(view: RunView, event: CuratorEvent) -> RunView:
 def mechanism_of(demo_set: DemoSet) -> TokenMechanism | None:
     """What the tokens of a set are written with, by its certificate; None where it writes none, or is not known."""
     try:
-        written = rebuilt(demo_set).written
+        written = rebuilt(demo_set).request.written
     except UsageError:
         return None
     return written.mechanism if written else None

@@ -9,7 +9,7 @@ from dpicl_ui.data.state import Confirmed, DataState
 from dpicl_ui.frame.embedder_loader import EmbedderLoader
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session
-from dpicl_ui.generate.recipe_view import CuratorScreenEvent, RecipeView, reduce_recipe
+from dpicl_ui.generate.recipe_view import RecipeView, reduce_recipe
 from dpicl_ui.generate.state import GenerateState, Made, Run
 from dpicl_ui.generate.unfinished import Unfinished
 from dpicl_ui.privacy.form import PrivacyForm
@@ -18,21 +18,16 @@ from mechanisms.accounting import Fingerprint, PrivacyLedger, fingerprint
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.inference.engine.allocator import release_freed_memory
 from mechanisms.records import Dataset
-from mechanisms.runs.events import DemoCompleted, RunCompleted, RunStarted, RunStopped
+from mechanisms.runs.events import CuratorEvent, DemoCompleted, Drafting, RunCompleted, RunStarted, RunStopped, SetKept
 from mechanisms.runs.journal import RunJournal
-from mechanisms.runs.recipe_events import Drafting, RecipeCompleted, RecipeStarted, RecipeStopped, SetKept
-from mechanisms.runs.recipe_request import RecipeRequest
-from mechanisms.runs.request import SynthesisRequest
-from mechanisms.runs.run import run_recipe
-from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.recipe_request import RunRequest
+from mechanisms.runs.run import synthesize
 
-_KEPT_AFTER = DemoCompleted | SetKept | RecipeCompleted | RunCompleted
+_KEPT_AFTER = DemoCompleted | SetKept | RunCompleted
 """What the set that may be exported changes with."""
 
 _STOPPED = "Stopped. No row was read, and nothing is spent."
 _STOPPED_AGAIN = "Stopped. No row was read, and the run can still be gone on with."
-
-Request = SynthesisRequest | RecipeRequest
 
 
 class Runner:
@@ -54,7 +49,7 @@ class Runner:
         form: PrivacyForm,
         curator: bool,
         unfinished: Unfinished | None = None,
-    ) -> Generator[CuratorScreenEvent]:
+    ) -> Generator[CuratorEvent]:
         """The run's events; a stop is one of them. Closing this iterator closes the run and settles the ledger.
 
         Args:
@@ -65,9 +60,13 @@ class Runner:
         """
         planned = session.of(PrivacyState).calibrate(form, self._loader.speed)
         confirmed, request = planned.confirmed, planned.request
-        journal = unfinished.begin(fingerprint(confirmed.dataset)) if unfinished and _private(request) else None
-        run = self._start(confirmed.dataset, request, ledger, curator, journal)
-        yield from self._followed(session, confirmed, run, pressed, journal, unfinished)
+        journal = (
+            unfinished.begin(fingerprint(confirmed.dataset))
+            if unfinished and request.reads_rows and not request.not_private
+            else None
+        )
+        events = self._start(confirmed.dataset, request, ledger, curator, journal)
+        yield from self._followed(session, confirmed, events, pressed, journal, unfinished)
 
     def going_on(
         self,
@@ -77,7 +76,7 @@ class Runner:
         journal: RunJournal,
         curator: bool,
         unfinished: Unfinished,
-    ) -> Generator[CuratorScreenEvent]:
+    ) -> Generator[CuratorEvent]:
         """The same of a run that was cut off: what it told before comes first.
 
         Raises:
@@ -90,32 +89,32 @@ class Runner:
         if made.model_sha256 != self._loader.model().sha256:
             raise UsageError(f"This run was begun with the model {made.model_id}: load it in step 2, then go on.")
         request = journal.request(fingerprint(confirmed.dataset).content)
-        run = self._start(confirmed.dataset, request, ledger, curator, journal)
-        yield from self._followed(session, confirmed, run, pressed, journal, unfinished)
+        events = self._start(confirmed.dataset, request, ledger, curator, journal)
+        yield from self._followed(session, confirmed, events, pressed, journal, unfinished)
 
     def _followed(
         self,
         session: Session,
         confirmed: Confirmed,
-        run: Generator[CuratorScreenEvent],
+        events: Generator[CuratorEvent],
         pressed: Run,
         journal: RunJournal | None,
         unfinished: Unfinished | None,
-    ) -> Generator[CuratorScreenEvent]:
+    ) -> Generator[CuratorEvent]:
         """A run, in whose tab its set is kept; its journal goes when it has ended before somebody's eyes."""
         begun = ended = False
         if confirmed is not session.of(DataState).confirmed:
             raise UsageError("The data of step 1 has changed: look at step 2, then start again.")
         try:
-            for event in _kept(session, fingerprint(confirmed.dataset), run, pressed):
-                if journal and unfinished and isinstance(event, RunStarted | RecipeStarted):
+            for event in _kept(session, fingerprint(confirmed.dataset), events, pressed):
+                if journal and unfinished and isinstance(event, RunStarted):
                     begun = True
                     self.at_work.add(journal.key)
                     unfinished.replace(fingerprint(confirmed.dataset), journal)
                 yield event
             ended = not pressed.left.is_set()
         finally:
-            run.close()
+            events.close()
             release_freed_memory()  # rows were in it
             if journal is not None:
                 journal.close()
@@ -126,24 +125,20 @@ class Runner:
                         unfinished.remove(journal.path)
 
     def _start(
-        self, dataset: Dataset, request: Request, ledger: PrivacyLedger, curator: bool, journal: RunJournal | None
-    ) -> Generator[CuratorScreenEvent]:
+        self, dataset: Dataset, request: RunRequest, ledger: PrivacyLedger, curator: bool, journal: RunJournal | None
+    ) -> Generator[CuratorEvent]:
         """The run, which reads no row before its first event is asked for; waits for the models it needs."""
         model = self._loader.model()
-        if isinstance(request, SynthesisRequest):
-            return synthesize(dataset, request, model, ledger, curator=curator, journal=journal)
-        embedder = self._embedder.embedder()
-        return run_recipe(dataset, request, model, embedder, ledger, curator=curator, journal=journal)
+        embedder = self._embedder.embedder() if request.stages else None
+        return synthesize(dataset, request, model, ledger, curator=curator, journal=journal, embedder=embedder)
 
 
-def _kept(
-    session: Session, of: Fingerprint, run: Generator[CuratorScreenEvent], pressed: Run
-) -> Generator[CuratorScreenEvent]:
+def _kept(session: Session, of: Fingerprint, events: Generator[CuratorEvent], pressed: Run) -> Generator[CuratorEvent]:
     """A run's events, until it ends or is stopped; the tab keeps what is made."""
     state, view = session.of(GenerateState), RecipeView()
-    for event in run:
+    for event in events:
         view = reduce_recipe(view, event)
-        if isinstance(event, RunStarted | RecipeStarted):  # one that was refused leaves the run before
+        if isinstance(event, RunStarted):  # one that was refused leaves the run before
             state.written = pressed
         if isinstance(event, _KEPT_AFTER) and (made := view.made) is not None:
             state.made = Made(made, of)
@@ -153,12 +148,5 @@ def _kept(
         if isinstance(event, Drafting) and view.run.phase != "running":
             raise UsageError(_STOPPED_AGAIN if pressed.before else _STOPPED)
         if view.run.phase == "running" and view.kept:
-            yield RecipeStopped(view.kept) if view.stages else RunStopped(view.kept)
+            yield RunStopped(view.kept)
             return
-
-
-def _private(request: Request) -> bool:
-    """Whether it is charged, and may be written down."""
-    if isinstance(request, RecipeRequest):
-        return True
-    return request.mechanism.uses_private_rows and not request.mechanism.not_private

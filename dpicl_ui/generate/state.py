@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.step_bar import Gate
-from dpicl_ui.generate.recipe_view import ScreenEvent
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Fingerprint
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
+from mechanisms.runs.events import RunEvent
 
 NO_DATA = "Choose a data set in step 1 first, then its privacy in step 2."
 
@@ -30,7 +30,7 @@ class Run:
     stop: threading.Event = field(default_factory=threading.Event)
     left: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
-    recording: list[ScreenEvent] = field(default_factory=list)
+    recording: list[RunEvent] = field(default_factory=list)
 
     @property
     def again(self) -> bool:

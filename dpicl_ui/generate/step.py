@@ -25,7 +25,7 @@ from dpicl_ui.generate.cards import finished, outcome_of_loading, outcome_of_run
 from dpicl_ui.generate.cut_off_card import CutOffCard
 from dpicl_ui.generate.live_chart import live
 from dpicl_ui.generate.pace import Pace, foreseen_left, paced
-from dpicl_ui.generate.recipe_view import CuratorScreenEvent, RecipeView, reduce_recipe, replay_recipe
+from dpicl_ui.generate.recipe_view import RecipeView, reduce_recipe, replay_recipe
 from dpicl_ui.generate.reload import Reload
 from dpicl_ui.generate.replacing import Replacing
 from dpicl_ui.generate.replay import Replay, loaded, own_recording, savable
@@ -40,12 +40,21 @@ from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep, budget_of
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import StudioError, UsageError
-from mechanisms.runs.events import PrivateDiagnostics, RunFailed, RunStarted, TokenReleased
-from mechanisms.runs.recipe_events import Drafting, RecipeStarted, StageProgress, StageStarted, VotesReleased
+from mechanisms.runs.events import (
+    CuratorEvent,
+    Drafting,
+    PrivateDiagnostics,
+    RunFailed,
+    RunStarted,
+    StageProgress,
+    StageStarted,
+    TokenReleased,
+    VotesReleased,
+)
 
 _INTERVAL = 0.08
 """Least seconds between two updates of the screen: 12 a second."""
-_BEGINNINGS = RunStarted | RecipeStarted | StageStarted
+_BEGINNINGS = RunStarted | StageStarted
 _TO_BE_SEEN = 0.8
 """Seconds that a vote stays on the screen before the next label's ballot."""
 
@@ -219,7 +228,7 @@ class GenerateStep:
             raise UsageError(NO_DATA)
         place = self.cut_off.place(request)
 
-        def begin(run: Run) -> Generator[CuratorScreenEvent]:
+        def begin(run: Run) -> Generator[CuratorEvent]:
             return self._runner.events(session, ledger, run, PrivacyForm.read(*form), curator, place)
 
         run = session.of(GenerateState).begin()
@@ -229,7 +238,7 @@ class GenerateStep:
         session, ledger = self._sessions.of(request), self._ledgers.of(request)
         journal, place = self.cut_off.journal(request)
 
-        def begin(run: Run) -> Generator[CuratorScreenEvent]:
+        def begin(run: Run) -> Generator[CuratorEvent]:
             return self._runner.going_on(session, ledger, run, journal, curator, place)
 
         run = session.of(GenerateState).begin(1 + len(journal.told or ()))
@@ -240,7 +249,7 @@ class GenerateStep:
         session: Session,
         ledger: PrivacyLedger,
         run: Run,
-        begin: Callable[[Run], Generator[CuratorScreenEvent]],
+        begin: Callable[[Run], Generator[CuratorEvent]],
         curator: bool,
     ) -> Iterator[dict[Any, Any]]:
         """The screen while a run is under way, and at its end. What it told before is on it at once."""
@@ -269,10 +278,10 @@ class GenerateStep:
             self.waiting.tell(None, 0.0)
         yield self._left(session, ledger, run, view, time_card(pace or Pace(), view, time.monotonic()))
 
-    def _record(self, session: Session, run: Run, event: CuratorScreenEvent) -> None:
+    def _record(self, session: Session, run: Run, event: CuratorEvent) -> None:
         if not isinstance(event, PrivateDiagnostics | StageProgress | Drafting):
             run.recording.append(event)
-        if isinstance(event, RunStarted | RecipeStarted):
+        if isinstance(event, RunStarted):
             self.reload.begun(session)
 
     def _left(
@@ -337,12 +346,12 @@ def _foreseen(session: Session, run: Run) -> Pace:
     return Pace(planned.parts if planned and not run.before else {})
 
 
-def _paced(pace: Pace, run: Run, event: CuratorScreenEvent, now: float) -> Pace:
+def _paced(pace: Pace, run: Run, event: CuratorEvent, now: float) -> Pace:
     """The pace after an event; one that is told again says at most which part is under way."""
     return paced(pace, event, now) if not run.again or isinstance(event, _BEGINNINGS) else pace
 
 
-def _passed_over(run: Run, event: CuratorScreenEvent, curator: bool) -> bool:
+def _passed_over(run: Run, event: CuratorEvent, curator: bool) -> bool:
     """Not shown by itself: all but the last of what is told again, and a token whose clean values follow at once."""
     if run.again:
         return len(run.recording) < run.before

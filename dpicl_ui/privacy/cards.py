@@ -11,7 +11,6 @@ from dpicl_ui.privacy.recipe_cards import stage_facts, why_so_long
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.parameters import parameters
 from mechanisms.runs.preview import Preview
-from mechanisms.runs.recipe_preview import RecipePreview
 from mechanisms.runs.request import SynthesisRequest
 
 CALIBRATING: list[Tree] = [
@@ -32,15 +31,15 @@ def clarity(signal_to_noise: float) -> str:
     return "poor: tokens will be close to random. Raise epsilon or M, or write fewer tokens"
 
 
-def outcome(preview: Preview | RecipePreview) -> list[Tree]:
+def outcome(preview: Preview[Any]) -> list[Tree]:
     """The consequences of the settings."""
     claim, others, remark = preview.claim, list[Tree](), ""
-    if isinstance(preview, Preview):
-        solved, others = calibrated_values(preview.request.mechanism)
-        signal = preview.signal_to_noise
-        facts = [*solved, fact("Signal-to-noise of a token", f"{signal:.3g}", clarity(signal)), *_kept(preview.request)]
+    if preview.request.stages:
+        facts, remark = stage_facts(preview.request), why_so_long(preview)
     else:
-        facts, remark = stage_facts(preview), why_so_long(preview)
+        solved, others = calibrated_values(preview.request.mechanism)
+        signal = preview.request.signal_to_noise
+        facts = [*solved, fact("Signal-to-noise of a token", f"{signal:.3g}", clarity(signal)), *_kept(preview.request)]
     seconds = duration(preview.seconds) if preview.seconds is not None else "known when the model is loaded"
     return [
         el(

@@ -23,9 +23,9 @@ from mechanisms.accounting import PrivacyTarget
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.records import Dataset
-from mechanisms.runs.forecast import ModelSpeed, positions, predicted_seconds
+from mechanisms.runs.forecast import ModelSpeed, positions
 from mechanisms.runs.planner import Option, Task, cost, options, ranked
-from mechanisms.runs.preview import Preview
+from mechanisms.runs.recipe_forecast import predicted_seconds
 from mechanisms.sampling import Scheme
 
 _POINTS = 3
@@ -224,6 +224,6 @@ def _now(state: PrivacyState, looked: Search) -> tuple[float, float] | None:
     planned = state.planned
     if planned is None or planned.form != looked.form:
         return None
-    if not isinstance(made := planned.preview, Preview):
+    if planned.request.stages or (written := planned.request.written) is None:
         return None
-    return cost(made.request.plan, looked.task, looked.form.delta), made.signal_to_noise
+    return cost(written.plan, looked.task, looked.form.delta), written.signal_to_noise

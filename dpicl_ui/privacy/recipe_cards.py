@@ -6,9 +6,9 @@ from dpicl_ui.frame.cards import fact
 from dpicl_ui.frame.tree import Tree, el
 from mechanisms.runs.advice import FEWEST_FOR_ROLES
 from mechanisms.runs.judging import ways
+from mechanisms.runs.preview import Preview, score_margin, votes_a_draft
 from mechanisms.runs.recipe import Division, Stage
 from mechanisms.runs.recipe_forecast import competing, units
-from mechanisms.runs.recipe_preview import RecipePreview, score_margin, votes_a_draft
 from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.tallies import Weighing
 
@@ -47,7 +47,7 @@ def stages_in_words(request: RecipeRequest) -> list[Tree]:
     ]
 
 
-def why_so_long(preview: RecipePreview) -> str:
+def why_so_long(preview: Preview[RecipeRequest]) -> str:
     """What a long run spends its time on, and what makes it shorter; nothing of a short one."""
     if preview.seconds is None or preview.seconds < _LONG:
         return ""
@@ -85,18 +85,18 @@ def _task(request: RecipeRequest, stage: Stage) -> str:
             return f"say how often the model finds their label. {remark}."
 
 
-def stage_facts(preview: RecipePreview) -> list[Tree]:
+def stage_facts(request: RecipeRequest) -> list[Tree]:
     """What the noise leaves to be seen, expected from public numbers alone."""
-    request, shares = preview.request, preview.request.recipe.shares
-    facts = []
+    shares, facts = request.recipe.shares, []
     if Stage.VOTE in shares:
         votes = [votes_a_draft(request, label) for label in request.labels]
         between = " to ".join(dict.fromkeys((roughly(min(votes)), roughly(max(votes)))))
         remark = f"a draft gets about {between} votes on average"
         facts.append(fact("Noise on a draft's votes", f"± {request.votes.deviation:.2g}", remark))
     if (written := request.written) is not None:
-        signal = written.mechanism.signal_to_noise(written.plan)
-        facts.append(fact("Signal-to-noise of a token", f"{signal:.3g}", "of what is written token by token"))
+        facts.append(
+            fact("Signal-to-noise of a token", f"{written.signal_to_noise:.3g}", "of what is written token by token")
+        )
     if Stage.SCORE in shares:
         remark = "sampling and noise together, 19 times of 20"
         facts.append(fact("Private score", f"to within about {100 * score_margin(request):.0f} points", remark))

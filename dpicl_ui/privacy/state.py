@@ -20,9 +20,7 @@ from mechanisms.runs.planner import Option
 from mechanisms.runs.preview import Preview, preview
 from mechanisms.runs.recipe import Stage
 from mechanisms.runs.recipe_forecast import seconds_by_part
-from mechanisms.runs.recipe_preview import RecipePreview, preview_recipe
-from mechanisms.runs.recipe_request import RecipeRequest
-from mechanisms.runs.request import SynthesisRequest
+from mechanisms.runs.recipe_request import RunRequest
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,13 +37,14 @@ class Planned:
 
     confirmed: Confirmed
     form: PrivacyForm
-    preview: Preview | RecipePreview
+    preview: Preview[Any]
     speed: ModelSpeed | None = None
 
     @property
-    def request(self) -> SynthesisRequest | RecipeRequest:
-        """What is run: `synthesize` takes the one, `run_recipe` the other."""
-        return self.preview.request
+    def request(self) -> RunRequest:
+        """What is run."""
+        request: RunRequest = self.preview.request
+        return request
 
     @property
     def claim(self) -> Claim:
@@ -63,15 +62,13 @@ class Planned:
         """Predicted seconds of the first drafts (None) and of each stage; empty while the model's speed is unknown."""
         if self.speed is None or self.preview.seconds is None:
             return {}
-        if isinstance(self.request, RecipeRequest):
-            return seconds_by_part(self.request, self.speed)
-        return {Stage.WRITE: self.preview.seconds}
+        return seconds_by_part(self.request, self.speed)
 
     def timed(self, speed: ModelSpeed | None) -> Planned:
         """The same with the duration that a model's speed predicts; without one while no model is there."""
         if speed == self.speed:
             return self
-        return replace(self, preview=_timed(self.preview, speed), speed=speed)
+        return replace(self, preview=self.preview.timed(speed), speed=speed)
 
 
 @dataclass(frozen=True, repr=False)
@@ -151,18 +148,14 @@ class PrivacyState(State):
         return confirmed is self._data.confirmed
 
 
-def _previewed(form: PrivacyForm, confirmed: Confirmed, speed: ModelSpeed | None) -> Preview | RecipePreview:
+def _previewed(form: PrivacyForm, confirmed: Confirmed, speed: ModelSpeed | None) -> Preview[Any]:
     columns = confirmed.columns
     if form.recipe.in_stages:
         if columns.rows in BY_TOKEN:
             raise UsageError(BY_TOKEN[columns.rows])
-        return preview_recipe(form.recipe_request(confirmed.dataset, confirmed.measured), speed)
+        return preview(form.recipe_request(confirmed.dataset, confirmed.measured), speed)
     schema = columns.records.schema if columns.records else None
     return preview(form.request(confirmed.dataset, confirmed.measured, schema), speed)
-
-
-def _timed(preview: Preview | RecipePreview, speed: ModelSpeed | None) -> Preview | RecipePreview:
-    return preview.timed(speed) if speed is not None else replace(preview, seconds=None)
 
 
 def gate(session: Session) -> Gate:

@@ -25,13 +25,11 @@ from mechanisms.errors import UsageError
 from mechanisms.inference import Session, Tokens
 from mechanisms.noise import Floats, Integers, PrefetchedRandomness, Randomness
 from mechanisms.records import RECORD, Dataset, PromptTemplate, Record
-from mechanisms.runs.events import TokenReleased
+from mechanisms.runs.events import TokenReleased, VotesReleased
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
-from mechanisms.runs.recipe_events import VotesReleased
 from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.request import SynthesisRequest
-from mechanisms.runs.run import run_recipe
-from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.run import synthesize
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class, mechanism_names
 
@@ -334,7 +332,7 @@ def _vote(
         tokens=_DRAFT_TOKENS,
     )
     evidence = {label: np.zeros(each) for label in LABELS}
-    for event in run_recipe(data, request, CanaryModel(each), CanaryEmbedder(each), ledger, randomness):
+    for event in synthesize(data, request, CanaryModel(each), ledger, randomness, embedder=CanaryEmbedder(each)):
         if isinstance(event, VotesReleased):
             evidence[event.label][: len(event.votes)] += event.votes
     return request.claim(), evidence

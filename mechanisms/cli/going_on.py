@@ -10,10 +10,8 @@ from typing import Any
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.cli.output import check_writable
 from mechanisms.errors import UsageError
-from mechanisms.runs.events import DemoCutOff
 from mechanisms.runs.journal import RunJournal
-from mechanisms.runs.recipe_preview import apportioned
-from mechanisms.runs.recipe_request import RecipeRequest
+from mechanisms.runs.recipe_request import RecipeRequest, RunRequest
 from mechanisms.runs.request import SynthesisRequest
 
 _SLACK = 1e-6
@@ -53,31 +51,26 @@ def measured_before(journal: RunJournal, request: SynthesisRequest) -> Synthesis
     return request.with_measured_sizes(measured)
 
 
-def resumed(journal: RunJournal, asked: SynthesisRequest) -> SynthesisRequest:
+def resumed(journal: RunJournal, asked: RunRequest) -> RunRequest:
     """The request of the run that was cut off, where the options ask for the same.
 
     Raises:
         UsageError: they ask for something else.
     """
     request = journal.request(asked.content)
-    if not isinstance(request, SynthesisRequest):
-        raise UsageError("The run that was cut off has stages: give the same options.")
-    _check(request, asked)
-    if request.claim().epsilon > asked.target.epsilon * (1 + _SLACK):
+    if bool(request.stages) != bool(asked.stages):
+        have = "has" if request.stages else "has no"
+        raise UsageError(f"The run that was cut off {have} stages: give the same options.")
+    if isinstance(asked, RecipeRequest):
+        asked = asked.apportioned()
+    if request.written is not None and asked.written is not None:
+        _check(request.written, asked.written)
+    if isinstance(request, RecipeRequest) and isinstance(asked, RecipeRequest):
+        asked = replace(asked, written=request.written)
+        if (request.parameters(), request.template) != (asked.parameters(), asked.template):
+            raise UsageError("The run that was cut off had other settings: give the same options.")
+    elif request.claim().epsilon > asked.target.epsilon * (1 + _SLACK):
         raise UsageError("The run that was cut off costs more than --epsilon: give the same options.")
-    return request
-
-
-def resumed_stages(journal: RunJournal, asked: RecipeRequest) -> RecipeRequest:
-    """`resumed` for a run in stages."""
-    request, planned = journal.request(asked.content), apportioned(asked)
-    if not isinstance(request, RecipeRequest):
-        raise UsageError("The run that was cut off has no stages: give the same options.")
-    if request.written is not None and planned.written is not None:
-        _check(request.written, planned.written)
-        planned = replace(planned, written=request.written)
-    if (request.parameters(), request.template) != (planned.parameters(), planned.template):
-        raise UsageError("The run that was cut off had other settings: give the same options.")
     return request
 
 
@@ -98,9 +91,3 @@ def _settings(request: SynthesisRequest) -> tuple[Any, ...]:
 def goes_on(journal: RunJournal | None) -> bool:
     """Whether it is of a run that was cut off."""
     return journal is not None and journal.told is not None
-
-
-def cut_off_line(event: DemoCutOff) -> str:
-    """What became of a demonstration that was cut off."""
-    how = "finished from public text alone" if event.finished else "left out"
-    return f"{event.label}, demonstration {event.number}: cut off, {how}"

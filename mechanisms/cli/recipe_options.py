@@ -11,6 +11,7 @@ from mechanisms.runs.advice import proposed
 from mechanisms.runs.defaults import RECIPE
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
 from mechanisms.runs.recipe_request import MOST_SHOTS, RecipeRequest
+from mechanisms.runs.request import SynthesisRequest
 from mechanisms.tallies import Weighing
 
 _NO_SCORE = "none"
@@ -60,6 +61,21 @@ def in_stages(options: argparse.Namespace) -> bool:
             raise UsageError(f"--{given[0].replace('_', '-')} needs --recipe vote or both, or --shares, or --split.")
         return False
     return True
+
+
+def recipe_request(options: argparse.Namespace, base: SynthesisRequest) -> RecipeRequest:
+    """The recipe's request, its writing not calibrated for its share yet.
+
+    Args:
+        options: what the command line says.
+        base: what they would describe without stages: task, sizes, target, mechanism and plan.
+
+    Raises:
+        UsageError: a number is out of range, or the stages do not fit together.
+    """
+    left = base.target.epsilon - (base.measured.epsilon if base.measured else 0.0)
+    recipe = recipe_of(options, base.sizes, left)
+    return RecipeRequest.of(base, recipe, options.draft_tokens)
 
 
 def recipe_of(options: argparse.Namespace, sizes: Mapping[str, int], epsilon: float) -> Recipe:

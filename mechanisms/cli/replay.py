@@ -7,21 +7,24 @@ import math
 import time
 from typing import Any
 
-from mechanisms.cli.going_on import cut_off_line
 from mechanisms.cli.output import add_json, read, show
+from mechanisms.cli.run_words import cut_off_in_words
 from mechanisms.demos.demo_set import finite
 from mechanisms.errors import UsageError, printable
 from mechanisms.records import Demonstration
-from mechanisms.runs.events import DemoCompleted, DemoCutOff, DemoStarted, RunStopped, TokenReleased
-from mechanisms.runs.lines import RunEvent
-from mechanisms.runs.recipe_events import (
+from mechanisms.runs.events import (
     ChoiceReleased,
+    DemoCompleted,
+    DemoCutOff,
+    DemoStarted,
     DraftsWritten,
     PriorsReleased,
-    RecipeStopped,
+    RunEvent,
+    RunStopped,
     ScoreReleased,
     SetsMade,
     StageStarted,
+    TokenReleased,
     VotesReleased,
 )
 from mechanisms.runs.run_file import ENDS, from_lines
@@ -52,7 +55,7 @@ def _replay(options: argparse.Namespace) -> None:
     assert isinstance(ended, ENDS)
     made = ended.demo_set
     document = {
-        "ended": "stopped" if isinstance(ended, RunStopped | RecipeStopped) else "completed",
+        "ended": "stopped" if isinstance(ended, RunStopped) else "completed",
         "tokens": sum(isinstance(event, TokenReleased) for event in events),
         "demonstrations": len(made.demonstrations),
         "epsilon": finite(made.certificate.claim.epsilon),
@@ -72,7 +75,7 @@ def lines(event: RunEvent) -> list[str]:
         case DemoCompleted(demonstration, number):
             return [f"  {demonstration.label}, {number}: {_whole(demonstration)}"]
         case DemoCutOff():
-            return [f"  {cut_off_line(event)}"]
+            return [f"  {cut_off_in_words(event)}"]
         case StageStarted(stage):
             return [f"Stage: {stage}"]
         case DraftsWritten(label, round_, drafts):

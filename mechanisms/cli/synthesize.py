@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting import Fingerprint, PrivacyLedger, PrivacyTarget, fingerprint, rounded_up
+from mechanisms.accounting import Fingerprint, PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.cli.config_file import add_config
 from mechanisms.cli.going_on import (
     add_journal_options,
-    cut_off_line,
     goes_on,
     journal_of,
     measured_before,
@@ -31,9 +30,9 @@ from mechanisms.cli.outputs import (
     read_labelled,
 )
 from mechanisms.cli.plan_options import add_plan_options, mechanism, sampling_plan, transform
-from mechanisms.cli.recipe_options import add_recipe_options, in_stages
-from mechanisms.cli.recipes import recipe_request, run_in_stages
+from mechanisms.cli.recipe_options import add_recipe_options, in_stages, recipe_request
 from mechanisms.cli.records import add_record_options, beside, read_table_of, schema_of, template_of, write_records
+from mechanisms.cli.run_words import Words, claim_in_words, recipe_in_words
 from mechanisms.cli.usual import filled_in
 from mechanisms.data.columns import to_dataset
 from mechanisms.data.disclosures import marks_at_the_end
@@ -45,7 +44,6 @@ from mechanisms.demos.demo_set import DemoSet, to_text
 from mechanisms.demos.outputs import Outputs
 from mechanisms.demos.signature import signed
 from mechanisms.errors import TooLong, UsageError
-from mechanisms.inference.language_model import LanguageModel
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.inference.models.engines import ENGINES, LOCAL, opened
 from mechanisms.inference.models.listing import EMBEDDED
@@ -53,10 +51,11 @@ from mechanisms.kept_file import keep
 from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset, PromptTemplate, default_template
 from mechanisms.runs.defaults import LABELLED, RECORDS, usual_subsets
-from mechanisms.runs.events import DemoCompleted, DemoCutOff, DemoStarted, RunCompleted, RunStarted
+from mechanisms.runs.events import CuratorEvent, RunCompleted, SetKept
 from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.lockstep import check_schema
-from mechanisms.runs.recipe_events import RecipeCompleted
+from mechanisms.runs.preview import preview
+from mechanisms.runs.recipe_request import RecipeRequest, RunRequest
 from mechanisms.runs.request import (
     DECLARED_SIZES,
     FILE_FORMAT,
@@ -65,7 +64,7 @@ from mechanisms.runs.request import (
     SynthesisRequest,
     declared_counts,
 )
-from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.run import synthesize
 
 
 def add_commands(commands: Any) -> None:
@@ -135,14 +134,11 @@ def _synthesize(options: argparse.Namespace) -> None:
             check_schema(schema, model)
         embedder = load_embedder() if staged else None
         request = _with_sizes(request, options, dataset, ledger, randomness, journal)
-        kept = partial(_keep, options, ledger, data, journal)
+        asked = recipe_request(options, request) if staged else request
         with closing(journal) if journal else nullcontext():
-            if embedder is not None:
-                stages = recipe_request(options, request)
-                run_in_stages(dataset, stages, model, embedder, ledger, randomness, kept, journal)
-            else:
-                ready = resumed(journal, request) if journal and goes_on(journal) else request.calibrated()
-                _run(dataset, ready, ledger, randomness, model, kept, journal)
+            ready = _ready(asked, journal)
+            told = synthesize(dataset, ready, model, ledger, randomness, journal=journal, embedder=embedder)
+            _follow(told, Words(ready, dataset.name), partial(_keep, options, ledger, data, journal))
 
 
 def _keep(
@@ -151,7 +147,7 @@ def _keep(
     data: Fingerprint,
     journal: RunJournal | None,
     demo_set: DemoSet,
-    ended: RunCompleted | RecipeCompleted | None,
+    ended: RunCompleted | None,
 ) -> None:
     """Write a set where it goes, and, where its run has ended, the run where it was written down."""
     marks = marks_at_the_end(data, ledger)  # shown while it ran counts too
@@ -285,34 +281,38 @@ def _declared_sizes(text: str) -> dict[str, int]:
         raise UsageError("--sizes takes 'counted', or LABEL=N for every label, separated by commas.") from error
 
 
-def _run(
-    dataset: Dataset,
-    request: SynthesisRequest,
-    ledger: PrivacyLedger,
-    randomness: Randomness,
-    model: LanguageModel,
-    kept: Callable[[DemoSet, RunCompleted], None],
-    journal: RunJournal | None,
-) -> None:
-    claimed = request.claim()
-    progress(
-        f"epsilon {rounded_up(claimed.epsilon, 4)} (check {rounded_up(claimed.check, 4)}) at delta {claimed.delta:g}"
-    )
-    done = 0
-    for event in synthesize(dataset, request, model, ledger, randomness, journal=journal):
-        match event:
-            case RunStarted(budget=budget) if budget:
-                progress(f"'{dataset.name}' has spent {budget.epsilon:.4g} of {budget.cap.epsilon:g} before this run")
-            case DemoStarted(label, number):
-                progress(f"{label}, demonstration {number}: charged, writing")
-            case DemoCompleted():
-                done += 1
-                progress(f"{done} of {len(request.labels) * request.plan.shots} done")
-            case DemoCutOff():
-                progress(cut_off_line(event))
-            case RunCompleted(demo_set=completed):
-                if request.kept is not None:
-                    progress(f"kept {len(completed.demonstrations)} of {done}: those whose label the model finds best")
-                kept(completed, event)
-            case _:
-                pass
+def _ready(asked: RunRequest, journal: RunJournal | None) -> RunRequest:
+    """The request calibrated, or as it was when the run was cut off; what it costs, and is weak in, is told."""
+    if journal is not None and goes_on(journal):
+        ready, warnings = resumed(journal, asked), tuple[str, ...]()
+    else:
+        made = preview(asked)
+        ready, warnings = made.request, made.warnings if asked.stages else ()
+    progress(claim_in_words(ready.claim()))
+    if isinstance(ready, RecipeRequest):
+        progress(recipe_in_words(ready.recipe))
+    for warning in warnings:
+        progress(warning)
+    return ready
+
+
+def _follow(run: Generator[CuratorEvent], words: Words, keep: Callable[[DemoSet, RunCompleted | None], None]) -> None:
+    """Run, and tell about it on standard error.
+
+    Args:
+        keep: gets the set, and the run's end; without one of a run that was interrupted or failed, if anything was
+            released before.
+    """
+    last: SetKept | RunCompleted | None = None
+    try:
+        with closing(run):
+            for event in run:
+                if isinstance(event, SetKept | RunCompleted):
+                    last = event
+                for line in words.of(event):
+                    progress(line)
+    finally:
+        if isinstance(last, SetKept):
+            progress("ended early: what was released before is kept, with the certificate of the whole run")
+        if last is not None:
+            keep(last.demo_set, last if isinstance(last, RunCompleted) else None)

@@ -25,11 +25,9 @@ from mechanisms.runs.advice import proposed
 from mechanisms.runs.events import RunCompleted
 from mechanisms.runs.public_demonstrations import written_publicly
 from mechanisms.runs.recipe import Kind
-from mechanisms.runs.recipe_events import RecipeCompleted
 from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.request import MIN_TOKENS, SynthesisRequest
-from mechanisms.runs.run import run_recipe
-from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.run import synthesize
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class, transform_class
 
@@ -145,8 +143,8 @@ class Maker:
         )
         with tempfile.TemporaryDirectory() as folder:
             ledger = _ledger(folder, dataset, target)
-            events = run_recipe(dataset, request, self._model, self._embedder(), ledger)
-            [made] = [event.demo_set for event in events if isinstance(event, RecipeCompleted)]
+            events = synthesize(dataset, request, self._model, ledger, embedder=self._embedder())
+            [made] = [event.demo_set for event in events if isinstance(event, RunCompleted)]
         return Made(made.demonstrations, made.template, made.prior, _claimed(made))
 
 

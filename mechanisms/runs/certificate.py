@@ -297,26 +297,6 @@ class Rebuilt:
         """The request, where the run has stages."""
         return self.request if isinstance(self.request, RecipeRequest) else None
 
-    @property
-    def written(self) -> SynthesisRequest | None:
-        """What is written token by token, if anything."""
-        return self.request.written if isinstance(self.request, RecipeRequest) else self.request
-
-    @property
-    def shots(self) -> int:
-        """Demonstrations of a label at most."""
-        return self.request.shots if isinstance(self.request, RecipeRequest) else self.request.exported
-
-    @property
-    def reads_rows(self) -> bool:
-        """Whether any private row is read: the stages of a recipe always do."""
-        return isinstance(self.request, RecipeRequest) or self.request.mechanism.uses_private_rows
-
-    @property
-    def not_private(self) -> bool:
-        """Whether the mechanism that writes promises nothing."""
-        return self.written is not None and self.written.mechanism.not_private is not None
-
 
 def rebuilt(demo_set: DemoSet) -> Rebuilt:
     """The run of a demo set's certificate.

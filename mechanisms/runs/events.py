@@ -1,6 +1,6 @@
 """What a run tells the outside world, step by step. A recorded list of these replays a whole screen without a model.
 
-Everything here is releasable, except `PrivateDiagnostics`, which is a type of its own so that it can reach no export.
+Everything here is releasable, except `PrivateDiagnostics` and `StageProgress`: types of their own that reach no export.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 from mechanisms.accounting import BudgetSnapshot
 from mechanisms.demos.demo_set import DemoSet
-from mechanisms.records import Demonstration
+from mechanisms.demos.findings import Score
+from mechanisms.records import Demonstration, PromptTemplate
+from mechanisms.runs.recipe import Stage
 
 
 @dataclass(frozen=True)
@@ -17,14 +19,20 @@ class RunStarted:
     """A run begins; `demo_set` already holds its whole claim, and no demonstration yet.
 
     Attributes:
+        shots: demonstrations of each label that are written, or that stand in a set.
+        tokens: of a demonstration, or of a draft, at most.
+        budget: the ledger's state; None for a run that charges nothing, and in a file.
+        stages: in their order; none for a run that writes token by token and charges each demonstration by itself.
+        expected_rows: of the step of a token; None for a run in stages, whose certificate has it.
         kept: how many of a label's `shots` will be in the set; None where all.
     """
 
     demo_set: DemoSet
     shots: int
     tokens: int
-    expected_rows: int
     budget: BudgetSnapshot | None
+    stages: tuple[Stage, ...] = ()
+    expected_rows: int | None = None
     kept: int | None = None
 
 
@@ -125,9 +133,119 @@ class DemoCutOff:
     finished: bool
 
 
+# Events of stages. Those of single demonstrations come between the beginning of the stage "write" and the next one.
+
+
+@dataclass(frozen=True)
+class Drafting:
+    """Public drafts of a label are about to be written: nothing is reserved yet, and no row is read."""
+
+    label: str
+    number: int
+    of: int
+
+
+@dataclass(frozen=True)
+class StageStarted:
+    """A stage has been charged in full and begins."""
+
+    stage: Stage
+    budget: BudgetSnapshot | None
+
+
+@dataclass(frozen=True)
+class StageProgress:
+    """For the curator's screen only: roughly how far a stage is, 0 to 1. It may follow how many units there are."""
+
+    stage: Stage
+    done: float
+
+
+@dataclass(frozen=True)
+class DraftsWritten:
+    """The ballot of a label: public drafts, and those written privately before, all releasable."""
+
+    label: str
+    round: int
+    drafts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class VotesReleased:
+    """A label's noisy votes on its ballot.
+
+    Attributes:
+        votes: noisy votes of each draft of the ballot.
+        winners: positions of the winners, best first.
+        noise: standard deviation of the noise on each.
+    """
+
+    label: str
+    round: int
+    votes: tuple[float, ...]
+    winners: tuple[int, ...]
+    noise: float
+
+
+@dataclass(frozen=True)
+class CandidateSet:
+    """A set that can be chosen, and the words in which it is put to the model; "none" has no demonstrations."""
+
+    name: str
+    demonstrations: tuple[Demonstration, ...]
+    template: PromptTemplate
+
+
+@dataclass(frozen=True)
+class SetsMade:
+    """The sets that stand in the choice, in their public order."""
+
+    sets: tuple[CandidateSet, ...]
+
+
+@dataclass(frozen=True)
+class PriorsReleased:
+    """How much the model prefers each label under a set: noisy mean probabilities, in the order of the labels.
+
+    Attributes:
+        priors: of each set, as shares.
+        noisy: the noisy sums behind them, one measurement each, from which the correction is fitted.
+    """
+
+    priors: tuple[tuple[str, tuple[float, ...]], ...]
+    noisy: tuple[tuple[float, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class ChoiceReleased:
+    """The set that serves best, and the correction that it is read with; nothing more of the comparison is known.
+
+    Attributes:
+        among: names of the sets, each with a correction.
+        chosen: one of them.
+    """
+
+    among: tuple[tuple[str, str], ...]
+    chosen: tuple[str, str]
+
+
+@dataclass(frozen=True)
+class ScoreReleased:
+    """How often the labels of the scorers' rows are found."""
+
+    score: Score
+
+
+@dataclass(frozen=True)
+class SetKept:
+    """The run's set, should it be stopped from here on: told right before each release that stands in it."""
+
+    demo_set: DemoSet
+
+
 @dataclass(frozen=True)
 class RunCompleted:
-    """All demonstrations are done."""
+    """All that was planned is done."""
 
     demo_set: DemoSet
     budget: BudgetSnapshot | None
@@ -135,7 +253,7 @@ class RunCompleted:
 
 @dataclass(frozen=True)
 class RunStopped:
-    """The curator stopped the run: what was charged stays charged, whole demonstrations are kept."""
+    """The curator stopped the run: what was charged stays charged, what was released before is in `demo_set`."""
 
     demo_set: DemoSet
 
@@ -150,10 +268,25 @@ class RunFailed:
 WritingEvent = DemoStarted | TokenReleased | DemoCompleted | DemoCutOff | PrivateDiagnostics
 """What is told of demonstrations being written, whoever pays for them."""
 
-SynthesisEvent = (
-    RunStarted | DemoStarted | TokenReleased | DemoCompleted | DemoCutOff | RunCompleted | RunStopped | RunFailed
+RunEvent = (
+    RunStarted
+    | DemoStarted
+    | TokenReleased
+    | DemoCompleted
+    | DemoCutOff
+    | StageStarted
+    | DraftsWritten
+    | VotesReleased
+    | SetsMade
+    | PriorsReleased
+    | ChoiceReleased
+    | ScoreReleased
+    | SetKept
+    | RunCompleted
+    | RunStopped
+    | RunFailed
 )
 """What may be recorded and replayed."""
 
-CuratorEvent = SynthesisEvent | PrivateDiagnostics
-"""What the curator's own screen may get."""
+CuratorEvent = RunEvent | Drafting | StageProgress | PrivateDiagnostics
+"""What the curator's own screen may get; a recording begins with `RunStarted`."""

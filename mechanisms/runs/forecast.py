@@ -178,8 +178,3 @@ def written_work(request: SynthesisRequest, together: int) -> Work:
     steps = groups * passes * (plan.tokens + forced(request))
     words = demonstrations * _SORTED * plan.tokens
     return Work(positions=prompts, rows=rows, steps=steps, words=words)
-
-
-def predicted_seconds(request: SynthesisRequest, speed: ModelSpeed) -> float:
-    """Seconds that a whole run takes, at most about: see `written_work`."""
-    return written_work(request, speed.together).seconds(speed)

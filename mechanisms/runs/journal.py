@@ -19,14 +19,11 @@ from mechanisms.data.disclosures import WHETHER_MET, WHETHER_SHOWN
 from mechanisms.errors import UsageError
 from mechanisms.kept_file import keep
 from mechanisms.runs.certificate import rebuilt
-from mechanisms.runs.events import RunStarted, TokenReleased
-from mechanisms.runs.lines import RunEvent, line_of
-from mechanisms.runs.recipe_events import RecipeStarted
+from mechanisms.runs.events import RunEvent, RunStarted, TokenReleased
+from mechanisms.runs.lines import line_of
 from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.request import RECORD_SCHEMA, SynthesisRequest
 from mechanisms.runs.run_file import ENDS, head_of, to_lines, unfinished
-
-Started = RunStarted | RecipeStarted
 
 _ADDED = {RECORD_SCHEMA, WHETHER_SHOWN, WHETHER_MET}
 """Public inputs that a run adds to its request's."""
@@ -47,7 +44,7 @@ class RunJournal:
         self,
         path: Path,
         key: str,
-        begun: Started | None = None,
+        begun: RunStarted | None = None,
         told: Sequence[RunEvent] | None = None,
         whole: int = 0,
         missing: str = "",
@@ -96,7 +93,7 @@ class RunJournal:
         except UsageError:  # it does not follow what an older copy holds
             missing = ""
         begun = events[0]
-        assert isinstance(begun, Started)
+        assert isinstance(begun, RunStarted)
         return cls(path, key, begun, events[1:], len(whole.encode()), missing)
 
     def request(self, content: str) -> SynthesisRequest | RecipeRequest:
@@ -108,13 +105,9 @@ class RunJournal:
         assert self.begun is not None
         request = rebuilt(self.begun.demo_set).request
         inputs = tuple(each for each in request.public_inputs if each not in _ADDED)
-        measured = replace(request.measured, content=content) if request.measured else None
-        if isinstance(request, SynthesisRequest):
-            return replace(request, content=content, measured=measured, public_inputs=inputs)
-        written = request.written and replace(request.written, content=content, measured=measured)
-        return replace(request, content=content, measured=measured, written=written, public_inputs=inputs)
+        return replace(request, public_inputs=inputs).for_content(content)
 
-    def begin(self, started: Started) -> None:
+    def begin(self, started: RunStarted) -> None:
         """See `Journal.begin`."""
         self._events = [started, *(self.told or ())]
         if self.begun is not None:
@@ -183,12 +176,12 @@ def _unwritable(path: Path) -> UsageError:
     return UsageError(f"Cannot write the run's file '{path}': check its folder, and the room on the disk.")
 
 
-def _same(begun: Started, started: Started) -> bool:
+def _same(begun: RunStarted, started: RunStarted) -> bool:
     """Whether two first events are of one run: of one plan, and one model."""
     return bool(_plan(begun) == _plan(started))
 
 
-def _plan(started: Started) -> Any:
+def _plan(started: RunStarted) -> Any:
     """What a first line states, without what may differ: when it was, what the ledger held, the accountants' digits."""
     document = json.loads(head_of(started, started.demo_set))
     made = document["demo_set"]

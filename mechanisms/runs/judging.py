@@ -31,14 +31,14 @@ from mechanisms.evaluation.classify import Classifier
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.records import Dataset
-from mechanisms.runs.recipe import Stage
-from mechanisms.runs.recipe_events import (
+from mechanisms.runs.events import (
     CandidateSet,
     ChoiceReleased,
     PriorsReleased,
     ScoreReleased,
     StageProgress,
 )
+from mechanisms.runs.recipe import Stage
 from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.sets import NONE, PUBLIC
 from mechanisms.tallies import Prior, Weighing, masses, mean_contribution, weights

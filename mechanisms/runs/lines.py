@@ -12,27 +12,21 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from mechanisms.errors import UsageError
 from mechanisms.runs.events import (
+    ChoiceReleased,
     DemoCompleted,
     DemoCutOff,
     DemoStarted,
-    SynthesisEvent,
-    TokenReleased,
-)
-from mechanisms.runs.recipe import Stage
-from mechanisms.runs.recipe_events import (
-    ChoiceReleased,
     DraftsWritten,
     PriorsReleased,
-    RecipeEvent,
+    RunEvent,
     ScoreReleased,
     SetsMade,
     StageStarted,
+    TokenReleased,
     VotesReleased,
 )
+from mechanisms.runs.recipe import Stage
 from mechanisms.tallies import Weighing
-
-RunEvent = SynthesisEvent | RecipeEvent
-"""What may be recorded and replayed, of either kind of run."""
 
 _LONGEST, _MOST = 50_000, 50_000
 """Characters of a text, and items of a list."""
@@ -107,7 +101,7 @@ class OfTokens(_Shape):
 
 
 class OfStages(_Shape):
-    """What a recipe's run was to be: see `RecipeStarted`."""
+    """What a recipe's run was to be: see `RunStarted`."""
 
     stages: Annotated[tuple[Stage, ...], Field(min_length=1, max_length=len(Stage))]
     shots: _Whole

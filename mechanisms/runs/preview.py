@@ -1,57 +1,62 @@
-"""What a run will cost and promise, before it starts."""
+"""What a run will cost, promise and be able to tell, before it starts."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar, cast
 
+from mechanisms import confidence
 from mechanisms.accounting import Claim, PrivacyTarget, rounded_up
-from mechanisms.runs.forecast import ModelSpeed, predicted_seconds
+from mechanisms.runs.advice import CLEARANCE, EXCESS
+from mechanisms.runs.forecast import ModelSpeed
+from mechanisms.runs.recipe import Stage
+from mechanisms.runs.recipe_forecast import ARMS, predicted_seconds, units
+from mechanisms.runs.recipe_request import RecipeRequest, RunRequest
 from mechanisms.runs.request import SynthesisRequest
+
+_WIDE = 0.1
+"""Half an interval that tells too little, as `mechanisms.tallies.Estimate.wide` has it."""
+
+
+Request = TypeVar("Request", bound=RunRequest)
 
 
 @dataclass(frozen=True)
-class Preview:
+class Preview(Generic[Request]):
     """A calibrated request with its consequences.
 
     Attributes:
         request: calibrated.
         claim: what it costs.
-        signal_to_noise: of one token step.
         seconds: predicted duration, None while the model's speed is unknown.
         guarantee: the promise in one plain sentence.
         warnings: what the curator should know, one line each.
     """
 
-    request: SynthesisRequest
+    request: Request
     claim: Claim
-    signal_to_noise: float
     seconds: float | None
     guarantee: str
     warnings: tuple[str, ...]
 
-    def timed(self, speed: ModelSpeed) -> Preview:
-        """The same with its predicted duration."""
-        return replace(self, seconds=predicted_seconds(self.request, speed))
+    def timed(self, speed: ModelSpeed | None) -> Preview[Request]:
+        """The same with the duration that a model's speed predicts; without one where no speed is known."""
+        return replace(self, seconds=predicted_seconds(self.request, speed) if speed else None)
 
 
-def preview(request: SynthesisRequest, speed: ModelSpeed | None = None) -> Preview:
+def preview(request: Request, speed: ModelSpeed | None = None) -> Preview[Request]:
     """Calibrate a request and say what follows.
 
     Raises:
         AccountingError: no noise meets the target, or the accountants disagree.
     """
-    calibrated = request.calibrated()
+    calibrated = cast("Request", request.calibrated())  # of the same kind
     claim = calibrated.claim()
-    return Preview(
-        request=calibrated,
-        claim=claim,
-        signal_to_noise=calibrated.mechanism.signal_to_noise(calibrated.plan),
-        seconds=predicted_seconds(calibrated, speed) if speed else None,
-        guarantee=guarantee(claim, request.by_user),
-        warnings=tuple(_warnings(calibrated)),
-    )
+    more = _of_stages(calibrated) if isinstance(calibrated, RecipeRequest) else _of_tokens(calibrated)
+    warnings = (*target_warnings(calibrated.target, calibrated.sizes), *more)
+    return Preview(calibrated, claim, None, guarantee(claim, request.by_user), warnings).timed(speed)
 
 
 def guarantee(claim: Claim, by_user: bool) -> str:
@@ -85,13 +90,45 @@ def target_warnings(target: PrivacyTarget, sizes: Mapping[str, int]) -> list[str
     return warnings
 
 
-def _warnings(request: SynthesisRequest) -> list[str]:
-    warnings = target_warnings(request.target, request.sizes)
+def _of_tokens(request: SynthesisRequest) -> Iterator[str]:
     smallest = min(request.sizes.values())
     if request.plan.expected_sample > smallest:
         label = min(request.sizes, key=lambda each: request.sizes[each])
-        warnings.append(
+        yield (
             f"'{label}' has {smallest} units, fewer than the {request.plan.expected_sample} that a sample expects: "
             "all of them join each time. A smaller M leaves less noise to add."
         )
-    return warnings
+
+
+def votes_a_draft(request: RecipeRequest, label: str) -> float:
+    """Votes that a draft of a label gets on average in one round."""
+    return request.role(Stage.VOTE) * request.sizes[label] / request.recipe.drafts
+
+
+def score_margin(request: RecipeRequest) -> float:
+    """Half the interval of a private accuracy near 1/2, expected from the public sizes; at most 1/2."""
+    rows = units(request, Stage.SCORE)
+    noise = 2 ** (ARMS - 1) * request.score.deviation**2 / 2
+    return min(0.5, confidence.standard_errors() * math.sqrt(rows / 4 + noise) / rows)
+
+
+def _of_stages(request: RecipeRequest) -> Iterator[str]:
+    shares, who = request.recipe.shares, "users" if request.by_user else "rows"
+    if Stage.VOTE in shares:
+        label = min(request.sizes, key=lambda each: request.sizes[each])
+        votes, noise = votes_a_draft(request, label), request.votes.deviation
+        if EXCESS * votes < CLEARANCE * noise:
+            yield (
+                f"A draft of '{label}' gets about {votes:.2g} votes, and the noise on them is {noise:.2g}: its winners "
+                f"may be chance. Fewer drafts, more {who} or a larger epsilon help."
+            )
+    if Stage.CALIBRATE in shares:
+        rows = units(request, Stage.CALIBRATE) / len(request.labels)
+        noise = request.refinements[0].deviation
+        if rows < CLEARANCE * noise:
+            yield (
+                f"About {rows:.2g} {who} a label calibrate, and the noise on them is {noise:.2g}: its "
+                f"correction may be chance, and worse than none. More {who} or a larger epsilon for this stage help."
+            )
+    if Stage.SCORE in shares and score_margin(request) > _WIDE:
+        yield f"So few {who} score that the private accuracy will say little: its interval is wider than 20 points."

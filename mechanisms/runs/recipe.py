@@ -21,7 +21,7 @@ class Stage(StrEnum):
     """What a unit can be asked for, in the order in which a run asks."""
 
     WRITE = "write"
-    """Token by token, as `mechanisms.runs.synthesize` does."""
+    """Token by token, as `mechanisms.runs.run` does."""
     VOTE = "vote"
     """Which drafts are like me?"""
     CALIBRATE = "calibrate"

@@ -17,7 +17,8 @@ from mechanisms.runs.reading_forecast import (
     shown_tokens,
 )
 from mechanisms.runs.recipe import Division, Stage
-from mechanisms.runs.recipe_request import RecipeRequest
+from mechanisms.runs.recipe_request import RecipeRequest, RunRequest
+from mechanisms.runs.request import SynthesisRequest
 from mechanisms.runs.sets import wordings
 
 _PROMPT = 24
@@ -55,18 +56,26 @@ def competing(request: RecipeRequest) -> int:
     return len(words) + 1 + voted + (min(2, recipe.sets) if Stage.WRITE in recipe.shares else 0)
 
 
-def predicted_seconds(request: RecipeRequest, speed: ModelSpeed) -> float:
+def predicted_seconds(request: RunRequest, speed: ModelSpeed) -> float:
     """Seconds that a whole run takes."""
     return sum(seconds_by_part(request, speed).values())
 
 
-def seconds_by_part(request: RecipeRequest, speed: ModelSpeed) -> dict[Stage | None, float]:
-    """The same for the first drafts, which come before any stage that reads them (None), and for each stage."""
+def seconds_by_part(request: RunRequest, speed: ModelSpeed) -> dict[Stage | None, float]:
+    """The same for the first drafts, which come before any stage that reads them (None), and for each stage.
+
+    That of the writing is an upper bound: see `written_work`.
+    """
     return {part: work.seconds(speed) for part, work in work_by_part(request, speed.together).items()}
 
 
-def work_by_part(request: RecipeRequest, together: int) -> dict[Stage | None, Work]:
-    """What the first drafts (None) and each stage ask of the models, in their order; see `ModelSpeed.together`."""
+def work_by_part(request: RunRequest, together: int) -> dict[Stage | None, Work]:
+    """What the first drafts (None) and each stage ask of the models, in their order; see `ModelSpeed.together`.
+
+    A run that writes token by token alone is its writing.
+    """
+    if isinstance(request, SynthesisRequest):
+        return {Stage.WRITE: written_work(request, together)}
     recipe = request.recipe
     voted = Stage.VOTE in recipe.shares
     drafting = _drafting(request, recipe.drafts if voted else request.shots)

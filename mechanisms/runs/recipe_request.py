@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
-from mechanisms.accounting import Claim, PrivacyTarget, claim
+from mechanisms.accounting import BudgetSnapshot, Claim, PrivacyTarget, claim
 from mechanisms.data.sizes import (
     MeasuredSizes,
     check_counted_here,
@@ -14,11 +14,12 @@ from mechanisms.data.sizes import (
     left_after_counts,
     with_counts,
 )
-from mechanisms.demos.demo_set import MEASURED_SIZES
+from mechanisms.demos.demo_set import MEASURED_SIZES, DemoSet
 from mechanisms.demos.findings import StageRecord
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed, PrivacyEvent, Sequence
 from mechanisms.records import PromptTemplate
+from mechanisms.runs.events import RunStarted
 from mechanisms.runs.recipe import Division, Recipe, Stage
 from mechanisms.runs.request import (
     DECLARED_COUNTS,
@@ -130,6 +131,48 @@ class RecipeRequest:
         )
 
     @property
+    def name(self) -> str:
+        """What certificate and ledger call the run: its recipe."""
+        return f"recipe {self.recipe.kind}"
+
+    @property
+    def transform_name(self) -> str:
+        """The certificate's transform; that of the writing stands among its parameters."""
+        return "none"
+
+    @property
+    def scheme(self) -> str:
+        """What the stages share, as the certificate has it."""
+        return self.recipe.division.value
+
+    @property
+    def schema(self) -> None:
+        """Records are written token by token alone."""
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """Those that take part, in their order."""
+        return self.recipe.stages
+
+    @property
+    def reads_rows(self) -> bool:
+        """Stages always read private rows."""
+        return True
+
+    @property
+    def not_private(self) -> None:
+        """Stages are always private."""
+
+    @property
+    def exported(self) -> int:
+        """Demonstrations of each label in the set, at most."""
+        return self.shots
+
+    def started(self, demo_set: DemoSet, budget: BudgetSnapshot | None) -> RunStarted:
+        """The run's first event."""
+        return RunStarted(demo_set, self.shots, self.tokens, budget, self.stages)
+
+    @property
     def spent(self) -> float:
         """What measuring the sizes has cost."""
         return self.measured.epsilon if self.measured else 0.0
@@ -231,7 +274,7 @@ class RecipeRequest:
         """What a certified event of this run costs; see `SynthesisRequest.claim_of`."""
         return claim_with_counts(certified, self.target.delta, self.measured)
 
-    def stages(self) -> tuple[StageRecord, ...]:
+    def stage_records(self) -> tuple[StageRecord, ...]:
         """The stages as the demo set tells them: each with its events for one unit.
 
         Where labels are written with different rates it is a unit of the smallest label, which joins most often.
@@ -251,6 +294,26 @@ class RecipeRequest:
         smallest = min(self.labels, key=lambda label: self.sizes[label])  # its units are sampled at the highest rate
         return dict(self.written.event)[self.written.plan.list_name(smallest, 1)]
 
+    def apportioned(self) -> Self:
+        """The same request, its writing on its share of the units or of epsilon."""
+        if (written := self.written) is None:
+            return self
+        # What counting has cost is part of the target: calibration takes it off again.
+        part = PrivacyTarget(self.spent + self.epsilon(Stage.WRITE), self.target.delta)
+        plan = replace(written.plan, share=self.role(Stage.WRITE))
+        return replace(self, written=replace(written, target=part, plan=plan))
+
+    def calibrated(self) -> Self:
+        """The same request, its writing apportioned and with the least noise that its epsilon allows.
+
+        All other noise follows from epsilon alone.
+
+        Raises:
+            AccountingError: no noise meets the target, or the accountants disagree.
+        """
+        ready = self.apportioned()
+        return ready if ready.written is None else replace(ready, written=ready.written.calibrated())
+
     def with_measured_sizes(self, measured: MeasuredSizes) -> RecipeRequest:
         """The same request on sizes that were measured with noise."""
         declared = (DECLARED_COUNTS, DECLARED_USERS, DECLARED_SIZES)
@@ -263,6 +326,12 @@ class RecipeRequest:
             written=written,
             public_inputs=(*kept, MEASURED_SIZES),
         )
+
+    def for_content(self, content: str) -> RecipeRequest:
+        """The same request, for the data set of that content."""
+        measured = replace(self.measured, content=content) if self.measured else None
+        written = self.written.for_content(content) if self.written else None
+        return replace(self, content=content, measured=measured, written=written)
 
     def parameters(self) -> dict[str, Any]:
         """The certificate's parameters: the recipe, and those of the mechanism that writes, under `written`."""
@@ -294,6 +363,10 @@ class RecipeRequest:
             "scheme": used.plan.scheme.value,
             **used.parameters(),
         }
+
+
+RunRequest = SynthesisRequest | RecipeRequest
+"""What fixes a run: token by token, or in stages."""
 
 
 def writes_in_stages(mechanism: TokenMechanism | type[TokenMechanism]) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
-from mechanisms.accounting import Claim, PrivacyTarget, claim
+from mechanisms.accounting import BudgetSnapshot, Claim, PrivacyTarget, claim
 from mechanisms.data.record_schema import RecordSchema
 from mechanisms.data.sizes import (
     MeasuredSizes,
@@ -16,12 +16,15 @@ from mechanisms.data.sizes import (
     left_after_counts,
     with_counts,
 )
-from mechanisms.demos.demo_set import MEASURED_SIZES
+from mechanisms.demos.demo_set import MEASURED_SIZES, DemoSet
+from mechanisms.demos.findings import StageRecord
 from mechanisms.demos.outputs import Answers, Outputs
 from mechanisms.errors import UsageError
 from mechanisms.parameters import parameters
 from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent
 from mechanisms.records import PromptTemplate
+from mechanisms.runs.events import RunStarted
+from mechanisms.runs.recipe import Stage
 from mechanisms.sampling import EventOfSteps, SamplingPlan, Scheme
 from mechanisms.steps import NoTransform, TokenMechanism, Transform
 
@@ -154,6 +157,55 @@ class SynthesisRequest:
         return replace(self, plan=replace(self.plan, shots=tries * self.plan.shots), kept=self.plan.shots)
 
     @property
+    def name(self) -> str:
+        """What certificate and ledger call the run: its mechanism."""
+        return self.mechanism.name
+
+    @property
+    def transform_name(self) -> str:
+        """The certificate's transform."""
+        return self.transform.name
+
+    @property
+    def scheme(self) -> str:
+        """How units are sampled, as the certificate has it."""
+        return self.plan.scheme.value
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """None: each demonstration is charged by itself."""
+        return ()
+
+    def stage_records(self) -> tuple[StageRecord, ...]:
+        """The stages as the demo set tells them: none."""
+        return ()
+
+    @property
+    def written(self) -> SynthesisRequest:
+        """What is written token by token: all of it."""
+        return self
+
+    @property
+    def reads_rows(self) -> bool:
+        """Whether any private row is read."""
+        return self.mechanism.uses_private_rows
+
+    @property
+    def signal_to_noise(self) -> float:
+        """Of the step of a token; see `TokenMechanism.signal_to_noise`."""
+        return self.mechanism.signal_to_noise(self.plan)
+
+    @property
+    def not_private(self) -> str | None:
+        """Why the run promises nothing; None where it does."""
+        return self.mechanism.not_private
+
+    def started(self, demo_set: DemoSet, budget: BudgetSnapshot | None) -> RunStarted:
+        """The run's first event."""
+        plan = self.plan
+        return RunStarted(demo_set, plan.shots, plan.tokens, budget, expected_rows=plan.subsets, kept=self.kept)
+
+    @property
     def exported(self) -> int:
         """Demonstrations of each label in the set."""
         return self.plan.shots if self.kept is None else self.kept
@@ -214,7 +266,7 @@ class SynthesisRequest:
         """The event that the certificate shows: the run's, after the measurement of sizes where there was one."""
         return with_counts(self.event, self.measured)
 
-    def calibrated(self) -> SynthesisRequest:
+    def calibrated(self) -> Self:
         """The same request with the least noise that meets its target.
 
         Raises:
@@ -227,6 +279,11 @@ class SynthesisRequest:
         """The same request on sizes that were measured with noise."""
         kept = (each for each in self.public_inputs if each not in (DECLARED_COUNTS, DECLARED_USERS, DECLARED_SIZES))
         return replace(self, sizes=measured.sizes, measured=measured, public_inputs=(*kept, MEASURED_SIZES))
+
+    def for_content(self, content: str) -> SynthesisRequest:
+        """The same request, for the data set of that content."""
+        measured = replace(self.measured, content=content) if self.measured else None
+        return replace(self, content=content, measured=measured)
 
     def capacity(self, label: str) -> int:
         """Rows of the batch for a label."""

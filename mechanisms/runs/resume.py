@@ -6,14 +6,14 @@ post-processed and shown again, and decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from mechanisms.accounting import BudgetSnapshot, Claim, Fingerprint, LedgerRun, PrivacyLedger
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.noise import Randomness
 from mechanisms.privacy_events import Composed
-from mechanisms.runs.events import DemoCompleted, DemoStarted, TokenReleased, WritingEvent
+from mechanisms.runs.events import DemoCompleted, DemoStarted, TokenReleased
 
 Whose = tuple[str, int]
 """A demonstration: its label and its number."""
@@ -75,14 +75,6 @@ def begin(journal: Journal | None, started: Any) -> Sequence[Any]:
         return ()
     journal.begin(started)
     return journal.told or ()
-
-
-def written_down(events: Iterable[WritingEvent], journal: Journal | None) -> Iterator[WritingEvent]:
-    """Events, each in the journal before it is told."""
-    for event in events:
-        if journal is not None:
-            journal.write(event)
-        yield event
 
 
 def let_out(run: LedgerRun | None, journal: Journal | None, part: str, *events: Any) -> None:

@@ -1,35 +1,341 @@
-"""Whether rows took part in nothing before, as far as the ledger knows: what a score says of its scorers."""
+"""A run: the one place where private text meets a model meets noise, and where the ledger is charged."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
-from mechanisms.accounting import Fingerprint, LedgerRun, PrivacyLedger, fingerprint
-from mechanisms.data.disclosures import CLEAN_VALUES, SEEDED, WHETHER_MET, WHETHER_SHOWN
+from mechanisms.accounting import BudgetSnapshot, Fingerprint, LedgerRun, PrivacyLedger, fingerprint
+from mechanisms.data.disclosures import CLEAN_VALUES, NO_NOISE, SEEDED, WHETHER_MET, WHETHER_SHOWN
+from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.demos.demo_set import Certificate, DemoSet
-from mechanisms.errors import UsageError
+from mechanisms.errors import DataError, UsageError
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Randomness, SecureRandomness
-from mechanisms.records import Dataset
-from mechanisms.runs.events import DemoCompleted
-from mechanisms.runs.recipe import Division, Stage, divide
-from mechanisms.runs.recipe_events import (
+from mechanisms.records import Dataset, person
+from mechanisms.runs.best_of import Fidelity
+from mechanisms.runs.events import (
     ChoiceReleased,
-    CuratorRecipeEvent,
+    CuratorEvent,
+    DemoCompleted,
+    Drafting,
     PriorsReleased,
-    RecipeCompleted,
-    RecipeStarted,
+    RunCompleted,
     ScoreReleased,
     SetKept,
     VotesReleased,
+    WritingEvent,
 )
-from mechanisms.runs.recipe_request import RecipeRequest
-from mechanisms.runs.request import SynthesisRequest
-from mechanisms.runs.resume import Journal, at_the_end, begin, check_journal, reserved
+from mechanisms.runs.recipe import Division, Stage, divide
+from mechanisms.runs.recipe_request import RecipeRequest, RunRequest
+from mechanisms.runs.request import RECORD_SCHEMA, SynthesisRequest
+from mechanisms.runs.resume import Journal, at_the_end, begin, check_journal, part_of, reserved
 from mechanisms.runs.stages import Stages
-from mechanisms.runs.synthesize import TEST_SEED, check_fit
 from mechanisms.runs.writing import Writing
+
+TEST_SEED = "made with a test seed: an observer can predict the noise"
+
+_RELEASES = DemoCompleted | VotesReleased | PriorsReleased | ChoiceReleased | ScoreReleased
+"""What stands in the set of a run in stages from then on."""
+
+
+def synthesize(
+    dataset: Dataset,
+    request: RunRequest,
+    model: LanguageModel,
+    ledger: PrivacyLedger,
+    randomness: Randomness | None = None,
+    curator: bool = False,
+    journal: Journal | None = None,
+    embedder: Embedder | None = None,
+) -> Generator[CuratorEvent, None, None]:
+    """Make a demo set, and tell about every release.
+
+    Token by token each demonstration is charged whole before its first token; those that fit in one batch of the model
+    are written side by side. In stages each is charged before it reads a row, and sees the rows of its own role alone.
+    Closing the generator at any point stops the run, within one token; what was charged stays charged. What was
+    released before is, in stages, in the last `SetKept`.
+
+    Args:
+        dataset: private.
+        request: public and calibrated.
+        model: the language model.
+        ledger: where the run is reserved and charged.
+        randomness: the operating system's, unless this is a test.
+        curator: also yield `PrivateDiagnostics` of tokens; the demo set is then marked.
+        journal: where the run writes down what it releases, so that it can be gone on with; one that has been cut off
+            is gone on with: what was told before is told again, first.
+        embedder: places private texts and drafts near each other; needed in stages.
+
+    Raises:
+        BudgetRefused: the data set's cap does not allow the run.
+        UsageError: the model or the device is too small for the run, it writes no usable drafts, no record can be
+            written by its schema, or the run was planned for another data set; the journal is of another run, or
+            nothing of the run can be kept.
+        StudioError: what comes next was let out before and is lost, so that the run ends here.
+        DataError: a label has more units than declared.
+    """
+    randomness = randomness or SecureRandomness()
+    check_journal(journal, randomness, request.reads_rows and request.not_private is None)
+    check_fit(dataset, request)
+    data = fingerprint(dataset)
+    work: _Work
+    if isinstance(request, RecipeRequest):
+        new = request.recipe.division is Division.ROLES and is_new(data, ledger, journal.key if journal else "")
+        work = _stages(dataset, request, model, embedder, randomness, curator, new)
+    else:
+        work = _TokenByToken(dataset, request, model, randomness, curator)
+    for event in (journal.told if journal else None) or ():
+        work.apply(event)
+    yield from work.draft()  # public, and the likeliest to fail: before anybody has paid
+    entry = _reserved(data, request, ledger, randomness, journal)
+    try:
+        _mark(data, request, ledger, randomness, curator)
+        before = entry.before if entry else None
+        yield from _told(work, _empty(data, request, model, ledger, randomness, before), request, entry, journal)
+    finally:
+        if entry:
+            entry.finish()
+
+
+def _told(
+    work: _Work, demo_set: DemoSet, request: RunRequest, entry: LedgerRun | None, journal: Journal | None
+) -> Iterator[CuratorEvent]:
+    """All that is told of a run that is reserved; each release is in the journal, and in the kept set, before."""
+    started = request.started(demo_set, entry.before if entry else None)
+    told = begin(journal, started)
+    yield started
+    yield from told
+    if told and (kept := work.kept(demo_set)):
+        demo_set = kept
+        yield SetKept(demo_set)
+    for together in work.events(entry, told, journal):
+        if journal:
+            journal.write(*together)
+        for event in together:
+            work.apply(event)
+            if isinstance(event, _RELEASES) and (kept := work.kept(demo_set)):
+                demo_set = kept
+                yield SetKept(demo_set)
+            yield event
+    yield RunCompleted(work.made(demo_set), at_the_end(entry) if entry else None)
+
+
+def _reserved(
+    data: Fingerprint, request: RunRequest, ledger: PrivacyLedger, randomness: Randomness, journal: Journal | None
+) -> LedgerRun | None:
+    # What promises nothing has no cost that a ledger could add up: it stays on the curator's screen, marked.
+    if request.not_private or not request.reads_rows:
+        return None
+    name = request.name if randomness.private else f"{request.name} with a test seed"
+    return reserved(ledger, data, name, request.event, request.release_claim(), journal)
+
+
+def _mark(data: Fingerprint, request: RunRequest, ledger: PrivacyLedger, randomness: Randomness, curator: bool) -> None:
+    for holds, mark in (
+        (curator and request.written is not None, CLEAN_VALUES),
+        (request.not_private is not None, NO_NOISE),
+        (not randomness.private, SEEDED),
+    ):
+        if holds and request.reads_rows:
+            ledger.rows.mark(data, mark)
+
+
+def _empty(
+    data: Fingerprint,
+    request: RunRequest,
+    model: LanguageModel,
+    ledger: PrivacyLedger,
+    randomness: Randomness,
+    before: BudgetSnapshot | None,
+) -> DemoSet:
+    """The set before its first demonstration, with its certificate."""
+    reason = request.not_private or (None if randomness.private else TEST_SEED)
+    said = {
+        RECORD_SCHEMA: request.schema is not None,
+        WHETHER_SHOWN: request.reads_rows,
+        WHETHER_MET: Stage.SCORE in request.stages,
+    }
+    certificate = Certificate(
+        private=reason is None,
+        reason=reason,
+        claim=request.claim(),
+        unit=data.unit,
+        mechanism=request.name,
+        transform=request.transform_name,
+        scheme=request.scheme,
+        parameters=request.parameters(),
+        event=request.certified_event(),
+        public_inputs=(*request.public_inputs, *(each for each, holds in said.items() if holds)),
+        # A set that no row was read for says nothing that follows from the rows.
+        shown=ledger.rows.marks(data) if request.reads_rows else ledger.snapshot(data.name, data.unit).marks,
+        spent_before=(before.epsilon, before.delta) if before else (0.0, 0.0),
+    )
+    made = DemoSet((), request.labels, request.template, certificate, model.name, model.sha256, schema=request.schema)
+    return replace(made, stages=request.stage_records())
+
+
+# The two kinds of work, each with what it charges and what it keeps.
+
+
+class _Work(Protocol):
+    def draft(self) -> Iterator[Drafting]:
+        """What is public and comes before anybody pays."""
+
+    def events(
+        self, entry: LedgerRun | None, told: Sequence[CuratorEvent], journal: Journal | None
+    ) -> Iterator[Sequence[CuratorEvent]]:
+        """What is left of the run; what is let out together comes together."""
+
+    def apply(self, event: CuratorEvent) -> None:
+        """Go on from an event that is told, now or before the run was cut off."""
+
+    def kept(self, demo_set: DemoSet) -> DemoSet | None:
+        """The set, should the run be stopped from here on; None where whoever listens can tell."""
+
+    def made(self, demo_set: DemoSet) -> DemoSet:
+        """The set in the end."""
+
+
+class _TokenByToken:
+    """Demonstrations, each charged by itself; where the best of several are kept, they are chosen in the end."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        request: SynthesisRequest,
+        model: LanguageModel,
+        randomness: Randomness,
+        curator: bool,
+    ) -> None:
+        if request.plan.share != 1.0:  # nothing divides the units here: the batch would have no room for all of them
+            raise UsageError("A plan for a share of the units is the stage of a recipe: run the recipe.")
+        self._request, self._writing = request, Writing(dataset, request, model, randomness, curator)
+        kept = request.kept is not None
+        self._fidelity = Fidelity(model, request.template, request.labels) if kept else None
+
+    def draft(self) -> Iterator[Drafting]:
+        """See `_Work`: nothing is written from public text."""
+        return iter(())
+
+    def events(
+        self, entry: LedgerRun | None, told: Sequence[CuratorEvent], journal: Journal | None
+    ) -> Iterator[Sequence[WritingEvent]]:
+        """See `_Work`."""
+
+        def charge(label: str, number: int) -> BudgetSnapshot | None:
+            if entry is None:
+                return None
+            entry.charge(*self._request.charge(label, number), part_of((label, number)))
+            return entry.snapshot()
+
+        yield from ([event] for event in self._writing.events(charge, entry, told, journal))
+
+    def apply(self, event: CuratorEvent) -> None:
+        """See `_Work`: what is written knows itself."""
+
+    def kept(self, demo_set: DemoSet) -> DemoSet | None:
+        """See `_Work`: whole demonstrations are told one by one."""
+        return None
+
+    def made(self, demo_set: DemoSet) -> DemoSet:
+        """See `_Work`.
+
+        Raises:
+            UsageError: nothing is left of a run that goes on after losses.
+        """
+        if not self._writing.whole:
+            raise UsageError("Nothing of this run is left to keep: begin a new one.")
+        made, request = self._writing.demonstrations, self._request
+        if self._fidelity is not None:
+            made = self._fidelity.best(made, dict.fromkeys(request.labels, request.exported))
+        return demo_set.with_demonstrations(made)
+
+
+def _stages(
+    dataset: Dataset,
+    request: RecipeRequest,
+    model: LanguageModel,
+    embedder: Embedder | None,
+    randomness: Randomness,
+    curator: bool,
+    new: bool,
+) -> Stages:
+    """Stage after stage, each on the rows of its role or with its share of epsilon."""
+    if embedder is None:
+        raise UsageError("A run in stages needs a model that embeds texts.")
+    if request.written is not None:
+        _check_writing(request, request.written)
+    parts, writing = divide(dataset, request.recipe), None
+    if request.written is not None:
+        writing = Writing(parts[Stage.WRITE], request.written, model, randomness, curator)
+    return Stages(request, parts, model, embedder, randomness, writing, new)
+
+
+def _check_writing(request: RecipeRequest, written: SynthesisRequest) -> None:
+    """The batch has room for the role's units of these sizes: for more of them its capacity would not be paid for."""
+    same = ("labels", "by_user", "sizes", "measured")
+    if written.plan.share != request.role(Stage.WRITE) or any(
+        getattr(written, each) != getattr(request, each) for each in same
+    ):
+        raise UsageError("What the stage 'write' was calibrated for is not this recipe: calibrate it again.")
+
+
+# Whether a data set is the one that a run was planned for, and whether its rows took part in nothing before.
+
+
+class Planned(Protocol):
+    """A request of any kind: what it says about the data set that it is for."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Public label set, in order."""
+
+    @property
+    def by_user(self) -> bool:
+        """Whether the unit is all records of one user."""
+
+    @property
+    def content(self) -> str:
+        """Keyed digest of the data set."""
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """Declared upper bound of the units of each label."""
+
+    @property
+    def reads_rows(self) -> bool:
+        """Whether it reads any private row at all: then the file must be the very one."""
+
+    @property
+    def measured(self) -> MeasuredSizes | None:
+        """The measurement that the sizes come from, if they are not declared."""
+
+
+def check_fit(dataset: Dataset, planned: Planned) -> None:
+    """Refuse to run on another data set than the one that was planned for.
+
+    Args:
+        dataset: private.
+        planned: public.
+
+    Raises:
+        UsageError: labels, unit or file are others.
+        DataError: a label has more units than declared.
+    """
+    if dataset.labels != planned.labels or dataset.by_user != planned.by_user:
+        raise UsageError("The data set and the request must agree on the labels and on the privacy unit.")
+    if not planned.reads_rows:
+        return
+    if fingerprint(dataset).content != planned.content:
+        raise UsageError("The run was planned for another file: calibrate it for this one first.")
+    if planned.measured is not None:
+        return  # a measured size that is too small is part of delta, and must not show
+    for label, size in dataset.counted_sizes().items():
+        if size > planned.sizes[label]:
+            units = f"{person(dataset.unit)}s labelled '{label}'"
+            raise DataError(f"The file has more {units} than declared: correct its size.")
 
 
 def earlier_runs(data: Fingerprint, ledger: PrivacyLedger, but: str = "") -> list[dict[str, object]]:
@@ -51,127 +357,3 @@ def is_new(data: Fingerprint, ledger: PrivacyLedger, but: str = "") -> bool:
     Another run may have given its scorers other roles, and whoever has seen a score may choose by it.
     """
     return not ledger.rows.marks(data) and not earlier_runs(data, ledger, but)
-
-
-# A recipe's run: stage after stage, each charged before it reads a row, each seeing the rows of its own role alone.
-
-_RELEASES = DemoCompleted | VotesReleased | PriorsReleased | ChoiceReleased | ScoreReleased
-"""What stands in the set from then on."""
-
-
-def run_recipe(
-    dataset: Dataset,
-    request: RecipeRequest,
-    model: LanguageModel,
-    embedder: Embedder,
-    ledger: PrivacyLedger,
-    randomness: Randomness | None = None,
-    curator: bool = False,
-    journal: Journal | None = None,
-) -> Generator[CuratorRecipeEvent, None, None]:
-    """Make a demo set by a recipe, and tell about every release.
-
-    Closing the generator at any point stops the run; what was charged stays charged, and what was released before is in
-    the last `SetKept`.
-
-    Args:
-        dataset: private.
-        request: public; where it writes token by token, with a calibrated mechanism.
-        model: the language model.
-        embedder: places private texts and drafts near each other.
-        ledger: where the run is reserved and charged.
-        randomness: the operating system's, unless this is a test.
-        curator: also yield `PrivateDiagnostics` of tokens; the demo set is then marked.
-        journal: where the run writes down what it releases, so that it can be gone on with; one that has been cut off
-            is gone on with: what was told before is told again, first.
-
-    Raises:
-        BudgetRefused: the data set's cap does not allow the run.
-        UsageError: the model or the device is too small for the run, it writes no usable drafts, or the run was planned
-            for another data set; the journal is of another run.
-        StudioError: what comes next was let out before and is lost, so that the run ends here.
-        DataError: a label has more units than declared.
-    """
-    randomness = randomness or SecureRandomness()
-    check_journal(journal, randomness, private=True)
-    check_fit(dataset, request)
-    if request.written is not None:
-        _check_writing(request, request.written)
-    parts = divide(dataset, request.recipe)
-    writing = None
-    if request.written is not None:
-        writing = Writing(parts[Stage.WRITE], request.written, model, randomness, curator)
-    data = fingerprint(dataset)
-    untouched = request.recipe.division is Division.ROLES and is_new(data, ledger, journal.key if journal else "")
-    stages = Stages(request, parts, model, embedder, randomness, writing, untouched)
-    for event in (journal.told if journal else None) or ():
-        stages.apply(event)
-    yield from stages.draft()  # public, and the likeliest to fail: before anybody has paid
-    name = f"recipe {request.recipe.kind}{'' if randomness.private else ' with a test seed'}"
-    run = reserved(ledger, data, name, request.event, request.release_claim(), journal)
-    try:
-        for holds, mark in ((curator and writing is not None, CLEAN_VALUES), (not randomness.private, SEEDED)):
-            if holds:
-                ledger.rows.mark(data, mark)
-        yield from _told(stages, _empty(request, data, ledger, randomness, run, model), request, run, journal)
-    finally:
-        run.finish()
-
-
-def _told(
-    stages: Stages, demo_set: DemoSet, request: RecipeRequest, run: LedgerRun, journal: Journal | None
-) -> Iterator[CuratorRecipeEvent]:
-    """All that is told of a run that is reserved; each release is in the journal, and in the kept set, before."""
-    started = RecipeStarted(demo_set, request.recipe.stages, request.shots, request.tokens, run.before)
-    told = begin(journal, started)
-    yield started
-    yield from told
-    if told:
-        demo_set = stages.kept(demo_set)
-        yield SetKept(demo_set)
-    for together in stages.events(run, told, journal):
-        if journal:
-            journal.write(*together)
-        for event in together:
-            stages.apply(event)
-            if isinstance(event, _RELEASES):
-                demo_set = stages.kept(demo_set)
-                yield SetKept(demo_set)
-            yield event
-    yield RecipeCompleted(demo_set, at_the_end(run))
-
-
-def _check_writing(request: RecipeRequest, written: SynthesisRequest) -> None:
-    """The batch has room for the role's units of these sizes: for more of them its capacity would not be paid for."""
-    same = ("labels", "by_user", "sizes", "measured")
-    if written.plan.share != request.role(Stage.WRITE) or any(
-        getattr(written, each) != getattr(request, each) for each in same
-    ):
-        raise UsageError("What the stage 'write' was calibrated for is not this recipe: calibrate it again.")
-
-
-def _empty(
-    request: RecipeRequest,
-    data: Fingerprint,
-    ledger: PrivacyLedger,
-    randomness: Randomness,
-    run: LedgerRun,
-    model: LanguageModel,
-) -> DemoSet:
-    said = [WHETHER_MET] if Stage.SCORE in request.recipe.shares else []
-    certificate = Certificate(
-        private=randomness.private,
-        reason=None if randomness.private else TEST_SEED,
-        claim=request.claim(),
-        unit=data.unit,
-        mechanism=f"recipe {request.recipe.kind}",
-        transform="none",
-        scheme=request.recipe.division.value,
-        parameters=request.parameters(),
-        event=request.certified_event(),
-        public_inputs=(*request.public_inputs, WHETHER_SHOWN, *said),
-        shown=ledger.rows.marks(data),
-        spent_before=(run.before.epsilon, run.before.delta),
-    )
-    made = DemoSet((), request.labels, request.template, certificate, model.name, model.sha256)
-    return replace(made, stages=request.stages())

@@ -21,19 +21,9 @@ from mechanisms.demos.findings import ArmScore
 from mechanisms.errors import StudioError, TooLong, UsageError
 from mechanisms.runs.certificate import MOST_DEMONSTRATIONS as MOST_STATED
 from mechanisms.runs.certificate import Rebuilt, rebuilt
-from mechanisms.runs.events import DemoStarted, RunCompleted, RunStarted, RunStopped
-from mechanisms.runs.lines import (
-    LONGEST_NAME,
-    OfStages,
-    OfTokens,
-    RunEvent,
-    end_line,
-    event_of,
-    in_words,
-    line_of,
-)
+from mechanisms.runs.events import DemoStarted, RunCompleted, RunEvent, RunStarted, RunStopped
+from mechanisms.runs.lines import LONGEST_NAME, OfStages, OfTokens, end_line, event_of, in_words, line_of
 from mechanisms.runs.recipe import Stage
-from mechanisms.runs.recipe_events import RecipeCompleted, RecipeStarted, RecipeStopped
 from mechanisms.runs.story import Paid, Story, holds
 from mechanisms.runs.verification import verify
 
@@ -49,7 +39,7 @@ _HEAD = {"format", "demo_set", "run", "software"}
 _UNFINISHED = "unfinished"
 """In the first line of a run that has not ended: the key by which the ledger knows it."""
 _KEY = re.compile(r"[0-9a-f]{32}")
-ENDS = RunCompleted | RunStopped | RecipeCompleted | RecipeStopped
+ENDS = RunCompleted | RunStopped
 """How a run ends that can be saved."""
 
 
@@ -65,12 +55,12 @@ def to_lines(recording: Sequence[RunEvent], marks: tuple[str, ...] = ()) -> str:
         TooLong: it could not be read again.
     """
     begun, ended = (recording[0], recording[-1]) if recording else (None, None)
-    if not isinstance(begun, RunStarted | RecipeStarted) or not isinstance(ended, ENDS):
+    if not isinstance(begun, RunStarted) or not isinstance(ended, ENDS):
         raise UsageError("There is no run to save: only one that was completed or stopped can be.")
     made = ended.demo_set.with_marks(marks)
     _check_made(made)
     told = (line for event in recording if (line := line_of(event)) is not None)
-    end = end_line(isinstance(ended, RunStopped | RecipeStopped))
+    end = end_line(isinstance(ended, RunStopped))
     lines = [head_of(begun, made), *told, end]
     text = "\n".join(lines) + "\n"
     written = sum(isinstance(event, DemoStarted) for event in recording)
@@ -79,14 +69,14 @@ def to_lines(recording: Sequence[RunEvent], marks: tuple[str, ...] = ()) -> str:
     return text
 
 
-def head_of(begun: RunStarted | RecipeStarted, made: DemoSet, key: str | None = None) -> str:
+def head_of(begun: RunStarted, made: DemoSet, key: str | None = None) -> str:
     """The first line of a run file, without its line break; with the ledger's key where the run has not ended.
 
     Raises:
         UsageError: the run is not private, or its labels are too long.
     """
     _check_made(made)
-    shape = OfStages if isinstance(begun, RecipeStarted) else OfTokens
+    shape = OfStages if begun.stages else OfTokens
     head = {
         "format": FORMAT,
         "demo_set": made.to_json(),
@@ -173,7 +163,7 @@ def _head(document: Any, most: int) -> Story:
     _check_made(made)
     paid = _paid(made)
     begun = paid.begun(made)
-    shape = OfStages if isinstance(begun, RecipeStarted) else OfTokens
+    shape = OfStages if begun.stages else OfTokens
     try:
         stated = shape.model_validate_json(json.dumps(document["run"]))
     except ValidationError as error:
@@ -215,8 +205,6 @@ def _end(story: Story, line: str) -> RunEvent:
     if not isinstance(how, str):
         raise UsageError("the file ends before the run does")
     story.end(stopped=how == "stopped")
-    if isinstance(story.begun, RecipeStarted):
-        return RecipeStopped(story.made) if how == "stopped" else RecipeCompleted(story.made, None)
     return RunStopped(story.made) if how == "stopped" else RunCompleted(story.made, None)
 
 
@@ -256,11 +244,11 @@ def summarised(events: Sequence[RunEvent]) -> Summary:
     if not isinstance(ended, ENDS):
         raise UsageError("Only a run that was completed or stopped can be compared.")
     run = rebuilt(ended.demo_set)
-    return Summary(ended.demo_set, isinstance(ended, RunStopped | RecipeStopped), _signal(run), _votes(run))
+    return Summary(ended.demo_set, isinstance(ended, RunStopped), _signal(run), _votes(run))
 
 
 def _signal(run: Rebuilt) -> float | None:
-    written = run.written
+    written = run.request.written
     if written is None or not written.mechanism.uses_private_rows:
         return None
     return written.mechanism.signal_to_noise(written.plan)

@@ -30,12 +30,11 @@ from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Floats, Integers, Randomness, SecureRandomness
 from mechanisms.privacy_events import Composed, PrivacyEvent
 from mechanisms.records import Dataset, Demonstration, PromptTemplate
+from mechanisms.runs.events import CandidateSet
 from mechanisms.runs.judging import Reader, of_units, right
 from mechanisms.runs.public_demonstrations import tries_of, written_publicly
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage, divide
-from mechanisms.runs.recipe_events import CandidateSet
-from mechanisms.runs.run import earlier_runs
-from mechanisms.runs.synthesize import TEST_SEED
+from mechanisms.runs.run import TEST_SEED, earlier_runs
 from mechanisms.tallies import Prototypes, Weighing, weights
 from mechanisms.tallies import Score as ScoreTally
 

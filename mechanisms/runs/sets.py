@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from mechanisms.records import Demonstration, PromptTemplate, default_template
-from mechanisms.runs.recipe_events import CandidateSet
+from mechanisms.runs.events import CandidateSet
 
 NONE, PUBLIC = "none", "public-only"
 PLAIN = ", plain words"

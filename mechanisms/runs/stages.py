@@ -15,23 +15,22 @@ from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Randomness
 from mechanisms.records import Dataset, Demonstration
 from mechanisms.runs.drafts import write_drafts
-from mechanisms.runs.events import DemoCompleted
-from mechanisms.runs.judging import Judges, Reader, Released
-from mechanisms.runs.recipe import Stage
-from mechanisms.runs.recipe_events import (
+from mechanisms.runs.events import (
     CandidateSet,
     ChoiceReleased,
-    CuratorRecipeEvent,
+    CuratorEvent,
+    DemoCompleted,
     Drafting,
     DraftsWritten,
     PriorsReleased,
-    RecipeEvent,
     ScoreReleased,
     SetsMade,
     StageProgress,
     StageStarted,
     VotesReleased,
 )
+from mechanisms.runs.judging import Judges, Reader, Released
+from mechanisms.runs.recipe import Stage
 from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.resume import Journal, check_told, let_out
 from mechanisms.runs.sets import by_label, by_turns, candidate_sets, wordings
@@ -72,7 +71,7 @@ class Stages:
         self._known_judges: Judges | None = None
         self._sets: tuple[CandidateSet, ...] = ()
 
-    def apply(self, event: CuratorRecipeEvent) -> None:
+    def apply(self, event: CuratorEvent) -> None:
         """Go on from an event, told now or before the run was cut off.
 
         Raises:
@@ -156,8 +155,8 @@ class Stages:
         )
 
     def events(
-        self, run: LedgerRun, told: Sequence[RecipeEvent] = (), journal: Journal | None = None
-    ) -> Iterator[Sequence[CuratorRecipeEvent]]:
+        self, run: LedgerRun | None, told: Sequence[CuratorEvent] = (), journal: Journal | None = None
+    ) -> Iterator[Sequence[CuratorEvent]]:
         """What is left of all stages, each charged before its first release; what is let out together comes together.
 
         Whoever gets events applies them before asking for the next ones.
@@ -170,6 +169,7 @@ class Stages:
         Raises:
             UsageError: that does not fit the ledger, or nothing is left to go on with.
         """
+        assert run is not None, "a run in stages is always charged"
         check_told(_marks(told), run)
         entered = [event.stage for event in told if isinstance(event, StageStarted)]
         for stage in self._request.recipe.stages:
@@ -186,8 +186,8 @@ class Stages:
             yield self._compete()
 
     def _released(
-        self, stage: Stage, run: LedgerRun, told: Sequence[RecipeEvent], journal: Journal | None
-    ) -> Iterator[Sequence[CuratorRecipeEvent]]:
+        self, stage: Stage, run: LedgerRun, told: Sequence[CuratorEvent], journal: Journal | None
+    ) -> Iterator[Sequence[CuratorEvent]]:
         """What a stage releases, which has been charged."""
         if stage is Stage.WRITE and self._writing is not None:
             written = self._writing.events(lambda *whose: run.snapshot(), run, told, journal)
@@ -202,7 +202,7 @@ class Stages:
         """Whole demonstrations in their order: those written side by side are not completed in it."""
         return tuple(each.demonstration for each in sorted(self._completed, key=lambda each: each.number))
 
-    def _vote(self, run: LedgerRun, journal: Journal | None) -> Iterator[Sequence[CuratorRecipeEvent]]:
+    def _vote(self, run: LedgerRun, journal: Journal | None) -> Iterator[Sequence[CuratorEvent]]:
         voters = units_of(self._parts[Stage.VOTE], self._request.max_unit_records)
         for number in range(1, self._request.recipe.rounds + 1):
             for label in self._request.labels:
@@ -214,7 +214,7 @@ class Stages:
 
     def _poll(
         self, number: int, voters: Sequence[Unit], run: LedgerRun, journal: Journal | None
-    ) -> Iterator[Sequence[CuratorRecipeEvent]]:
+    ) -> Iterator[Sequence[CuratorEvent]]:
         ballots, tally = self._ballots, self._request.votes
         polls, contributions = Polls(self._embedder, ballots), []
         for done, contribution in enumerate(polls.contributions(voters)):
@@ -246,7 +246,7 @@ class Stages:
         fresh = self._drafts(label, max(2, recipe.drafts - len(kept)), best[: max(2, self._request.shots)])
         return tuple(dict.fromkeys([*kept, *fresh]))
 
-    def _compete(self) -> Sequence[CuratorRecipeEvent]:
+    def _compete(self) -> Sequence[CuratorEvent]:
         request = self._request
         if not (self._winners or self._written):
             raise UsageError("Nothing of this run is left to keep: begin a new one.")
@@ -270,7 +270,7 @@ class Stages:
             )
         return self._known_judges
 
-    def _judge(self, stage: Stage, run: LedgerRun, journal: Journal | None) -> Iterator[Sequence[CuratorRecipeEvent]]:
+    def _judge(self, stage: Stage, run: LedgerRun, journal: Journal | None) -> Iterator[Sequence[CuratorEvent]]:
         if not self._sets:
             yield self._compete()
         for event in self._judges.events(stage):
@@ -288,6 +288,10 @@ class Stages:
         best = {label: texts[:shots] for label, texts in self._winners.items()}
         return replace(demo_set, demonstrations=by_turns(by_label(self._written, labels) | best, labels))
 
+    def made(self, demo_set: DemoSet) -> DemoSet:
+        """The set in the end: what was kept last."""
+        return demo_set
+
 
 def _part(stage: Stage, event: VotesReleased | Released) -> str:
     """What the ledger calls what a stage lets out at once; no label, which may be called like a stage, stands in it."""
@@ -295,7 +299,7 @@ def _part(stage: Stage, event: VotesReleased | Released) -> str:
     return f"{type(event).__name__} in {stage}{number}"
 
 
-def _marks(told: Sequence[RecipeEvent]) -> Iterator[str]:
+def _marks(told: Sequence[CuratorEvent]) -> Iterator[str]:
     """The parts of the judging and voting stages that were told."""
     stage = None
     for event in told:

@@ -11,22 +11,24 @@ from mechanisms.demos.findings import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT, Sc
 from mechanisms.errors import UsageError
 from mechanisms.records import Demonstration
 from mechanisms.runs.certificate import Rebuilt
-from mechanisms.runs.events import DemoCompleted, DemoCutOff, DemoStarted, RunStarted, TokenReleased
-from mechanisms.runs.judging import FITTED, Correction, fitted
-from mechanisms.runs.lines import RunEvent
-from mechanisms.runs.recipe import Stage
-from mechanisms.runs.recipe_events import (
+from mechanisms.runs.events import (
     CandidateSet,
     ChoiceReleased,
+    DemoCompleted,
+    DemoCutOff,
+    DemoStarted,
     DraftsWritten,
     PriorsReleased,
-    RecipeStarted,
+    RunEvent,
+    RunStarted,
     ScoreReleased,
     SetsMade,
     StageStarted,
+    TokenReleased,
     VotesReleased,
 )
-from mechanisms.runs.recipe_request import RecipeRequest
+from mechanisms.runs.judging import FITTED, Correction, fitted
+from mechanisms.runs.recipe import Stage
 from mechanisms.runs.sets import NONE
 from mechanisms.runs.verification import names_of_sets
 from mechanisms.steps.mechanism import Norm
@@ -57,25 +59,20 @@ class Paid:
 
     run: Rebuilt
 
-    def begun(self, made: DemoSet) -> RunStarted | RecipeStarted:
+    def begun(self, made: DemoSet) -> RunStarted:
         """The first event of the run that ended with a set."""
         nothing = replace(made, demonstrations=(), prior=None, score=None, choice=None)
-        if isinstance(self.run.request, RecipeRequest):
-            recipe = self.run.request
-            return RecipeStarted(nothing, recipe.recipe.stages, recipe.shots, recipe.tokens, None)
-        written = self.run.request
-        plan = written.plan
-        return RunStarted(nothing, plan.shots, plan.tokens, plan.subsets, None, written.kept)
+        return self.run.request.started(nothing, None)
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """Those of a recipe, in their order."""
-        return self.run.recipe.recipe.stages if self.run.recipe else ()
+        """The run's, in their order."""
+        return self.run.request.stages
 
     @property
     def shots(self) -> int:
         """Demonstrations of a label that are written token by token."""
-        return self.run.written.plan.shots if self.run.written else 0
+        return self.run.request.written.plan.shots if self.run.request.written else 0
 
     @property
     def ballots(self) -> int:
@@ -88,7 +85,7 @@ class Paid:
         Raises:
             UsageError: it is not; the message says why.
         """
-        written, count = self.run.written, len(event.candidates)
+        written, count = self.run.request.written, len(event.candidates)
         holds(written is not None and event.step <= written.plan.tokens, "a token out of its turn")
         assert written is not None
         holds(event.chosen < count == len(event.public), "a token that is no candidate")
@@ -169,7 +166,7 @@ class Story:
         known: demonstrations of which something was released.
     """
 
-    begun: RunStarted | RecipeStarted
+    begun: RunStarted
     made: DemoSet
     paid: Paid
     most: int

@@ -244,7 +244,7 @@ def _of_public_inputs(certificate: Certificate, run: Rebuilt, structured: bool) 
         {MEASURED_SIZES, DECLARED_SIZES, *counts} & set(stated)
     ):
         yield "privacy/public_inputs: where the label sizes come from must stand here, for this unit and once."
-    if run.remark is None and (WHETHER_SHOWN in stated) != run.reads_rows:
+    if run.remark is None and (WHETHER_SHOWN in stated) != run.request.reads_rows:
         yield f"privacy/public_inputs: '{WHETHER_SHOWN}' must stand here where, and only where, rows are read."
 
 
@@ -252,7 +252,7 @@ def _of_texts(demo_set: DemoSet, run: Rebuilt) -> Iterator[str]:
     written = Counter(each.label for each in demo_set.demonstrations)
     if not written.keys() <= set(demo_set.labels):
         yield "demonstrations: a label is not one of the task's."
-    if any(number > run.shots for number in written.values()):
+    if any(number > run.request.exported for number in written.values()):
         field = "kept_per_label" if "kept_per_label" in demo_set.certificate.parameters else "shots_per_label"
         yield f"demonstrations: a label has more of them than privacy/parameters/{field} allows."
     if demo_set.schema and not all(demo_set.schema.holds(each.text) for each in demo_set.demonstrations):
@@ -260,7 +260,7 @@ def _of_texts(demo_set: DemoSet, run: Rebuilt) -> Iterator[str]:
 
 
 def _of_stages(stated: tuple[StageRecord, ...], run: Rebuilt) -> Iterator[str]:
-    wanted = run.recipe.stages() if run.recipe else ()
+    wanted = run.request.stage_records()
     if [each.name for each in stated] != [each.name for each in wanted]:
         yield f"stages: {', '.join(each.name for each in wanted) or 'none'} is what this run has."
         return
@@ -283,7 +283,7 @@ def _of_claim(certificate: Certificate, found: Claim, run: Rebuilt) -> Iterator[
         yield f"privacy/accountants/check/name: {found.check_accountant} is who checks this event."
     if not math.isclose(stated.check, found.check, rel_tol=_SAME_EPSILON):
         yield f"privacy/accountants/check/epsilon: {stated.check:.6g} is stated, {found.check:.6g} is what it finds."
-    if certificate.private and run.not_private:
+    if certificate.private and run.request.not_private:
         yield "privacy/private: nothing that this mechanism writes is private."
     if certificate.private and certificate.reason:
         yield "privacy/private: a reason why it is not private is given."

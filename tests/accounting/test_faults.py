@@ -23,7 +23,7 @@ from mechanisms.errors import BudgetRefused, StudioError
 from mechanisms.home import keyed_digest
 from mechanisms.privacy_events import Composed, Gaussian
 from mechanisms.runs.events import TokenReleased
-from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.run import synthesize
 from tests.conftest import ROOT
 from tests.synthesis.test_synthesize import dataset, request
 from tests.toy_model import ToyModel

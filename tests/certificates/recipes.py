@@ -67,7 +67,7 @@ def certified(request: RecipeRequest, **changes: Any) -> DemoSet:
         event=request.certified_event(),
         public_inputs=(*request.public_inputs, WHETHER_SHOWN),
     )
-    made = DemoSet((), request.labels, request.template, certificate, "toy", "0" * 64, stages=request.stages())
+    made = DemoSet((), request.labels, request.template, certificate, "toy", "0" * 64, stages=request.stage_records())
     return replace(made, **changes)
 
 

@@ -75,7 +75,7 @@ def test_sets_made_by_whole_runs_pass(kind, division, monkeypatch):
         planned, content = asked(recipe(kind, division), by_user=unit is not None), fingerprint(data).content
         written = planned.written and replace(planned.written, content=content)
         request = replace(planned, content=content, written=written)
-        *_, last = recipe_run.run_recipe(data, request, ToyModel(), ToyEmbedder(), PrivacyLedger())
+        *_, last = recipe_run.synthesize(data, request, ToyModel(), PrivacyLedger(), embedder=ToyEmbedder())
         assert last.demo_set.choice
         assert last.demo_set.score
         read = loads(last.demo_set.dumps())

@@ -20,7 +20,7 @@ from mechanisms.errors import StudioError
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.request import DECLARED_USERS, NO_FILE, SynthesisRequest
-from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.run import synthesize
 from mechanisms.runs.verification import Verification, verify
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class, mechanism_names, transform_class

@@ -8,8 +8,7 @@ import re
 import pytest
 
 from mechanisms.cli.main import parser
-from mechanisms.cli.recipe_options import in_stages, recipe_of
-from mechanisms.cli.recipes import recipe_request
+from mechanisms.cli.recipe_options import in_stages, recipe_of, recipe_request
 from mechanisms.cli.synthesize import _request
 from mechanisms.cli.usual import filled_in
 from mechanisms.data.sizes import MeasuredSizes
@@ -17,9 +16,8 @@ from mechanisms.demos.demo_set import loads
 from mechanisms.errors import ModelUnavailable
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.advice import proposed
+from mechanisms.runs.events import SetKept
 from mechanisms.runs.recipe import Division, Kind, Stage
-from mechanisms.runs.recipe_events import SetKept
-from mechanisms.runs.recipe_preview import apportioned, calibrated
 from mechanisms.runs.verification import verify
 from tests.certificates.recipes import FOUND, asked, certified, recipe
 from tests.cli.command import BANK, check_refusal, run
@@ -83,10 +81,10 @@ def test_what_is_left_open_is_planned():
 
 
 def test_the_writing_gets_its_share_of_the_units_or_of_epsilon():
-    roles = apportioned(request("--recipe tokens --shares write=.25,calibrate=.1"))
+    roles = request("--recipe tokens --shares write=.25,calibrate=.1").apportioned()
     assert roles.written.plan.share == 0.25
     assert roles.written.target.epsilon == 2
-    shared = apportioned(request("--recipe tokens --shares write=.25,calibrate=.1 --split epsilon"))
+    shared = request("--recipe tokens --shares write=.25,calibrate=.1 --split epsilon").apportioned()
     assert shared.written.plan.share == 1
     assert shared.written.target.epsilon == pytest.approx(0.5)
     assert request("--recipe vote").written is None
@@ -96,12 +94,12 @@ def test_the_writing_gets_its_share_of_the_units_or_of_epsilon():
 @pytest.mark.parametrize("split", ["roles", "epsilon"])
 def test_a_calibrated_run_costs_at_most_its_epsilon(split):
     wanted = request(f"--split {split} --recipe both")
-    assert 1 < calibrated(wanted).claim().epsilon <= 2.0001
+    assert 1 < wanted.calibrated().claim().epsilon <= 2.0001
 
 
 def test_measured_sizes_are_paid_for_once():
     measured = MeasuredSizes(SIZES, 0.5, 1e-8, "")
-    shared = apportioned(request("--recipe tokens --shares write=.4,calibrate=.1 --split epsilon", measured))
+    shared = request("--recipe tokens --shares write=.4,calibrate=.1 --split epsilon", measured).apportioned()
     # Calibration takes the 0.5 off again: what is left is .4 of 1.5.
     assert shared.written.target.epsilon == pytest.approx(0.5 + 0.4 * 1.5)
     assert shared.epsilon(Stage.WRITE) == pytest.approx(0.6)
@@ -175,7 +173,7 @@ def test_a_run_that_ends_early_leaves_what_was_released(
             yield SetKept(kept)
         raise error
 
-    monkeypatch.setattr("mechanisms.cli.recipes.run_recipe", ending)
+    monkeypatch.setattr("mechanisms.cli.synthesize.synthesize", ending)
     found, out, err = run(capsys, f"{LINE} --recipe vote {QUICK} --out {demos}")
     assert (found, out) == (code, ""), err
     assert demos.exists() == released == ("released before is kept" in err)

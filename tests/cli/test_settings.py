@@ -22,8 +22,7 @@ from mechanisms.cli import settings as written
 from mechanisms.cli import synthesize as command
 from mechanisms.cli.main import parser
 from mechanisms.cli.outputs import outputs_of
-from mechanisms.cli.recipe_options import in_stages
-from mechanisms.cli.recipes import recipe_request
+from mechanisms.cli.recipe_options import in_stages, recipe_request
 from mechanisms.cli.records import schema_of
 from mechanisms.cli.usual import filled_in
 from mechanisms.data.columns import ColumnMapping, to_dataset

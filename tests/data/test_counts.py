@@ -16,7 +16,7 @@ from mechanisms.errors import BudgetRefused, UsageError
 from mechanisms.noise import SecureRandomness
 from mechanisms.privacy_events import Approximate
 from mechanisms.records import Dataset, Record
-from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.run import synthesize
 from mechanisms.runs.verification import verify
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class

@@ -14,7 +14,7 @@ from mechanisms.data.sizes import measure_sizes
 from mechanisms.demos.demo_set import loads
 from mechanisms.noise import SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset, Record
-from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.run import synthesize
 from mechanisms.steps import mechanism_class
 from tests.synthesis.test_synthesize import LABELS, dataset, request
 from tests.toy_model import ToyModel

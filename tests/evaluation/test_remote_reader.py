@@ -15,8 +15,8 @@ from mechanisms.evaluation.remote_reader import RemoteReader, label_in, refuse_s
 from mechanisms.inference import LanguageModel, QueryPrompt, QueryWords
 from mechanisms.inference.remote import ChatServer, ServerAddress
 from mechanisms.records import Demonstration, PromptTemplate, Record
+from mechanisms.runs.run import synthesize
 from mechanisms.runs.score import score_set
-from mechanisms.runs.synthesize import synthesize
 from tests.chat_server import Reply, query_of, serving
 from tests.evaluation.test_grid import finished
 from tests.toy_model import ToyModel

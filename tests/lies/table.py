@@ -590,7 +590,7 @@ PUBLIC = [
         "a public set carries the marks of the owner's rows",
         _PUBLIC,
         (
-            "mechanisms.runs.synthesize",
+            "mechanisms.runs.run",
             "shown=ledger.rows.marks(data) if reads else ledger.snapshot(data.name, data.unit).marks",
             "shown=ledger.rows.marks(data)",
         ),

@@ -142,6 +142,6 @@ def begun(dataset: Dataset, request: RecipeRequest, log: Log | None = None, **re
     log = Log() if log is None else log
     used = {"model": Reading(log), "embedder": Embedding(log), "ledger": None, "randomness": SeededRandomness(1)} | rest
     used["ledger"] = used["ledger"] or ledger(dataset.by_user)
-    for event in recipe_run.run_recipe(dataset, request, **used):
+    for event in recipe_run.synthesize(dataset, request, **used):
         log.append(("event", event))
         yield event

@@ -75,7 +75,7 @@ def listened(data: Dataset, wanted: RecipeRequest, seed: int) -> list[Noise]:
     """The draws of a whole run."""
     tape = Tape(seed)
     request = replace(wanted, content=fingerprint(data).content)
-    for _ in run.run_recipe(data, request, Model(), EMBEDDER, Ledger(tape), tape):
+    for _ in run.synthesize(data, request, Model(), Ledger(tape), tape, embedder=EMBEDDER):
         pass
     return tape.draws
 

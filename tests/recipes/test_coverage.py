@@ -67,7 +67,7 @@ def test_intervals_hold_the_truth(by_user, monkeypatch):
         recipe = Recipe(Kind.VOTE, Division.ROLES, SHARES, drafts=4)
         sizes, content = dict.fromkeys(LABELS, UNITS), fingerprint(data).content
         wanted = RecipeRequest(LABELS, TEMPLATE, recipe, PrivacyTarget(1.0, 1e-5), sizes, content, by_user)
-        *_, last = run.run_recipe(data, wanted, Model(), EMBEDDER, Ledger(Tape()), SeededRandomness(seed))
+        *_, last = run.synthesize(data, wanted, Model(), Ledger(Tape()), SeededRandomness(seed), embedder=EMBEDDER)
         arms = last.demo_set.score.arms
         for name, arm in arms.items():  # where public-only was chosen there are two
             low, high = arm.interval

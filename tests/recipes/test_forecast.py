@@ -12,13 +12,13 @@ from mechanisms.accounting import PrivacyTarget, fingerprint
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Dataset, Record, default_template
 from mechanisms.runs.advice import proposed
+from mechanisms.runs.events import Drafting, StageStarted
 from mechanisms.runs.forecast import ModelSpeed, Work, measure_speed
 from mechanisms.runs.recipe import Division, Kind, Stage, divide
-from mechanisms.runs.recipe_events import Drafting, StageStarted
 from mechanisms.runs.recipe_forecast import read, seconds_by_part, units, work_by_part
 from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.request import SynthesisRequest
-from mechanisms.runs.run import run_recipe
+from mechanisms.runs.run import synthesize
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
 from tests.recipes.running import TEMPLATE, Embedding, Log, Reading, begun, data, ledger, planned, recipe, rows
@@ -175,7 +175,7 @@ def test_a_forecast_is_what_the_stages_then_ask_of_the_models(records):
     log = ledger()
     foreseen = work_by_part(request, SPEED.together)
     model, embedder = Counting(count), CountingEmbedder(count)
-    for event in run_recipe(records, request, model, embedder, log, SeededRandomness(1)):
+    for event in synthesize(records, request, model, log, SeededRandomness(1), embedder=embedder):
         if isinstance(event, StageStarted):
             count.part = event.stage
         elif isinstance(event, Drafting):

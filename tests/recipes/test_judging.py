@@ -11,8 +11,8 @@ from mechanisms.data.units import units_of
 from mechanisms.queries.similarity import similarities
 from mechanisms.runs import recipe as roles
 from mechanisms.runs import stages as recipe_stages
+from mechanisms.runs.events import ChoiceReleased, PriorsReleased, SetsMade, VotesReleased
 from mechanisms.runs.recipe import Division, Kind, Stage, divide
-from mechanisms.runs.recipe_events import ChoiceReleased, PriorsReleased, SetsMade, VotesReleased
 from mechanisms.runs.sets import NONE, PLAIN, PUBLIC
 from mechanisms.tallies import Choice
 from mechanisms.tallies.histogram import Histogram

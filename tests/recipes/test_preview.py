@@ -13,9 +13,9 @@ from mechanisms.noise.seeded import SeededRandomness
 from mechanisms.records import default_template
 from mechanisms.runs.advice import proposed
 from mechanisms.runs.forecast import ModelSpeed
+from mechanisms.runs.preview import preview, score_margin
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
 from mechanisms.runs.recipe_forecast import competing, predicted_seconds, units
-from mechanisms.runs.recipe_preview import calibrated, preview_recipe, score_margin
 from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.request import SynthesisRequest
 from mechanisms.sampling import SamplingPlan
@@ -45,20 +45,20 @@ def request(
 @pytest.mark.parametrize("by_user", [False, True])
 def test_voting_costs_its_target_and_needs_no_calibration(division, by_user):
     made = request(division=division, by_user=by_user)
-    preview = preview_recipe(made)
-    assert preview.request is made
-    assert preview.claim.epsilon == pytest.approx(1.0)
-    assert preview.claim.epsilon <= 1.0 + 1e-9
-    assert ("user" in preview.guarantee) is by_user
-    assert preview.warnings == ()
-    assert preview.seconds is None
+    shown = preview(made)
+    assert shown.request is made
+    assert shown.claim.epsilon == pytest.approx(1.0)
+    assert shown.claim.epsilon <= 1.0 + 1e-9
+    assert ("user" in shown.guarantee) is by_user
+    assert shown.warnings == ()
+    assert shown.seconds is None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("division", [*Division])
 def test_writing_gets_its_part_of_the_units_or_of_epsilon(division):
     made = request(Kind.BOTH, division=division)
-    ready = calibrated(made)
+    ready = made.calibrated()
     assert ready.written is not None
     assert ready.written.plan.share == made.role(Stage.WRITE)
     assert 0.95 * made.epsilon(Stage.WRITE) < ready.written.claim().epsilon <= made.epsilon(Stage.WRITE)
@@ -66,20 +66,20 @@ def test_writing_gets_its_part_of_the_units_or_of_epsilon(division):
 
 
 def test_a_weak_target_is_called_weak():
-    assert any("weak guarantee" in each for each in preview_recipe(request(epsilon=8.0)).warnings)
+    assert any("weak guarantee" in each for each in preview(request(epsilon=8.0)).warnings)
 
 
 def test_few_rows_are_warned_of_and_many_are_not():
-    few = preview_recipe(request(size=30)).warnings
+    few = preview(request(size=30)).warnings
     assert any("winners may be chance" in each for each in few)
     assert any("correction may be chance" in each for each in few)
     assert any("wider than 20 points" in each for each in few)
-    assert preview_recipe(request(size=3000)).warnings == ()
+    assert preview(request(size=3000)).warnings == ()
 
 
 def test_users_are_warned_of_as_users():
-    warnings = preview_recipe(replace(request(size=30), by_user=True)).warnings
-    assert len(warnings) == len(preview_recipe(request(size=30)).warnings)
+    warnings = preview(replace(request(size=30), by_user=True)).warnings
+    assert len(warnings) == len(preview(request(size=30)).warnings)
     assert all("users" in each and "rows" not in each for each in warnings if "guarantee" not in each)
 
 
@@ -140,10 +140,10 @@ def test_the_duration_of_writing_is_part_of_both():
 
 
 def test_a_preview_learns_its_duration_later():
-    timed = preview_recipe(request()).timed(SPEED)
+    timed = preview(request()).timed(SPEED)
     assert timed.seconds == predicted_seconds(request(), SPEED)
     assert math.isfinite(timed.seconds)
-    assert preview_recipe(request(), SPEED) == timed
+    assert preview(request(), SPEED) == timed
 
 
 def test_what_was_written_stands_in_the_choice():

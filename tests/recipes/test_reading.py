@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from mechanisms.records import Demonstration, Record
+from mechanisms.runs.events import CandidateSet
 from mechanisms.runs.judging import Reader, of_units, preferences, right
-from mechanisms.runs.recipe_events import CandidateSet
 from tests.recipes.running import LABELS, TEMPLATE, Log, Reading
 
 ANY = st.floats(allow_nan=True, allow_infinity=True)

@@ -11,7 +11,7 @@ from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed
 from mechanisms.records import Dataset
 from mechanisms.runs.recipe import Division, Kind, Stage
-from mechanisms.runs.run import run_recipe
+from mechanisms.runs.run import synthesize
 from mechanisms.sampling import Scheme
 from mechanisms.steps import mechanism_class
 from tests.certificates.recipes import LABELS, MEASURED, asked, recipe
@@ -30,7 +30,7 @@ def test_a_stage_is_told_by_its_dearest_list(division, by_user, sizes):
     """Labels of unequal sizes are sampled at unequal rates; the smallest may be sampled whole, with fewer events."""
     planned = asked(recipe(Kind.BOTH, division), by_user)
     request = replace(planned, sizes=sizes, written=replace(planned.written, sizes=sizes))
-    told = {each.name: price((each.event,)) for each in request.stages()}
+    told = {each.name: price((each.event,)) for each in request.stage_records()}
     for stage in (Stage.WRITE, Stage.VOTE, Stage.CALIBRATE):
         dearest = max(price(events) for _, events in request.charges(stage))
         if stage is Stage.WRITE or division is Division.ROLES:
@@ -64,13 +64,13 @@ def test_a_recipe_whose_writing_was_calibrated_for_another_is_refused(other, div
     request = planned.with_measured_sizes(replace(MEASURED, content=content))
     edited = replace(request, written=other(request.written))
     with pytest.raises(UsageError, match="calibrate it again"):
-        next(run_recipe(data, edited, ToyModel(), ToyEmbedder(), PrivacyLedger()))
+        next(synthesize(data, edited, ToyModel(), PrivacyLedger(), embedder=ToyEmbedder()))
     assert PrivacyLedger().history("d") == []
 
 
 def test_every_scheme_has_a_list_for_the_dearest_label():
     for scheme in Scheme:
-        assert asked(recipe(Kind.TOKENS, Division.ROLES), scheme=scheme).stages()[0].name == Stage.WRITE
+        assert asked(recipe(Kind.TOKENS, Division.ROLES), scheme=scheme).stage_records()[0].name == Stage.WRITE
 
 
 @pytest.mark.parametrize("name", ["public", "non-private"])

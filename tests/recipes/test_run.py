@@ -16,24 +16,27 @@ from mechanisms.errors import BudgetRefused, DataError, UsageError
 from mechanisms.noise import SecureRandomness
 from mechanisms.records import Demonstration
 from mechanisms.runs import stages as recipe_stages
-from mechanisms.runs.events import DemoCompleted, DemoStarted, PrivateDiagnostics, TokenReleased
-from mechanisms.runs.recipe import Division, Kind, Stage, divide
-from mechanisms.runs.recipe_events import (
+from mechanisms.runs.events import (
     ChoiceReleased,
+    DemoCompleted,
+    DemoStarted,
     Drafting,
     DraftsWritten,
     PriorsReleased,
-    RecipeCompleted,
-    RecipeStarted,
+    PrivateDiagnostics,
+    RunCompleted,
+    RunStarted,
     ScoreReleased,
     SetKept,
     SetsMade,
     StageProgress,
     StageStarted,
+    TokenReleased,
     VotesReleased,
 )
+from mechanisms.runs.recipe import Division, Kind, Stage, divide
+from mechanisms.runs.run import TEST_SEED
 from mechanisms.runs.sets import PLAIN
-from mechanisms.runs.synthesize import TEST_SEED
 from mechanisms.runs.verification import verify
 from mechanisms.tallies import Choice
 from tests.recipes.running import CAP, LABELS, Log, begun, data, ledger, planned, recipe, rows, secrets
@@ -83,12 +86,12 @@ def test_each_stage_is_charged_then_told_and_then_releases_in_order(kind, divisi
     list(begun(dataset, request, log, ledger=account))
     drafting = [Drafting] * len(LABELS)
     if kind is Kind.VOTE:
-        assert kinds(log)[: len(LABELS) + 1] == [*drafting, RecipeStarted]
+        assert kinds(log)[: len(LABELS) + 1] == [*drafting, RunStarted]
     else:  # tokens come at once, and public drafts where the next stage wants them
-        assert kinds(log)[:3] == [RecipeStarted, StageStarted, DemoStarted]
+        assert kinds(log)[:3] == [RunStarted, StageStarted, DemoStarted]
         begins = next(i for i, e in enumerate(log) if e[0] == "event" and is_start(e[1], request.recipe.stages[1]))
         assert [each for each in kinds(log[:begins]) if each is Drafting] == drafting
-    assert kinds(log)[-1] is RecipeCompleted
+    assert kinds(log)[-1] is RunCompleted
     assert list(by_stage(log)) == list(request.recipe.stages)
     before = 0
     for stage, entries in by_stage(log).items():
@@ -96,7 +99,7 @@ def test_each_stage_is_charged_then_told_and_then_releases_in_order(kind, divisi
         start = next(i for i, e in enumerate(log) if e[0] == "event" and e[1:] and is_start(e[1], stage))
         assert log[start - len(charges) : start] == charges
         assert before or not read(log[:start]), "rows were read before anybody had paid"
-        told = [each for each in kinds(entries) if each not in (RecipeCompleted, Drafting)]
+        told = [each for each in kinds(entries) if each not in (RunCompleted, Drafting)]
         assert set(told) == WRITING if stage is Stage.WRITE else told == RELEASED[stage]
         before = start
     assert charged(account, dataset.unit) == dict(request.event)
@@ -146,9 +149,7 @@ def test_a_run_that_is_closed_at_any_event_has_charged_the_stages_it_told_of_and
             for name, events in request.charges(stage):
                 wanted[name] = wanted.get(name, ()) + events
         assert charged(account) == wanted
-        assert [each["status"] for each in account.history("d")] == (
-            ["finished"] if RecipeStarted in kinds(log) else []
-        )
+        assert [each["status"] for each in account.history("d")] == (["finished"] if RunStarted in kinds(log) else [])
 
 
 @pytest.mark.parametrize(
@@ -182,7 +183,7 @@ def test_wherever_a_run_is_stopped_what_it_has_told_stands(kind, division, arm, 
                 sets = {each.name: each for each in made}
             case _ if isinstance(event, STANDING):
                 check_stands(event, before.demo_set, ballots, sets)
-            case RecipeCompleted(demo_set):
+            case RunCompleted(demo_set):
                 assert demo_set == kept
     assert found == set(FOUND)
     assert kept.choice.chosen == request.node.callspec.id.removesuffix(PLAIN if kept.demonstrations == () else "")
@@ -227,7 +228,7 @@ def test_stages_that_nobody_takes_part_in_finish(kind, division, by_user):
     dataset = data([], by_user)
     request = planned(dataset, recipe(kind, division))
     *_, last = begun(dataset, request)
-    assert isinstance(last, RecipeCompleted)
+    assert isinstance(last, RunCompleted)
     assert set(last.demo_set.score.arms) >= {"zero-shot", "public-only"}
     assert verify(loads(last.demo_set.dumps())).problems == ()
 

@@ -16,8 +16,8 @@ from mechanisms.noise import SecureRandomness, SeededRandomness
 from mechanisms.privacy_events import Composed, Pure
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage, divide
+from mechanisms.runs.run import TEST_SEED
 from mechanisms.runs.score import AnySet, ScoreRequest, of_demo_set, score_set
-from mechanisms.runs.synthesize import TEST_SEED
 from mechanisms.tallies import Score
 from tests.recipes import running
 from tests.recipes.test_drafts import Speaking

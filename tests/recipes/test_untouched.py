@@ -23,7 +23,7 @@ def data(name="d", rows=ROWS) -> Dataset:
 
 
 def untouched(ledger: PrivacyLedger, dataset: Dataset, division=Division.ROLES) -> bool:
-    *_, last = run.run_recipe(dataset, asked(dataset, division), Model(), EMBEDDER, ledger, SecureRandomness())
+    *_, last = run.synthesize(dataset, asked(dataset, division), Model(), ledger, SecureRandomness(), embedder=EMBEDDER)
     assert WHETHER_MET in last.demo_set.certificate.public_inputs
     return last.demo_set.score.untouched
 

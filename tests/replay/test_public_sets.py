@@ -15,7 +15,7 @@ from mechanisms.cli.scoring import about_to_score
 from mechanisms.data.disclosures import CLEAN_VALUES, SCORED, mark_attacked
 from mechanisms.data.sizes import measure_sizes
 from mechanisms.records import Dataset, Record
-from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.run import synthesize
 from mechanisms.steps import mechanism_class
 from tests.replay.contract import replay
 from tests.replay.world import one_key

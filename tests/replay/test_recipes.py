@@ -11,7 +11,7 @@ from mechanisms.accounting import fingerprint
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage, divide
 from mechanisms.runs.recipe_request import RecipeRequest
-from mechanisms.runs.run import run_recipe
+from mechanisms.runs.run import synthesize
 from mechanisms.tallies import Weighing
 from tests.recipes.running import LABELS, Embedding, Log, Reading, planned, recipe
 from tests.recipes.test_drafts import SYLLABLES
@@ -63,7 +63,7 @@ def for_data(wanted: RecipeRequest, data: Dataset) -> RecipeRequest:
 def release(wanted: RecipeRequest):
     def run(data, tape):
         log, ledger, request = Log(), Ledger(tape), for_data(wanted, data)
-        last = tell_all(run_recipe(data, request, Swayed(log), Embedding(log), ledger, tape), tape)
+        last = tell_all(synthesize(data, request, Swayed(log), ledger, tape, embedder=Embedding(log)), tape)
         assert same_price(ledger.planned, charged(tape)), "what was reserved is not what was charged"
         assert same_price(last.demo_set.certificate.event, charged(tape)), "the certificate is not what was charged"
 

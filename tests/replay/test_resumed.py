@@ -11,12 +11,10 @@ import pytest
 
 from mechanisms.accounting import Cap, PrivacyLedger, fingerprint
 from mechanisms.accounting.ledger import LedgerRun
-from mechanisms.runs.events import DemoStarted, RunCompleted
+from mechanisms.runs.events import DemoStarted, RunCompleted, StageStarted
 from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.recipe import Division, Kind
-from mechanisms.runs.recipe_events import RecipeCompleted, StageStarted
-from mechanisms.runs.run import run_recipe
-from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.run import synthesize
 from mechanisms.sampling import Scheme
 from tests.recipes.running import Embedding, Log, planned, recipe
 from tests.replay import test_recipes, test_synthesis
@@ -61,7 +59,7 @@ def cut_and_gone_on(begun, place: int, folder: Path, monkeypatch: pytest.MonkeyP
             tell_all(map(without_budget, itertools.islice(releases, place)), tape)
         with closing(RunJournal.read(home / FILE, ledger)) as journal:
             last = tell_all(map(without_budget, begun(data, tape, ledger, journal)), tape)
-        assert isinstance(last, RunCompleted | RecipeCompleted)
+        assert isinstance(last, RunCompleted)
         if len(last.demo_set.demonstrations) == 4:
             assert same_price(last.demo_set.certificate.event, charged(tape))
 
@@ -100,14 +98,14 @@ def test_stages_of_a_run_that_went_on_cost_what_was_charged(place, kind, divisio
     request = planned(one, recipe(kind, division))
 
     def begun(data, tape, ledger, journal):
-        return run_recipe(
+        return synthesize(
             data,
             test_recipes.for_data(request, data),
             test_recipes.Swayed(Log()),
-            Embedding(Log()),
             ledger,
             tape,
             journal=journal,
+            embedder=Embedding(Log()),
         )
 
     run = cut_and_gone_on(begun, place, tmp_path, monkeypatch)

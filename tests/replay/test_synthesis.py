@@ -11,7 +11,7 @@ from mechanisms.data.record_schema import RecordSchema
 from mechanisms.demos.outputs import Answers, Outputs
 from mechanisms.records import Dataset, PromptTemplate, Record
 from mechanisms.runs.request import SynthesisRequest
-from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.run import synthesize
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class, mechanism_names, transform_class
 from tests.replay.contract import replayed

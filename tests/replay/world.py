@@ -13,8 +13,7 @@ from mechanisms.accounting import BudgetSnapshot, Cap, Claim
 from mechanisms.accounting.normal_form import normal_form
 from mechanisms.privacy_events import Composed, PrivacyEvent
 from mechanisms.records import Dataset, Record
-from mechanisms.runs.events import PrivateDiagnostics
-from mechanisms.runs.recipe_events import Drafting, StageProgress
+from mechanisms.runs.events import Drafting, PrivateDiagnostics, StageProgress
 from tests.replay.tape import Charge, Shape, Tape
 from tests.toy_model import ToyModel, ToySession
 

@@ -7,11 +7,10 @@ from typing import Any
 
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.noise import SecureRandomness
-from mechanisms.runs.lines import RunEvent
+from mechanisms.runs.events import RunEvent
 from mechanisms.runs.recipe import Division, Kind, Stage
-from mechanisms.runs.run import run_recipe
+from mechanisms.runs.run import synthesize
 from mechanisms.runs.run_file import to_lines
-from mechanisms.runs.synthesize import synthesize
 from mechanisms.sampling import SamplingPlan
 from tests.recipes.running import Embedding, Log, Reading, data, ledger, planned, recipe, rows
 from tests.synthesis.test_synthesize import dataset, request
@@ -30,8 +29,11 @@ def told(kind: str) -> tuple[Any, ...]:
         return tuple(synthesize(dataset(), wanted, ToyModel(), PrivacyLedger(), SecureRandomness(), curator=True))
     records = data(rows(60))
     wanted = planned(records, recipe(Kind(kind), Division.ROLES, rounds=2 if kind == "vote" else 1))
-    models = (Reading(Log()), Embedding(Log()))
-    return tuple(run_recipe(records, wanted, *models, ledger(), SecureRandomness(), curator=True))
+    return tuple(
+        synthesize(
+            records, wanted, Reading(Log()), ledger(), SecureRandomness(), curator=True, embedder=Embedding(Log())
+        )
+    )
 
 
 @cache
@@ -46,7 +48,7 @@ def recipe_told(kind: Kind, division: Division, *without: Stage) -> tuple[RunEve
     """What a recipe of any kind told, without some of its stages; no curator looked."""
     records = data(rows(60))
     wanted = planned(records, recipe(kind, division, without))
-    told = run_recipe(records, wanted, Reading(Log()), Embedding(Log()), ledger(), SecureRandomness())
+    told = synthesize(records, wanted, Reading(Log()), ledger(), SecureRandomness(), embedder=Embedding(Log()))
     return tuple(event for event in told if type(event).__name__ not in ("StageProgress", "Drafting"))
 
 

@@ -19,14 +19,21 @@ from mechanisms.errors import BudgetRefused, StudioError, TooLong, UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Record
 from mechanisms.runs import run_file
-from mechanisms.runs.events import DemoCompleted, DemoCutOff, DemoStarted, RunCompleted, TokenReleased
+from mechanisms.runs.events import (
+    DemoCompleted,
+    DemoCutOff,
+    DemoStarted,
+    RunCompleted,
+    RunEvent,
+    StageProgress,
+    TokenReleased,
+    VotesReleased,
+)
 from mechanisms.runs.journal import RunJournal
-from mechanisms.runs.lines import RunEvent, line_of
+from mechanisms.runs.lines import line_of
 from mechanisms.runs.recipe import Division, Kind
-from mechanisms.runs.recipe_events import RecipeCompleted, StageProgress, VotesReleased
-from mechanisms.runs.run import run_recipe
+from mechanisms.runs.run import synthesize
 from mechanisms.runs.run_file import from_lines
-from mechanisms.runs.synthesize import synthesize
 from mechanisms.runs.verification import verify
 from mechanisms.sampling import SamplingPlan, Scheme
 from tests.recipes.running import CAP, Embedding, Log, Reading, data, planned, recipe, rows
@@ -57,7 +64,7 @@ def begun(kind: str, journal: RunJournal | None, ledger: PrivacyLedger | None = 
         return synthesize(private, wanted, ToyModel(), ledger or PrivacyLedger(), journal=journal)
     ledger = ledger or PrivacyLedger()
     ledger.set_cap("d", "record", CAP)
-    return run_recipe(private, wanted, Reading(Log()), Embedding(Log()), ledger, journal=journal)
+    return synthesize(private, wanted, Reading(Log()), ledger, journal=journal, embedder=Embedding(Log()))
 
 
 def cut_off(kind: str, path: Path, wanted, **plan) -> list[RunEvent]:
@@ -115,7 +122,7 @@ def test_wherever_a_run_is_cut_off_it_ends_well_and_costs_what_one_run_costs(kin
         written = (data_folder / FILE).read_text().splitlines()
         assert written[1 : 1 + len(lines)] == lines, "what was told is told otherwise"
         told = from_lines((data_folder / FILE).read_text())
-        assert isinstance(after[-1], RunCompleted | RecipeCompleted)
+        assert isinstance(after[-1], RunCompleted)
         assert told[-1].demo_set.demonstrations == after[-1].demo_set.demonstrations
         assert verify(after[-1].demo_set).problems == ()
         assert "secret" not in "".join(written), "private text"

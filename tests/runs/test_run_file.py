@@ -17,34 +17,29 @@ from mechanisms.errors import UsageError
 from mechanisms.noise import SecureRandomness
 from mechanisms.runs import run_file
 from mechanisms.runs.events import (
+    ChoiceReleased,
     DemoCompleted,
     DemoStarted,
+    Drafting,
+    DraftsWritten,
+    PriorsReleased,
     PrivateDiagnostics,
     RunCompleted,
     RunFailed,
     RunStarted,
     RunStopped,
-    TokenReleased,
-)
-from mechanisms.runs.recipe import Division, Kind, Stage
-from mechanisms.runs.recipe_events import (
-    ChoiceReleased,
-    Drafting,
-    DraftsWritten,
-    PriorsReleased,
-    RecipeCompleted,
-    RecipeStarted,
-    RecipeStopped,
     ScoreReleased,
     SetKept,
     SetsMade,
     StageProgress,
     StageStarted,
+    TokenReleased,
     VotesReleased,
 )
+from mechanisms.runs.recipe import Division, Kind, Stage
+from mechanisms.runs.run import synthesize
 from mechanisms.runs.run_file import from_lines, to_lines
 from mechanisms.runs.sets import NONE
-from mechanisms.runs.synthesize import synthesize
 from mechanisms.steps import mechanism_class
 from tests.runs.runs import KINDS, SECRET, file_of, recipe_told, recorded, told
 from tests.synthesis.test_synthesize import dataset, request
@@ -52,7 +47,7 @@ from tests.toy_model import ToyModel
 
 pytestmark = pytest.mark.slow
 
-LEDGER = (RunStarted, DemoStarted, RunCompleted, RecipeStarted, StageStarted, RecipeCompleted)
+LEDGER = (RunStarted, DemoStarted, RunCompleted, RunStarted, StageStarted, RunCompleted)
 
 
 def without_ledger(events: Any) -> list[Any]:
@@ -92,12 +87,11 @@ def test_marks_that_are_known_by_now_stand_on_it():
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_stopped_run_comes_back_wherever_it_was_stopped(kind):
     events, made = recorded(kind), recorded(kind)[0].demo_set
-    stopped = RunStopped if kind == "tokens" else RecipeStopped
     for place, event in enumerate(events[:-1]):
         if isinstance(event, SetKept):
             made = event.demo_set
             continue  # what it is kept for is told next
-        end = stopped(made)
+        end = RunStopped(made)
         assert from_lines(to_lines([*events[: place + 1], end]))[-1] == end
 
 

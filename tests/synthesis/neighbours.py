@@ -12,7 +12,7 @@ from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Gaussian
 from mechanisms.records import Dataset, PromptTemplate
 from mechanisms.runs.request import SynthesisRequest
-from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.run import synthesize
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import TokenMechanism, TokenRelease
 from mechanisms.steps.distributions import GRID, lattice_sum

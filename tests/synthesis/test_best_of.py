@@ -17,8 +17,8 @@ from mechanisms.runs.best_of import Fidelity, first
 from mechanisms.runs.events import DemoCompleted, RunStarted
 from mechanisms.runs.public_demonstrations import public_demonstrations, tries_of
 from mechanisms.runs.request import MOST_TRIES
+from mechanisms.runs.run import synthesize
 from mechanisms.runs.score import of_demo_set
-from mechanisms.runs.synthesize import synthesize
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class
 from tests.synthesis.test_synthesize import LABELS, dataset, request

@@ -17,7 +17,7 @@ from mechanisms.noise import SecureRandomness
 from mechanisms.privacy_events import from_json
 from mechanisms.runs.judging import Correction
 from mechanisms.runs.recipe import Division, Kind, Stage
-from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.run import synthesize
 from tests.synthesis.test_synthesize import dataset, request
 from tests.toy_model import ToyModel
 

@@ -10,7 +10,7 @@ from mechanisms.noise import SeededRandomness
 from mechanisms.records import Dataset, PromptTemplate, Record
 from mechanisms.runs.events import DemoCompleted, DemoStarted, RunCompleted, TokenReleased
 from mechanisms.runs.request import SynthesisRequest
-from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.run import synthesize
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import transform_class
 from tests.synthesis.neighbours import Recorder

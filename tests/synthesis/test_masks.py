@@ -15,7 +15,7 @@ from mechanisms.noise import SeededRandomness
 from mechanisms.records import PromptTemplate, Record
 from mechanisms.runs.certificate import rebuilt
 from mechanisms.runs.events import DemoCompleted, TokenReleased
-from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.run import synthesize
 from mechanisms.runs.verification import verify
 from mechanisms.runs.writer import DemonstrationWriter
 from mechanisms.sampling import SamplingPlan

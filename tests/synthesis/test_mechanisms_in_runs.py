@@ -16,7 +16,7 @@ from mechanisms.records import Dataset, Record, default_template
 from mechanisms.runs.events import RunCompleted, TokenReleased
 from mechanisms.runs.preview import preview
 from mechanisms.runs.request import SynthesisRequest
-from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.run import synthesize
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class, mechanism_names, transform_class
 from mechanisms.steps.gaussian import GaussianMechanism

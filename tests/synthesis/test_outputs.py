@@ -25,7 +25,7 @@ from mechanisms.runs.events import DemoCompleted, RunCompleted, TokenReleased
 from mechanisms.runs.public_demonstrations import public_demonstrations
 from mechanisms.runs.recipe import Division, Kind
 from mechanisms.runs.request import SynthesisRequest
-from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.run import synthesize
 from mechanisms.runs.verification import verify
 from mechanisms.runs.writing import Writing
 from mechanisms.sampling import SamplingPlan, Scheme

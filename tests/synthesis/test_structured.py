@@ -20,10 +20,11 @@ from mechanisms.records import Dataset, PromptTemplate, Record
 from mechanisms.runs import lockstep
 from mechanisms.runs import lockstep as structured
 from mechanisms.runs.events import DemoCompleted, RunCompleted, TokenReleased
-from mechanisms.runs.forecast import ModelSpeed, predicted_seconds
+from mechanisms.runs.forecast import ModelSpeed
 from mechanisms.runs.public_demonstrations import public_demonstrations
+from mechanisms.runs.recipe_forecast import predicted_seconds
 from mechanisms.runs.request import RECORD_SCHEMA, SynthesisRequest
-from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.run import synthesize
 from mechanisms.runs.verification import verify
 from mechanisms.runs.writing import Writing
 from mechanisms.sampling import SamplingPlan, Scheme

@@ -23,7 +23,7 @@ from mechanisms.runs.events import (
     TokenReleased,
 )
 from mechanisms.runs.request import SynthesisRequest
-from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.run import synthesize
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class
 from mechanisms.steps.gaussian import GaussianMechanism

@@ -13,7 +13,7 @@ from mechanisms.inference.engine.full_memory import told_when_full
 from mechanisms.inference.engine.transformers_model import TransformersModel, TransformersSession
 from mechanisms.noise import SeededRandomness
 from mechanisms.runs.events import TokenReleased
-from mechanisms.runs.synthesize import synthesize
+from mechanisms.runs.run import synthesize
 from tests.inference.engine.test_slots import EDGES, LENGTH, alike, model_with
 from tests.synthesis.test_synthesize import dataset, request
 

@@ -10,9 +10,7 @@ from playwright.sync_api import Page
 
 from mechanisms.demos.findings import ArmScore, Score
 from mechanisms.records import Demonstration
-from mechanisms.runs.events import DemoCompleted, RunCompleted
-from mechanisms.runs.lines import RunEvent
-from mechanisms.runs.recipe_events import RecipeCompleted, ScoreReleased
+from mechanisms.runs.events import DemoCompleted, RunCompleted, RunEvent, ScoreReleased
 from mechanisms.runs.run_file import to_lines
 from tests.runs.runs import recorded
 from tests.ui.accessible import findings
@@ -44,7 +42,7 @@ def scored(kind: str, accuracy: float) -> str:
     arms = {"zero-shot": ArmScore(0.5, (0.45, 0.55)), "public-only": own, "demonstrations": own}
     score = Score(arms, untouched=False)
     *events, end = recorded(kind)
-    assert isinstance(end, RecipeCompleted)
+    assert isinstance(end, RunCompleted)
     told = [replace(event, score=score) if isinstance(event, ScoreReleased) else event for event in events]
     return to_lines([*told, replace(end, demo_set=replace(end.demo_set, score=score))])
 

@@ -7,22 +7,22 @@ from dataclasses import replace
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.findings import ArmScore, Choice, Score
 from mechanisms.records import Demonstration, default_template
-from mechanisms.runs.events import DemoCompleted
-from mechanisms.runs.recipe import Stage
-from mechanisms.runs.recipe_events import (
+from mechanisms.runs.events import (
     CandidateSet,
     ChoiceReleased,
+    DemoCompleted,
     DraftsWritten,
     PriorsReleased,
-    RecipeCompleted,
-    RecipeEvent,
-    RecipeStarted,
+    RunCompleted,
+    RunEvent,
+    RunStarted,
     ScoreReleased,
     SetKept,
     SetsMade,
     StageStarted,
     VotesReleased,
 )
+from mechanisms.runs.recipe import Stage
 from tests.ui.generate import recording as tokens
 from tests.ui.generate.recording import HOSTILE, LABELS, snapshot
 
@@ -55,7 +55,7 @@ def votes(label: str, number: int, count: int = 14, winners: tuple[int, ...] = (
     return VotesReleased(label, number, counted, winners, 1.41421356)
 
 
-def ballots(number: int) -> list[RecipeEvent]:
+def ballots(number: int) -> list[RunEvent]:
     return [event for label in LABELS for event in (drafts(label, number), votes(label, number))]
 
 
@@ -73,7 +73,7 @@ SETS = (
 PRIORS = PriorsReleased(tuple((each.name, (0.618034, 0.381966)) for each in SETS))
 
 
-def deciding(chosen: tuple[str, str]) -> list[RecipeEvent]:
+def deciding(chosen: tuple[str, str]) -> list[RunEvent]:
     among = tuple((each.name, correction) for each in SETS for correction in ("none", "prior"))
     return [
         StageStarted(Stage.CALIBRATE, snapshot()),
@@ -84,15 +84,15 @@ def deciding(chosen: tuple[str, str]) -> list[RecipeEvent]:
         PriorsReleased(((chosen[0], (0.6, 0.4)),)),
         StageStarted(Stage.SCORE, snapshot()),
         ScoreReleased(SCORE),
-        RecipeCompleted(recipe_set(), snapshot()),
+        RunCompleted(recipe_set(), snapshot()),
     ]
 
 
-def started(stages: tuple[Stage, ...]) -> RecipeStarted:
-    return RecipeStarted(recipe_set(), stages, 1, 40, snapshot(0.0))
+def started(stages: tuple[Stage, ...]) -> RunStarted:
+    return RunStarted(recipe_set(), 1, 40, snapshot(0.0), stages)
 
 
-def as_told(events: list[RecipeEvent]) -> list[RecipeEvent]:
+def as_told(events: list[RunEvent]) -> list[RunEvent]:
     """A story with the set as it stands: before each release that changes it, and in the end."""
     told, known, made = [], {}, recipe_set()
     for event in events:
@@ -111,28 +111,28 @@ def as_told(events: list[RecipeEvent]) -> list[RecipeEvent]:
                 made = replace(made, prior={"News": float(len(told)), "Sport": 0.0})
             case ScoreReleased(score):
                 made = replace(made, score=score)
-            case RecipeCompleted():
+            case RunCompleted():
                 event = replace(event, demo_set=made)
         told += [event] if made is before else [SetKept(made), event]
     return told
 
 
-def voted(chosen: tuple[str, str] = ("voted 1", "prior")) -> list[RecipeEvent]:
+def voted(chosen: tuple[str, str] = ("voted 1", "prior")) -> list[RunEvent]:
     """Two rounds of votes, then the choice and the score."""
     opening = [started(VOTING), StageStarted(Stage.VOTE, snapshot())]
     return as_told([*opening, *ballots(1), *ballots(2), *deciding(chosen)])
 
 
-def both() -> list[RecipeEvent]:
+def both() -> list[RunEvent]:
     """Written token by token first."""
     _, *written, _ = tokens.recording()
     told = (event for event in voted()[1:] if not isinstance(event, SetKept))
     return as_told([started(tuple(Stage)), StageStarted(Stage.WRITE, snapshot()), *written, *told])
 
 
-def short() -> list[RecipeEvent]:
+def short() -> list[RunEvent]:
     """A vote and nothing else."""
-    ending = RecipeCompleted(recipe_set(), snapshot())
+    ending = RunCompleted(recipe_set(), snapshot())
     return as_told([started((Stage.VOTE,)), StageStarted(Stage.VOTE, snapshot()), *ballots(1), *ballots(2), ending])
 
 

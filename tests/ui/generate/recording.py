@@ -13,8 +13,8 @@ from mechanisms.runs.events import (
     DemoStarted,
     PrivateDiagnostics,
     RunCompleted,
+    RunEvent,
     RunStarted,
-    SynthesisEvent,
     TokenReleased,
 )
 from mechanisms.runs.request import DECLARED_COUNTS, LABEL_SET, NO_FILE, SynthesisRequest
@@ -67,10 +67,10 @@ def token(label: str, step: int, text: str, candidates=(" a", " b", HOSTILE), ch
     return TokenReleased(label, step=step, text=text, candidates=candidates, chosen=chosen, **values)
 
 
-def recording() -> list[SynthesisEvent]:
+def recording() -> list[RunEvent]:
     written = [Demonstration("one two", "News"), Demonstration("three", "Sport")]
     return [
-        RunStarted(demo_set(), 1, 3, 8, snapshot(0.0)),
+        RunStarted(demo_set(), 1, 3, snapshot(0.0), expected_rows=8),
         DemoStarted("News", 1, snapshot()),
         token("News", 1, "one"),
         token("News", 2, "one two"),

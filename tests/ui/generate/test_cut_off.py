@@ -31,11 +31,10 @@ from dpicl_ui.privacy.link_card import OpenedLink
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import Cap, PrivacyLedger, going_on
 from mechanisms.records import Dataset, Record
-from mechanisms.runs.events import DemoCompleted, DemoCutOff, RunCompleted, TokenReleased
+from mechanisms.runs.events import DemoCompleted, DemoCutOff, RunCompleted, TokenReleased, VotesReleased
 from mechanisms.runs.forecast import ModelSpeed
 from mechanisms.runs.lines import line_of
 from mechanisms.runs.recipe import Division, Kind
-from mechanisms.runs.recipe_events import RecipeCompleted, VotesReleased
 from mechanisms.runs.run_file import from_lines
 from tests.recipes.running import CAP, Embedding, Log, Reading, data, planned, recipe, rows
 from tests.toy_model import ToyModel
@@ -354,7 +353,7 @@ def test_a_run_in_stages_goes_on_from_the_vote():
     assert "as far as the vote" in app.card(again)
     list(app.go_on(again))
     recording = app.recorded(again)
-    assert isinstance(recording[-1], RecipeCompleted)
+    assert isinstance(recording[-1], RunCompleted)
     assert next(each for each in told if isinstance(each, VotesReleased)) in recording
     assert from_lines(own_run(app.session(again), app.ledger))[-1].demo_set == recording[-1].demo_set
     assert app.journals() == []

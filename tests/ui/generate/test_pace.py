@@ -16,9 +16,17 @@ from dpicl_ui.generate.recipe_view import RecipeView, reduce_recipe
 from dpicl_ui.generate.time_card import time_card
 from dpicl_ui.privacy.duration import exactly
 from mechanisms.records import Demonstration
-from mechanisms.runs.events import DemoCompleted, DemoStarted, RunCompleted, RunStarted, RunStopped
+from mechanisms.runs.events import (
+    DemoCompleted,
+    DemoStarted,
+    Drafting,
+    RunCompleted,
+    RunStarted,
+    RunStopped,
+    StageProgress,
+    StageStarted,
+)
 from mechanisms.runs.recipe import Stage
-from mechanisms.runs.recipe_events import Drafting, RecipeCompleted, RecipeStarted, StageProgress, StageStarted
 from tests.ui.generate.recipe_recording import STORIES, VOTING, recipe_set, started
 from tests.ui.generate.recording import LABELS, demo_set, token
 from tests.ui.trees import text_of
@@ -36,7 +44,7 @@ def told(*events: tuple[float, object], forecast=None) -> tuple[Pace, RecipeView
 
 def steady(tokens: int = 10, wait: float = 20.0, step: float = 2.0, beside: bool = False) -> list[tuple[float, object]]:
     """A run of two demonstrations that keeps to a pace, one after the other or side by side."""
-    now, events = 0.0, [(0.0, replace(RunStarted(demo_set(), 1, 3, 8, None), tokens=tokens))]
+    now, events = 0.0, [(0.0, replace(RunStarted(demo_set(), 1, 3, None, expected_rows=8), tokens=tokens))]
     for group in [LABELS] if beside else [(label,) for label in LABELS]:
         events += [(now, DemoStarted(label, 1, None)) for label in group]
         now += wait - step
@@ -122,7 +130,7 @@ def a_run(took: dict, tokens: int = 10) -> list[tuple[float, object]]:
     parameters = made.certificate.parameters
     parameters = parameters | {"written": parameters["written"] | {"tokens": tokens, "shots_per_label": 1}}
     made = replace(made, certificate=replace(made.certificate, parameters=parameters))
-    begun = RecipeStarted(made, tuple(Stage), 1, 40, None)
+    begun = RunStarted(made, 1, 40, None, tuple(Stage))
     events = [(0.0, begun), (0.0, StageStarted(Stage.WRITE, None))]
     now, each = 0.0, took[Stage.WRITE] / len(LABELS) / tokens
     for label in LABELS:
@@ -137,7 +145,7 @@ def a_run(took: dict, tokens: int = 10) -> list[tuple[float, object]]:
     for stage in list(Stage)[1:]:
         events.append((now, StageStarted(stage, None)))
         now += took[stage]
-    return [*events, (now, RecipeCompleted(recipe_set(), None))]
+    return [*events, (now, RunCompleted(recipe_set(), None))]
 
 
 @given(st.sampled_from(SHAPES), st.lists(st.floats(0.75, 4 / 3), min_size=6, max_size=6))
@@ -213,7 +221,7 @@ def test_no_story_at_any_pace_says_nonsense(story, gaps, forecast, later):
 
 def test_a_recipe_that_writes_waits_for_its_stages_too():
     forecast = {None: 1.0, Stage.WRITE: 10.0, Stage.VOTE: 100.0}
-    opening = [(0.0, Drafting("News", 1, 2)), (1.0, RecipeStarted(recipe_set(), tuple(Stage), 1, 40, None))]
+    opening = [(0.0, Drafting("News", 1, 2)), (1.0, RunStarted(recipe_set(), 1, 40, None, tuple(Stage)))]
     pace, view = told(*opening, *((now + 1, each) for now, each in steady()[1:9]), forecast=forecast)
     assert left(pace, view, 40.0).seconds > 100.0
 

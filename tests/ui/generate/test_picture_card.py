@@ -11,8 +11,8 @@ from dpicl_ui.generate.recipe_view import RecipeView, looked_back, reduce_recipe
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.noise import SecureRandomness
 from mechanisms.runs.events import PrivateDiagnostics, TokenReleased
+from mechanisms.runs.run import synthesize
 from mechanisms.runs.run_file import from_lines, to_lines
-from mechanisms.runs.synthesize import synthesize
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
 from tests.steps.test_contract import PRIVATE

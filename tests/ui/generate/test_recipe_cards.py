@@ -15,8 +15,8 @@ from mechanisms.demos.findings import ArmScore, Choice
 from mechanisms.exports.export_format import Released
 from mechanisms.exports.provenance import scored_facts
 from mechanisms.exports.registry import format_named
+from mechanisms.runs.events import ChoiceReleased, ScoreReleased
 from mechanisms.runs.judging import Correction
-from mechanisms.runs.recipe_events import ChoiceReleased, ScoreReleased
 from mechanisms.tallies import Weighing
 from tests.ui.generate.recipe_recording import (
     SCORE,

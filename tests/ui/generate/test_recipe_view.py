@@ -16,9 +16,8 @@ from dpicl_ui.generate.recipe_view import RecipeView, looked_back, reduce_recipe
 from dpicl_ui.generate.score_card import score_card
 from dpicl_ui.generate.stages_card import stages_card
 from dpicl_ui.generate.vote_card import vote_card
-from mechanisms.runs.events import RunFailed, TokenReleased
+from mechanisms.runs.events import RunFailed, RunStopped, StageProgress, TokenReleased, VotesReleased
 from mechanisms.runs.recipe import Stage
-from mechanisms.runs.recipe_events import RecipeStopped, StageProgress, VotesReleased
 from tests.ui.generate.recipe_recording import STORIES, recipe_set, started, voted, winners
 from tests.ui.generate.recording import CLEAN, recording
 from tests.ui.generate.replaying import replay
@@ -76,7 +75,7 @@ def test_a_run_may_end_anywhere_and_progress_changes_nothing_that_lasts(story, p
     for each in done:
         seen = reduce_recipe(seen, StageProgress(Stage.VOTE, each))
     assert 0 <= seen.done <= 1
-    end = RunFailed("The cap is reached.") if fails else RecipeStopped(recipe_set(*view.demonstrations))
+    end = RunFailed("The cap is reached.") if fails else RunStopped(recipe_set(*view.demonstrations))
     ended = reduce_recipe(seen, end)
     json.dumps(screens(ended), allow_nan=False)
     assert ended.demonstrations == view.demonstrations

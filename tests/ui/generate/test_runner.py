@@ -32,9 +32,17 @@ from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.records import Demonstration
-from mechanisms.runs.events import DemoCompleted, DemoStarted, PrivateDiagnostics, RunCompleted, RunStopped
+from mechanisms.runs.events import (
+    DemoCompleted,
+    DemoStarted,
+    PrivateDiagnostics,
+    RunCompleted,
+    RunStopped,
+    SetKept,
+    StageProgress,
+    VotesReleased,
+)
 from mechanisms.runs.recipe import Stage
-from mechanisms.runs.recipe_events import RecipeStopped, SetKept, StageProgress, VotesReleased
 from tests.ui.generate.recipe_recording import STORIES, voted
 from tests.ui.generate.recording import CLEAN, demo_set, recording, token
 from tests.ui.privacy.test_form import DATASET, VALUES
@@ -92,7 +100,7 @@ def test_a_finished_run_leaves_its_set(session: Session, story: str):
 def test_a_stop_ends_a_recipe_with_the_winners_so_far(session: Session):
     seen = run(session, voted(), stop_after=VotesReleased)
     assert seen[:-1] == voted()[:5]
-    assert isinstance(seen[-1], RecipeStopped)
+    assert isinstance(seen[-1], RunStopped)
     assert [each.text for each in seen[-1].demo_set.demonstrations] == ["News draft 3 of round 1"]
     assert session.of(GenerateState).made.demo_set == seen[-1].demo_set
 
@@ -104,7 +112,7 @@ def test_a_stop_after_any_event_loses_nothing_that_was_released(session: Session
         runner, state = Told(events), session.of(GenerateState)
         state.made = None
         *_, ended = stopped_at(runner, session, last)
-        assert isinstance(ended, RecipeStopped)
+        assert isinstance(ended, RunStopped)
         known = [each.demo_set for each in events[: place + 1] if isinstance(each, SetKept)]
         assert ended.demo_set == (known[-1] if known else events[0].demo_set)
         assert state.made == (Made(known[-1], fingerprint(DATASET)) if known else None)

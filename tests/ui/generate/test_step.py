@@ -27,8 +27,8 @@ from dpicl_ui.page import PLACES
 from dpicl_ui.privacy.link_card import OpenedLink
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import PrivacyLedger
+from mechanisms.runs.events import Drafting
 from mechanisms.runs.recipe import Stage
-from mechanisms.runs.recipe_events import Drafting
 from mechanisms.runs.run_file import from_lines
 from tests.runs.runs import file_of
 from tests.ui.generate.recipe_recording import STORIES

@@ -15,8 +15,8 @@ from dpicl_ui.privacy.recipe_settings import PRESETS, RecipeSettings
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.records import default_template
 from mechanisms.runs.advice import proposed
+from mechanisms.runs.preview import preview
 from mechanisms.runs.recipe import Division, Kind, Stage
-from mechanisms.runs.recipe_preview import preview_recipe
 from mechanisms.runs.recipe_request import RecipeRequest
 from tests.ui.trees import text_of
 
@@ -50,7 +50,7 @@ def test_every_stage_says_who_is_asked_for_what():
 def test_without_a_score_none_is_told():
     assert "say how often" in text_of(stages_in_words(request()))
     assert "say how often" not in text_of(stages_in_words(request(score=False)))
-    assert "Private score" not in text_of(outcome(preview_recipe(request(score=False))))
+    assert "Private score" not in text_of(outcome(preview(request(score=False))))
 
 
 def test_where_epsilon_is_shared_all_rows_are_asked_and_the_score_is_not_called_untouched():
@@ -62,7 +62,7 @@ def test_where_epsilon_is_shared_all_rows_are_asked_and_the_score_is_not_called_
 
 
 def test_a_long_run_says_what_takes_so_long():
-    made = preview_recipe(request())
+    made = preview(request())
     told = {
         seconds: "behind 2 demonstrations" in text_of(outcome(replace(made, seconds=seconds)))
         for seconds in (None, 60.0, 7200.0)
@@ -77,10 +77,10 @@ def test_users_are_no_rows():
 
 
 def test_the_outcome_tells_the_promise_the_noise_and_the_score():
-    preview = preview_recipe(request())
-    words = text_of(outcome(preview))
-    assert preview.guarantee in words
-    assert f"± {preview.request.votes.deviation:.2g}" in words
+    made = preview(request())
+    words = text_of(outcome(made))
+    assert made.guarantee in words
+    assert f"± {made.request.votes.deviation:.2g}" in words
     assert "Private score" in words
     assert "known when the model is loaded" in words
 
@@ -88,9 +88,7 @@ def test_the_outcome_tells_the_promise_the_noise_and_the_score():
 @pytest.mark.parametrize("sizes", [(100, 104), (100, 900)])
 def test_a_span_of_votes_has_two_ends(sizes):
     made = replace(request(), sizes=dict(zip(LABELS, sizes, strict=True)))
-    [least, *most] = re.search(
-        r"about ([\d,]+)(?: to ([\d,]+))? votes", text_of(outcome(preview_recipe(made)))
-    ).groups()
+    [least, *most] = re.search(r"about ([\d,]+)(?: to ([\d,]+))? votes", text_of(outcome(preview(made)))).groups()
     assert most != [least]
     assert (most == [None]) == (sizes == (100, 104))
 
@@ -103,7 +101,7 @@ def test_hostile_labels_stay_text():
             for child in tree["children"]:
                 yield from strings(child)
 
-    shown = outcome(preview_recipe(request(20, labels=("a", HOSTILE))))
+    shown = outcome(preview(request(20, labels=("a", HOSTILE))))
     assert all("attributes" not in tree or HOSTILE not in tree["attributes"].values() for tree in shown)
     assert any("votes, and the noise" in each for tree in shown for each in strings(tree))
 

@@ -32,8 +32,12 @@ SPEED = ModelSpeed(position=1e-3, row=1e-3, step=1e-3)
 
 @pytest.fixture
 def session(monkeypatch: pytest.MonkeyPatch) -> Session:
-    made = itertools.count()
-    monkeypatch.setattr(privacy_state, "preview", lambda *given: SimpleNamespace(number=next(made), seconds=1.0))
+    made, real = itertools.count(), privacy_state.preview
+
+    def counted(request: Any, speed: Any) -> Any:
+        return real(request, speed) if request.stages else SimpleNamespace(number=next(made), seconds=1.0)
+
+    monkeypatch.setattr(privacy_state, "preview", counted)
     tab = Session()
     confirm(tab, DATASET)
     return tab

@@ -1,0 +1,118 @@
+"""What a person is told of a run on standard error: public values and releases only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mechanisms.accounting import Claim, rounded_up
+from mechanisms.errors import printable
+from mechanisms.runs.events import (
+    ChoiceReleased,
+    CuratorEvent,
+    DemoCompleted,
+    DemoCutOff,
+    DemoStarted,
+    Drafting,
+    DraftsWritten,
+    PriorsReleased,
+    RunCompleted,
+    RunStarted,
+    ScoreReleased,
+    SetsMade,
+    StageStarted,
+    VotesReleased,
+)
+from mechanisms.runs.judging import among_in_words
+from mechanisms.runs.recipe import Division, Recipe, Stage
+from mechanisms.runs.recipe_request import RunRequest
+
+_SHOWN = 60
+"""Characters of a draft on a progress line."""
+
+
+class Words:
+    """The lines of one run, event by event."""
+
+    def __init__(self, request: RunRequest, name: str) -> None:
+        self._request, self._name, self._whole = request, name, 0
+
+    def of(self, event: CuratorEvent) -> Iterator[str]:
+        """What is told of an event."""
+        match event:
+            case Drafting(label, number, of):
+                yield f"{label}: writing public drafts, label {number} of {of}"
+            case RunStarted(budget=budget) if budget:
+                yield f"'{self._name}' has spent {budget.epsilon:.4g} of {budget.cap.epsilon:g} before this run"
+            case StageStarted(stage):
+                yield f"{stage}: charged"
+            case DemoStarted(label, number) if not self._request.stages:
+                yield f"{label}, demonstration {number}: charged, writing"
+            case DemoCompleted():
+                self._whole += 1
+                yield self._completed(event)
+            case DemoCutOff():
+                yield cut_off_in_words(event)
+            case RunCompleted(demo_set) if self._keeps_the_best:
+                yield f"kept {len(demo_set.demonstrations)} of {self._whole}: those whose label the model finds best"
+            case _:
+                yield from _of_stages(event)
+
+    @property
+    def _keeps_the_best(self) -> bool:
+        written = self._request.written
+        return written is not None and written.kept is not None
+
+    def _completed(self, event: DemoCompleted) -> str:
+        shown = event.demonstration
+        if self._request.stages or (written := self._request.written) is None:
+            return f"{shown.label}, written: {_shortened(shown.text)}"
+        return f"{self._whole} of {len(written.labels) * written.plan.shots} done"
+
+
+def cut_off_in_words(event: DemoCutOff) -> str:
+    """What became of a demonstration that was cut off."""
+    how = "finished from public text alone" if event.finished else "left out"
+    return f"{event.label}, demonstration {event.number}: cut off, {how}"
+
+
+def claim_in_words(claim: Claim) -> str:
+    """What a run costs, as both accountants have it."""
+    return f"epsilon {rounded_up(claim.epsilon, 4)} (check {rounded_up(claim.check, 4)}) at delta {claim.delta:g}"
+
+
+def recipe_in_words(recipe: Recipe) -> str:
+    """What the stages share, and what they are given."""
+    shared = "the units" if recipe.division is Division.ROLES else "epsilon"
+    shares = ", ".join(f"{stage} {recipe.shares[stage]:.3g}" for stage in recipe.stages)
+    voted = f"; drafts {recipe.drafts}, rounds {recipe.rounds}, sets {recipe.sets}"
+    return (
+        f"shares of {shared}: {shares}{voted if Stage.VOTE in recipe.shares else ''}; "
+        f"all {recipe.weighing} count the same where they fit, choose and score"
+    )
+
+
+def _of_stages(event: CuratorEvent) -> Iterator[str]:
+    match event:
+        case DraftsWritten(label, number, drafts):
+            yield f"{label}, round {number}: {len(drafts)} drafts"
+        case SetsMade(sets):
+            for each in sets:
+                yield f"set '{each.name}'"
+                yield from (f"    {shown.label}: {_shortened(shown.text)}" for shown in each.demonstrations)
+        case VotesReleased():
+            best = ", ".join(f"{event.votes[place]:.0f}" for place in event.winners)
+            yield f"{event.label}, round {event.round}: winners with {best} votes (noise {event.noise:.1f})"
+        case PriorsReleased(priors):
+            yield f"which labels the model prefers: measured under {', '.join(name for name, _ in priors)}"
+        case ChoiceReleased(among, (chosen, correction)):
+            counted = among_in_words(len(among), len({name for name, _ in among}))
+            yield f"chosen among {counted}: '{chosen}', read with the correction '{correction}'"
+        case ScoreReleased(score):
+            for arm, found in score.arms.items():
+                low, high = found.interval
+                yield f"{arm}: accuracy {found.accuracy:.3f}, between {low:.3f} and {high:.3f}"
+
+
+def _shortened(text: str) -> str:
+    shown = printable(text)
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
