@@ -1,4 +1,4 @@
-"""A result file that is whole at all times, however a run ends."""
+"""Files that a user named: a result that is whole at all times, however a run ends, and a text."""
 
 from __future__ import annotations
 
@@ -59,3 +59,28 @@ def _into_place(partial: Path, whole: Path, content: bytes) -> None:
         if not whole.exists():
             raise
         whole.write_bytes(content)
+
+
+def check_writable(path: str) -> None:
+    """Find out before a run that costs something whether its result can be written.
+
+    Raises:
+        UsageError: the place cannot be written.
+    """
+    folder, there = os.path.dirname(os.path.realpath(path)), os.path.exists(path)
+    places = [path] if there and not os.path.isfile(path) else [folder, path] if there else [folder]
+    if os.path.isdir(path) or not all(os.access(each, os.W_OK) for each in places):
+        raise UsageError(f"Cannot write '{path}': choose another place.")
+
+
+def text_of(path: str) -> str:
+    """Read a text file that the user named.
+
+    Raises:
+        UsageError: it cannot be read as UTF-8.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"Cannot read '{path}': give the path of a UTF-8 text file.") from error

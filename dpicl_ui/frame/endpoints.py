@@ -15,9 +15,8 @@ from gradio.events import api
 from dpicl_ui.frame.guard import MODEL, in_one_line
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.numbers import number, whole
+from mechanisms import api as studio
 from mechanisms.accounting import PrivacyTarget
-from mechanisms.cli.account import certificate_check
-from mechanisms.cli.for_programs import calibrated, checked_texts, classified
 from mechanisms.demos.demo_set import loads
 from mechanisms.errors import UsageError
 from mechanisms.runs.defaults import MECHANISM
@@ -33,7 +32,7 @@ def add_endpoints(loader: ModelLoader) -> None:
 
     def classify(demos: str, texts: list[str]) -> list[dict[str, Any]]:
         """Labels of texts behind a demo set, each with its probabilities."""
-        return classified(loads(_set(demos)), loader.model(), checked_texts(texts))
+        return studio.probabilities(loads(_set(demos)), loader.model(), studio.checked_texts(texts))
 
     api(_answering(classify), api_name="classify", **MODEL)
     api(_answering(check_certificate), api_name="check_certificate", **_ACCOUNTING)
@@ -42,7 +41,7 @@ def add_endpoints(loader: ModelLoader) -> None:
 
 def check_certificate(demos: str) -> dict[str, Any]:
     """What the certificate of a demo set states, recomputed; `problems` names what does not fit."""
-    return certificate_check(_set(demos))
+    return studio.certificate_check(_set(demos))
 
 
 def calibrate(
@@ -57,7 +56,7 @@ def calibrate(
     """The least noise for a privacy target, for labels of a public size, with a row for each sampled record."""
     plan = SamplingPlan(subsets=whole("subsets", subsets), tokens=whole("tokens", tokens), shots=whole("shots", shots))
     target = PrivacyTarget(number("epsilon", epsilon), number("delta", delta))
-    return calibrated(target, whole("The size", size), str(mechanism), plan)
+    return studio.calibrate(target, whole("The size", size), str(mechanism), plan)
 
 
 def _answering(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,9 +12,9 @@ from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.frame.tree import notice, panel
 from dpicl_ui.privacy.state import PrivacyState
-from mechanisms.cli.settings import settings
 from mechanisms.errors import UsageError
 from mechanisms.inference.models.listing import available_models
+from mechanisms.runs.settings import settings
 
 FILE_NAME = "settings.yaml"
 NO_RUN = "No run with these settings yet: change them, or wait until they are calibrated."

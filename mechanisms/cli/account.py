@@ -10,8 +10,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from mechanisms.accounting import Claim, PrivacyTarget, claim
-from mechanisms.cli.output import add_json, read, show
+from mechanisms.accounting import PrivacyTarget, claim
+from mechanisms.api import calibration, certificate_check, cost
+from mechanisms.cli.output import add_json, show
 from mechanisms.cli.plan_options import (
     add_plan_options,
     add_rate_options,
@@ -20,14 +21,9 @@ from mechanisms.cli.plan_options import (
     mechanism,
     sampling_plan,
 )
-from mechanisms.demos.demo_set import finite, loads
-from mechanisms.demos.signature import check_signature, digest, same_digest
+from mechanisms.demos.signature import same_digest
 from mechanisms.errors import AccountingError, UsageError
-from mechanisms.parameters import parameters
-from mechanisms.privacy_events import Composed
-from mechanisms.runs.verification import verify
-from mechanisms.sampling import Adjacency, Compose, SamplingPlan
-from mechanisms.steps import TokenMechanism
+from mechanisms.kept_file import text_of
 
 
 def add_commands(commands: Any) -> None:
@@ -51,17 +47,6 @@ def _calibrate(options: argparse.Namespace) -> None:
     show(options, calibration(mechanism(options, plan), plan, compose, target))
 
 
-def calibration(asked: TokenMechanism, plan: SamplingPlan, compose: Compose, target: PrivacyTarget) -> dict[str, Any]:
-    """The least noise that meets a target, and what it then costs, as JSON.
-
-    Raises:
-        StudioError: no noise meets the target, or the accountants disagree.
-    """
-    calibrated = asked.calibrate(compose, target)
-    event = compose(calibrated.event)
-    return _result(calibrated, plan, event, claim(event, target.delta))
-
-
 def _account(options: argparse.Namespace) -> None:
     if options.source:
         _check(options)
@@ -74,51 +59,13 @@ def _account(options: argparse.Namespace) -> None:
     check_transform(options)
     given, compose = mechanism(options, plan, required=True), composition(options, plan)
     event = compose(given.event)
-    show(options, _result(given, plan, event, claim(event, PrivacyTarget(1.0, options.delta).delta)))
+    show(options, cost(given, plan, event, claim(event, PrivacyTarget(1.0, options.delta).delta)))
 
 
 def _check(options: argparse.Namespace) -> None:
-    document = certificate_check(read(options.source))
+    document = certificate_check(text_of(options.source))
     show(options, document)
     if document["problems"]:
         raise AccountingError(f"The certificate is refused. {document['problems'][0]}")
     if options.digest is not None and not same_digest(document["digest"], options.digest):
         raise AccountingError("This is not the file of that certificate page: its digest is another one.")
-
-
-def certificate_check(text: str) -> dict[str, Any]:
-    """What a demo set's certificate states, what it is found to cost, and the fields that do not fit, as JSON.
-
-    Raises:
-        UsageError: the text is no demo set.
-    """
-    demo_set = loads(text)
-    certificate, found = demo_set.certificate, verify(demo_set)
-    return {
-        "epsilon": found.claim and finite(found.claim.epsilon),
-        "epsilon_check": found.claim and finite(found.claim.check),
-        "delta": certificate.claim.delta,
-        "stated_epsilon": finite(certificate.claim.epsilon),
-        "agrees": not found.problems,
-        "problems": list(found.problems),
-        **({"remark": found.remark} if found.remark else {}),
-        "signature": check_signature(text).value,
-        "digest": digest(text),
-        "private": certificate.private,
-        "adjacency": Adjacency.ADD_OR_REMOVE.value,
-        "event": certificate.event.to_json(),
-    }
-
-
-def _result(used: TokenMechanism, plan: SamplingPlan, event: Composed, claimed: Claim) -> dict[str, Any]:
-    return {
-        **{each.flag.replace("-", "_"): getattr(used, each.name) for each in parameters(used)},
-        "epsilon": claimed.epsilon,
-        "epsilon_check": claimed.check,
-        "delta": claimed.delta,
-        "adjacency": Adjacency.ADD_OR_REMOVE.value,
-        "unit": "record",
-        "sensitivity": used.sensitivity(plan.unit_rows).bound,
-        "signal_to_noise": used.signal_to_noise(plan),
-        "event": event.to_json(),
-    }

@@ -15,7 +15,7 @@ from mechanisms.audit.mechanism import AuditProgress
 from mechanisms.audit.membership import RELEASED
 from mechanisms.audit.roc import LOW, Roc, allowed
 from mechanisms.cli.label_names import add_label_names, label_names, labels_of
-from mechanisms.cli.output import add_json, progress, read, show
+from mechanisms.cli.output import add_json, progress, show
 from mechanisms.cli.plan_options import add_plan_options, mechanism, sampling_plan, transform
 from mechanisms.data.columns import ColumnMapping, to_dataset
 from mechanisms.data.disclosures import mark_attacked
@@ -25,6 +25,7 @@ from mechanisms.demos.demo_set import finite, loads, read_json
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.listing import EMBEDDED
+from mechanisms.kept_file import text_of
 from mechanisms.records import Dataset, default_template
 from mechanisms.runs.request import SynthesisRequest
 from mechanisms.runs.score import AnySet, read_set, with_choice
@@ -159,7 +160,7 @@ def _canary(options: argparse.Namespace) -> None:
 
 def _task(path: str) -> tuple[AnySet, Claim | None]:
     """A set with what it claims; one by hand claims nothing."""
-    text = read(path)
+    text = text_of(path)
     document = read_json(text)
     exported = isinstance(document, dict) and "format" in document
     return read_set(text), loads(text).certificate.claim if exported else None

@@ -12,7 +12,7 @@ from mechanisms.cli.completions import completion_of, perplexities
 from mechanisms.cli.grid import add_grid_options, check_grid, in_cells, read_in_cells
 from mechanisms.cli.label_names import add_label_names, label_names
 from mechanisms.cli.open_answers import answer_of, answered
-from mechanisms.cli.output import add_json, progress, read, show
+from mechanisms.cli.output import add_json, progress, show
 from mechanisms.cli.reader_options import add_reader_options, remote_reader
 from mechanisms.cli.reading_elsewhere import evaluated_elsewhere, queried_elsewhere
 from mechanisms.cli.scoring import about_to_score, not_private, scorecards
@@ -35,6 +35,7 @@ from mechanisms.evaluation.reader import (
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.listing import EMBEDDED
+from mechanisms.kept_file import text_of
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.public_demonstrations import public_demonstrations
 
@@ -75,7 +76,7 @@ def add_commands(commands: Any) -> None:
 
 
 def _query(options: argparse.Namespace) -> None:
-    written, remote = loads(read(options.demos)), remote_reader(options)
+    written, remote = loads(text_of(options.demos)), remote_reader(options)
     if remote is not None and written.in_text:
         raise UsageError(_HERE)
     if not written.in_text:
@@ -102,7 +103,7 @@ def _query(options: argparse.Namespace) -> None:
 
 
 def _evaluate(options: argparse.Namespace) -> None:
-    texts = [read(path) for path in options.demos]
+    texts = [text_of(path) for path in options.demos]
     written = [loads(text) for text in texts]
     remote = remote_reader(options)
     _check(options, written, elsewhere=remote is not None)

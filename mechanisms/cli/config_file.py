@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from mechanisms.cli.output import read
 from mechanisms.cli.reader_options import READER_MODEL, READER_URL, REFUSED
 from mechanisms.errors import UsageError
+from mechanisms.kept_file import text_of
 
 _FLAG = "--config"
 _SCHEMA = "--schema"
@@ -60,7 +60,7 @@ def _from_file(args: Sequence[str], flags: Mapping[str, argparse.Action]) -> Ite
 
 
 def _read(path: str) -> dict[Any, Any]:
-    text = read(path)
+    text = text_of(path)
     try:
         # What refers to other places lets a short file say exponentially much, or contain itself.
         if any(isinstance(each, yaml.AliasEvent) for each in yaml.parse(text, Loader=yaml.SafeLoader)):

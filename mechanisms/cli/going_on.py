@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.cli.output import check_writable
 from mechanisms.errors import UsageError
+from mechanisms.kept_file import check_writable
 from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.recipe_request import RecipeRequest, RunRequest
 from mechanisms.runs.request import SynthesisRequest

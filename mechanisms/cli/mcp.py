@@ -17,11 +17,9 @@ from typing import Any
 from mcp.server.fastmcp import FastMCP
 from mcp.server.fastmcp.exceptions import ToolError
 
-from mechanisms import confidence
+from mechanisms import api, confidence
 from mechanisms.accounting import PrivacyTarget
-from mechanisms.cli.account import certificate_check
-from mechanisms.cli.for_programs import calibrated, checked_texts, classified
-from mechanisms.cli.output import read
+from mechanisms.api import certificate_check, checked_texts, probabilities
 from mechanisms.cli.plan import planned
 from mechanisms.cli.scoring import in_json
 from mechanisms.demos.demo_set import DemoSet, loads
@@ -31,6 +29,7 @@ from mechanisms.evaluation.reader import check_gives_labels
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.listing import EMBEDDED
+from mechanisms.kept_file import text_of
 from mechanisms.records import Record
 from mechanisms.runs.defaults import MECHANISM
 from mechanisms.runs.planner import Task
@@ -51,7 +50,7 @@ def add_commands(commands: Any) -> None:
 
 
 def _serve(options: argparse.Namespace) -> None:
-    texts = {Path(path).name.split(".")[0]: read(path) for path in options.demos}
+    texts = {Path(path).name.split(".")[0]: text_of(path) for path in options.demos}
     if len(texts) < len(options.demos):
         raise UsageError("Two demo sets go by the same name: rename one of the files.")
     for path, text in zip(
@@ -112,7 +111,7 @@ class _Tools:
 
     def classify(self, name: str, texts: list[str]) -> list[dict[str, Any]]:
         """Labels of up to 64 texts behind a set, each with all probabilities, by the local model."""
-        return classified(self._set(name), self.model(), checked_texts(texts))
+        return probabilities(self._set(name), self.model(), checked_texts(texts))
 
     def evaluate(self, name: str, texts: list[str], labels: list[str]) -> dict[str, Any]:
         """How many of up to 64 labelled texts a set labels rightly, with an interval and its level.
@@ -125,7 +124,7 @@ class _Tools:
         if len(labels) != len(given):
             raise UsageError("Give one label for each text.")
         rows = known_rows(written.labels, [Record(text, label) for text, label in zip(given, labels, strict=True)])
-        answers = classified(written, self.model(), [each.text for each in rows])
+        answers = probabilities(written, self.model(), [each.text for each in rows])
         right = sum(answer["label"] == row.label for answer, row in zip(answers, rows, strict=True))
         return {"rows": len(rows), "level": confidence.LEVEL, **in_json(Accuracy(right, len(rows)))}
 
@@ -149,7 +148,7 @@ def calibrate(
 ) -> dict[str, Any]:
     """The least noise for a privacy target, for labels of a public size, and its cost by two accountants."""
     sampled = SamplingPlan(subsets=subsets, tokens=tokens, shots=shots)
-    return calibrated(PrivacyTarget(epsilon, delta), size, mechanism, sampled)
+    return api.calibrate(PrivacyTarget(epsilon, delta), size, mechanism, sampled)
 
 
 def plan(

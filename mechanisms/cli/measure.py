@@ -9,7 +9,7 @@ from typing import Any
 from mechanisms import confidence
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli.label_names import add_label_names, label_names
-from mechanisms.cli.output import add_json, progress, read, show
+from mechanisms.cli.output import add_json, progress, show
 from mechanisms.cli.scoring import about_to_score, in_json, not_private
 from mechanisms.data.columns import ColumnMapping, to_dataset
 from mechanisms.data.disclosures import CLEAN_VALUES
@@ -23,6 +23,7 @@ from mechanisms.evaluation.measures.measure import Figures, Labelled, Measures
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
+from mechanisms.kept_file import text_of
 from mechanisms.records import Dataset
 from mechanisms.runs.score import AnySet, read_set, with_choice
 
@@ -93,7 +94,7 @@ def _measure(options: argparse.Namespace) -> None:
 
 
 def _sets(paths: Sequence[str]) -> list[AnySet]:
-    return [with_choice(read_set(read(path))) for path in paths]
+    return [with_choice(read_set(text_of(path))) for path in paths]
 
 
 def _labels(sets: Sequence[AnySet]) -> tuple[str, ...]:

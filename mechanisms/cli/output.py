@@ -45,18 +45,6 @@ def progress(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
-def check_writable(path: str) -> None:
-    """Find out before a run that costs something whether its result can be written.
-
-    Raises:
-        UsageError: the place cannot be written.
-    """
-    folder, there = os.path.dirname(os.path.realpath(path)), os.path.exists(path)
-    places = [path] if there and not os.path.isfile(path) else [folder, path] if there else [folder]
-    if os.path.isdir(path) or not all(os.access(each, os.W_OK) for each in places):
-        raise UsageError(f"Cannot write '{path}': choose another place.")
-
-
 def check_apart(*places: str | Path | None, but: Iterable[str | Path | None] = ()) -> None:
     """Refuse two files of one command at one place, where the later would take the earlier one's.
 
@@ -77,16 +65,3 @@ def check_apart(*places: str | Path | None, but: Iterable[str | Path | None] = (
         if whole in known:
             raise UsageError(f"Two files would be written to '{place}': give each a place of its own.")
         known.add(whole)
-
-
-def read(path: str) -> str:
-    """Read a text file that the user named.
-
-    Raises:
-        UsageError: it cannot be read as UTF-8.
-    """
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"Cannot read '{path}': give the path of a UTF-8 text file.") from error

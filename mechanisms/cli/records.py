@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mechanisms.cli.output import check_writable, progress, read
+from mechanisms.cli.output import progress
 from mechanisms.data.columns import ColumnMapping as Columns
 from mechanisms.data.record_files import KIND, RECORD, as_lines, read_records
 from mechanisms.data.record_schema import RECORD_TEMPLATE, RecordSchema
 from mechanisms.data.table import Table
 from mechanisms.demos.demo_set import DemoSet, to_text
 from mechanisms.errors import UsageError
-from mechanisms.kept_file import keep
+from mechanisms.kept_file import check_writable, keep, text_of
 from mechanisms.records import PromptTemplate
 
 _LINES = ".jsonl"
@@ -48,7 +48,7 @@ def schema_of(options: argparse.Namespace) -> RecordSchema | None:
     for path in beside(options.out).values() if options.out else ():
         check_writable(str(path))
     given = str(options.schema)
-    return RecordSchema.read(given if given.startswith("{") else read(given))
+    return RecordSchema.read(given if given.startswith("{") else text_of(given))
 
 
 def read_table_of(options: argparse.Namespace, schema: RecordSchema) -> tuple[Table, Columns]:

@@ -7,10 +7,11 @@ import math
 import time
 from typing import Any
 
-from mechanisms.cli.output import add_json, read, show
+from mechanisms.cli.output import add_json, show
 from mechanisms.cli.run_words import cut_off_in_words
 from mechanisms.demos.demo_set import finite
 from mechanisms.errors import UsageError, printable
+from mechanisms.kept_file import text_of
 from mechanisms.records import Demonstration
 from mechanisms.runs.events import (
     ChoiceReleased,
@@ -45,7 +46,7 @@ def add_commands(commands: Any) -> None:
 def _replay(options: argparse.Namespace) -> None:
     if not 0 <= options.pause <= 60:
         raise UsageError("--pause must be from 0 to 60 seconds.")
-    events = from_lines(read(options.run_file))
+    events = from_lines(text_of(options.run_file))
     if not options.json:
         for event in events:
             for line in lines(event):

@@ -8,7 +8,7 @@ from typing import Any
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.cli.label_names import add_label_names, label_names
-from mechanisms.cli.output import add_json, progress, read, show
+from mechanisms.cli.output import add_json, progress, show
 from mechanisms.data.columns import ColumnMapping, to_dataset
 from mechanisms.data.disclosures import WHETHER_MET, WHETHER_SHOWN
 from mechanisms.data.sources import name_of, read_source
@@ -16,6 +16,7 @@ from mechanisms.demos.findings import DEMONSTRATIONS
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.inference.models.listing import EMBEDDED
+from mechanisms.kept_file import text_of
 from mechanisms.records import Dataset
 from mechanisms.runs.request import FILE_FORMAT, LABEL_SET
 from mechanisms.runs.score import ScoreFound, ScoreRequest, read_set, score_set, with_choice
@@ -58,7 +59,7 @@ def add_commands(commands: Any) -> None:
 
 
 def _score(options: argparse.Namespace) -> None:
-    scored = with_choice(read_set(read(options.demos)))
+    scored = with_choice(read_set(text_of(options.demos)))
     request = ScoreRequest(
         target=PrivacyTarget(options.epsilon, options.delta),
         by_user=options.unit_column is not None,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Generator
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting import Fingerprint, PrivacyLedger, PrivacyTarget, fingerprint
+from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
+from mechanisms.api import run
 from mechanisms.cli.config_file import add_config
 from mechanisms.cli.going_on import (
     add_journal_options,
@@ -20,7 +20,7 @@ from mechanisms.cli.going_on import (
     resumed,
 )
 from mechanisms.cli.label_names import add_labels, labels_of
-from mechanisms.cli.output import add_json, check_apart, check_writable, progress, show, show_json
+from mechanisms.cli.output import add_json, check_apart, progress, show, show_json
 from mechanisms.cli.outputs import (
     add_output_options,
     label_column,
@@ -35,7 +35,6 @@ from mechanisms.cli.records import add_record_options, beside, read_table_of, sc
 from mechanisms.cli.run_words import Words, claim_in_words, recipe_in_words
 from mechanisms.cli.usual import filled_in
 from mechanisms.data.columns import to_dataset
-from mechanisms.data.disclosures import marks_at_the_end
 from mechanisms.data.files import FORMATS
 from mechanisms.data.record_schema import RecordSchema
 from mechanisms.data.sizes import measure_sizes
@@ -47,11 +46,11 @@ from mechanisms.errors import TooLong, UsageError
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.inference.models.engines import ENGINES, LOCAL, opened
 from mechanisms.inference.models.listing import EMBEDDED
-from mechanisms.kept_file import keep
+from mechanisms.kept_file import check_writable, keep
 from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset, PromptTemplate, default_template
 from mechanisms.runs.defaults import LABELLED, RECORDS, usual_subsets
-from mechanisms.runs.events import CuratorEvent, RunCompleted, SetKept
+from mechanisms.runs.events import RunCompleted
 from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.lockstep import check_schema
 from mechanisms.runs.preview import preview
@@ -64,7 +63,6 @@ from mechanisms.runs.request import (
     SynthesisRequest,
     declared_counts,
 )
-from mechanisms.runs.run import synthesize
 
 
 def add_commands(commands: Any) -> None:
@@ -137,21 +135,24 @@ def _synthesize(options: argparse.Namespace) -> None:
         asked = recipe_request(options, request) if staged else request
         with closing(journal) if journal else nullcontext():
             ready = _ready(asked, journal)
-            told = synthesize(dataset, ready, model, ledger, randomness, journal=journal, embedder=embedder)
-            _follow(told, Words(ready, dataset.name), partial(_keep, options, ledger, data, journal))
+            words, kept = Words(ready, dataset.name), partial(_keep, options, ledger, journal)
+            events = run(ready, dataset, model, ledger, kept, randomness=randomness, journal=journal, embedder=embedder)
+            with closing(events):
+                for line in (line for event in events for line in words.of(event)):
+                    progress(line)
 
 
 def _keep(
     options: argparse.Namespace,
     ledger: PrivacyLedger,
-    data: Fingerprint,
     journal: RunJournal | None,
     demo_set: DemoSet,
     ended: RunCompleted | None,
 ) -> None:
     """Write a set where it goes, and, where its run has ended, the run where it was written down."""
-    marks = marks_at_the_end(data, ledger)  # shown while it ran counts too
-    document = signed(demo_set.with_marks(marks))
+    if ended is None:
+        progress("ended early: what was released before is kept, with the certificate of the whole run")
+    document = signed(demo_set)
     try:
         if options.out and not write_records(options.out, demo_set, document):
             keep(Path(options.out), to_text(document))
@@ -163,7 +164,7 @@ def _keep(
         show(options, document)
     if journal is not None and ended is not None:
         try:
-            journal.end(ended, ledger, marks)
+            journal.end(ended, ledger, demo_set.certificate.shown)
         except TooLong as error:
             progress(str(error))
 
@@ -294,25 +295,3 @@ def _ready(asked: RunRequest, journal: RunJournal | None) -> RunRequest:
     for warning in warnings:
         progress(warning)
     return ready
-
-
-def _follow(run: Generator[CuratorEvent], words: Words, keep: Callable[[DemoSet, RunCompleted | None], None]) -> None:
-    """Run, and tell about it on standard error.
-
-    Args:
-        keep: gets the set, and the run's end; without one of a run that was interrupted or failed, if anything was
-            released before.
-    """
-    last: SetKept | RunCompleted | None = None
-    try:
-        with closing(run):
-            for event in run:
-                if isinstance(event, SetKept | RunCompleted):
-                    last = event
-                for line in words.of(event):
-                    progress(line)
-    finally:
-        if isinstance(last, SetKept):
-            progress("ended early: what was released before is kept, with the certificate of the whole run")
-        if last is not None:
-            keep(last.demo_set, last if isinstance(last, RunCompleted) else None)

@@ -18,7 +18,7 @@ from mcp.types import CallToolResult, TextContent
 
 from mechanisms import confidence
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.cli.for_programs import MOST_TEXTS
+from mechanisms.api import MOST_TEXTS
 from mechanisms.cli.main import main
 from mechanisms.cli.mcp import server
 from mechanisms.demos.demo_set import DemoSet, to_text

@@ -18,7 +18,6 @@ from dpicl_ui.frame.sessions import Session
 from dpicl_ui.privacy.form import PrivacyForm, described, private_mechanisms
 from dpicl_ui.privacy.recipe_form import RecipeForm, Stages
 from mechanisms.accounting import fingerprint
-from mechanisms.cli import settings as written
 from mechanisms.cli import synthesize as command
 from mechanisms.cli.main import parser
 from mechanisms.cli.outputs import outputs_of
@@ -32,6 +31,7 @@ from mechanisms.data.record_schema import RecordSchema
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.records import Dataset
+from mechanisms.runs import settings as written
 from mechanisms.runs.recipe import Stage
 from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.request import SynthesisRequest

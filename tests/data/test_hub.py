@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from huggingface_hub import constants
 
-from mechanisms import programs
+from mechanisms import api
 from mechanisms.data import hub, parquet_file
 from mechanisms.data.hub import SCHEME, read_hub
 from mechanisms.data.sources import name_of, read_source
@@ -226,7 +226,7 @@ def test_a_path_that_names_the_hub_is_no_file_although_it_lost_a_slash(served: H
     assert str(Path(said)) != said
     assert list(read_source(Path(said)).frame["text"]) == list(read_source(said).frame["text"])
     assert name_of(Path(said)) == "ada/several"
-    assert programs.read_csv(Path(said), ["a"]).name == "ada/several"
+    assert api.load(Path(said), ["a"]).name == "ada/several"
 
 
 READING = """

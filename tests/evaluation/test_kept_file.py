@@ -9,9 +9,8 @@ import threading
 
 import pytest
 
-from mechanisms.cli.output import check_writable
 from mechanisms.errors import UsageError
-from mechanisms.kept_file import keep
+from mechanisms.kept_file import check_writable, keep
 from tests.accounting.test_faults import no_room
 
 

@@ -11,10 +11,10 @@ import pytest
 from mcp.shared.memory import create_connected_server_and_client_session as connected
 from mcp.types import CallToolResult
 
-from mechanisms import programs
+from mechanisms import api
 from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.api import probabilities
 from mechanisms.cli import mcp
-from mechanisms.cli.for_programs import classified
 from mechanisms.data.disclosures import SCORED
 from mechanisms.data.record_schema import RecordSchema
 from mechanisms.demos.demo_set import DemoSet, to_text
@@ -47,8 +47,8 @@ def by_tool(tool: str, **values: object) -> Callable[[DemoSet], None]:
 
 
 DOORS: dict[str, Callable[[DemoSet], object]] = {
-    "Python": lambda demos: programs.classify(demos, ASKED, ToyModel()),
-    "HTTP": lambda demos: classified(demos, ToyModel(), ASKED),
+    "Python": lambda demos: api.classify(demos, ASKED, ToyModel()),
+    "HTTP": lambda demos: probabilities(demos, ToyModel(), ASKED),
     "MCP, classify": by_tool("classify"),
     "MCP, evaluate": by_tool("evaluate", labels=["News"]),
     "score and attacks": lambda demos: with_choice(of_demo_set(demos)),

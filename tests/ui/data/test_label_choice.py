@@ -12,10 +12,10 @@ from dpicl_ui.data.label_choice import proposed_lines
 from dpicl_ui.data.rows import Rows
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.test.cards import answers
-from mechanisms.cli.settings import settings
 from mechanisms.data.columns import MOST_LABELS
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.classify import Prediction
+from mechanisms.runs.settings import settings
 from tests.ui.data.test_names import TAB, Tab
 from tests.ui.privacy.test_form import VALUES
 from tests.ui.trees import text_of

@@ -14,7 +14,7 @@ from dpicl_ui.frame.ledgers import CuratorLedger, Ledgers, TabLedgers
 from dpicl_ui.frame.model_loader import Loaded, ModelLoader
 from dpicl_ui.page import build
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.cli.for_programs import LONGEST_TEXT, MOST_TEXTS
+from mechanisms.api import LONGEST_TEXT, MOST_TEXTS
 from mechanisms.cli.main import main
 from mechanisms.demos.demo_set import to_text
 from mechanisms.demos.signature import signed

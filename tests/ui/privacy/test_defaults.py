@@ -13,7 +13,7 @@ from dpicl_ui.data.schema_form import Records
 from dpicl_ui.data.state import Columns, Confirmed, DataState
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.step import PrivacyStep
-from mechanisms import programs
+from mechanisms import api
 from mechanisms.data.columns import ColumnMapping
 from mechanisms.data.record_files import KIND
 from mechanisms.runs.recipe import Kind
@@ -59,22 +59,11 @@ def settled(request: SynthesisRequest | RecipeRequest, app: SynthesisRequest | R
     return unsolved(named)
 
 
-class Planned(Exception):
-    """The request that a program has planned."""
-
-
 def planned_in_python(file: Path, monkeypatch: pytest.MonkeyPatch, user: str | None) -> RecipeRequest:
-    """The request of `programs.write`."""
-
-    def stop(request):
-        raise Planned(request)
-
-    monkeypatch.setattr(programs, "_ready", stop)
-    data = programs.read_csv(file, LABELS, text="the text", label="topic", user=user, name="my notes")
-    with pytest.raises(Planned) as planned:
-        programs.write(data, file.with_name("out.json"), sizes="counted", epsilon=1.0, delta=1e-5)
-    [request] = planned.value.args
-    return request
+    """The request that `api.plan` calibrates."""
+    monkeypatch.setattr(api, "preview", lambda request: request)
+    data = api.load(file, LABELS, text="the text", label="topic", user=user, name="my notes")
+    return api.plan(data, sizes="counted", epsilon=1.0, delta=1e-5)
 
 
 @pytest.mark.slow

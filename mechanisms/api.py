@@ -1,0 +1,521 @@
+"""What programs call: from a private file to demonstrations, and from demonstrations to labels.
+
+The command line, the assistant's server and the app's endpoints call it too, so all of them have one ledger, the same
+checks and the same defaults. Everything that takes a `Dataset` reads private rows; what it returns may be released.
+
+    from mechanisms import api
+
+    data = api.load("notes.csv", ["Cards", "Loans"])                            # private
+    planned = api.plan(data, sizes="counted", epsilon=1.0, delta=1e-5)          # calibrated; no row is read for it
+    print(planned.guarantee)
+    demos = api.write(planned, data, "demos.json")                              # charged, and releasable
+    print(api.classify(demos, ["Where is my card?"]))
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing, nullcontext
+from pathlib import Path
+from typing import Any, Literal
+
+from mechanisms.accounting import Claim, PrivacyLedger, PrivacyTarget, claim, fingerprint
+from mechanisms.answers.request import AnswerRequest
+from mechanisms.answers.session import AnswerSession, open_session
+from mechanisms.data.columns import ColumnMapping, to_dataset
+from mechanisms.data.disclosures import marks_at_the_end
+from mechanisms.data.record_files import KIND, of_kind
+from mechanisms.data.sources import name_of, read_source
+from mechanisms.demos.demo_set import DemoSet, finite, loads, to_text
+from mechanisms.demos.signature import check_signature, digest, signed
+from mechanisms.errors import AccountingError, NotWritten, UsageError
+from mechanisms.evaluation.answers import LocalReader
+from mechanisms.evaluation.evaluate import Scorecard, arms_of
+from mechanisms.evaluation.evaluate import evaluate as evaluated
+from mechanisms.evaluation.reader import as_read_by, check_gives_labels, labelled
+from mechanisms.exports.export_format import Released, packed
+from mechanisms.exports.registry import format_named
+from mechanisms.inference import Embedder, LanguageModel
+from mechanisms.inference.models.catalogue import load_model
+from mechanisms.inference.models.embeddings import load_embedder
+from mechanisms.kept_file import check_writable, keep, text_of
+from mechanisms.noise import Randomness
+from mechanisms.parameters import parameters
+from mechanisms.privacy_events import Composed
+from mechanisms.queries import query_mechanism_class
+from mechanisms.records import Dataset, PromptTemplate, answer_template, default_template
+from mechanisms.runs.advice import proposed
+from mechanisms.runs.defaults import MECHANISM, usual_lengths, usual_recipe, usual_subsets
+from mechanisms.runs.events import CuratorEvent, RunCompleted, SetKept
+from mechanisms.runs.journal import RunJournal
+from mechanisms.runs.preview import Preview, preview
+from mechanisms.runs.public_demonstrations import public_demonstrations
+from mechanisms.runs.recipe import Kind
+from mechanisms.runs.recipe_request import RecipeRequest, RunRequest
+from mechanisms.runs.request import (
+    DECLARED_SIZES,
+    FILE_FORMAT,
+    LABEL_SET,
+    MIN_TOKENS,
+    SynthesisRequest,
+    declared_counts,
+)
+from mechanisms.runs.resume import Journal
+from mechanisms.runs.run import synthesize
+from mechanisms.runs.score import ScoreFound, ScoreRequest, of_demo_set, score_set, with_choice
+from mechanisms.runs.verification import Verification, verify
+from mechanisms.sampling import Adjacency, Compose, EventOfSteps, SamplingPlan
+from mechanisms.steps import TokenMechanism, mechanism_class
+
+__all__ = [
+    "NotWritten", "Plan", "Verification", "ask", "calibrate", "certificate_check", "classify", "evaluate", "export",
+    "load", "load_model", "plan", "probabilities", "read", "resume", "run", "score", "verify", "write",
+]  # fmt: skip
+
+Plan = Preview[RunRequest]
+"""A calibrated run: `request`, `claim`, `guarantee` and `warnings`."""
+Keep = Callable[[DemoSet, RunCompleted | None], None]
+"""Gets a set, and the end of its run; None for a run that was interrupted or failed after its first release."""
+
+MOST_TEXTS, LONGEST_TEXT = 64, 10_000
+"""Texts of one request of a program that is somewhere else, and characters of each."""
+_LARGEST_SIZE = 10**9
+
+
+# From a private file to demonstrations.
+
+
+def load(
+    path: str | Path,
+    labels: Sequence[str],
+    *,
+    text: str = "text",
+    label: str | None = "label",
+    user: str | None = None,
+    name: str | None = None,
+) -> Dataset:
+    """A private file under its public label set; what is odd about the file is a warning.
+
+    Args:
+        text, label, user: names of columns; with one of users all rows of a user are the privacy unit; without one of
+            labels all rows are of the one kind that `labels` names.
+        name: the data set's in the ledger; the file's name where it is left out.
+
+    Raises:
+        UsageError: the labels are none, or several for rows without any.
+        DataError: the file cannot be read, or lacks a column.
+    """
+    if isinstance(labels, str):
+        raise UsageError("Give the labels as a list, one text each.")
+    table = read_source(path)
+    _warn(table.remarks)
+    if label is None:
+        if len(labels) != 1:
+            raise UsageError("Without a column of labels all rows are of one kind: give one name for it.")
+        table, label = of_kind(table, labels[0]), KIND
+    return to_dataset(table, ColumnMapping(text, label, user), (name or name_of(path)).strip(), tuple(labels))
+
+
+def plan(
+    dataset: Dataset,
+    *,
+    sizes: Literal["counted"] | Mapping[str, int],
+    epsilon: float,
+    delta: float,
+    recipe: str | None = None,
+    mechanism: str = MECHANISM,
+    shots: int = SamplingPlan.shots,
+    tokens: int | None = None,
+    subsets: int | None = None,
+    template: PromptTemplate | None = None,
+) -> Plan:
+    """A run for a data set, calibrated to cost at most a target; what is left out is as in the app.
+
+    Args:
+        sizes: rows (or users) of each label: "counted" declares the data set's own counts public, a mapping declares
+            upper bounds.
+        recipe: "both", "vote" or "tokens" (token by token, without stages); "both" where it is left out and there are
+            several labels.
+        mechanism: its parameters are the usual ones, its noise is calibrated.
+        shots: demonstrations of each label.
+        tokens, subsets: where they are written token by token, their tokens at most and the rows expected at each step.
+        template: how the task is put to the model.
+
+    Raises:
+        UsageError: a value is out of range.
+        AccountingError: no noise meets the target, or the accountants disagree.
+    """
+    if isinstance(sizes, str) and sizes != "counted":
+        raise UsageError('The sizes are "counted", or a number for each label.')
+    declared = dataset.counted_sizes() if isinstance(sizes, str) else dict(sizes)
+    usual = usual_lengths(len(dataset.labels))
+    kind = usual_recipe(len(dataset.labels), mechanism, shots) if recipe is None else _kind(recipe)
+    tokens = usual.tokens if tokens is None else tokens
+    asked = SynthesisRequest(
+        labels=dataset.labels,
+        template=template or default_template(dataset.labels),
+        plan=SamplingPlan(subsets=usual_subsets(declared) if subsets is None else subsets, tokens=tokens, shots=shots),
+        mechanism=mechanism_class(mechanism)(),
+        target=PrivacyTarget(epsilon, delta),
+        sizes=declared,
+        content=fingerprint(dataset).content,
+        by_user=dataset.by_user,
+        max_record_tokens=usual.max_record_tokens,
+        min_tokens=min(MIN_TOKENS, tokens),
+        public_inputs=(LABEL_SET, FILE_FORMAT, _declared(dataset, sizes)),
+    )
+    if kind is Kind.TOKENS:
+        return preview(asked)
+    return preview(RecipeRequest.of(asked, proposed(kind, asked.sizes, asked.target.epsilon)))
+
+
+def _kind(recipe: str) -> Kind:
+    if recipe not in list(Kind):
+        raise UsageError(f"There is no recipe '{recipe}': choose one of {', '.join(Kind)}.")
+    return Kind(recipe)
+
+
+def _declared(dataset: Dataset, sizes: str | Mapping[str, int]) -> str:
+    return declared_counts(dataset.by_user) if isinstance(sizes, str) else DECLARED_SIZES
+
+
+def run(
+    request: RunRequest,
+    dataset: Dataset,
+    model: LanguageModel,
+    ledger: PrivacyLedger,
+    keep: Keep,
+    *,
+    randomness: Randomness | None = None,
+    journal: Journal | None = None,
+    embedder: Embedder | None = None,
+) -> Generator[CuratorEvent, None, None]:
+    """The events of a run, whose set is kept however the run ends.
+
+    Args:
+        request: calibrated, such as the `request` of a plan.
+        keep: is called once, if anything was released, before this generator ends; the set has the marks of what was
+            shown of its rows until then.
+        randomness, journal, embedder: see `mechanisms.runs.run.synthesize`.
+
+    Raises:
+        BudgetRefused: the data set's cap does not allow the run.
+        StudioError: the run is refused, or could not go on.
+    """
+    events = synthesize(dataset, request, model, ledger, randomness, journal=journal, embedder=embedder)
+    last: SetKept | RunCompleted | None = None
+    try:
+        with closing(events):
+            for event in events:
+                if isinstance(event, SetKept | RunCompleted):
+                    last = event
+                yield event
+    finally:
+        if last is not None:
+            marks = marks_at_the_end(fingerprint(dataset), ledger)  # what was shown while it ran counts too
+            keep(last.demo_set.with_marks(marks), last if isinstance(last, RunCompleted) else None)
+
+
+def write(
+    planned: Plan,
+    dataset: Dataset,
+    out: str | Path,
+    model: LanguageModel | None = None,
+    *,
+    journal: str | Path | None = None,
+) -> DemoSet:
+    """Run a plan, and write its demonstrations into a file, with their certificate, signed.
+
+    The run is charged to this installation's ledger before it reads a row, and stays charged if it fails. One in stages
+    that fails leaves in the file what it had released.
+
+    Args:
+        planned: for this data set.
+        model: the embedded one where none is given.
+        journal: where the run is written down as it goes; `resume` goes on with it after a crash.
+
+    Raises:
+        UsageError: the plan is for another data set, or a file cannot be written.
+        NotWritten: the file can no longer be written when the run has ended; `text` is what it was to hold.
+        BudgetRefused: the data set's cap does not allow the run.
+        StudioError: the run could not go on, or there is no model.
+    """
+    check_writable(str(out))
+    ledger = PrivacyLedger()
+    return _written(planned.request, dataset, out, model, ledger, RunJournal.new(Path(journal)) if journal else None)
+
+
+def resume(journal: str | Path, dataset: Dataset, out: str | Path, model: LanguageModel | None = None) -> DemoSet:
+    """Go on with a run that was cut off, on the same data set: nothing is charged twice, and no noise is drawn again.
+
+    Raises:
+        UsageError: the journal is of another data set or another model, or its run has ended.
+        NotWritten, StudioError: see `write`.
+    """
+    check_writable(str(out))
+    ledger = PrivacyLedger()
+    cut_off = RunJournal.read(Path(journal), ledger)
+    return _written(cut_off.request(fingerprint(dataset).content), dataset, out, model, ledger, cut_off)
+
+
+def _written(
+    request: RunRequest,
+    dataset: Dataset,
+    out: str | Path,
+    model: LanguageModel | None,
+    ledger: PrivacyLedger,
+    journal: RunJournal | None,
+) -> DemoSet:
+    _warn(ledger.rows.recognise(fingerprint(dataset)))
+    made: list[DemoSet] = []
+
+    def kept(demo_set: DemoSet, ended: RunCompleted | None) -> None:
+        made.append(demo_set)
+        _put(demo_set, Path(out))
+        if journal is not None and ended is not None:
+            journal.end(ended, ledger, demo_set.certificate.shown)
+
+    embedder = load_embedder() if request.stages else None
+    with closing(journal) if journal else nullcontext():
+        for _ in run(request, dataset, model or _embedded(), ledger, kept, journal=journal, embedder=embedder):
+            pass
+    return made[-1]
+
+
+def _put(demo_set: DemoSet, out: Path) -> None:
+    text = to_text(signed(demo_set))
+    try:
+        keep(out, text)
+    except UsageError as error:
+        raise NotWritten(f"{error} The set is not lost: this error's `text` holds it.", text) from error
+
+
+# What private rows say of a set, and private answers without one.
+
+
+def score(
+    demo_set: DemoSet,
+    dataset: Dataset,
+    *,
+    epsilon: float,
+    delta: float,
+    share: float = ScoreRequest.share,
+    model: LanguageModel | None = None,
+) -> ScoreFound:
+    """A private accuracy of a set beside zero-shot and public-only, charged before any row is read.
+
+    Args:
+        dataset: private, with the set's labels.
+        epsilon: what the units that score pay.
+        share: the part of the units that scores.
+
+    Raises:
+        BudgetRefused: the data set's cap does not allow it.
+        UsageError: the set and the data set do not fit, or a value is out of range.
+    """
+    request = ScoreRequest(PrivacyTarget(epsilon, delta), dataset.by_user, share)
+    return score_set(dataset, with_choice(of_demo_set(demo_set)), request, model or _embedded(), PrivacyLedger())
+
+
+def ask(
+    dataset: Dataset,
+    *,
+    queries: int,
+    epsilon: float,
+    delta: float,
+    mechanism: str = "knn-votes",
+    model: LanguageModel | None = None,
+) -> AnswerSession:
+    """A session of private answers, each found from the rows that are near its question: `ask(data, ...).ask(text)`.
+
+    Args:
+        queries: answers that every row can pay for.
+        epsilon: what all answers together may cost a row; reserved in the ledger at once.
+
+    Raises:
+        BudgetRefused: the data set's cap does not allow the reservation.
+        ReservedOtherwise: the data set has a reservation under other terms.
+        UsageError: a value is out of range.
+    """
+    request = AnswerRequest(
+        template=answer_template(dataset.labels, "text", "label"),
+        mechanism=query_mechanism_class(mechanism)(),
+        target=PrivacyTarget(epsilon, delta),
+        queries=queries,
+        labels=dataset.labels,
+        by_user=dataset.by_user,
+    ).calibrated()
+    return open_session(dataset, request, load_embedder(), model or _embedded(), PrivacyLedger())
+
+
+# With demonstrations: nothing private is read, and nothing is spent.
+
+
+def read(path: str | Path) -> DemoSet:
+    """A demo set that was written before; `verify` checks what it claims.
+
+    Raises:
+        UsageError: it cannot be read, or is no demo set.
+    """
+    return loads(text_of(str(path)))
+
+
+def classify(demo_set: DemoSet, texts: Sequence[str], model: LanguageModel | None = None) -> list[str]:
+    """The label that the model gives each text behind the demonstrations.
+
+    Raises:
+        UsageError: the texts are none, or the set gives no labels: it answers with text, holds records or has one.
+    """
+    if isinstance(texts, str):
+        raise UsageError("Give the texts as a list.")
+    return [each["label"] for each in probabilities(demo_set, model or _embedded(), texts)]
+
+
+def probabilities(demo_set: DemoSet, model: LanguageModel, texts: Sequence[str]) -> list[dict[str, Any]]:
+    """For each text its label behind the demonstrations and the probability of every label, as JSON.
+
+    Raises:
+        UsageError: the set gives no labels.
+    """
+    found = labelled(demo_set, model, texts)
+    each_label = [dict(zip(demo_set.labels, each.answer.tolist(), strict=True)) for each in found]
+    return [{"label": max(each, key=lambda label: each[label]), "probabilities": each} for each in each_label]
+
+
+def evaluate(demo_set: DemoSet, test: Dataset, model: LanguageModel | None = None) -> dict[str, Scorecard]:
+    """Accuracies on labelled rows that may be read as they are: zero-shot, public-only and the set, by these names.
+
+    Raises:
+        UsageError: no row has one of the set's labels, or the set gives none.
+    """
+    check_gives_labels(demo_set)
+    model = model or _embedded()
+    read_here = as_read_by(demo_set, model)
+    arms = arms_of(read_here, public_demonstrations(read_here, model))
+    told = evaluated(LocalReader(model), read_here.template, read_here.labels, arms, test.records)
+    return {each.name: each for each in told if isinstance(each, Scorecard)}
+
+
+def export(text: str, to: str, out: str | Path) -> tuple[Path, ...]:
+    """Write a demo set in the shape of another tool; gives the files that it wrote.
+
+    Args:
+        text: of the set's file.
+        to: a format's name; see `mechanisms.exports.registry.format_names`.
+        out: a file; for a format of several files a folder, or a .zip.
+
+    Raises:
+        UsageError: the text is no demo set, the format has no place for it, or a file cannot be written.
+        AccountingError: the set's certificate does not hold; nothing is written.
+    """
+    released, path = Released.read(text), Path(out)
+    files = format_named(to).write(released)
+    if problems := verify(released.demo_set).problems:
+        raise AccountingError(f"The certificate is refused, so nothing is written. {problems[0]}")
+    if len(files) == 1 or path.suffix == ".zip":
+        keep(path, packed(files))
+        return (path,)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"Cannot make the folder '{path}': choose another place.") from error
+    for name, content in files.items():
+        keep(path / name, content)
+    return tuple(path / name for name in files)
+
+
+# Accounting, of public numbers and of certificates.
+
+
+def certificate_check(text: str) -> dict[str, Any]:
+    """What the certificate of a demo set's file states, what it is found to cost, and what does not fit, as JSON.
+
+    Raises:
+        UsageError: the text is no demo set.
+    """
+    demo_set = loads(text)
+    certificate, found = demo_set.certificate, verify(demo_set)
+    return {
+        "epsilon": found.claim and finite(found.claim.epsilon),
+        "epsilon_check": found.claim and finite(found.claim.check),
+        "delta": certificate.claim.delta,
+        "stated_epsilon": finite(certificate.claim.epsilon),
+        "agrees": not found.problems,
+        "problems": list(found.problems),
+        **({"remark": found.remark} if found.remark else {}),
+        "signature": check_signature(text).value,
+        "digest": digest(text),
+        "private": certificate.private,
+        "adjacency": Adjacency.ADD_OR_REMOVE.value,
+        "event": certificate.event.to_json(),
+    }
+
+
+def calibrate(target: PrivacyTarget, size: int, mechanism: str, plan: SamplingPlan) -> dict[str, Any]:
+    """The least noise for a target, for labels of a public size, as `calibrate` on the command line says it.
+
+    Raises:
+        UsageError: the mechanism has no noise, or the size is none.
+        StudioError: no noise meets the target.
+    """
+    chosen = mechanism_class(mechanism)
+    if chosen.not_private or not chosen.uses_private_rows:
+        raise UsageError(f"There is nothing to calibrate: '{chosen.name}' has no noise.")
+    if not 1 <= size <= _LARGEST_SIZE:
+        raise UsageError(f"The size must lie between 1 and {_LARGEST_SIZE}.")
+
+    def compose(event: EventOfSteps) -> Composed:
+        return plan.compose(event, {"each label": size}, target.delta)
+
+    return calibration(chosen().for_plan(plan), plan, compose, target)
+
+
+def calibration(asked: TokenMechanism, plan: SamplingPlan, compose: Compose, target: PrivacyTarget) -> dict[str, Any]:
+    """The least noise that meets a target, and what it then costs, as JSON.
+
+    Raises:
+        StudioError: no noise meets the target, or the accountants disagree.
+    """
+    calibrated = asked.calibrate(compose, target)
+    event = compose(calibrated.event)
+    return cost(calibrated, plan, event, claim(event, target.delta))
+
+
+def cost(used: TokenMechanism, plan: SamplingPlan, event: Composed, claimed: Claim) -> dict[str, Any]:
+    """A mechanism's parameters and what it costs, as JSON."""
+    return {
+        **{each.flag.replace("-", "_"): getattr(used, each.name) for each in parameters(used)},
+        "epsilon": claimed.epsilon,
+        "epsilon_check": claimed.check,
+        "delta": claimed.delta,
+        "adjacency": Adjacency.ADD_OR_REMOVE.value,
+        "unit": "record",
+        "sensitivity": used.sensitivity(plan.unit_rows).bound,
+        "signal_to_noise": used.signal_to_noise(plan),
+        "event": event.to_json(),
+    }
+
+
+def checked_texts(texts: object) -> Sequence[str]:
+    """The texts that a program somewhere else asks about.
+
+    Raises:
+        UsageError: they are none, too many or too long.
+    """
+    if isinstance(texts, list) and 1 <= len(texts) <= MOST_TEXTS:
+        given = [each for each in texts if isinstance(each, str) and len(each) <= LONGEST_TEXT]
+        if len(given) == len(texts):
+            return given
+    raise UsageError(f"Give a list of 1 to {MOST_TEXTS} texts of at most {LONGEST_TEXT} characters each.")
+
+
+@functools.cache
+def _embedded() -> LanguageModel:
+    return load_model()
+
+
+def _warn(remarks: Sequence[str]) -> None:
+    for each in remarks:
+        warnings.warn(each, stacklevel=3)

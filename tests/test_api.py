@@ -1,0 +1,196 @@
+"""The Python face: what it writes is what the command line would, and what it refuses costs nothing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mechanisms import api
+from mechanisms.accounting import Cap, PrivacyLedger, rounded_up
+from mechanisms.demos.demo_set import DemoSet
+from mechanisms.demos.signature import Signature, check_signature
+from mechanisms.errors import AccountingError, BudgetRefused, ModelUnavailable, UsageError
+from mechanisms.inference import LanguageModel
+from mechanisms.records import Dataset
+from mechanisms.runs.events import VotesReleased
+from mechanisms.runs.request import DECLARED_COUNTS, DECLARED_SIZES
+from mechanisms.runs.run import synthesize
+from mechanisms.runs.verification import verify
+from tests.recipes.test_drafts import Speaking
+from tests.toy_embedder import ToyEmbedder
+from tests.toy_model import ToyModel
+
+pytestmark = pytest.mark.slow
+
+CHEAP = {"recipe": "tokens", "epsilon": 2.0, "delta": 1e-5, "tokens": 3, "subsets": 4}
+MODEL = ToyModel()
+
+
+def write(data: Dataset, out: Path, model: LanguageModel = MODEL, journal: Path | None = None, **asked: Any) -> DemoSet:
+    """Plan and run."""
+    return api.write(api.plan(data, **CHEAP | asked), data, out, model, journal=journal)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Dataset:
+    path = tmp_path / "notes.csv"
+    path.write_text("text,label\n" + "".join(f"text {i},{'ab'[i % 2]}\n" for i in range(60)), encoding="utf-8")
+    return api.load(path, ["a", "b"])
+
+
+def spent() -> float:
+    return PrivacyLedger().snapshot("notes", "record").epsilon
+
+
+@pytest.mark.parametrize(("sizes", "stated"), [("counted", DECLARED_COUNTS), ({"a": 40, "b": 50}, DECLARED_SIZES)])
+def test_what_is_written_is_charged_signed_and_checks(data, tmp_path, sizes, stated):
+    out = tmp_path / "demos.json"
+    demos = write(data, out, sizes=sizes)
+    assert spent() == pytest.approx(demos.certificate.claim.epsilon)
+    assert stated in demos.certificate.public_inputs
+    assert check_signature(out.read_text(encoding="utf-8")) is Signature.VALID
+    assert verify(api.read(out)).problems == ()
+    assert set(api.classify(api.read(out), ["one", "two"], MODEL)) <= {"a", "b"}
+
+
+def test_what_is_refused_is_not_charged_and_leaves_no_file(data, tmp_path):
+    out = tmp_path / "demos.json"
+    for sizes, place in (("all", out), ({"a": 3}, out), ("counted", tmp_path)):
+        with pytest.raises(UsageError):
+            write(data, place, sizes=sizes)
+    PrivacyLedger().set_cap("notes", "record", Cap(1.0, 1e-4))
+    with pytest.raises(BudgetRefused):
+        write(data, out, sizes="counted")
+    assert spent() == 0
+    assert not out.exists()
+
+
+def test_a_set_that_can_no_longer_be_written_is_not_lost(data, tmp_path, monkeypatch):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+
+    def removing(*arguments, **named):
+        yield from synthesize(*arguments, **named)
+        shutil.rmtree(folder)
+
+    monkeypatch.setattr(api, "synthesize", removing)
+    with pytest.raises(UsageError, match="Cannot write") as lost:
+        write(data, folder / "demos.json", sizes="counted")
+    assert spent() > 0
+    (tmp_path / "demos.json").write_text(lost.value.text, encoding="utf-8")
+    assert check_signature(lost.value.text) is Signature.VALID
+    assert verify(api.read(tmp_path / "demos.json")).problems == ()
+
+
+def test_a_run_that_was_cut_off_goes_on_and_is_charged_once(data, tmp_path):
+    class Breaking(ToyModel):
+        def open(self, *arguments: Any) -> Any:
+            if len(self.opened) == 3:  # the second group of demonstrations
+                raise ModelUnavailable("The model is gone.")
+            return super().open(*arguments)
+
+        def rows_at_once(self, *sizes: int) -> int:
+            return 1
+
+    journal, out = tmp_path / "run.jsonl", tmp_path / "demos.json"
+    with pytest.raises(ModelUnavailable):
+        write(data, out, Breaking(), journal, sizes="counted")
+    demos = api.resume(journal, data, out, MODEL)
+    assert demos == api.read(out)
+    assert {each.label for each in demos.demonstrations} == {"a", "b"}
+    assert spent() == pytest.approx(demos.certificate.claim.epsilon)
+    with pytest.raises(UsageError, match="ended"):
+        api.resume(journal, data, out, MODEL)
+    assert spent() == pytest.approx(demos.certificate.claim.epsilon)
+
+
+def test_a_plan_says_what_its_run_then_costs_and_reads_nothing(data, tmp_path):
+    planned = api.plan(data, sizes="counted", **CHEAP)
+    assert spent() == 0
+    assert f"epsilon {rounded_up(planned.claim.epsilon, 4)}" in planned.guarantee
+    assert 0 < planned.claim.epsilon <= CHEAP["epsilon"]
+    assert api.write(planned, data, tmp_path / "demos.json", MODEL).certificate.claim == planned.claim
+
+
+def test_a_set_is_evaluated_scored_and_exported(data, tmp_path):
+    out = tmp_path / "demos.json"
+    demos = write(data, out, sizes="counted")
+    found = api.evaluate(demos, data, MODEL)
+    assert [*found] == ["zero-shot", "public-only", "private demonstrations"]
+    assert all(each.raw.total == len(data.records) for each in found.values())
+    before = spent()
+    scored = api.score(demos, data, epsilon=0.5, delta=1e-5, share=0.5, model=MODEL)
+    assert scored.claim.epsilon == pytest.approx(0.5)
+    assert before < spent() <= before + 0.5 + 1e-9
+    [page] = api.export(out.read_text(encoding="utf-8"), "certificate", tmp_path / "certificate.html")
+    assert "epsilon" in page.read_text(encoding="utf-8")
+    forged = json.loads(out.read_text(encoding="utf-8"))
+    stated = forged["privacy"]["accountants"]["claimed"]
+    forged["privacy"]["epsilon"] = stated["epsilon"] = stated["epsilon"] / 2
+    with pytest.raises(AccountingError, match="refused"):
+        api.export(json.dumps(forged), "certificate", tmp_path / "forged.html")
+    assert not (tmp_path / "forged.html").exists()
+
+
+def test_answers_are_paid_for_by_a_reservation(data, monkeypatch):
+    monkeypatch.setattr(api, "load_embedder", ToyEmbedder)
+    session = api.ask(data, queries=5, epsilon=1.0, delta=1e-5, model=MODEL)
+    assert spent() == pytest.approx(session.opened.epsilon) == pytest.approx(1.0, rel=0.01)
+    assert session.ask("text 7").answer in ("a", "b", "")
+    assert spent() == pytest.approx(session.opened.epsilon)
+
+
+@pytest.fixture
+def staged(monkeypatch) -> dict[str, object]:
+    """A run in stages, on toys."""
+    monkeypatch.setattr(api, "load_embedder", ToyEmbedder)
+    return {"recipe": None, "model": Speaking(sharpness=1.0, busy=10**6), "sizes": {"a": 900, "b": 1500}}
+
+
+def test_rows_with_labels_are_written_in_stages_where_nothing_else_is_asked_for(data, tmp_path, staged):
+    demos = write(data, tmp_path / "demos.json", **staged)
+    assert [stage.name for stage in demos.stages] == ["write", "vote", "calibrate", "choose", "score"]
+    assert spent() == pytest.approx(demos.certificate.claim.epsilon)
+    assert verify(api.read(tmp_path / "demos.json")).problems == ()
+    with pytest.raises(UsageError, match="no recipe 'votes'"):
+        write(data, tmp_path / "more.json", **staged | {"recipe": "votes"})
+
+
+def test_what_a_run_in_stages_had_released_when_it_failed_is_in_the_file(data, tmp_path, staged, monkeypatch):
+    def failing(*arguments, **named):
+        for event in synthesize(*arguments, **named):
+            yield event
+            if isinstance(event, VotesReleased):
+                raise ModelUnavailable("The model is gone.")
+
+    monkeypatch.setattr(api, "synthesize", failing)
+    with pytest.raises(ModelUnavailable):
+        write(data, tmp_path / "demos.json", **staged)
+    assert api.read(tmp_path / "demos.json").demonstrations
+    assert check_signature((tmp_path / "demos.json").read_text(encoding="utf-8")) is Signature.VALID
+
+
+def test_one_text_in_place_of_a_list_is_refused(data, tmp_path):
+    with pytest.raises(UsageError, match="labels as a list"):
+        api.load(tmp_path / "notes.csv", "ab")
+    demos = write(data, tmp_path / "demos.json", sizes="counted")
+    with pytest.raises(UsageError, match="texts as a list"):
+        api.classify(demos, "one", MODEL)
+
+
+def test_texts_alone_are_of_the_one_kind_that_is_named(data, tmp_path):
+    alone = api.load(tmp_path / "notes.csv", ["Note"], label=None)
+    assert alone.counted_sizes() == {"Note": sum(data.counted_sizes().values())}
+    with pytest.raises(UsageError, match="one name"):
+        api.load(tmp_path / "notes.csv", ["a", "b"], label=None)
+
+
+def test_a_file_that_was_used_under_another_name_is_warned_of(data, tmp_path):
+    write(data, tmp_path / "demos.json", sizes="counted")
+    again = api.load(tmp_path / "notes.csv", ["a", "b"], name="other")
+    with pytest.warns(UserWarning, match="notes"):
+        write(again, tmp_path / "demos.json", sizes="counted")
