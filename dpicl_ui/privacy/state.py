@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from dpicl_ui.data.rows import Rows
 from dpicl_ui.data.state import Confirmed, DataState
@@ -94,8 +93,6 @@ class PrivacyState(State):
         """What the settings that were suggested last are for."""
         self.named: tuple[Hashable, ...] = ()
         """The data set, its rows and its fields' names in step 1 when step 2 was filled in last."""
-        self.linked: dict[str, Any] = {}
-        """Settings out of a link, checked, that wait for a data set; see `plan_link.names`."""
 
     @property
     def planned(self) -> Planned | None:
