@@ -17,11 +17,11 @@ from mechanisms.evaluation.evaluate import Accuracy, truth_of
 from mechanisms.evaluation.reader import Arm
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.records import Record
-from mechanisms.reproduction.cells import Cell, Grid, Setting
-from mechanisms.reproduction.folder import Folder, Result, Stamp
-from mechanisms.reproduction.guard import take_as_public
-from mechanisms.reproduction.making import Maker
-from mechanisms.reproduction.tasks import TASKS, rows_of
+from research.reproduction.cells import Cell, Grid, Setting
+from research.reproduction.folder import Folder, Result, Stamp
+from research.reproduction.guard import take_as_public
+from research.reproduction.making import Maker
+from research.reproduction.tasks import TASKS, rows_of
 
 
 @dataclass(frozen=True)

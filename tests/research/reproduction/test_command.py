@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 
 import pytest
 
-from mechanisms.cli import reproduce
-from mechanisms.cli.main import parser
-from mechanisms.reproduction.cells import EPSILONS, METHODS
-from mechanisms.reproduction.tasks import TASKS
-from tests.cli.command import check_refusal, run
+from research.__main__ import main, parser
+from research.reproduction import command as reproduce
+from research.reproduction.cells import EPSILONS, METHODS
+from research.reproduction.tasks import TASKS
+from tests.cli import command
 from tests.toy_model import ToyModel
+
+run = partial(command.run, program=main)
+check_refusal = partial(command.check_refusal, program=main)
 
 
 def grid(line: str):

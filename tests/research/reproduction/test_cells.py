@@ -7,8 +7,8 @@ import math
 import pytest
 
 from mechanisms.errors import UsageError
-from mechanisms.reproduction.cells import METHODS, Cell, Grid, Setting
-from mechanisms.reproduction.published import published
+from research.reproduction.cells import METHODS, Cell, Grid, Setting
+from research.reproduction.published import published
 
 INF = math.inf
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mechanisms.errors import UsageError
-from mechanisms.reproduction.tasks import TASKS
 from mechanisms.steps import mechanism_class, transform_class
+from research.reproduction.tasks import TASKS
 
 ZERO_SHOT, PUBLIC, REAL, WITHOUT_NOISE, VOTE = "zero-shot", "public", "real rows", "non-private", "vote"
 EPSILONS = (0.0, 1.0, 2.0, 4.0, 8.0, math.inf)

@@ -15,7 +15,7 @@ from mechanisms.evaluation.evaluate import Accuracy
 from mechanisms.inference import LanguageModel
 from mechanisms.kept_file import keep
 from mechanisms.records import Demonstration
-from mechanisms.reproduction.cells import Cell, Setting
+from research.reproduction.cells import Cell, Setting
 
 _FORMAT = "dpicl-cell/1"
 _WORDS = {"model": "model", "files": "data", "setting": "setting"}

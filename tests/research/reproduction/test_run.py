@@ -13,12 +13,12 @@ from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.disclosures import NO_NOISE, SCORED
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, Record
-from mechanisms.reproduction import making, run
-from mechanisms.reproduction.cells import Grid, Setting
-from mechanisms.reproduction.folder import Folder
-from mechanisms.reproduction.run import CellDone, CellKept, CellRefused, CellStarted, reproduce
-from mechanisms.reproduction.table import page, tidy
-from mechanisms.reproduction.tasks import TASKS
+from research.reproduction import making, run
+from research.reproduction.cells import Grid, Setting
+from research.reproduction.folder import Folder
+from research.reproduction.run import CellDone, CellKept, CellRefused, CellStarted, reproduce
+from research.reproduction.table import page, tidy
+from research.reproduction.tasks import TASKS
 from tests.recipes.test_drafts import Speaking
 from tests.toy_embedder import ToyEmbedder
 

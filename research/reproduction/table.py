@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from mechanisms import confidence
 from mechanisms.evaluation.evaluate import Accuracy
 from mechanisms.evaluation.reader import CONTEXTUAL, PRIOR
-from mechanisms.reproduction.cells import VOTE, Setting
-from mechanisms.reproduction.folder import Result
-from mechanisms.reproduction.making import SHOWN
-from mechanisms.reproduction.published import Published, published
-from mechanisms.reproduction.tasks import TASKS
+from research.reproduction.cells import VOTE, Setting
+from research.reproduction.folder import Result
+from research.reproduction.making import SHOWN
+from research.reproduction.published import Published, published
+from research.reproduction.tasks import TASKS
 
 COLUMNS = ("model", "task", "method", "epsilon", "run", "reading", "rows", "right", "accuracy", "low", "high")
 COLUMNS_OF_A_RUN = ("claimed_epsilon", "delta")

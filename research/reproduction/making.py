@@ -18,9 +18,6 @@ from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record
-from mechanisms.reproduction import cells
-from mechanisms.reproduction.cells import Cell, Setting
-from mechanisms.reproduction.tasks import TASKS, Task
 from mechanisms.runs.advice import proposed
 from mechanisms.runs.events import RunCompleted
 from mechanisms.runs.public_demonstrations import written_publicly
@@ -32,6 +29,9 @@ from mechanisms.runs.run import run_recipe
 from mechanisms.runs.synthesize import synthesize
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class, transform_class
+from research.reproduction import cells
+from research.reproduction.cells import Cell, Setting
+from research.reproduction.tasks import TASKS, Task
 
 SHOWN = 4
 """Demonstrations in a prompt, each of another label (Tang et al. 2024, section 5.1)."""

@@ -6,10 +6,9 @@ import json
 import math
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
-from mechanisms.bundled import bundled
-
-FILE = "published.json"
+FILE = Path(__file__).with_name("published.json")
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Published:
 @cache
 def published() -> tuple[Published, ...]:
     """All figures, in the order of the file."""
-    document = json.loads(bundled(FILE).read_text(encoding="utf-8"))
+    document = json.loads(FILE.read_text(encoding="utf-8"))
     return tuple(
         Published(
             series["source"],

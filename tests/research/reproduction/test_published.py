@@ -7,10 +7,10 @@ from collections import Counter
 
 import pytest
 
-from mechanisms.reproduction.cells import EPSILONS, PUBLIC, REAL, ZERO_SHOT
-from mechanisms.reproduction.published import published
-from mechanisms.reproduction.tasks import TASKS
 from mechanisms.steps import mechanism_names, transform_names
+from research.reproduction.cells import EPSILONS, PUBLIC, REAL, ZERO_SHOT
+from research.reproduction.published import published
+from research.reproduction.tasks import TASKS
 
 METHODS = {ZERO_SHOT, PUBLIC, REAL, *mechanism_names()}
 

@@ -16,11 +16,11 @@ from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.kept_file import keep
-from mechanisms.reproduction.cells import METHODS, VOTE, Cell, Grid, Setting
-from mechanisms.reproduction.folder import Folder, Result
-from mechanisms.reproduction.run import CellDone, CellKept, CellRefused, CellStarted, reproduce
-from mechanisms.reproduction.table import as_read, page, tidy
-from mechanisms.reproduction.tasks import TASKS
+from research.reproduction.cells import METHODS, VOTE, Cell, Grid, Setting
+from research.reproduction.folder import Folder, Result
+from research.reproduction.run import CellDone, CellKept, CellRefused, CellStarted, reproduce
+from research.reproduction.table import as_read, page, tidy
+from research.reproduction.tasks import TASKS
 
 SMALL = Grid(
     tasks=("agnews", "trec"),
