@@ -1,4 +1,4 @@
-"""The experiments that are commands: `python -m research reproduce ...`."""
+"""The experiments that are commands: `python -m research measure ...`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from mechanisms.cli.main import run_command
+from research.measures import command as measure
 from research.reproduction import command as reproduce
 
 
@@ -14,7 +15,7 @@ def parser() -> argparse.ArgumentParser:
     """The whole command line."""
     top = argparse.ArgumentParser(prog="python -m research", description="Experiments beside DP-ICL Studio.")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for each in (reproduce,):
+    for each in (measure, reproduce):
         each.add_commands(commands)
     return top
 

@@ -17,7 +17,6 @@ from mechanisms.cli import (
     export,
     ledger,
     mcp,
-    measure,
     models,
     plan,
     replay,
@@ -35,7 +34,7 @@ def parser(prog: str = "dpicl") -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=__version__)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=ConfigurableParser)
     modules = (
-        account, plan, synthesize, replay, export, classify, measure, score, answer, audit, bench, ledger, models,
+        account, plan, synthesize, replay, export, classify, score, answer, audit, bench, ledger, models,
         users, mcp,
     )  # fmt: skip
     for module in modules:

@@ -25,8 +25,6 @@ import numpy as np
 import torch
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, claim, fingerprint
-from mechanisms.evaluation.measures.linear_classifier import LinearClassifier
-from mechanisms.evaluation.measures.perplexity import MAX_TOKENS, perplexity
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models import catalogue
 from mechanisms.inference.models.embeddings import load_embedder
@@ -41,6 +39,8 @@ from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import TokenMechanism, mechanism_class
 from research.benchmarks.worth import rows_of
 from research.commands import lines
+from research.measures.linear_classifier import LinearClassifier
+from research.measures.perplexity import MAX_TOKENS, perplexity
 
 LABEL, BATCH, TARGET, RECORD_TOKENS = "World", 8, PrivacyTarget(10.0, 1e-5), 64
 TEMPLATE = default_template((LABEL,), "Article", "Topic")

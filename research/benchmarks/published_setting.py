@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
-from mechanisms.evaluation.measures.measure import Measures
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.records import Demonstration
 from mechanisms.runs.events import RunCompleted
@@ -36,6 +35,7 @@ from mechanisms.steps import mechanism_class
 from research.benchmarks.worth import CALIBRATORS, DELTA, TASKS, Bench, done
 from research.benchmarks.worth_table import cell
 from research.commands import lines, run_and_table
+from research.measures.measure import Measures
 
 PUBLISHED = {
     "agnews": SamplingPlan(Scheme.PER_TOKEN, subsets=10, per_subset=2, unit_rows=False, tokens=100),

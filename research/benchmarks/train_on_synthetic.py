@@ -29,8 +29,6 @@ from typing import Any
 import numpy as np
 
 from mechanisms.data.units import units_of
-from mechanisms.evaluation.measures.copying import longest_copied
-from mechanisms.evaluation.measures.measure import Labelled, Measures
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.noise import Floats, SecureRandomness
 from mechanisms.records import Demonstration
@@ -40,6 +38,8 @@ from mechanisms.tallies import Votes
 from research.benchmarks.worth import TASKS, Bench, done
 from research.benchmarks.worth_table import cell
 from research.commands import lines, run_and_table
+from research.measures.copying import longest_copied
+from research.measures.measure import Labelled, Measures
 
 REAL, PUBLIC, VOTE, TOKENS = "real rows", "public-only", "vote", "token by token"
 DRAFT_TOKENS = 40

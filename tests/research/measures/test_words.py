@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mechanisms.evaluation.measures.words import grams, words_of
+from research.measures.words import grams, words_of
 
 
 def test_case_punctuation_and_width_do_not_count():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from mechanisms.evaluation.measures.linear_classifier import Vectors
+from research.measures.linear_classifier import Vectors
 
 FEWEST = 100
 """Texts on each side below which nothing is said: a tenth of their number are the cells, and with four cells most

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.evaluation.measures.matching import matching
+from research.measures.matching import matching
 
 LABELS = st.lists(st.sampled_from("abc"), max_size=30)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mechanisms.evaluation.measures.diversity import distinct
+from research.measures.diversity import distinct
 
 
 def test_by_hand():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.measures.linear_classifier import LinearClassifier, held_out_accuracy
+from research.measures.linear_classifier import LinearClassifier, held_out_accuracy
 
 LABELS = ["a", "b"] * 20
 

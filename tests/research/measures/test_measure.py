@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.measures import measure
-from mechanisms.evaluation.measures.measure import Measures
 from mechanisms.records import Demonstration, Record
+from research.measures import measure
+from research.measures.measure import Measures
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 

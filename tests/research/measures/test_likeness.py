@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mechanisms.evaluation.measures import likeness
+from research.measures import likeness
 
 pytestmark = [
     pytest.mark.slow,

@@ -16,15 +16,15 @@ from mechanisms.data.disclosures import CLEAN_VALUES
 from mechanisms.data.sources import name_of, read_source
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import PUBLIC_ONLY
-from mechanisms.evaluation.measures.copying import longest_copied
-from mechanisms.evaluation.measures.likeness import can_compare
-from mechanisms.evaluation.measures.matching import matching
-from mechanisms.evaluation.measures.measure import Figures, Labelled, Measures
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.records import Dataset
 from mechanisms.runs.score import AnySet, read_set, with_choice
+from research.measures.copying import longest_copied
+from research.measures.likeness import can_compare
+from research.measures.matching import matching
+from research.measures.measure import Figures, Labelled, Measures
 
 DEMONSTRATIONS, REAL_ROWS = "demonstrations", "real rows"
 _TRAIN = (

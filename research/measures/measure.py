@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import Accuracy
-from mechanisms.evaluation.measures.diversity import distinct
-from mechanisms.evaluation.measures.likeness import FEWEST, can_compare, mauve
-from mechanisms.evaluation.measures.linear_classifier import LinearClassifier, Vectors, held_out_accuracy
-from mechanisms.evaluation.measures.matching import matching
-from mechanisms.evaluation.measures.perplexity import perplexity
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.records import Demonstration, Record
+from research.measures.diversity import distinct
+from research.measures.likeness import FEWEST, can_compare, mauve
+from research.measures.linear_classifier import LinearClassifier, Vectors, held_out_accuracy
+from research.measures.matching import matching
+from research.measures.perplexity import perplexity
 
 Labelled = Demonstration | Record
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from mechanisms.evaluation.measures.words import Gram, grams, words_of
+from research.measures.words import Gram, grams, words_of
 
 
 @dataclass(frozen=True, repr=False)

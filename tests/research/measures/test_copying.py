@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.evaluation.measures.copying import longest_copied
-from mechanisms.evaluation.measures.words import grams, words_of
+from research.measures.copying import longest_copied
+from research.measures.words import grams, words_of
 
 TEXTS = ["nothing like it", "she lives at 7 Elm Street, doctor", "red"]
 

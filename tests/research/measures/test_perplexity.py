@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mechanisms.errors import ModelUnavailable, UsageError
-from mechanisms.evaluation.measures.perplexity import MAX_TOKENS, perplexity
+from research.measures.perplexity import MAX_TOKENS, perplexity
 from tests.toy_model import VOCABULARY, ToyModel
 
 TEXTS = ["one red apple", "sky", "a longer text about nothing at all", "b"]

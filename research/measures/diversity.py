@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mechanisms.evaluation.measures.words import grams, words_of
+from research.measures.words import grams, words_of
 
 
 def distinct(texts: Sequence[str], n: int) -> float:

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from mechanisms import confidence
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.cli.measure import DEMONSTRATIONS, REAL_ROWS
 from mechanisms.data.columns import ColumnMapping, to_dataset
 from mechanisms.data.disclosures import CLEAN_VALUES, SCORED
 from mechanisms.data.files import read_table
 from mechanisms.evaluation.evaluate import PUBLIC_ONLY
-from tests.cli.command import check_refusal, run
+from research.__main__ import main
+from research.measures.command import DEMONSTRATIONS, REAL_ROWS
+from tests.cli import command
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 
 LABELS = ("red", "blue")
 TASK = {"labels": list(LABELS), "instruction": "Sort.", "template": {"text": "Note", "label": "Topic"}}
+run = partial(command.run, program=main)
+check_refusal = partial(command.check_refusal, program=main)
 
 
 def write_set(path, texts, task=TASK) -> str:
@@ -35,9 +39,9 @@ def write_rows(path, word, count=10) -> str:
 
 @pytest.fixture
 def files(monkeypatch, tmp_path) -> dict[str, str]:
-    monkeypatch.setattr("mechanisms.cli.measure.load_embedder", ToyEmbedder)
-    monkeypatch.setattr("mechanisms.cli.measure.load_model", lambda name: ToyModel())
-    monkeypatch.setattr("mechanisms.cli.measure.can_compare", lambda: False)
+    monkeypatch.setattr("research.measures.command.load_embedder", ToyEmbedder)
+    monkeypatch.setattr("research.measures.command.load_model", lambda name: ToyModel())
+    monkeypatch.setattr("research.measures.command.can_compare", lambda: False)
     return {
         "first": write_set(tmp_path / "first.json", [("red rose", "red"), ("blue sky", "blue")]),
         "second": write_set(tmp_path / "second.json", [("red as the secret 3", "red"), ("blue sea", "blue")]),
