@@ -18,7 +18,7 @@ baselines: .venv/test-ready
 
 # What takes long or needs a machine of its own, and need not hold at every commit.
 nightly: .venv/test-ready
-	$(BIN)/python -m benchmarks.hostile_door --hold
+	$(BIN)/python -m research.faults.hostile_door --hold
 
 quick: .venv/test-ready
 	$(BIN)/ruff check .
@@ -46,7 +46,7 @@ check: .venv/test-ready
 
 # Files, lines and words: program, tests, documentation.
 size: .venv/app-ready
-	$(BIN)/python -m benchmarks.size
+	$(BIN)/python -m research.size
 
 # The pictures of the README and of the tutorial, from a walk through the app; noise is drawn anew each time.
 pictures: browser

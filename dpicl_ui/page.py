@@ -28,7 +28,6 @@ from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.generate import state as generate_state
 from dpicl_ui.generate.step import GenerateStep
 from dpicl_ui.privacy import state as privacy_state
-from dpicl_ui.privacy.link_card import OpenedLink
 from dpicl_ui.privacy.model_cards import there
 from dpicl_ui.privacy.step import PrivacyStep
 from dpicl_ui.test import state as test_state
@@ -67,10 +66,10 @@ def build(ledgers: Ledgers, loader: ModelLoader, elsewhere: RemoteReader | None 
 
     with page:
         status = _head(ledgers, loader)
-        opened, bar, line = OpenedLink(), StepBar(PLACES), Line(page)
+        bar, line = StepBar(PLACES), Line(page)
         loader.free = line.free
         data = DataStep(sessions, ledgers, loader, bar)
-        privacy = PrivacyStep(sessions, ledgers, loader, bar, opened)
+        privacy = PrivacyStep(sessions, ledgers, loader, bar)
         generate = GenerateStep(sessions, ledgers, loader, embedder, bar, privacy, line)
         test = EvaluationStep(sessions, ledgers, loader, embedder, bar, elsewhere)
         export = ExportStep(sessions, ledgers, bar)

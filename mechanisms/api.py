@@ -444,7 +444,6 @@ def certificate_check(text: str) -> dict[str, Any]:
         "stated_epsilon": finite(certificate.claim.epsilon),
         "agrees": not found.problems,
         "problems": list(found.problems),
-        **({"remark": found.remark} if found.remark else {}),
         "signature": check_signature(text).value,
         "digest": digest(text),
         "private": certificate.private,

@@ -72,9 +72,7 @@ class TooLong(BaseException):
 
 
 def demo_sets() -> Iterator[bytes]:
-    """Exports of version 1, and of toy runs of version 2; needs a data folder of its own."""
-    for path in sorted((ROOT / "tests/certificates/version_1").glob("*.json")):
-        yield path.read_bytes()
+    """Exports of toy runs; needs a data folder of its own."""
     told = list(synthesize(dataset(), request(), ToyModel(), PrivacyLedger(), SeededRandomness(1)))
     yield to_text(signed(told[-1].demo_set)).encode()
     private = running.data(running.rows(40))

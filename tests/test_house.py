@@ -106,7 +106,7 @@ def sources() -> Iterator[Path]:
 
 def programs() -> Iterator[Path]:
     yield from ROOT.glob("*.py")
-    for folder in ("mechanisms", "dpicl_ui", "benchmarks", "tests"):
+    for folder in ("mechanisms", "dpicl_ui", "research", "tests"):
         yield from (path for path in (ROOT / folder).rglob("*.*") if path.suffix in (".py", ".js"))
 
 

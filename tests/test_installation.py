@@ -18,8 +18,8 @@ FOLDERS = {"mechanisms": "mechanisms", "dpicl_ui": "dpicl_ui", "assets": "mechan
 NEEDED = ("pyproject.toml", "setup.py", "requirements.txt", "README.md", "LICENSE")
 
 
-def test_a_wheel_holds_every_file_of_the_packages_and_of_the_assets(tmp_path: Path):
-    for folder in FOLDERS:
+def test_a_wheel_holds_every_file_of_the_packages_and_of_the_assets_and_no_research(tmp_path: Path):
+    for folder in (*FOLDERS, "research"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.pyi"))
     for name in NEEDED:
         shutil.copy(ROOT / name, tmp_path)
@@ -32,7 +32,9 @@ def test_a_wheel_holds_every_file_of_the_packages_and_of_the_assets(tmp_path: Pa
     build = "from setuptools import build_meta; build_meta.build_wheel('out')"
     subprocess.run([sys.executable, "-c", build], cwd=tmp_path, check=True, capture_output=True)
     (wheel,) = (tmp_path / "out").glob("*.whl")
-    assert expected <= set(zipfile.ZipFile(wheel).namelist())
+    held = set(zipfile.ZipFile(wheel).namelist())
+    assert expected <= held
+    assert {name.split("/")[0] for name in held if ".dist-info/" not in name} == {"mechanisms", "dpicl_ui"}
 
 
 def test_usage_shows_how_the_program_was_called(capsys):

@@ -1,4 +1,4 @@
-"""Kills at random moments of runs, answers and votes; `python -m benchmarks.kills` does 200 of them."""
+"""Kills at random moments of runs, answers and votes; `python -m research.faults.kills` does 200 of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 
 @pytest.mark.slow
 def test_whenever_a_process_is_killed_the_ledger_covers_what_was_released(data_folder):
-    line = [sys.executable, "-m", "benchmarks.kills", "--kills", "6"]
+    line = [sys.executable, "-m", "research.faults.kills", "--kills", "6"]
     ended = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert ended.returncode == 0, ended.stderr
     assert ended.stderr == ""

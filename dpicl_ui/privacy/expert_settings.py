@@ -110,12 +110,7 @@ class ExpertSettings:
             *(each.submit for each in typed),
         ]
 
-    @property
-    def shown_by(self) -> list[gr.Column]:
-        """The components of `showing`."""
-        return [self._transform, *self._mechanisms, *self._transforms]
-
-    def showing(self, mechanism: str, transform: str) -> dict[Any, Any]:
+    def _showing(self, mechanism: str, transform: str) -> dict[Any, Any]:
         """What such a choice shows and hides."""
         names = [each.name for each in private_mechanisms()], [each.name for each in transforms()]
         return {
@@ -131,8 +126,9 @@ class ExpertSettings:
         }
 
     def _wire(self) -> None:
+        shown = [self._transform, *self._mechanisms, *self._transforms]
         for each in (self.mechanism, self.transform):
-            each.input(self.showing, [self.mechanism, self.transform], self.shown_by, **PRIVATE)
+            each.input(self._showing, [self.mechanism, self.transform], shown, **PRIVATE)
         # `change`, since a plan that was found sets them too.
         self.scheme.change(
             lambda chosen: gr.HTML(visible=chosen == Scheme.DISJOINT.value), self.scheme, self._disjoint, **PRIVATE

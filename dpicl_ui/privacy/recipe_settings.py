@@ -124,7 +124,6 @@ class RecipeSettings:
         """
         self._tokens_only, self._writing = tokens_only, writing
         shown = [self.of_stages, *self.shares, *tokens_only, *writing]
-        self.shown_by = [*shown, self.own]
         for each in (self.kind, self.no_score):
             each.input(self._shown, [self.kind, self.no_score], shown, **PRIVATE)
 
@@ -136,10 +135,6 @@ class RecipeSettings:
             **{each: type(each)(visible=kind == Kind.TOKENS) for each in self._tokens_only},
             **{each: type(each)(visible=kind != Kind.VOTE) for each in self._writing},
         }
-
-    def showing(self, kind: str, no_score: bool, by_hand: bool) -> dict[Any, Any]:
-        """What such a choice shows or hides; its components are `shown_by`."""
-        return self._shown(kind, no_score) | {self.own: gr.Column(visible=by_hand)}
 
     @property
     def fixed(self) -> list[Any]:

@@ -30,13 +30,11 @@ class SettingsFile:
 
     def __init__(self, sessions: Sessions, loader: ModelLoader) -> None:
         self._sessions, self._loader = sessions, loader
-        self._save = gr.Button("Settings for the command line", size="sm", elem_id="save-settings")
-
-    def build_notice(self) -> None:
-        """Where it says so."""
+        with gr.Row(elem_classes="actions"):
+            save = gr.Button("Settings for the command line", size="sm", elem_id="save-settings")
         self.notice = panel(elem_id="settings-notice")
         self.sink = sink()
-        self._save.click(guarded(self.notice)(self.saved), None, [self.sink, self.notice], **PRIVATE)
+        save.click(guarded(self.notice)(self.saved), None, [self.sink, self.notice], **PRIVATE)
 
     def saved(self, request: gr.Request) -> dict[Any, Any]:
         """The file of the run that is planned now.

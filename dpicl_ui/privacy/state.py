@@ -91,8 +91,6 @@ class PrivacyState(State):
         """What the settings that were suggested last are for."""
         self.named: tuple[Hashable, ...] = ()
         """The data set, its rows and its fields' names in step 1 when step 2 was filled in last."""
-        self.linked: dict[str, Any] = {}
-        """Settings out of a link, checked, that wait for a data set; see `plan_link.names`."""
 
     @property
     def planned(self) -> Planned | None:

@@ -23,7 +23,6 @@ from dpicl_ui.privacy.answer_settings import AnswerSettings
 from dpicl_ui.privacy.cards import CALIBRATING, outcome, refused
 from dpicl_ui.privacy.expert_settings import ExpertSettings
 from dpicl_ui.privacy.form import PrivacyForm
-from dpicl_ui.privacy.link_card import OpenedLink, PlanLink
 from dpicl_ui.privacy.model_choice import ModelChoice
 from dpicl_ui.privacy.odds import Odds
 from dpicl_ui.privacy.plan_finder import PlanFinder
@@ -31,7 +30,7 @@ from dpicl_ui.privacy.prompt import suggested
 from dpicl_ui.privacy.recipe_form import BY_TOKEN
 from dpicl_ui.privacy.recipe_settings import RecipeSettings
 from dpicl_ui.privacy.row_settings import ROW_SETTINGS
-from dpicl_ui.privacy.settings_file import NO_RUN
+from dpicl_ui.privacy.settings_file import NO_RUN, SettingsFile
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.errors import StudioError, UsageError
@@ -53,9 +52,7 @@ _DELTA = "Probability that the guarantee fails; well under 1 / number of rows."
 class PrivacyStep:
     """Components and handlers of step 2. `form` are the inputs that `PrivacyForm.read` reads, in its order."""
 
-    def __init__(
-        self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, bar: StepBar, opened: OpenedLink
-    ) -> None:
+    def __init__(self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, bar: StepBar) -> None:
         self._sessions, self._ledgers, self._loader, self._bar = sessions, ledgers, loader, bar
         with bar.panel(2), gr.Row(elem_classes="split"):
             with gr.Column(scale=6, min_width=300):
@@ -64,7 +61,7 @@ class PrivacyStep:
                 with gr.Column(elem_classes="card public"):
                     self.outcome = panel(*CALIBRATING, elem_id="outcome")
                     self.start = gr.Button("Go on to generate", variant="primary", elem_id="accept-privacy")
-                    self.link = PlanLink(sessions, loader, opened)
+                    self.settings = SettingsFile(sessions, loader)
                 with gr.Column(elem_classes="card"):
                     self.budget = panel(elem_id="budget")
                     self._build_cap()
@@ -180,7 +177,6 @@ class PrivacyStep:
         if self._loader.choosable is not Choosable.NONE:
             self.models.loaded.then(self.timed, None, self.outcome, **PRIVATE)
         self.finder.wire(self.form)
-        self.link.wire(self.form, self.recipe, self.expert, self._calibration)
         self.finder.chosen.then(**self._calibration)
         self.set_cap.click(
             guarded(self.cap_notice)(self._set_cap),
@@ -188,8 +184,7 @@ class PrivacyStep:
             [self.cap_notice, self.budget],
             **PRIVATE,
         )
-        self._accepted = [self.outcome, self._bar.html, self.link.notice]
-        self.start.click(guarded(self.outcome)(self._accept), None, self._accepted, **PRIVATE)
+        self.start.click(guarded(self.outcome)(self._accept), None, [self.outcome, self._bar.html], **PRIVATE)
 
     def _wire_recipe(self) -> None:
         recipe = self.recipe
@@ -210,7 +205,7 @@ class PrivacyStep:
             self.shots, self.tokens, self.length, self.answers.body, *self.recipe.fixed,
         ]  # fmt: skip
         names = [self.text_name, self.label_name]
-        filled = self.link.fill_after(confirmed.then(self._suggest, names, filled_in, **PRIVATE))
+        filled = confirmed.then(self._suggest, names, filled_in, **PRIVATE)
         filled.then(**self._calibration)
         self.odds.follow(filled)
 
@@ -302,7 +297,7 @@ class PrivacyStep:
         session = self._sessions.of(request)
         if session.of(PrivacyState).planned is None:
             raise UsageError(NO_RUN)
-        return {self._bar.html: self._bar.value(session, 3), self.link.notice: []}
+        return {self._bar.html: self._bar.value(session, 3)}
 
     def timed(self, request: gr.Request) -> Any:
         """The card of a run that was calibrated with another model, or before any was there, now with its duration."""

@@ -28,8 +28,7 @@ def verified(demo_set: DemoSet) -> tuple[str, str]:
         return f"Loaded. This set is not private: {reason}.", "warn"
     claim = certificate.claim
     cost = f"epsilon {rounded_up(claim.epsilon, 4)} at delta {claim.delta:g}"
-    holds = f"Loaded. Its claim was accounted anew and holds: {cost}."
-    return f"{holds} {found.remark or ''}".strip(), "good"
+    return f"Loaded. Its claim was accounted anew and holds: {cost}.", "good"
 
 
 def origin(text: str) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from mechanisms.audit.mechanism import AuditProgress
 from mechanisms.audit.roc import Roc, roc
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.classify import Classifier
-from mechanisms.evaluation.measures.perplexity import log_likelihoods
+from mechanisms.evaluation.likelihoods import log_likelihoods
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.prompts import QueryPrompt, first_tokens
 from mechanisms.noise import Floats, Randomness, SecureRandomness

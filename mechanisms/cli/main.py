@@ -17,11 +17,9 @@ from mechanisms.cli import (
     export,
     ledger,
     mcp,
-    measure,
     models,
     plan,
     replay,
-    reproduce,
     score,
     synthesize,
     users,
@@ -36,8 +34,8 @@ def parser(prog: str = "dpicl") -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=__version__)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=ConfigurableParser)
     modules = (
-        account, plan, synthesize, replay, export, classify, measure, score, answer, audit, bench, reproduce, ledger,
-        models, users, mcp,
+        account, plan, synthesize, replay, export, classify, score, answer, audit, bench, ledger, models,
+        users, mcp,
     )  # fmt: skip
     for module in modules:
         module.add_commands(commands)
@@ -45,13 +43,17 @@ def parser(prog: str = "dpicl") -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = "dpicl") -> int:
-    """Run a command: what `dpicl` and `python -m mechanisms` start.
+    """Run a command: what `dpicl` and `python -m mechanisms` start; its exit code."""
+    return run_command(parser(prog).parse_args(arguments))
+
+
+def run_command(options: argparse.Namespace) -> int:
+    """Run the command that options were parsed for.
 
     Returns:
         0 done, 1 a defect, 2 bad usage or bad input, 3 refused by ledger or accountants, 4 model not available,
         130 interrupted.
     """
-    options = parser(prog).parse_args(arguments)
     try:
         options.run(options)
         if not sys.stdout.closed:  # the server of `mcp` closes it at its end

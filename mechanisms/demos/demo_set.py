@@ -1,4 +1,4 @@
-"""The demo set: synthetic demonstrations with their privacy certificate, format `dpicl-demos/2`; version 1 is read."""
+"""The demo set: synthetic demonstrations with their privacy certificate, format `dpicl-demos/2`."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ from mechanisms.privacy_events import Composed, from_json
 from mechanisms.records import Demonstration, PromptTemplate
 from mechanisms.tallies import Weighing, masses
 
-VERSION = 2
-"""Of the format: what is written from now on."""
-FORMAT = f"dpicl-demos/{VERSION}"
+FORMAT = "dpicl-demos/2"
 MEASURED_SIZES = "label sizes measured with noise"
-_READABLE = {f"dpicl-demos/{version}": version for version in (1, VERSION)}
+_READ_BEFORE = {"dpicl-demos/1": "0.1.0"}
+"""Formats that are no longer read, each with the last version of the program that reads it."""
 _LARGEST_NUMBER = 2**53
 """Whole numbers beyond it are not the same to every reader of JSON (RFC 8259)."""
 
@@ -74,7 +73,7 @@ class Certificate:
 
     @property
     def by_user(self) -> bool:
-        """The unit is all records of a user: "user:COLUMN", or "user" in version 1."""
+        """The unit is all records of a user: "user:COLUMN"."""
         return self.unit != "record"
 
     def to_json(self) -> Json:
@@ -108,7 +107,6 @@ class DemoSet:
 
     Attributes:
         demonstrations: none where a choice found that none serve best.
-        version: that of the file it was read from: a set is never written in a version whose fields it lacks.
         stages: of a recipe's run, in their order.
         prior: added to each label's log-probability, then normalised: the correction that the set is read with.
         score: how often private rows' labels were found.
@@ -123,7 +121,6 @@ class DemoSet:
     model_id: str
     model_sha256: str
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
-    version: int = VERSION
     stages: tuple[StageRecord, ...] = ()
     prior: Mapping[str, float] | None = None
     score: Score | None = None
@@ -185,7 +182,7 @@ class DemoSet:
     def to_json(self) -> Json:
         """The whole document, without a signature."""
         return {
-            "format": f"dpicl-demos/{self.version}",
+            "format": FORMAT,
             "demonstrations": [_demonstration(each) for each in self.demonstrations],
             "task": {
                 "labels": list(self.labels),
@@ -227,10 +224,9 @@ def to_text(document: Json) -> str:
 
 
 @functools.cache
-def schema(version: int) -> Json:
-    """The JSON Schema of a version of the format."""
-    path = bundled(f"dpicl-demos-{version}.schema.json")
-    read: Json = json.loads(path.read_text(encoding="utf-8"))
+def schema() -> Json:
+    """The JSON Schema of the format."""
+    read: Json = json.loads(bundled("dpicl-demos-2.schema.json").read_text(encoding="utf-8"))
     return read
 
 
@@ -263,20 +259,21 @@ def read_json(text: str) -> Any:
     return document
 
 
-def _checked(text: str) -> tuple[Json, int]:
-    """The document and the version whose schema it fits."""
-    document = read_json(text)
+def _checked(text: str) -> Json:
+    """The document, which fits the schema."""
+    document: Json = read_json(text)  # an object, once the schema has been checked
     stated = document.get("format") if isinstance(document, dict) else None
-    version = _READABLE.get(stated, VERSION) if isinstance(stated, str) else VERSION
+    if isinstance(stated, str) and (reader := _READ_BEFORE.get(stated)):
+        raise UsageError(f"This is a {stated} demo set: version {reader} of DP-ICL Studio reads it, this one does not.")
     try:
-        validator = jsonschema.Draft202012Validator(schema(version))
+        validator = jsonschema.Draft202012Validator(schema())
         problem = jsonschema.exceptions.best_match(validator.iter_errors(document))
     except RecursionError as error:
         raise UsageError("This is not a demo set: the file is nested too deeply.") from error
     if problem is not None:
         where = "/".join(str(part) for part in problem.absolute_path) or "the top level"
-        raise UsageError(f"This is not a dpicl-demos/{version} demo set: {problem.validator} fails at {where}.")
-    return document, version
+        raise UsageError(f"This is not a {FORMAT} demo set: {problem.validator} fails at {where}.")
+    return document
 
 
 def _certificate(privacy: Json) -> Certificate:
@@ -309,15 +306,15 @@ def _certificate(privacy: Json) -> Certificate:
 
 
 def loads(text: str) -> DemoSet:
-    """Read a demo set of any version.
+    """Read a demo set.
 
     Raises:
-        UsageError: not JSON, or not such a document; the message names the first place that is wrong.
+        UsageError: not JSON, or not such a document (the message names the first place that is wrong), or one of a
+            format that is no longer read.
     """
-    document, version = _checked(text)
+    document = _checked(text)
     task = document["task"]
-    known = ("text", "label") if version == 1 else ("text", "label", "output")
-    names = {name: task["template"][name] for name in known if name in task["template"]}
+    names = {name: task["template"][name] for name in ("text", "label", "output") if name in task["template"]}
     if any(("output" in each) != ("output" in names) for each in document["demonstrations"]):
         raise UsageError("This is not a demo set: demonstrations have outputs where task/template names them, only.")
     return DemoSet(
@@ -328,7 +325,6 @@ def loads(text: str) -> DemoSet:
         model_id=document["model"]["id"],
         model_sha256=document["model"]["sha256"],
         created=document["created"],
-        version=version,
         stages=tuple(StageRecord.from_json(each) for each in document.get("stages", ())),
         prior=document.get("prior"),
         score=Score.from_json(document["score"]) if "score" in document else None,

@@ -12,7 +12,7 @@ from mechanisms import confidence
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.evaluation.classify import MAX_QUERY_TOKENS
-from mechanisms.evaluation.measures.perplexity import log_likelihoods
+from mechanisms.evaluation.likelihoods import log_likelihoods
 from mechanisms.evaluation.reader import Arm
 from mechanisms.evaluation.responder import Responder
 from mechanisms.inference import CompletionPrompt, LanguageModel

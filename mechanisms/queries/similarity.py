@@ -26,7 +26,7 @@ def similarities(rows: NDArray[np.float32], query: NDArray[np.float32]) -> NDArr
     """Cosine similarity of every row to the query, exact for vectors on the grid.
 
     The threshold rule asks for every row's similarity, so that an index would have nothing to skip; numpy's product is
-    faster than the flat indexes of libraries (benchmarks/retrieval.py).
+    faster than the flat indexes of libraries (research/benchmarks/retrieval.py).
 
     Args:
         rows: vectors on the grid, shape (rows, dimensions).

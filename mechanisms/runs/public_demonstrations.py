@@ -46,7 +46,7 @@ def public_demonstrations(
 def tries_of(demo_set: DemoSet) -> int:
     """Demonstrations that were written for each one that is in a set; 1 where nothing was left out."""
     stated = demo_set.certificate.parameters
-    if demo_set.version == 1 or "recipe" in stated or "kept_per_label" not in stated:
+    if "recipe" in stated or "kept_per_label" not in stated:
         return 1
     tries: int = math.ceil(stated["shots_per_label"] / stated["kept_per_label"])
     return min(MOST_TRIES, tries)

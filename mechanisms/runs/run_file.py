@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from mechanisms import __version__
-from mechanisms.demos.demo_set import VERSION, DemoSet, loads, read_json, to_text
+from mechanisms.demos.demo_set import DemoSet, loads, read_json, to_text
 from mechanisms.demos.findings import ArmScore
 from mechanisms.errors import StudioError, TooLong, UsageError
 from mechanisms.runs.certificate import MOST_DEMONSTRATIONS as MOST_STATED
@@ -175,8 +175,6 @@ def _head(document: Any, most: int) -> Story:
 
 
 def _paid(made: DemoSet) -> Paid:
-    if made.version != VERSION:
-        raise UsageError("its set is of an older version")
     try:
         return Paid(rebuilt(made))
     except StudioError as error:

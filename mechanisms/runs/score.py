@@ -21,7 +21,7 @@ from mechanisms.accounting import (
 from mechanisms.data.record_schema import RecordSchema
 from mechanisms.data.sizes import charged, without_counts
 from mechanisms.data.units import Unit, units_of
-from mechanisms.demos.demo_set import VERSION, DemoSet, Json, loads, read_json, schema
+from mechanisms.demos.demo_set import DemoSet, Json, loads, read_json, schema
 from mechanisms.demos.findings import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, PublicSet, Score
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.prototypes import nearest_prototype, one_record_each
@@ -161,7 +161,7 @@ def _weights(demo_set: DemoSet) -> Mapping[str, float] | None:
 
 
 def _check(document: Json) -> None:
-    known = schema(VERSION)["properties"]
+    known = schema()["properties"]
     wanted = {"type": "object", "required": list(_PARTS), "properties": {name: known[name] for name in _PARTS}}
     problem = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(wanted).iter_errors(document))
     if problem is not None:

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
-from mechanisms.accounting import Claim, prv
-from mechanisms.accounting.claims import PURE_SUM
+from mechanisms.accounting import Claim
 from mechanisms.data.disclosures import WHETHER_MET, WHETHER_SHOWN
 from mechanisms.demos.demo_set import MEASURED_SIZES, Certificate, DemoSet
 from mechanisms.demos.findings import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, Choice, Score, StageRecord
@@ -118,12 +117,10 @@ class Verification:
     Attributes:
         claim: what the stated event costs; None where it is not the event that the parameters cost.
         problems: one line for each field that does not fit, its name first; empty where everything fits.
-        remark: what an older version of the format left to be taken as stated.
     """
 
     claim: Claim | None
     problems: tuple[str, ...]
-    remark: str | None = None
 
 
 def verify(demo_set: DemoSet) -> Verification:
@@ -151,7 +148,7 @@ def verify(demo_set: DemoSet) -> Verification:
             problems += _of_claim(certificate, found, run)
         except StudioError as error:
             problems.append(f"privacy/event: {error}")
-    return Verification(found, _at_most(problems), run.remark)
+    return Verification(found, _at_most(problems))
 
 
 def _at_most(problems: list[str]) -> tuple[str, ...]:
@@ -166,10 +163,7 @@ def _shown(value: object) -> str:
 
 
 def _of_parameters(demo_set: DemoSet, run: Rebuilt) -> Iterator[str]:
-    described = run.request.parameters()
-    if demo_set.version == 1:
-        described = {name: value for name, value in described.items() if name not in ("sizes", "measured")}
-    yield from _differences("privacy/parameters", demo_set.certificate.parameters, described)
+    yield from _differences("privacy/parameters", demo_set.certificate.parameters, run.request.parameters())
 
 
 def _differences(where: str, stated: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
@@ -192,7 +186,7 @@ def _of_event(stated: Composed, run: Rebuilt) -> Iterator[str]:
         field = f"privacy/event/lists/{_shown(name)}"
         if name not in wanted:
             yield f"{field}: has no place in this run."
-        elif not _same_events(events, wanted[name], run.failures_known):
+        elif not _same_events(events, wanted[name]):
             yield f"{field}: is not what the parameters cost."
     yield from (f"privacy/event/lists/{_shown(name)}: is missing." for name in wanted if name not in lists)
 
@@ -203,15 +197,8 @@ def _in_order(stated: Composed, run: Rebuilt) -> Composed:
     return Composed(stated.per, tuple((name, lists[name]) for name, _ in run.event))
 
 
-def _same_events(stated: tuple[PrivacyEvent, ...], wanted: tuple[PrivacyEvent, ...], failures_known: bool) -> bool:
-    if not failures_known:
-        stated, wanted = _without_failures(stated), _without_failures(wanted)
+def _same_events(stated: tuple[PrivacyEvent, ...], wanted: tuple[PrivacyEvent, ...]) -> bool:
     return len(stated) == len(wanted) and all(map(_alike, stated, wanted))
-
-
-def _without_failures(events: tuple[PrivacyEvent, ...]) -> tuple[PrivacyEvent, ...]:
-    # 0 and 1 are no failures of a draw: they are all that a mechanism without noise says.
-    return tuple(event for event in events if not (isinstance(event, Approximate) and 0 < event.delta < 1))
 
 
 def _alike(stated: Any, wanted: Any) -> bool:
@@ -239,12 +226,10 @@ def _of_public_inputs(certificate: Certificate, run: Rebuilt, structured: bool) 
         yield "privacy/public_inputs: the label set is public, and must stand here."
     if (RECORD_SCHEMA in stated) != structured:
         yield f"privacy/public_inputs: '{RECORD_SCHEMA}' must stand here where, and only where, task/schema is given."
-    counts = {DECLARED_COUNTS} if run.remark else {declared_counts(certificate.by_user)}
-    if len({MEASURED_SIZES, DECLARED_COUNTS, DECLARED_USERS, DECLARED_SIZES} & set(stated)) != 1 or not (
-        {MEASURED_SIZES, DECLARED_SIZES, *counts} & set(stated)
-    ):
+    sources = {MEASURED_SIZES, DECLARED_COUNTS, DECLARED_USERS, DECLARED_SIZES} & set(stated)
+    if len(sources) != 1 or not sources <= {MEASURED_SIZES, DECLARED_SIZES, declared_counts(certificate.by_user)}:
         yield "privacy/public_inputs: where the label sizes come from must stand here, for this unit and once."
-    if run.remark is None and (WHETHER_SHOWN in stated) != run.request.reads_rows:
+    if (WHETHER_SHOWN in stated) != run.request.reads_rows:
         yield f"privacy/public_inputs: '{WHETHER_SHOWN}' must stand here where, and only where, rows are read."
 
 
@@ -275,9 +260,7 @@ def _of_claim(certificate: Certificate, found: Claim, run: Rebuilt) -> Iterator[
     stated = certificate.claim
     if found.epsilon > stated.epsilon * (1 + _SAME_EPSILON):
         yield f"privacy/epsilon: {stated.epsilon:.6g} is stated, {found.epsilon:.6g} is what the event costs."
-    # Before version 2 nobody added up pure epsilons, although the sum may be smaller.
-    known = {found.accountant, *([found.accountant.replace(PURE_SUM, prv.NAME)] if run.remark else [])}
-    if stated.accountant not in known:
+    if stated.accountant != found.accountant:
         yield f"privacy/accountants/claimed/name: {found.accountant} is who accounts this event."
     if stated.check_accountant != found.check_accountant:
         yield f"privacy/accountants/check/name: {found.check_accountant} is who checks this event."

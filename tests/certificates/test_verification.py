@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +28,6 @@ from tests.toy_model import ToyModel
 
 pytestmark = pytest.mark.slow
 
-VERSION_1 = sorted((Path(__file__).parent / "version_1").glob("*.json"))
 MEASURED = MeasuredSizes({"a": 45, "b": 52}, 0.2, 1e-8, NO_FILE)
 SIZES = {"a": 45, "b": 52}
 
@@ -138,16 +136,6 @@ def test_a_test_seed_is_no_problem_and_makes_nothing_private(name):
     assert any("privacy/private" in problem or "privacy/epsilon" in problem for problem in found(document))
 
 
-@pytest.mark.parametrize("path", VERSION_1, ids=lambda path: path.stem)
-def test_files_of_version_1_still_load_and_pass(path):
-    read = loads(path.read_text(encoding="utf-8"))
-    verified = verify(read)
-    assert verified.problems == ()
-    assert "older version" in verified.remark
-    assert json.loads(read.dumps())["format"] == "dpicl-demos/1"
-    assert loads(read.dumps()) == read
-
-
 CASES = [
     ("gaussian", Scheme.PER_DEMONSTRATION, False, False),
     ("gaussian", Scheme.PER_TOKEN, True, True),
@@ -192,13 +180,6 @@ def check_numbers(text: str, free: set[str]) -> None:
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_any_other_number_in_parameters_or_event_is_found(case):
     check_numbers(text_of(*case), FREE | ({"temperature"} if case[0] == "gaussian" else set()))
-
-
-@pytest.mark.parametrize("path", VERSION_1, ids=lambda path: path.stem)
-def test_any_other_number_is_found_in_version_1_where_the_rates_show_it(path):
-    # Disjoint batches leave no trace of the sizes, and of what only the overflow of a batch depends on.
-    unknown = {"delta", "subsets", "per_subset", "shots_per_label"} if "disjoint" in path.stem else set()
-    check_numbers(path.read_text(encoding="utf-8"), FREE | {"temperature"} | unknown)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

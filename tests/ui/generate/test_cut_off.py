@@ -27,7 +27,6 @@ from dpicl_ui.generate.state import GenerateState
 from dpicl_ui.generate.step import GenerateStep
 from dpicl_ui.page import PLACES
 from dpicl_ui.privacy.form import PrivacyForm
-from dpicl_ui.privacy.link_card import OpenedLink
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import Cap, PrivacyLedger, going_on
 from mechanisms.records import Dataset, Record
@@ -68,7 +67,7 @@ class App:
     async def _built(self, ledgers: Ledgers) -> GenerateStep:
         with gr.Blocks() as self.page:
             bar = StepBar(PLACES)
-            privacy = PrivacyStep(self.sessions, ledgers, self.loader, bar, OpenedLink())
+            privacy = PrivacyStep(self.sessions, ledgers, self.loader, bar)
             embedder = EmbedderLoader(self.loader)
             return GenerateStep(self.sessions, ledgers, self.loader, embedder, bar, privacy, Line(self.page))
 

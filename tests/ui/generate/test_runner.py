@@ -27,7 +27,6 @@ from dpicl_ui.generate.state import GenerateState, Made, gate
 from dpicl_ui.generate.step import GenerateStep
 from dpicl_ui.page import PLACES
 from dpicl_ui.privacy.form import PrivacyForm
-from dpicl_ui.privacy.link_card import OpenedLink
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import PrivacyLedger, fingerprint
@@ -174,7 +173,7 @@ def generate(tmp_path: Path) -> GenerateStep:
         # Blocks made outside an event loop open one of their own and never close it.
         with gr.Blocks() as page:
             sessions, ledgers, bar = Sessions(), CuratorLedger(PrivacyLedger(tmp_path)), StepBar(PLACES)
-            privacy = PrivacyStep(sessions, ledgers, LOADER, bar, OpenedLink())
+            privacy = PrivacyStep(sessions, ledgers, LOADER, bar)
             return GenerateStep(sessions, ledgers, LOADER, EmbedderLoader(LOADER), bar, privacy, Line(page))
 
     return asyncio.run(built())

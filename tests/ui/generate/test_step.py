@@ -24,7 +24,6 @@ from dpicl_ui.generate.run_view import RunView
 from dpicl_ui.generate.state import Run
 from dpicl_ui.generate.step import GenerateStep
 from dpicl_ui.page import PLACES
-from dpicl_ui.privacy.link_card import OpenedLink
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.runs.events import Drafting
@@ -48,7 +47,7 @@ def step(tmp_path: Path) -> GenerateStep:
                 ModelLoader("none"),
                 StepBar(PLACES),
             )
-            privacy = PrivacyStep(sessions, ledgers, loader, bar, OpenedLink())
+            privacy = PrivacyStep(sessions, ledgers, loader, bar)
             return GenerateStep(sessions, ledgers, loader, EmbedderLoader(loader), bar, privacy, Line(page))
 
     return asyncio.run(built())

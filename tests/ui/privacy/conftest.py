@@ -13,7 +13,6 @@ from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.page import PLACES
-from dpicl_ui.privacy.link_card import OpenedLink
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import PrivacyLedger
 
@@ -23,6 +22,6 @@ def step(tmp_path: Path) -> PrivacyStep:
     async def built() -> PrivacyStep:
         with gr.Blocks():
             ledgers = CuratorLedger(PrivacyLedger(tmp_path))
-            return PrivacyStep(Sessions(), ledgers, ModelLoader("none"), StepBar(PLACES), OpenedLink())
+            return PrivacyStep(Sessions(), ledgers, ModelLoader("none"), StepBar(PLACES))
 
     return asyncio.run(built())

@@ -171,7 +171,7 @@ def test_texts_with_labels_have_their_choices_again_after_texts_with_answers(ste
 
 
 def test_the_settings_of_a_planned_run_are_a_file_without_the_place_of_its_model(step: PrivacyStep):
-    session, own = step._sessions.of(TAB), step.link.settings
+    session, own = step._sessions.of(TAB), step.settings
     confirm(session, DATASET)
     with pytest.raises(UsageError, match="No run with these settings"):
         own.saved(TAB)

@@ -1,0 +1,293 @@
+"""Private answers on public research data: neighbours above a threshold against Poisson samples, in docs/answers.md.
+
+    python -m research.benchmarks.answers DATA trec agnews squad [--model gemma-3-270m]
+
+DATA holds trec/, agnews/, squad/ with train.csv (taken as private) and test.csv. Takes about 40 minutes for one model
+on 2 idle cores; every data set's section is written when it is done.
+
+Which units take part depends on how many answers they have given, never on epsilon. So the shards are asked once, by
+the code of the app, and only the release is repeated: the same computation for every epsilon.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import astuple, dataclass, fields, replace
+from pathlib import Path
+
+import numpy as np
+
+from mechanisms.accounting import PrivacyLedger, PrivacyTarget
+from mechanisms.answers.request import AnswerRequest
+from mechanisms.answers.session import open_session
+from mechanisms.answers.shards import TextRespondent, keyword_texts
+from mechanisms.evaluation.metrics import score_answer
+from mechanisms.inference.models.catalogue import load_model
+from mechanisms.inference.models.embeddings import load_embedder
+from mechanisms.inference.models.listing import EMBEDDED
+from mechanisms.noise import SecureRandomness
+from mechanisms.queries import QueryMechanism, QueryRelease, Retrieval, query_mechanism_class
+from mechanisms.queries.similarity import similarities
+from mechanisms.records import Dataset, PromptTemplate, Record
+from research.remembering import Remembering
+
+EPSILONS, DELTA = (1.0, 4.0, 8.0), 1e-5
+DRAWS = 50
+"""Releases of the same votes at each epsilon, so that the noise of one draw is not taken for an effect."""
+THRESHOLDS = np.round(np.arange(0.1, 0.75, 0.05), 2)
+ENOUGH = 2 / 3
+OUT = Path(__file__).parents[2] / "docs" / "answers.md"
+HEAD = """# Private answers: what they are worth
+
+Made by `python -m research.benchmarks.answers DATA trec agnews squad` and the same with `--model gemma-3-270m`, on
+public research data: `train.csv` is taken as private, the first rows of `test.csv` are the questions. Epsilon is that
+of all questions together, delta 1e-5.
+
+**Threshold and answers a row** (`--threshold`, `--queries`) are chosen on public rows alone: the rows of `test.csv`
+that are not asked stand for private ones, scaled to the public size of `train.csv`. The threshold is the highest at
+which the median question reaches as many rows as the shards show (steps of 0.05); the answers a row can pay for are
+the fewest that keep two thirds of the payments that would fall due.
+
+Accuracy is the mean over questions and 50 releases of the same votes (open answers: one release), with a 95% bootstrap
+interval over questions. "Without noise" is not private: it is what the shards say. "Dummy" votes with the labels of
+the same neighbours, without any model.
+"""
+
+
+@dataclass(frozen=True)
+class Task:
+    questions: int
+    template: PromptTemplate
+    mechanism: QueryMechanism
+    labels: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ("text",)
+    label: str = "label"
+    shards: int = 10
+    neighbours: int = 4
+    max_record_tokens: int = 32
+    max_query_tokens: int = 48
+    answer_tokens: int = 16
+
+
+TASKS = {
+    "trec": Task(
+        100,
+        PromptTemplate(
+            "Classify the questions based on whether their answer type is a Number, Location, Person, Description, "
+            "Entity, or Abbreviation.",
+            "Question",
+            "Answer Type",
+        ),
+        query_mechanism_class("knn-votes")(),
+        ("Number", "Location", "Person", "Description", "Entity", "Abbreviation"),
+    ),
+    "agnews": Task(
+        100,
+        PromptTemplate(
+            "Classify the news articles into the categories of World, Sports, Business, and Technology.",
+            "Article",
+            "Answer",
+        ),
+        query_mechanism_class("knn-votes")(),
+        ("World", "Sports", "Business", "Technology"),
+        max_record_tokens=48,
+        max_query_tokens=64,
+    ),
+    "squad": Task(
+        30,
+        PromptTemplate(
+            "Read each text and answer the question at its end with words from the text.", "Text and question", "Answer"
+        ),
+        query_mechanism_class("keywords")(fewest_keywords=1, most_keywords=8),
+        columns=("context", "question"),
+        label="answer",
+        shards=30,
+        neighbours=1,
+        max_record_tokens=256,
+        max_query_tokens=256,
+        answer_tokens=12,
+    ),
+}
+
+
+def rows(path: Path, task: Task) -> list[Record]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return [Record(" ".join(row[c] for c in task.columns), row[task.label]) for row in csv.DictReader(file)]
+
+
+def public_terms(task: Task, questions: Sequence[str], others: Sequence[str], size: int, embedder) -> tuple[float, int]:
+    """Threshold and answers a row, from public rows: see `HEAD`."""
+    stand_ins = embedder.embed(others)
+    similar = np.stack([similarities(stand_ins, question) for question in embedder.embed(questions)])
+    reached = {t: np.median((similar >= t).sum(axis=1)) * size / len(others) for t in THRESHOLDS}
+    threshold = max(t for t in THRESHOLDS if reached[t] >= task.shards * task.neighbours or t == THRESHOLDS[0])
+    payments = (similar >= threshold).sum(axis=0)
+    answers = next(q for q in range(1, 1000) if np.minimum(payments, q).sum() >= ENOUGH * payments.sum())
+    return float(threshold), answers
+
+
+def recorded(mechanism: QueryMechanism, histograms: list[np.ndarray]) -> QueryMechanism:
+    """The mechanism, but it keeps the shards' histogram and releases nothing."""
+
+    class Recorded(type(mechanism)):
+        def release(self, histogram, randomness) -> QueryRelease:
+            histograms.append(histogram)
+            return QueryRelease(None, None)
+
+    return Recorded(**{each.name: getattr(mechanism, each.name) for each in fields(mechanism)})
+
+
+def ask(request: AnswerRequest, data: Dataset, questions: Sequence[str], embedder, model) -> tuple[list, list[str]]:
+    """The shards' histograms, and the model's answers without data, for every question in order."""
+    histograms: list[np.ndarray] = []
+    listening = replace(request, mechanism=recorded(request.mechanism, histograms))
+    session = open_session(data, listening, embedder, model, PrivacyLedger())
+    zero_shot = []
+    for question in questions:
+        zero_shot.append(session.ask(question).zero_shot)
+        print(f"{data.name}: {len(zero_shot)} of {len(questions)}", file=sys.stderr, flush=True)
+    return histograms, zero_shot
+
+
+def line(name: str, scores: np.ndarray, *rest: object) -> str:
+    """A row of a table from per-question scores, shape (questions,)."""
+    draws = np.random.default_rng().choice(scores, (4000, len(scores))).mean(axis=1)
+    low, high = np.quantile(draws, (0.025, 0.975))
+    cells = [name, f"{scores.mean():.3f}", f"{low:.3f} to {high:.3f}", *map(str, rest)]
+    return "| " + " | ".join(cells) + " |"
+
+
+class Arm:
+    """One kind of retrieval with what the shards said, releasable at any epsilon."""
+
+    def __init__(self, name: str, request: AnswerRequest, histograms: list[np.ndarray]) -> None:
+        self.name, self.request, self.histograms = name, request, histograms
+
+    def at(self, epsilon: float) -> AnswerRequest:
+        return replace(self.request, target=PrivacyTarget(epsilon, DELTA)).calibrated()
+
+
+def label_section(task: Task, arms: Sequence[Arm], zero_shot: list[str], truths: list[str]) -> Iterator[str]:
+    yield "| answers | epsilon | noise, votes | accuracy | 95% interval |\n|---|---|---|---|---|"
+
+    def row(name: str, epsilon: object, noise: object, right: np.ndarray) -> str:
+        return line(f"{name} | {epsilon} | {noise}", right)
+
+    yield row("zero-shot", 0, "", np.array([a == b for a, b in zip(zero_shot, truths, strict=True)], float))
+    answers = np.array([task.labels.index(truth) for truth in truths])
+    for arm in arms:
+        for epsilon in EPSILONS:
+            mechanism = arm.at(epsilon).mechanism
+            right = [
+                np.mean([mechanism.release(h, SecureRandomness()).chosen == (truth,) for _ in range(DRAWS)])
+                for h, truth in zip(arm.histograms, answers, strict=True)
+            ]
+            yield row(arm.name, f"{epsilon:g}", f"{mechanism.deviation:.2f}", np.array(right))
+        clean = np.array([h.argmax() for h in arm.histograms])
+        yield row(f"{arm.name}, without noise", "infinite", 0, (clean == answers).astype(float))
+
+
+def text_section(
+    task: Task, arms: Sequence[Arm], zero_shot: list[str], truths: list[str], questions: list[str], model
+) -> Iterator[str]:
+    names = "ROUGE-1 | 95% interval | ROUGE-2 | ROUGE-L | BLEU | ANLS | exact match | answered"
+    yield f"| answers | epsilon | noise, shards | {names} |\n|---{'|---' * 10}|"
+
+    def row(name: str, answers: Sequence[str], answered: object) -> str:
+        scores = np.array([astuple(score_answer(a, [t])) for a, t in zip(answers, truths, strict=True)])
+        return line(name, scores[:, 0], *(f"{mean:.3f}" for mean in scores[:, 1:].mean(axis=0)), answered)
+
+    yield row("zero-shot | 0 |", zero_shot, "")
+    for arm in arms:
+        writer = TextRespondent(model, arm.request)
+        for epsilon in EPSILONS:
+            mechanism = arm.at(epsilon).mechanism
+            chosen = [mechanism.release(h, SecureRandomness()).chosen for h in arm.histograms]
+            answers = [
+                public if tokens is None else writer.final(keyword_texts(model, tokens), question)
+                for tokens, question, public in zip(chosen, questions, zero_shot, strict=True)
+            ]
+            answered = f"{sum(tokens is not None for tokens in chosen)} of {len(chosen)}"
+            yield row(f"{arm.name} | {epsilon:g} | {mechanism.deviation:.2f}", answers, answered)
+        answers = [
+            writer.final(keyword_texts(model, widest_gap(h, arm.request.mechanism)), question)
+            for h, question in zip(arm.histograms, questions, strict=True)
+        ]
+        yield row(f"{arm.name}, without noise | infinite | 0", answers, f"{len(answers)} of {len(answers)}")
+
+
+def widest_gap(histogram: np.ndarray, mechanism: QueryMechanism) -> list[int]:
+    order = np.argsort(-histogram, kind="stable")
+    ranked = histogram[order]
+    sizes = range(mechanism.fewest_keywords, mechanism.most_keywords + 1)
+    best = max(sizes, key=lambda k: ranked[k - 1] - ranked[k])
+    return sorted(order[:best].tolist())
+
+
+def section(name: str, folder: Path, embedder, model) -> str:
+    task = TASKS[name]
+    train, test = rows(folder / name / "train.csv", task), rows(folder / name / "test.csv", task)
+    asked, others = test[: task.questions], test[task.questions :]
+    questions, truths = [row.text for row in asked], [row.label for row in asked]
+    threshold, answers = public_terms(task, questions, [row.text for row in others], len(train), embedder)
+    caps = {each: getattr(task, each) for each in ("max_record_tokens", "max_query_tokens", "answer_tokens")}
+    near = AnswerRequest(
+        task.template,
+        task.mechanism,
+        PrivacyTarget(EPSILONS[-1], DELTA),
+        answers,
+        task.labels,
+        threshold=threshold,
+        shards=task.shards,
+        neighbours=task.neighbours,
+        **caps,
+    )
+    rate = task.shards * task.neighbours / len(train)
+    poisson = replace(near, queries=task.questions, retrieval=Retrieval.POISSON, rate=rate)
+    requests = {"neighbours": near, "Poisson": poisson}
+    if task.labels:
+        requests["dummy"] = replace(near, retrieval=Retrieval.LABELS_ONLY)
+    arms, zero_shot = [], []
+    for kind, request in requests.items():
+        data = Dataset(f"{name}-{kind}", task.labels, tuple(train))
+        needed = None if request.retrieval is Retrieval.LABELS_ONLY else model
+        histograms, public = ask(request.calibrated(), data, questions, embedder, needed)
+        arms.append(Arm(kind, request, histograms))
+        zero_shot = zero_shot or public
+    write: Callable = label_section if task.labels else text_section
+    table = write(task, arms, zero_shot, truths, *(() if task.labels else (questions, model)))
+    setting = (
+        f"{len(train)} rows, {len(questions)} questions, {task.shards} shards of {task.neighbours}; threshold "
+        f"{threshold:g}, {answers} answers a row; Poisson rate {rate:.4f}."
+    )
+    return "\n".join([f"{name}, {model.name}", "", setting, "", *table, ""])
+
+
+def publish(written: str) -> None:
+    """Put a section in the place of the one with its title, or at the end."""
+    known = OUT.read_text(encoding="utf-8").split("\n## ")[1:] if OUT.exists() else []
+    sections = {each.split("\n", 1)[0]: each.rstrip() for each in (*known, written)}
+    OUT.write_text("\n\n## ".join([HEAD.rstrip(), *sections.values()]) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("tasks", nargs="+", choices=TASKS)
+    parser.add_argument("--model", default=EMBEDDED)
+    options = parser.parse_args()
+    model, embedder = load_model(options.model), Remembering(load_embedder())
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["DPICL_HOME"] = folder
+        for name in options.tasks:
+            publish(section(name, options.data, embedder, model))
+            print(f"{name} done", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,192 @@
+"""Demonstrations from the rows of one concept: how far they move towards it, and what they teach a reader.
+
+    python -m research.ginc.experiment DATA --runs 5 --out ginc.jsonl
+    python -m research.ginc.table ginc.jsonl --figure ginc.svg
+
+A line of the file is one set of demonstrations: a concept, a run, a plan, a method, an epsilon. Lines are kept, and a
+run that was cut off goes on. Words are kept of sets that may be released, never those of rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import math
+import os
+import random
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
+from mechanisms.evaluation.classify import Classifier
+from mechanisms.inference import LanguageModel
+from mechanisms.inference.models.catalogue import load_model
+from mechanisms.noise import Floats
+from mechanisms.records import Dataset, Demonstration, Record
+from mechanisms.runs.events import RunCompleted
+from mechanisms.runs.request import SynthesisRequest
+from mechanisms.runs.run import synthesize
+from mechanisms.sampling import SamplingPlan, Scheme
+from mechanisms.steps import NoTransform, Transform, mechanism_class
+from mechanisms.steps.transforms.pta import PlausibleTokenAmplification
+from research.commands import lines
+from research.ginc.hmm import ginc, posterior
+from research.ginc.model import LABEL, TEMPLATE, folder
+
+LENGTH, SHOTS, CANDIDATES, DELTA = 5, 4, 10, 1e-5
+PLANS = {
+    "published": SamplingPlan(Scheme.PER_TOKEN, subsets=5, per_subset=4, unit_rows=False, tokens=LENGTH, shots=SHOTS),
+    "ours": SamplingPlan(Scheme.PER_DEMONSTRATION, subsets=300, tokens=LENGTH, shots=SHOTS),
+}
+"""M, N and the sampling of Yamasaki et al. 2025, table 4; and one sample a demonstration with a row for each unit."""
+TRANSFORMS: dict[str, Transform] = {
+    "plain": NoTransform(),
+    "pta": PlausibleTokenAmplification(),
+    "pta, no base": PlausibleTokenAmplification(base=False),
+}
+PUBLIC, REAL = "public", "real rows"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a line is of; `plan` and `method` are keys of the above, or a baseline without a plan."""
+
+    concept: int
+    run: int
+    plan: str
+    method: str
+    epsilon: float
+
+    @property
+    def releasable(self) -> bool:
+        """Whether its words may be kept."""
+        return math.isfinite(self.epsilon)
+
+
+def cells(runs: int, epsilons: Sequence[float]) -> Iterator[Cell]:
+    """All lines, run by run, so that a run that is cut off leaves whole ones."""
+    for run in range(1, runs + 1):
+        for concept in range(len(ginc().start)):
+            yield Cell(concept, run, "", PUBLIC, 0.0)
+            yield Cell(concept, run, "", REAL, math.inf)
+            for method in TRANSFORMS:
+                yield from (Cell(concept, run, plan, method, each) for plan in PLANS for each in epsilons)
+                yield Cell(concept, run, "ours", method, math.inf)
+
+
+def rows_of(path: Path, concept: int) -> list[Record]:
+    """A concept's rows of the length at hand; the text is what is given, the label the token that follows."""
+    with path.open(encoding="utf-8", newline="") as file:
+        found = [row for row in csv.DictReader(file) if row["k"] == str(LENGTH) and row["hmm"] == str(concept)]
+    return [Record(row["text"], row["label"]) for row in found]
+
+
+class Bench:
+    """A concept's rows, private and public, and the model that writes and reads."""
+
+    def __init__(self, data: Path, concept: int, model: LanguageModel) -> None:
+        self.model, self.concept, self.concepts = model, concept, ginc()
+        self.rows = rows_of(data / "ginc" / "train.csv", concept)
+        self.test = rows_of(data / "ginc" / "test.csv", concept)
+        self.dataset = Dataset(
+            f"ginc {concept}", (LABEL,), [Record(f"{each.text} {each.label}", LABEL) for each in self.rows]
+        )
+
+    @cached_property
+    def truth(self) -> list[int]:
+        return [self.concepts.codes[each.label] for each in self.test]
+
+    def made(self, cell: Cell) -> tuple[str, ...]:
+        """The texts of a cell's set."""
+        if cell.method == REAL:
+            return tuple(each.text for each in random.SystemRandom().sample(list(self.dataset.records), SHOTS))
+        content, sizes = fingerprint(self.dataset).content, self.dataset.counted_sizes()
+        request = replace(calibrated(cell.plan, cell.method, cell.epsilon, sizes[LABEL]), content=content)
+        for event in synthesize(self.dataset, request, self.model, PrivacyLedger()):
+            if isinstance(event, RunCompleted):
+                return tuple(each.text for each in event.demo_set.demonstrations)
+        raise AssertionError("a run ends with its set")
+
+    def line(self, cell: Cell) -> dict[str, Any]:
+        """Make a set, and measure it."""
+        started = time.process_time()
+        texts = self.made(cell)
+        likelihoods = np.array([self.concepts.log_likelihoods(text) for text in texts])
+        return {
+            "concept": cell.concept,
+            "run": cell.run,
+            "plan": cell.plan,
+            "method": cell.method,
+            "epsilon": cell.epsilon,
+            "one": float(np.mean([posterior(each[None])[self.concept] for each in likelihoods])),
+            "all": float(posterior(likelihoods)[self.concept]),
+            "likeliest": float(np.mean([self._likeliest(each) for each in likelihoods])),
+            "impossible": float(np.mean(~np.isfinite(likelihoods[:, self.concept]))),
+            "distinct": len(set(texts)),
+            "accuracy": self.accuracy(texts),
+            "cpu_seconds": round(time.process_time() - started, 2),
+            **({"texts": texts} if cell.releasable else {}),
+        }
+
+    def _likeliest(self, likelihoods: Floats) -> bool:
+        return bool(np.isfinite(likelihoods[self.concept]) and likelihoods.argmax() == self.concept)
+
+    def accuracy(self, texts: Sequence[str]) -> float:
+        """How often the token that follows a test row is told, with these demonstrations in the prompt."""
+        shown = [Demonstration(" ".join(words[:-1]), words[-1]) for words in map(str.split, texts)]
+        classifier = Classifier(self.model, TEMPLATE, self.concepts.tokens, shown, max_query_tokens=LENGTH - 1)
+        scores = classifier.log_probabilities([each.text for each in self.test])
+        return float(np.mean(scores.argmax(axis=1) == self.truth))
+
+
+@cache
+def calibrated(plan: str, method: str, epsilon: float, size: int) -> SynthesisRequest:
+    """The request of a cell for rows that are not known yet: all concepts have equally many."""
+    name = PUBLIC if method == PUBLIC else "gaussian" if math.isfinite(epsilon) else "non-private"
+    return SynthesisRequest(
+        labels=(LABEL,),
+        template=TEMPLATE,
+        plan=PLANS[plan or "ours"],
+        mechanism=mechanism_class(name)(),
+        transform=TRANSFORMS.get(method, NoTransform()),
+        target=PrivacyTarget(epsilon if 0 < epsilon < math.inf else 1.0, DELTA),
+        sizes={LABEL: size},
+        content="",
+        candidates=CANDIDATES,
+        max_record_tokens=LENGTH,
+        min_tokens=LENGTH,
+    ).calibrated()
+
+
+def run(options: argparse.Namespace) -> None:
+    known = {Cell(*(line[name] for name in Cell.__annotations__)) for line in lines(options.out)}
+    model = load_model(str(folder()))
+    for cell in cells(options.runs, options.epsilons):
+        if cell not in known:
+            # A ledger of its own: sets are compared, and no two of them are released together.
+            os.environ["DPICL_HOME"] = tempfile.mkdtemp()
+            line = Bench(Path(options.data), cell.concept, model).line(cell)
+            with Path(options.out).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+            print({key: each for key, each in line.items() if key != "texts"}, flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 8.0])
+    parser.add_argument("--out", required=True)
+    run(parser.parse_args())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""All measures of a collection of labelled texts, against real rows that wrote none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mechanisms.errors import UsageError
+from mechanisms.evaluation.evaluate import Accuracy
+from mechanisms.inference import Embedder, LanguageModel
+from mechanisms.records import Demonstration, Record
+from research.measures.diversity import distinct
+from research.measures.likeness import FEWEST, can_compare, mauve
+from research.measures.linear_classifier import LinearClassifier, Vectors, held_out_accuracy
+from research.measures.matching import matching
+from research.measures.perplexity import perplexity
+
+Labelled = Demonstration | Record
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What is known of a collection of texts.
+
+    Attributes:
+        texts: how many there are.
+        label_fidelity: how many have the label that a classifier trained on real rows gives them.
+        trained_on: accuracy on real rows of a classifier trained on the texts.
+        distinct: distinct-1, distinct-2 and distinct-3.
+        mauve: beside real rows of the same labels; None where the package or texts are wanting.
+        perplexity: under a second model; None without one.
+    """
+
+    texts: int
+    label_fidelity: Accuracy
+    trained_on: Accuracy
+    distinct: tuple[float, float, float]
+    mauve: float | None = None
+    perplexity: float | None = None
+
+
+class Measures:
+    """Real rows that texts are measured against; what they say of themselves is `held_out`.
+
+    Args:
+        labels: of the task.
+        test: real rows; those with other labels are left out.
+        embedder: gives every classifier its features.
+        reader: a model that wrote none of the texts.
+
+    Raises:
+        UsageError: a label has fewer than 5 rows.
+    """
+
+    def __init__(
+        self, labels: Sequence[str], test: Sequence[Record], embedder: Embedder, reader: LanguageModel | None = None
+    ) -> None:
+        known = [record for record in test if record.label in labels]
+        if missing := set(labels) - {record.label for record in known}:
+            raise UsageError(f"The test file has no row of the label '{min(missing)}'.")
+        self._embedder, self._reader = embedder, reader
+        self._labels = [record.label for record in known]
+        self._vectors = embedder.embed([record.text for record in known])
+        self.held_out: Accuracy = held_out_accuracy(self._vectors, self._labels)
+        self._classifier = LinearClassifier(self._vectors, self._labels)
+
+    @property
+    def rows(self) -> int:
+        """Real rows."""
+        return len(self._labels)
+
+    def of(self, texts: Sequence[Labelled]) -> Figures:
+        """Measure texts.
+
+        Raises:
+            UsageError: fewer than two labels among them.
+            ModelUnavailable: the second model's logits are not finite.
+        """
+        written, labels = [each.text for each in texts], [each.label for each in texts]
+        vectors = self._embedder.embed(written)
+        return Figures(
+            texts=len(texts),
+            label_fidelity=self._classifier.accuracy(vectors, labels),
+            trained_on=LinearClassifier(vectors, labels).accuracy(self._vectors, self._labels),
+            distinct=(distinct(written, 1), distinct(written, 2), distinct(written, 3)),
+            mauve=self._likeness(vectors, labels),
+            perplexity=None if self._reader is None else perplexity(self._reader, written),
+        )
+
+    def _likeness(self, vectors: Vectors, labels: Sequence[str]) -> float | None:
+        """MAUVE of texts and real rows, as many of each label on both sides."""
+        ours, theirs = matching(labels, self._labels), matching(self._labels, labels)
+        return mauve(vectors[ours], self._vectors[theirs]) if can_compare() and len(ours) >= FEWEST else None

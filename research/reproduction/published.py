@@ -1,0 +1,56 @@
+"""What the papers report: transcribed figures, each with the table that it stands in."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+FILE = Path(__file__).with_name("published.json")
+
+
+@dataclass(frozen=True)
+class Published:
+    """One figure of a paper.
+
+    Attributes:
+        source, table: where it stands.
+        model: what wrote and read there.
+        task, method, epsilon: the cell; epsilon is 0 without private rows, infinite without privacy.
+        accuracy, deviation: in [0, 1]; the deviation over runs, None where the paper gives none.
+        runs: over how many, None where the table does not say.
+    """
+
+    source: str
+    table: str
+    model: str
+    task: str
+    method: str
+    epsilon: float
+    accuracy: float
+    deviation: float | None
+    runs: int | None
+
+
+@cache
+def published() -> tuple[Published, ...]:
+    """All figures, in the order of the file."""
+    document = json.loads(FILE.read_text(encoding="utf-8"))
+    return tuple(
+        Published(
+            series["source"],
+            series["table"],
+            series["model"],
+            task,
+            series["method"],
+            math.inf if epsilon == "inf" else float(epsilon),
+            round(mean / 100, 6),
+            None if deviation is None else round(deviation / 100, 6),
+            series["runs"],
+        )
+        for series in document["series"]
+        for task, figures in series["figures"].items()
+        for epsilon, (mean, deviation) in figures.items()
+    )

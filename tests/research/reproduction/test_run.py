@@ -1,0 +1,203 @@
+"""A grid on toy models: what is computed, kept, refused and written."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.data.disclosures import NO_NOISE, SCORED
+from mechanisms.errors import UsageError
+from mechanisms.records import Dataset, Record
+from research.reproduction import making, run
+from research.reproduction.cells import Grid, Setting
+from research.reproduction.folder import Folder
+from research.reproduction.run import CellDone, CellKept, CellRefused, CellStarted, reproduce
+from research.reproduction.table import page, tidy
+from research.reproduction.tasks import TASKS
+from tests.recipes.test_drafts import Speaking
+from tests.toy_embedder import ToyEmbedder
+
+LABELS = TASKS["trec"].labels
+SECRET = "secretword"
+SETTING = Setting(rows=6, tokens=3, subsets=4, candidates=8)
+GRID = Grid(("trec",), ("gaussian",), (0.0, math.inf), 1, SETTING)
+"""Without private cells: calibrating one takes seconds."""
+
+
+class Model(Speaking):
+    def __init__(self) -> None:
+        super().__init__(sharpness=1.0, busy=10**6)
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A folder with a task's files; every row has the secret word."""
+    (tmp_path / "data" / "trec").mkdir(parents=True)
+    for name, count in (("train", 20), ("test", 2)):
+        rows = [f"{SECRET} {name} {number},{label}" for label in LABELS for number in range(count)]
+        (tmp_path / "data" / "trec" / f"{name}.csv").write_text("\n".join(["text,label", *rows, "other,Nothing"]))
+    return tmp_path / "data"
+
+
+def computed(data, tmp_path, grid=GRID, model=None):
+    return list(reproduce(grid, data, Folder(tmp_path / "out"), model or Model(), ToyEmbedder))
+
+
+def of_kind(told, kind):
+    return [each for each in told if isinstance(each, kind)]
+
+
+def files(tmp_path):
+    return {path.name: path.read_bytes() for path in (tmp_path / "out" / "cells").iterdir()}
+
+
+def test_every_cell_is_computed_once_and_a_second_call_computes_nothing(data, tmp_path, monkeypatch):
+    told = computed(data, tmp_path)
+    done = [each.result for each in of_kind(told, CellDone)]
+    assert [each.cell for each in done] == list(GRID.cells())
+    assert [each.number for each in of_kind(told, CellStarted)] == [1, 2, 3, 4]
+    for each in done:
+        assert set(each.found) == {"raw", "contextual"}
+        assert all(accuracy.total == 6 for accuracy in each.found.values())
+        assert len(each.demonstrations) == (4 if each.cell.method == "public" else 0)
+        assert each.claimed is None
+    before = files(tmp_path)
+    monkeypatch.setattr(run, "_computed", None)
+    again = computed(data, tmp_path)
+    assert [each.result.to_json() for each in of_kind(again, CellKept)] == [each.to_json() for each in done]
+    assert len(again) == 4
+    assert files(tmp_path) == before
+
+
+def test_a_grid_that_was_cut_off_goes_on(data, tmp_path):
+    grid = replace(GRID, epsilons=(0.0,))
+    computed(data, tmp_path, grid)
+    before = files(tmp_path)
+    told = computed(data, tmp_path)
+    assert len(of_kind(told, CellKept)) == 2
+    assert len(of_kind(told, CellDone)) == 2
+    assert before.items() < files(tmp_path).items()
+
+
+def test_no_row_of_the_file_is_kept(data, tmp_path):
+    told = computed(data, tmp_path)
+    assert all(SECRET not in content.decode() for content in files(tmp_path).values())
+    results = [each.result for each in of_kind(told, CellDone)]
+    assert SECRET not in tidy(results, "toy", SETTING) + page(results, "toy", SETTING)
+
+
+@pytest.mark.slow
+def test_a_private_cell_claims_what_it_was_asked_for_and_shows_the_labels_of_its_run(data, tmp_path):
+    grid = replace(GRID, epsilons=(0.0, 1.0), runs=2)
+    results = [each.result for each in of_kind(computed(data, tmp_path, grid), CellDone)]
+    private = [each for each in results if each.cell.method == "gaussian"]
+    assert len(private) == 2
+    assert all(0.9 < each.claimed <= 1.0 for each in private)
+    assert PrivacyLedger().history(private[0].cell.name) == []
+    rows = list(csv.DictReader(tidy(results, "toy", SETTING).splitlines()))
+    assert [row["claimed_epsilon"] != "" for row in rows] == [row["method"] == "gaussian" for row in rows]
+    shown = {}
+    for each in results:
+        if each.demonstrations:
+            shown.setdefault(each.cell.run, set()).add(tuple(one.label for one in each.demonstrations))
+    assert all(len(labels) == 1 for labels in shown.values())
+    assert shown[1] != shown[2]
+    assert all(len(set(*labels)) == making.SHOWN for labels in shown.values())
+
+
+@pytest.mark.parametrize("what", ["model", "data", "setting"])
+def test_a_folder_of_another_model_data_or_setting_is_refused_and_left_alone(data, tmp_path, what):
+    grid, model = replace(GRID, epsilons=(0.0,)), Model()
+    computed(data, tmp_path, grid)
+    before = files(tmp_path)
+    if what == "model":
+        model.sha256 = "1" * 64
+    elif what == "data":
+        with (data / "trec" / "test.csv").open("a") as file:
+            file.write("\none more,Entity")
+    else:
+        grid = replace(grid, setting=replace(SETTING, seed=1))
+    with pytest.raises(UsageError, match=f"another {what}"):
+        computed(data, tmp_path, grid, model)
+    assert files(tmp_path) == before
+
+
+def test_a_spoilt_cell_is_named(data, tmp_path):
+    grid = replace(GRID, epsilons=(0.0,))
+    computed(data, tmp_path, grid)
+    path = tmp_path / "out" / "cells" / "trec-public-0-1.json"
+    content = json.loads(path.read_text())
+    spoilt = (
+        ("{", "is no cell"),
+        ("{}", "is no cell"),
+        ("[]", "is no cell"),
+        (json.dumps(content | {"cell": content["cell"] | {"run": 2}}), "another cell"),
+    )
+    for text, said in spoilt:
+        path.write_text(text)
+        with pytest.raises(UsageError, match=said):
+            computed(data, tmp_path, grid)
+
+
+def test_a_cell_that_is_refused_leaves_the_others(data, tmp_path, monkeypatch):
+    def refused(*given):
+        raise UsageError("the model is too small")
+
+    monkeypatch.setattr(making, "synthesize", refused)
+    told = computed(data, tmp_path)
+    assert [(each.cell.method, each.reason) for each in of_kind(told, CellRefused)] == [
+        ("non-private", "the model is too small")
+    ]
+    assert len(of_kind(told, CellDone)) == 3
+
+
+def test_rows_of_a_private_data_set_are_refused_and_others_marked(data, tmp_path):
+    ledger = PrivacyLedger()
+    strange = Dataset("mine", LABELS, [Record(f"{SECRET} train 3", "Entity")])
+    grid = replace(GRID, epsilons=(0.0,))
+    computed(data, tmp_path, grid)
+    assert ledger.rows.marks(fingerprint(strange)) == (NO_NOISE,)
+    tested = Dataset("tested", LABELS, [Record(f"{SECRET} test 1", "Entity")])
+    assert ledger.rows.marks(fingerprint(tested)) == (SCORED,)
+    with ledger.transaction() as database:
+        ledger.rows.record(database, fingerprint(strange))
+    with pytest.raises(UsageError, match="'mine'"):
+        computed(data, tmp_path, replace(grid, runs=2))
+
+
+def test_files_that_are_not_the_tasks_are_refused(data, tmp_path):
+    (data / "trec" / "test.csv").write_text("text,label\nwhat,Entity\n")
+    with pytest.raises(UsageError, match="Number"):
+        computed(data, tmp_path)
+    (data / "trec" / "test.csv").unlink()
+    with pytest.raises(UsageError, match="Cannot read"):
+        computed(data, tmp_path)
+
+
+@pytest.mark.slow
+def test_the_recipe_is_read_with_its_own_correction(data, tmp_path):
+    grid = replace(GRID, methods=("vote",), epsilons=(8.0,), setting=replace(SETTING, tokens=12))
+    [done] = of_kind(computed(data, tmp_path, grid), CellDone)
+    assert set(done.result.found) == {"raw", "contextual", "prior"}
+    assert 0 < done.result.claimed <= 8.0
+
+
+def test_tables_hold_every_cell_and_the_papers_figures(data, tmp_path):
+    results = [each.result for each in of_kind(computed(data, tmp_path), CellDone)]
+    rows = list(csv.DictReader(tidy(results, "toy | model", SETTING).splitlines()))
+    assert len(rows) == 4 * 2
+    assert {row["method"] for row in rows} == {each.cell.method for each in results}
+    for row in rows:
+        assert float(row["accuracy"]) == pytest.approx(int(row["right"]) / int(row["rows"]), abs=1e-4)
+    text = page(results, "toy | model", SETTING)
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    assert len({line.count("|") for line in lines}) == 1
+    assert any("GPT-3 Babbage" in line and "50.7 ± 4.1" in line for line in lines)
+    assert sum("**toy / model**" in line for line in lines) == 4
+    assert "TREC" in text
+    assert "AG News\n" not in text
