@@ -41,7 +41,8 @@ class Replacing:
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
-        with gr.Column(visible=seen(False), elem_id="replacing", elem_classes="replacing") as self.body:
+        # A column that is "hidden" from the start stands in the page all the same.
+        with gr.Column(visible=False, elem_id="replacing", elem_classes="replacing") as self.body:
             self.words = panel(elem_id="replacing-words")
             with gr.Row(elem_classes="actions"):
                 self.yes = gr.Button("Yes, replace it", size="sm", elem_id="replace-set")
@@ -59,7 +60,7 @@ class Replacing:
 
     def hidden(self) -> dict[Any, Any]:
         """What it becomes where nothing is asked."""
-        return {self.body: gr.Column(visible=seen(False))}
+        return {self.body: gr.Column(visible=False)}
 
     def _presser(self, going_on: bool) -> Any:
         def press(request: gr.Request) -> dict[Any, Any]:

@@ -22,10 +22,8 @@ _BY_LABELS = (
     "measure, choose and score."
 )
 _LONG = 1800
-_WHY_LONG = (
-    "mostly for reading rows behind {shown} demonstrations: without the private score, with fewer or shorter label "
-    "names it is shorter"
-)
+_MANY = 12
+"""Demonstrations in a prompt from which on the labels are what takes the time."""
 
 
 def roughly(count: float) -> str:
@@ -51,7 +49,18 @@ def why_so_long(preview: Preview[RecipeRequest]) -> str:
     """What a long run spends its time on, and what makes it shorter; nothing of a short one."""
     if preview.seconds is None or preview.seconds < _LONG:
         return ""
-    return _WHY_LONG.format(shown=len(preview.request.labels) * preview.request.shots)
+    request, shares = preview.request, preview.request.recipe.shares
+    shown, shorter = len(request.labels) * request.shots, []
+    all_choose = request.recipe.division is Division.EPSILON and Stage.CHOOSE in shares
+    if all_choose and Stage.WRITE in shares:
+        shorter.append("where rows vote on drafts alone, which leaves fewer sets")
+    if Stage.SCORE in shares and not all_choose:  # whose rows are read for the score, and for nothing else
+        shorter.append("without the private score")
+    if shown > _MANY:
+        shorter.append("with fewer or shorter label names")
+    sets = f"each of {competing(request)} sets of {shown}" if all_choose else shown
+    told = f"mostly for reading {'all ' if all_choose else ''}rows behind {sets} demonstrations"
+    return f"{told}: {' or '.join(shorter)} it is shorter" if shorter else told
 
 
 def _who(request: RecipeRequest, stage: Stage) -> str:

@@ -62,7 +62,7 @@ class RecipeSettings:
                 self.words = panel(elem_id="stages")
                 self.no_score = gr.Checkbox(
                     label="Leave out the private score",
-                    info="A run without it is shorter, and nobody knows what its result is worth.",
+                    info="Nobody knows then what the result is worth. Where each row has one task, the run is shorter.",
                     elem_id="no-score",
                 )
                 self._build_stages()

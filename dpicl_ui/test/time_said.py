@@ -40,7 +40,7 @@ class MeasuringTime:
         if state.table is None or speed is None:
             return []
         rows = min(int(limit), len(state.table.frame))
-        return said(measuring_seconds(tested, rows, speed))
+        return said(measuring_seconds(tested, rows, speed), f"Reading {rows:,} of them takes")
 
 
 def reading_said(units: int, speed: ModelSpeed | None) -> list[Tree]:
@@ -48,6 +48,6 @@ def reading_said(units: int, speed: ModelSpeed | None) -> list[Tree]:
     return said(embedding_seconds(units, speed)) if speed else []
 
 
-def said(seconds: float) -> list[Tree]:
+def said(seconds: float, what: str = "It takes") -> list[Tree]:
     """One line."""
-    return [el("p.muted", f"It takes {duration(seconds)} on this machine.")]
+    return [el("p.muted", f"{what} {duration(seconds)} on this machine.")]

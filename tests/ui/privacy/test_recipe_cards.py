@@ -10,14 +10,18 @@ import gradio as gr
 import pytest
 
 from dpicl_ui.privacy.cards import outcome
-from dpicl_ui.privacy.recipe_cards import roughly, stages_in_words
+from dpicl_ui.privacy.recipe_cards import roughly, stages_in_words, why_so_long
 from dpicl_ui.privacy.recipe_settings import PRESETS, RecipeSettings
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.records import default_template
 from mechanisms.runs.advice import proposed
-from mechanisms.runs.preview import preview
+from mechanisms.runs.forecast import ModelSpeed
+from mechanisms.runs.preview import Preview, preview
 from mechanisms.runs.recipe import Division, Kind, Stage
 from mechanisms.runs.recipe_request import RecipeRequest
+from mechanisms.runs.request import SynthesisRequest
+from mechanisms.sampling import SamplingPlan
+from mechanisms.steps import mechanism_class
 from tests.ui.trees import text_of
 
 LABELS = ("a", "b")
@@ -124,3 +128,35 @@ def test_a_proposal_by_hand_describes_itself():
     shares = dict(zip(Stage, values[-len(Stage) :], strict=True))
     assert {stage: share / 100 for stage, share in shares.items() if share} == pytest.approx(recipe.shares)
     assert set(filled) == set(settings.filled_in)
+
+
+SPEED = ModelSpeed(position=0.003, row=0.003, step=0.05, together=128)
+
+
+def foreseen(kind: Kind, labels: int, division: Division, score: bool) -> Preview:
+    names = tuple(f"label {i}" for i in range(labels))
+    template, target, sizes = default_template(names), PrivacyTarget(1.0, 1e-6), dict.fromkeys(names, 300)
+    recipe = proposed(kind, sizes, 1.0, score, division)
+    plan, mechanism = SamplingPlan(tokens=24), mechanism_class("gaussian")()
+    writing = SynthesisRequest(names, template, plan, mechanism, target, sizes, "x", min_tokens=4)
+    written = writing if Stage.WRITE in recipe.shares else None
+    return preview(RecipeRequest(names, template, recipe, target, sizes, "x", written=written), SPEED)
+
+
+def seconds(preview: Preview) -> float:
+    assert preview.seconds is not None
+    return preview.seconds
+
+
+@pytest.mark.parametrize("labels", [2, 20])
+@pytest.mark.parametrize("division", Division)
+@pytest.mark.parametrize("score", [True, False])
+def test_what_is_said_to_make_a_long_run_shorter_does(labels: int, division: Division, score: bool):
+    shown = foreseen(Kind.BOTH, labels, division, score)
+    words, whole = why_so_long(replace(shown, seconds=4000.0)), seconds(shown)
+    spared = whole - seconds(foreseen(Kind.BOTH, labels, division, score=False))
+    assert ("without the private score" in words) == (spared > 0.05 * whole)
+    if "vote on drafts alone" in words:
+        assert seconds(foreseen(Kind.VOTE, labels, division, score)) < 0.9 * whole
+    assert ("label names" in words) == (labels == 20)
+    assert why_so_long(replace(shown, seconds=600.0)) == ""
