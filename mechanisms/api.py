@@ -18,6 +18,7 @@ import functools
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, nullcontext
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -45,26 +46,18 @@ from mechanisms.noise import Randomness
 from mechanisms.parameters import parameters
 from mechanisms.privacy_events import Composed
 from mechanisms.queries import query_mechanism_class
-from mechanisms.records import Dataset, PromptTemplate, answer_template, default_template
-from mechanisms.runs.advice import proposed
-from mechanisms.runs.defaults import MECHANISM, usual_lengths, usual_recipe, usual_subsets
+from mechanisms.records import Dataset, answer_template
+from mechanisms.runs.defaults import MECHANISM
 from mechanisms.runs.events import CuratorEvent, RunCompleted, SetKept
 from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.preview import Preview, preview
 from mechanisms.runs.public_demonstrations import public_demonstrations
 from mechanisms.runs.recipe import Kind
-from mechanisms.runs.recipe_request import RecipeRequest, RunRequest
-from mechanisms.runs.request import (
-    DECLARED_SIZES,
-    FILE_FORMAT,
-    LABEL_SET,
-    MIN_TOKENS,
-    SynthesisRequest,
-    declared_counts,
-)
+from mechanisms.runs.recipe_request import RunRequest
 from mechanisms.runs.resume import Journal
 from mechanisms.runs.run import synthesize
 from mechanisms.runs.score import ScoreFound, ScoreRequest, of_demo_set, score_set, with_choice
+from mechanisms.runs.spec import RunSpec
 from mechanisms.runs.verification import Verification, verify
 from mechanisms.sampling import Adjacency, Compose, EventOfSteps, SamplingPlan
 from mechanisms.steps import TokenMechanism, mechanism_class
@@ -127,9 +120,7 @@ def plan(
     recipe: str | None = None,
     mechanism: str = MECHANISM,
     shots: int = SamplingPlan.shots,
-    tokens: int | None = None,
-    subsets: int | None = None,
-    template: PromptTemplate | None = None,
+    **asked: Any,
 ) -> Plan:
     """A run for a data set, calibrated to cost at most a target; what is left out is as in the app.
 
@@ -140,45 +131,29 @@ def plan(
             several labels.
         mechanism: its parameters are the usual ones, its noise is calibrated.
         shots: demonstrations of each label.
-        tokens, subsets: where they are written token by token, their tokens at most and the rows expected at each step.
-        template: how the task is put to the model.
+        asked: further fields of `mechanisms.runs.spec.RunSpec`, such as `template`, `tokens` or `subsets`.
 
     Raises:
-        UsageError: a value is out of range.
+        UsageError: a value is out of range, or a field is unknown.
         AccountingError: no noise meets the target, or the accountants disagree.
     """
-    if isinstance(sizes, str) and sizes != "counted":
-        raise UsageError('The sizes are "counted", or a number for each label.')
-    declared = dataset.counted_sizes() if isinstance(sizes, str) else dict(sizes)
-    usual = usual_lengths(len(dataset.labels))
-    kind = usual_recipe(len(dataset.labels), mechanism, shots) if recipe is None else _kind(recipe)
-    tokens = usual.tokens if tokens is None else tokens
-    asked = SynthesisRequest(
-        labels=dataset.labels,
-        template=template or default_template(dataset.labels),
-        plan=SamplingPlan(subsets=usual_subsets(declared) if subsets is None else subsets, tokens=tokens, shots=shots),
-        mechanism=mechanism_class(mechanism)(),
+    if unknown := sorted(set(asked) - {each.name for each in fields(RunSpec)}):
+        raise UsageError(f"A run has no setting '{unknown[0]}'.")
+    spec = RunSpec(
         target=PrivacyTarget(epsilon, delta),
-        sizes=declared,
-        content=fingerprint(dataset).content,
-        by_user=dataset.by_user,
-        max_record_tokens=usual.max_record_tokens,
-        min_tokens=min(MIN_TOKENS, tokens),
-        public_inputs=(LABEL_SET, FILE_FORMAT, _declared(dataset, sizes)),
+        sizes=sizes,
+        shots=shots,
+        recipe=None if recipe is None else _kind(recipe),
+        mechanism=mechanism_class(mechanism)(),
+        **asked,
     )
-    if kind is Kind.TOKENS:
-        return preview(asked)
-    return preview(RecipeRequest.of(asked, proposed(kind, asked.sizes, asked.target.epsilon)))
+    return preview(spec.request(dataset))
 
 
 def _kind(recipe: str) -> Kind:
     if recipe not in list(Kind):
         raise UsageError(f"There is no recipe '{recipe}': choose one of {', '.join(Kind)}.")
     return Kind(recipe)
-
-
-def _declared(dataset: Dataset, sizes: str | Mapping[str, int]) -> str:
-    return declared_counts(dataset.by_user) if isinstance(sizes, str) else DECLARED_SIZES
 
 
 def run(

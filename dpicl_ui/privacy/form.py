@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from dpicl_ui.frame.numbers import number, whole
 from dpicl_ui.privacy.recipe_form import RecipeForm
-from mechanisms.accounting import PrivacyTarget, fingerprint
+from mechanisms.accounting import PrivacyTarget
 from mechanisms.data.record_schema import RecordSchema
 from mechanisms.data.sizes import MeasuredSizes, left_after_counts
 from mechanisms.demos.outputs import Answers, Outputs
 from mechanisms.parameters import Parameter, parameters
 from mechanisms.records import Dataset, PromptTemplate, open_template
-from mechanisms.runs.recipe import Stage
-from mechanisms.runs.recipe_request import RecipeRequest
-from mechanisms.runs.request import FILE_FORMAT, LABEL_SET, MIN_TOKENS, SynthesisRequest, declared_counts
-from mechanisms.sampling import SamplingPlan, Scheme
+from mechanisms.runs.spec import RunSpec
+from mechanisms.sampling import Scheme
 from mechanisms.steps import (
     NoTransform,
     TokenMechanism,
@@ -148,80 +146,43 @@ class PrivacyForm:
         """
         return left_after_counts(self.epsilon, measured, "a larger one")
 
-    @property
-    def template(self) -> PromptTemplate:
-        """How the task is put to the model.
+    def template(self, answered: bool = False) -> PromptTemplate:
+        """How the task is put to the model; `answered` where texts have answers, whose name stands for the label's.
 
         Raises:
             UsageError: a field has no name.
         """
-        return PromptTemplate(self.instruction, self.text_name.strip(), self.label_name.strip())
+        text, name = self.text_name.strip(), self.label_name.strip()
+        if answered:
+            return PromptTemplate(self.instruction, text, open_template().label, name)
+        return PromptTemplate(self.instruction, text, name)
 
-    def request(
+    def spec(
         self, dataset: Dataset, measured: MeasuredSizes | None = None, schema: RecordSchema | None = None
-    ) -> SynthesisRequest:
-        """The uncalibrated request to write token by token on a data set whose label counts were measured or else
-        declared public; records where there is a schema, texts with answers where the rows have answers.
+    ) -> RunSpec:
+        """What these settings ask for, for a data set whose label counts were measured or else declared public.
 
         Raises:
             UsageError: a value is out of range.
         """
-        request = self._writing(dataset, measured).best_of(self.best_of)
-        if dataset.outputs is not None:
-            return self._answered(request)
-        return replace(request, schema=schema, min_tokens=0) if schema else request
-
-    def _answered(self, request: SynthesisRequest) -> SynthesisRequest:
-        outputs, kind = Outputs(Answers(self.answers), self.answer_tokens), open_template().label
-        template = PromptTemplate(self.instruction, self.text_name.strip(), kind, self.label_name.strip())
-        of_text = max(0, self.tokens - outputs.charged)
-        return replace(request, template=template, outputs=outputs, min_tokens=min(MIN_TOKENS, of_text))
-
-    def _writing(self, dataset: Dataset, measured: MeasuredSizes | None = None) -> SynthesisRequest:
-        request = SynthesisRequest(
-            labels=dataset.labels,
-            template=self.template,
-            plan=SamplingPlan(
-                scheme=Scheme(self.scheme),
-                subsets=self.subsets,
-                per_subset=1 if self.unit_rows else self.per_subset,
-                unit_rows=self.unit_rows,
-                tokens=self.tokens,
-                shots=self.shots,
-            ),
+        self.epsilon_left(measured)
+        outputs = None if dataset.outputs is None else Outputs(Answers(self.answers), self.answer_tokens)
+        return RunSpec(
+            target=PrivacyTarget(self.epsilon, self.delta),
+            sizes=measured or "counted",
+            template=self.template(answered=outputs is not None),
+            shots=self.shots,
             mechanism=self.chosen_mechanism(),
             transform=self.chosen_transform(),
-            target=PrivacyTarget(self.epsilon, self.delta),
-            sizes=measured.sizes if measured else dataset.counted_sizes(),
-            content=fingerprint(dataset).content,
-            by_user=dataset.by_user,
+            scheme=Scheme(self.scheme),
+            subsets=self.subsets,
+            per_subset=1 if self.unit_rows else self.per_subset,
+            unit_rows=self.unit_rows,
+            tokens=self.tokens,
+            best_of=1 if self.recipe.in_stages else self.best_of,
             candidates=self.candidates,
             max_record_tokens=self.max_record_tokens,
-            min_tokens=min(MIN_TOKENS, self.tokens),
-            public_inputs=(LABEL_SET, FILE_FORMAT, declared_counts(dataset.by_user)),
+            schema=schema,
+            outputs=outputs,
+            **self.recipe.asked(),
         )
-        return request.with_measured_sizes(measured) if measured else request
-
-    def recipe_request(self, dataset: Dataset, measured: MeasuredSizes | None = None) -> RecipeRequest:
-        """The same for a run in stages, its writing not calibrated.
-
-        Raises:
-            UsageError: a value is out of range.
-        """
-        sizes = measured.sizes if measured else dataset.counted_sizes()
-        recipe = self.recipe.recipe(sizes, self.epsilon_left(measured))
-        request = RecipeRequest(
-            labels=dataset.labels,
-            template=self.template,
-            recipe=recipe,
-            target=PrivacyTarget(self.epsilon, self.delta),
-            sizes=dataset.counted_sizes(),
-            content=fingerprint(dataset).content,
-            by_user=dataset.by_user,
-            shots=self.shots,
-            tokens=self.recipe.tokens,
-            max_record_tokens=self.max_record_tokens,
-            written=self._writing(dataset) if Stage.WRITE in recipe.shares else None,
-            public_inputs=(LABEL_SET, FILE_FORMAT, declared_counts(dataset.by_user)),
-        )
-        return request.with_measured_sizes(measured) if measured else request

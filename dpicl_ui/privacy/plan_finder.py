@@ -63,7 +63,7 @@ class Search:
 
     def seconds(self, option: Option, dataset: Dataset, speed: ModelSpeed) -> float:
         """Predicted duration of the whole run."""
-        return predicted_seconds(with_plan(self.form, option).request(dataset, self.measured), speed)
+        return predicted_seconds(with_plan(self.form, option).spec(dataset, self.measured).writing(dataset), speed)
 
 
 def search(
@@ -88,11 +88,12 @@ def search(
         subsets=1,
         shots=1,
         best_of=1,
-    ).request(dataset, measured)
-    length = positions(one_row)[0] // len(dataset.labels)
+    ).spec(dataset, measured)
+    asked = one_row.writing(dataset)
+    length = positions(asked)[0] // len(dataset.labels)
     written = form.shots * form.best_of
     shots = written * (len(dataset.labels) if dataset.by_user else 1)
-    task = Task(min(one_row.sizes.values()), form.tokens, length, per_subset, shots)
+    task = Task(min(asked.sizes.values()), form.tokens, length, per_subset, shots)
     demonstrations = len(dataset.labels) * written
     without_rows = 2 * form.tokens * speed.step
     if seconds <= demonstrations * without_rows:

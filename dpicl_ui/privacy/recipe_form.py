@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from dpicl_ui.data.rows import Rows
 from dpicl_ui.frame.numbers import number, whole
-from mechanisms.runs.advice import proposed
-from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
-from mechanisms.runs.recipe_request import RecipeRequest
-from mechanisms.tallies import usual_weighing
+from mechanisms.runs.recipe import Division, Kind, Stage
 
 BY_TOKEN = {
     Rows.RECORDS: "Records are written token by token: the votes on drafts know no schemas.",
@@ -78,24 +74,28 @@ class RecipeForm:
         """Whether this is a recipe; else the whole run is written token by token."""
         return self.kind != Kind.TOKENS
 
-    @property
-    def tokens(self) -> int:
-        """Tokens of a draft."""
-        return self.stages.tokens if self.stages else RecipeRequest.tokens
-
-    def recipe(self, sizes: Mapping[str, int], epsilon: float) -> Recipe:
-        """The recipe for public sizes and what the stages may cost together.
+    def asked(self) -> dict[str, Any]:
+        """The fields of a `RunSpec` that these settings fix.
 
         Raises:
-            UsageError: a value is out of range.
+            UsageError: a value is unknown.
         """
         kind, own = Kind(self.kind), self.stages
-        if own is None:
-            return proposed(kind, sizes, epsilon, self.score)
+        if own is None or not self.in_stages:
+            return {"recipe": kind, "score": self.score}
         hidden = hidden_stages(kind, self.score)
-        shares = {stage: share for stage, share in zip(Stage, own.shares, strict=True) if share and stage not in hidden}
-        division = Division(own.division)
-        return Recipe(kind, division, shares, own.drafts, own.rounds, own.sets, usual_weighing(sizes))
+        return {
+            "recipe": kind,
+            "score": self.score,
+            "division": Division(own.division),
+            "shares": {
+                stage: share for stage, share in zip(Stage, own.shares, strict=True) if share and stage not in hidden
+            },
+            "drafts": own.drafts,
+            "rounds": own.rounds,
+            "sets": own.sets,
+            "draft_tokens": own.tokens,
+        }
 
 
 def hidden_stages(kind: Kind, score: bool) -> set[Stage]:

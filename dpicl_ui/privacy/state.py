@@ -148,12 +148,10 @@ class PrivacyState(State):
 
 def _previewed(form: PrivacyForm, confirmed: Confirmed, speed: ModelSpeed | None) -> Preview[Any]:
     columns = confirmed.columns
-    if form.recipe.in_stages:
-        if columns.rows in BY_TOKEN:
-            raise UsageError(BY_TOKEN[columns.rows])
-        return preview(form.recipe_request(confirmed.dataset, confirmed.measured), speed)
+    if form.recipe.in_stages and columns.rows in BY_TOKEN:
+        raise UsageError(BY_TOKEN[columns.rows])
     schema = columns.records.schema if columns.records else None
-    return preview(form.request(confirmed.dataset, confirmed.measured, schema), speed)
+    return preview(form.spec(confirmed.dataset, confirmed.measured, schema).request(confirmed.dataset), speed)
 
 
 def gate(session: Session) -> Gate:

@@ -29,7 +29,7 @@ def _export(options: argparse.Namespace) -> None:
     released = Released.read(text_of(options.demos))
     chosen = format_named(options.format)
     check_apart(options.out, but=(options.demos,))
+    written = [str(path) for path in export(released.text, chosen.name, options.out)]
     for said in filter(None, (chosen.caution(released.demo_set), chosen.reading(released.demo_set))):
         progress(said)
-    written = [str(path) for path in export(released.text, chosen.name, options.out)]
     show(options, {"format": chosen.name, "files": written, "digest": released.digest})

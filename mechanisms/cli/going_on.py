@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting import PrivacyLedger
+from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.errors import UsageError
 from mechanisms.kept_file import check_writable
 from mechanisms.runs.journal import RunJournal
@@ -39,16 +40,19 @@ def journal_of(options: argparse.Namespace, ledger: PrivacyLedger) -> RunJournal
     return RunJournal.read(Path(path), ledger) if options.resume else RunJournal.new(Path(path))
 
 
-def measured_before(journal: RunJournal, request: SynthesisRequest) -> SynthesisRequest:
-    """A request with the sizes that were measured, and charged, before the run began.
+def measured_before(journal: RunJournal, content: str) -> MeasuredSizes:
+    """The sizes that were measured, and charged, before the run began.
+
+    Args:
+        content: keyed digest of the data set.
 
     Raises:
         UsageError: none were.
     """
-    measured = journal.request(request.content).measured
+    measured = journal.request(content).measured
     if measured is None:
         raise UsageError("The run that was cut off measured no sizes: leave out --count-epsilon.")
-    return request.with_measured_sizes(measured)
+    return measured
 
 
 def resumed(journal: RunJournal, asked: RunRequest) -> RunRequest:

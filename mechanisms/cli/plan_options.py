@@ -86,8 +86,8 @@ def sampling_plan(options: argparse.Namespace, usual_subsets: int = SamplingPlan
     )
 
 
-def mechanism(options: argparse.Namespace, plan: SamplingPlan, required: bool = False) -> TokenMechanism:
-    """The mechanism with the parameters given, made for the plan.
+def mechanism(options: argparse.Namespace, plan: SamplingPlan | None = None, required: bool = False) -> TokenMechanism:
+    """The mechanism with the parameters given, made for the plan where there is one.
 
     Args:
         required: the noise must be given, since it will not be calibrated.
@@ -104,7 +104,8 @@ def mechanism(options: argparse.Namespace, plan: SamplingPlan, required: bool = 
         if required != (solved in values):
             wanted = "needs" if required else "is calibrated: leave out"
             raise UsageError(f"'{options.mechanism}' {wanted} --{solved}.")
-    return chosen(**{each.name: values[each.flag] for each in own if each.flag in values}).for_plan(plan)
+    made = chosen(**{each.name: values[each.flag] for each in own if each.flag in values})
+    return made if plan is None else made.for_plan(plan)
 
 
 def transform(options: argparse.Namespace) -> Transform:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from dataclasses import replace
+from typing import Any
 
 from mechanisms.errors import UsageError
-from mechanisms.runs.advice import proposed
 from mechanisms.runs.defaults import RECIPE
-from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
+from mechanisms.runs.recipe import Division, Kind, Stage
 from mechanisms.runs.recipe_request import MOST_SHOTS, RecipeRequest
-from mechanisms.runs.request import SynthesisRequest
 from mechanisms.tallies import Weighing
 
 _NO_SCORE = "none"
@@ -49,57 +46,38 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--score", choices=["private", _NO_SCORE], help="none: leave out the last stage")
 
 
-def in_stages(options: argparse.Namespace) -> bool:
-    """Whether the run is a recipe's: a plain token by token run has no stages to share anything.
+def check_staged(options: argparse.Namespace, staged: bool) -> None:
+    """Refuse what only a run in stages has.
 
     Raises:
-        UsageError: an option is given that only a recipe has.
+        UsageError: such an option is given, and the run has none.
     """
-    staged = options.recipe != Kind.TOKENS or options.shares is not None or options.split is not None
-    if not staged:
-        if given := [name for name in _OWN if getattr(options, name) is not None]:
-            raise UsageError(f"--{given[0].replace('_', '-')} needs --recipe vote or both, or --shares, or --split.")
-        return False
-    return True
+    if not staged and (given := [name for name in _OWN if getattr(options, name) is not None]):
+        raise UsageError(f"--{given[0].replace('_', '-')} needs --recipe vote or both, or --shares, or --split.")
 
 
-def recipe_request(options: argparse.Namespace, base: SynthesisRequest) -> RecipeRequest:
-    """The recipe's request, its writing not calibrated for its share yet.
-
-    Args:
-        options: what the command line says.
-        base: what they would describe without stages: task, sizes, target, mechanism and plan.
+def asked_of_stages(options: argparse.Namespace) -> dict[str, Any]:
+    """The fields of a `RunSpec` that the options fix.
 
     Raises:
-        UsageError: a number is out of range, or the stages do not fit together.
+        UsageError: a share is no number, or no stage's; a private score is asked for and has no share.
     """
-    left = base.target.epsilon - (base.measured.epsilon if base.measured else 0.0)
-    recipe = recipe_of(options, base.sizes, left)
-    return RecipeRequest.of(base, recipe, options.draft_tokens)
-
-
-def recipe_of(options: argparse.Namespace, sizes: Mapping[str, int], epsilon: float) -> Recipe:
-    """The recipe that the options describe; what they leave open is planned.
-
-    Args:
-        sizes: declared or measured units of each label.
-        epsilon: what the stages may cost together.
-
-    Raises:
-        UsageError: a number is out of range, or a stage is missing, unknown or too many.
-    """
-    usual = Division.ROLES if options.shares is not None else None
-    division = Division(options.split) if options.split else usual
-    recipe = proposed(Kind(options.recipe), sizes, epsilon, options.score != _NO_SCORE, division)
-    if options.shares is not None:
-        recipe = replace(recipe, shares=_shares(options.shares))
-    if options.score == _NO_SCORE and Stage.SCORE in recipe.shares:
+    shares = None if options.shares is None else _shares(options.shares)
+    if options.score == _NO_SCORE and shares is not None and Stage.SCORE in shares:
         raise UsageError("--score none leaves out the stage 'score': leave it out of --shares too.")
-    if options.score == "private" and Stage.SCORE not in recipe.shares:
+    if options.score == "private" and shares is not None and Stage.SCORE not in shares:
         raise UsageError("--score private needs a share for the stage 'score'.")
-    asked = {name: getattr(options, name) for name in ("drafts", "rounds", "sets")}
-    asked["weighing"] = options.weighing and Weighing(options.weighing)
-    return replace(recipe, **{name: value for name, value in asked.items() if value is not None})
+    return {
+        "recipe": options.recipe and Kind(options.recipe),
+        "score": options.score != _NO_SCORE,
+        "division": options.split and Division(options.split),
+        "shares": shares,
+        "drafts": options.drafts,
+        "rounds": options.rounds,
+        "sets": options.sets,
+        "weighing": options.weighing and Weighing(options.weighing),
+        "draft_tokens": options.draft_tokens,
+    }
 
 
 def _shares(text: str) -> dict[Stage, float]:

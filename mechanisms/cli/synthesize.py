@@ -7,7 +7,7 @@ from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.api import run
@@ -29,11 +29,10 @@ from mechanisms.cli.outputs import (
     read_answered,
     read_labelled,
 )
-from mechanisms.cli.plan_options import add_plan_options, mechanism, sampling_plan, transform
-from mechanisms.cli.recipe_options import add_recipe_options, in_stages, recipe_request
+from mechanisms.cli.plan_options import add_plan_options, mechanism, transform
+from mechanisms.cli.recipe_options import add_recipe_options, asked_of_stages, check_staged
 from mechanisms.cli.records import add_record_options, beside, read_table_of, schema_of, template_of, write_records
 from mechanisms.cli.run_words import Words, claim_in_words, recipe_in_words
-from mechanisms.cli.usual import filled_in
 from mechanisms.data.columns import to_dataset
 from mechanisms.data.files import FORMATS
 from mechanisms.data.record_schema import RecordSchema
@@ -49,20 +48,18 @@ from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.kept_file import check_writable, keep
 from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset, PromptTemplate, default_template
-from mechanisms.runs.defaults import LABELLED, RECORDS, usual_subsets
+from mechanisms.runs.defaults import LABELLED, RECORDS
 from mechanisms.runs.events import RunCompleted
 from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.lockstep import check_schema
 from mechanisms.runs.preview import preview
 from mechanisms.runs.recipe_request import RecipeRequest, RunRequest
 from mechanisms.runs.request import (
-    DECLARED_SIZES,
-    FILE_FORMAT,
-    LABEL_SET,
     MIN_TOKENS,
     SynthesisRequest,
-    declared_counts,
 )
+from mechanisms.runs.spec import RunSpec
+from mechanisms.sampling import Scheme
 
 
 def add_commands(commands: Any) -> None:
@@ -109,32 +106,29 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _synthesize(options: argparse.Namespace) -> None:
-    options = filled_in(options)
-    staged = in_stages(options)
-    _check(options, staged)
     schema, outputs = schema_of(options), outputs_of(options)
+    spec = spec_of(options, schema, outputs)
+    staged = spec.in_stages(len(labels_of(options)))
+    _check(options, staged)
+    check_staged(options, staged)
     if (schema or outputs) and staged:
         what = "Records" if schema else "Outputs"
         raise UsageError(f"{what} are written token by token: leave out --recipe, --split and --shares.")
     ledger = PrivacyLedger()
     journal = journal_of(options, ledger)
     dataset, remarks = _dataset(options, schema, outputs)
-    data = fingerprint(dataset)
-    for warning in (*remarks, *ledger.rows.recognise(data)):
+    for warning in (*remarks, *ledger.rows.recognise(fingerprint(dataset))):
         progress(warning)
     seeded = options.test_seed is not None
     randomness: Randomness = SeededRandomness(options.test_seed) if seeded else SecureRandomness()
-    request = _request(options, dataset, schema, outputs)
-    if staged:
-        recipe_request(options, request)  # refused here, before anything is measured
+    spec.request(dataset)  # refused here, before anything is measured
     with opened(options.model, options.engine) as model:
         if schema:
             check_schema(schema, model)
         embedder = load_embedder() if staged else None
-        request = _with_sizes(request, options, dataset, ledger, randomness, journal)
-        asked = recipe_request(options, request) if staged else request
+        request = _with_sizes(spec, options, dataset, ledger, randomness, journal).request(dataset)
         with closing(journal) if journal else nullcontext():
-            ready = _ready(asked, journal)
+            ready = _ready(request, journal)
             words, kept = Words(ready, dataset.name), partial(_keep, options, ledger, journal)
             events = run(ready, dataset, model, ledger, kept, randomness=randomness, journal=journal, embedder=embedder)
             with closing(events):
@@ -199,66 +193,58 @@ def _check(options: argparse.Namespace, staged: bool) -> None:
     check_apart(*written, but=(options.csv, options.config, options.label_names, options.schema))
 
 
-def _request(
-    options: argparse.Namespace, dataset: Dataset, schema: RecordSchema | None, outputs: Outputs | None
-) -> SynthesisRequest:
-    sizes = _sizes(options, dataset)
-    plan = sampling_plan(options, usual_subsets(sizes))
-    of_text = plan.tokens - (outputs.charged if outputs else 0)
-    least = 0 if schema else max(0, min(MIN_TOKENS, of_text))
-    asked = SynthesisRequest(
-        labels=dataset.labels,
-        template=_template(options, dataset.labels, schema, outputs),
-        plan=plan,
-        mechanism=mechanism(options, plan),
-        transform=transform(options),
+def spec_of(options: argparse.Namespace, schema: RecordSchema | None, outputs: Outputs | None) -> RunSpec:
+    """What the options ask for; until they are measured, sizes are the smallest that there can be.
+
+    Raises:
+        UsageError: a value is out of range, or does not go with the others.
+    """
+    labels = labels_of(options)
+    return RunSpec(
         target=PrivacyTarget(options.epsilon, options.delta),
-        sizes=sizes,
-        content=fingerprint(dataset).content,
-        by_user=dataset.by_user,
+        sizes=_sizes(options, labels),
+        template=_template(options, labels, schema, outputs),
+        shots=options.shots_per_label,
+        mechanism=mechanism(options),
+        transform=transform(options),
+        scheme=Scheme(options.scheme),
+        subsets=options.subsets,
+        per_subset=1 if options.per_subset is None else options.per_subset,
+        unit_rows=options.per_subset is None,
+        tokens=options.tokens,
+        best_of=options.best_of,
         candidates=options.candidates,
         max_record_tokens=options.max_record_tokens,
         max_unit_records=options.max_unit_records,
-        min_tokens=least if options.min_tokens is None else options.min_tokens,
+        min_tokens=options.min_tokens,
         schema=schema,
         outputs=outputs,
-        public_inputs=(
-            LABEL_SET,
-            FILE_FORMAT,
-            declared_counts(dataset.by_user) if options.sizes == "counted" else DECLARED_SIZES,
-        ),
+        **asked_of_stages(options),
     )
-    return asked.best_of(options.best_of)
 
 
-def _sizes(options: argparse.Namespace, dataset: Dataset) -> dict[str, int]:
+def _sizes(options: argparse.Namespace, labels: tuple[str, ...]) -> Literal["counted"] | dict[str, int]:
     if options.sizes == "counted":
-        return dataset.counted_sizes()
-    if options.sizes is None:
-        return dict.fromkeys(dataset.labels, 1)  # until they are measured
-    return _declared_sizes(options.sizes)
+        return "counted"
+    return dict.fromkeys(labels, 1) if options.sizes is None else _declared_sizes(options.sizes)
 
 
 def _with_sizes(
-    request: SynthesisRequest,
+    spec: RunSpec,
     options: argparse.Namespace,
     dataset: Dataset,
     ledger: PrivacyLedger,
     randomness: Randomness,
     journal: RunJournal | None,
-) -> SynthesisRequest:
+) -> RunSpec:
     """Measure the sizes where asked to: the last thing before the run, when everything else has been checked."""
     if options.count_epsilon is None:
-        return request
+        return spec
     if options.count_epsilon >= options.epsilon:
         raise UsageError("--count-epsilon must be smaller than --epsilon: the demonstrations need the rest.")
     if journal is not None and goes_on(journal):
-        sized = measured_before(journal, request)
-    else:
-        measured = measure_sizes(dataset, options.count_epsilon, options.delta, ledger, randomness)
-        sized = request.with_measured_sizes(measured)
-    subsets = usual_subsets(sized.sizes) if options.subsets is None else options.subsets
-    return replace(sized, plan=replace(sized.plan, subsets=subsets))
+        return replace(spec, sizes=measured_before(journal, fingerprint(dataset).content))
+    return replace(spec, sizes=measure_sizes(dataset, options.count_epsilon, options.delta, ledger, randomness))
 
 
 def _template(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
+from mechanisms.accounting import fingerprint
 from mechanisms.cli.main import parser
-from mechanisms.cli.recipe_options import in_stages, recipe_of, recipe_request
-from mechanisms.cli.synthesize import _request
-from mechanisms.cli.usual import filled_in
+from mechanisms.cli.outputs import outputs_of
+from mechanisms.cli.records import schema_of
+from mechanisms.cli.synthesize import spec_of
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.demos.demo_set import loads
 from mechanisms.errors import ModelUnavailable
@@ -18,6 +20,7 @@ from mechanisms.records import Dataset, Record
 from mechanisms.runs.advice import proposed
 from mechanisms.runs.events import SetKept
 from mechanisms.runs.recipe import Division, Kind, Stage
+from mechanisms.runs.spec import RunSpec
 from mechanisms.runs.verification import verify
 from tests.certificates.recipes import FOUND, asked, certified, recipe
 from tests.cli.command import BANK, check_refusal, run
@@ -27,32 +30,35 @@ LINE = (
     f"synthesize {BANK} --text-column text --label-column topic --labels Cards,Fraud --sizes Cards=900,Fraud=1500 "
     "--epsilon 2 --delta 1e-5 --subsets 4 --tokens 3 --candidates 10"
 )
+SCHEMA = '{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}'
 QUICK = "--drafts 3 --sets 1 --draft-tokens 12"
 
 
-def options(rest: str):
-    return filled_in(parser().parse_args([*LINE.split(), *rest.split()]))
+def spec(rest: str) -> RunSpec:
+    options = parser().parse_args([*LINE.split(), *rest.split()])
+    schema = schema_of(options)
+    return spec_of(options, schema, outputs_of(options))
 
 
 def request(rest: str, measured: MeasuredSizes | None = None):
     dataset = Dataset("d", ("Cards", "Fraud"), (Record("a text", "Cards"),))
-    base = _request(options(rest), dataset, None, None)
+    asked = spec(rest)
     if measured is not None:
-        base = base.with_measured_sizes(MeasuredSizes(measured.sizes, measured.epsilon, measured.failure, base.content))
-    return recipe_request(options(rest), base)
+        asked = replace(asked, sizes=replace(measured, content=fingerprint(dataset).content))
+    return asked.request(dataset)
 
 
 def test_a_run_has_stages_wherever_it_can():
-    assert options("").recipe == Kind.BOTH
+    assert spec("").kind(2) is Kind.BOTH
     staged = ("", "--recipe vote", "--recipe both", "--split epsilon", "--recipe tokens --shares write=.5")
-    assert all(in_stages(options(rest)) for rest in staged)
+    assert all(spec(rest).in_stages(2) for rest in staged)
     # What is refused together with stages is written token by token where none are asked for.
     without = (
-        "--schema {}", "--output-column text", "--output-field Genre", "--labels Cards", "--best-of 2", "--shots 17",
+        f"--schema {SCHEMA} --labels Cards", "--output-column text", "--output-field Genre", "--labels Cards", "--best-of 2", "--shots 17",
         "--mechanism public", "--mechanism non-private",
     )  # fmt: skip
     for rest in (*without, "--recipe tokens"):
-        assert not in_stages(options(rest))
+        assert not spec(rest).in_stages(1 if "--labels Cards" in rest else 2)
 
 
 @pytest.mark.parametrize(
@@ -65,17 +71,17 @@ def test_a_run_has_stages_wherever_it_can():
     ],
 )
 def test_what_has_no_stages_is_still_refused_where_they_are_asked_for(capsys, rest, message):
-    schemas = rest.replace("{}", '{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}')
+    schemas = rest.replace("{}", SCHEMA)
     labels = " --labels Cards" if "schema" in rest else ""
     check_refusal(capsys, f"{LINE} --recipe both {schemas}{labels}", 2, message)
 
 
 def test_what_is_left_open_is_planned():
-    assert recipe_of(options("--recipe vote"), SIZES, 2.0) == proposed(Kind.VOTE, SIZES, 2.0)
-    assert recipe_of(options("--recipe vote --score none"), SIZES, 2.0) == proposed(Kind.VOTE, SIZES, 2.0, False)
-    forced = recipe_of(options("--recipe tokens --split epsilon"), SIZES, 2.0)
+    assert spec("--recipe vote").recipe_for(SIZES, 2.0) == proposed(Kind.VOTE, SIZES, 2.0)
+    assert spec("--recipe vote --score none").recipe_for(SIZES, 2.0) == proposed(Kind.VOTE, SIZES, 2.0, False)
+    forced = spec("--recipe tokens --split epsilon").recipe_for(SIZES, 2.0)
     assert forced == proposed(Kind.TOKENS, SIZES, 2.0, division=Division.EPSILON)
-    given = recipe_of(options("--recipe both --drafts 9 --rounds 2 --sets 4 --shares vote=.3,write=.2"), SIZES, 2.0)
+    given = spec("--recipe both --drafts 9 --rounds 2 --sets 4 --shares vote=.3,write=.2").recipe_for(SIZES, 2.0)
     assert (given.drafts, given.rounds, given.sets, given.division) == (9, 2, 4, Division.ROLES)
     assert given.shares == {Stage.VOTE: 0.3, Stage.WRITE: 0.2}
 

@@ -21,9 +21,8 @@ from mechanisms.accounting import fingerprint
 from mechanisms.cli import synthesize as command
 from mechanisms.cli.main import parser
 from mechanisms.cli.outputs import outputs_of
-from mechanisms.cli.recipe_options import in_stages, recipe_request
+from mechanisms.cli.recipe_options import check_staged
 from mechanisms.cli.records import schema_of
-from mechanisms.cli.usual import filled_in
 from mechanisms.data.columns import ColumnMapping, to_dataset
 from mechanisms.data.files import read_table
 from mechanisms.data.record_files import KIND
@@ -76,21 +75,30 @@ def dataset_of(columns: Columns, *labels: str) -> Dataset:
     return to_dataset(columns.table, columns.mapping, "my notes", labels)
 
 
+def request_of(
+    dataset: Dataset, measured: MeasuredSizes | None = None, form: PrivacyForm | None = None
+) -> SynthesisRequest:
+    """What a form asks to be written token by token."""
+    return (form or PrivacyForm.read(*VALUES)).spec(dataset, measured).writing(dataset)
+
+
 def from_command_line(
     text: str, file: Path, measured: MeasuredSizes | None = None
 ) -> tuple[SynthesisRequest | RecipeRequest, Dataset]:
     """The request of `synthesize FILE --config`, and the data set that it is of."""
     config = file.with_name("settings.yaml")
     config.write_text(text, encoding="utf-8")
-    options = filled_in(parser().parse_args(["synthesize", str(file), "--config", str(config)]))
-    command._check(options, in_stages(options))
+    options = parser().parse_args(["synthesize", str(file), "--config", str(config)])
     schema, outputs = schema_of(options), outputs_of(options)
+    spec = command.spec_of(options, schema, outputs)
     dataset, _ = command._dataset(options, schema, outputs)
-    request = command._request(options, dataset, schema, outputs)
+    staged = spec.in_stages(len(dataset.labels))
+    command._check(options, staged)
+    check_staged(options, staged)
     if measured:
         assert options.count_epsilon == measured.epsilon
-        request = request.with_measured_sizes(measured)
-    return (recipe_request(options, request) if in_stages(options) else request), dataset
+        spec = replace(spec, sizes=measured)
+    return spec.request(dataset), dataset
 
 
 def unsolved(request: SynthesisRequest | RecipeRequest) -> SynthesisRequest | RecipeRequest:
@@ -145,7 +153,8 @@ def test_labelled_texts(file, form, by_user, drop, measure):
     measured = MeasuredSizes(sizes, 0.25, 1e-9, fingerprint(dataset).content) if measure else None
     try:
         staged = form.recipe.in_stages
-        asked = form.recipe_request(dataset, measured) if staged else form.request(dataset, measured)
+        asked = form.spec(dataset, measured).request(dataset)
+        assert isinstance(asked, RecipeRequest) is staged
     except StudioError:
         return  # the app shows why, and offers no file
     text = written.settings(asked, columns.mapping, dataset.name)
@@ -167,7 +176,7 @@ def test_texts_with_answers_records_and_texts_alone(file, form):
     for columns, kind in ((answered, "Question"), (records, "Yes"), (alone, "Letter")):
         dataset = dataset_of(columns, kind)
         try:
-            asked = form.request(dataset, schema=columns.records and columns.records.schema)
+            asked = form.spec(dataset, schema=columns.records and columns.records.schema).writing(dataset)
         except StudioError:
             continue
         text = written.settings(asked, columns.mapping, dataset.name)
@@ -184,7 +193,7 @@ def test_texts_with_answers_records_and_texts_alone(file, form):
 def test_what_yaml_takes_for_another_line_break_comes_back_as_it_was(file, odd):
     columns = columns_of(file, ColumnMapping("the text", "null"))
     form = replace(PrivacyForm.read(*VALUES), instruction=f"one{odd}two", label_name=f"a{odd}b")
-    asked = form.request(dataset_of(columns, "Yes", "2020-01-01"))
+    asked = request_of(dataset_of(columns, "Yes", "2020-01-01"), form=form)
     same, _ = from_command_line(written.settings(asked, columns.mapping, "my notes"), file)
     assert unsolved(same) == unsolved(asked)
 
@@ -193,7 +202,11 @@ def test_what_yaml_takes_for_another_line_break_comes_back_as_it_was(file, odd):
 def test_what_calibration_solves_for_is_no_setting(file):
     """Else the command line would refuse the file of a plan, which is calibrated."""
     columns = columns_of(file, ColumnMapping("the text", "null"))
-    request = PrivacyForm.read(*VALUES).request(dataset_of(columns, "Yes", "2020-01-01"))
+    request = (
+        PrivacyForm.read(*VALUES)
+        .spec(dataset_of(columns, "Yes", "2020-01-01"))
+        .writing(dataset_of(columns, "Yes", "2020-01-01"))
+    )
     text = written.settings(request.calibrated(), columns.mapping, "my notes")
     same, _ = from_command_line(text, file)
     assert same.calibrated() == request.calibrated()
@@ -210,7 +223,7 @@ def test_sizes_that_were_measured_are_not_written_but_measured_again(file):
     columns = columns_of(file, ColumnMapping("the text", "null"))
     dataset = dataset_of(columns, "Yes", "2020-01-01")
     measured = MeasuredSizes({"Yes": 4711, "2020-01-01": 4712}, 0.25, 1e-9, fingerprint(dataset).content)
-    text = written.settings(PrivacyForm.read(*VALUES).request(dataset, measured), columns.mapping, "my notes")
+    text = written.settings(request_of(dataset, measured), columns.mapping, "my notes")
     assert "471" not in text
     assert "paid for again" in text
     assert math.isclose(yaml.safe_load(text)["count-epsilon"], 0.25)
@@ -219,7 +232,9 @@ def test_sizes_that_were_measured_are_not_written_but_measured_again(file):
 def test_a_label_that_the_command_line_cannot_name_is_refused(file):
     columns = columns_of(file, ColumnMapping("the text", "null"))
     request = replace(
-        PrivacyForm.read(*VALUES).request(dataset_of(columns, "Yes", "2020-01-01")),
+        PrivacyForm.read(*VALUES)
+        .spec(dataset_of(columns, "Yes", "2020-01-01"))
+        .writing(dataset_of(columns, "Yes", "2020-01-01")),
         labels=("Yes", "No, thanks"),
         sizes={"Yes": 3, "No, thanks": 3},
     )
@@ -229,7 +244,11 @@ def test_a_label_that_the_command_line_cannot_name_is_refused(file):
 
 def test_a_model_without_a_name_is_left_to_say(file):
     columns = columns_of(file, ColumnMapping("the text", "null"))
-    request = PrivacyForm.read(*VALUES).request(dataset_of(columns, "Yes", "2020-01-01"))
+    request = (
+        PrivacyForm.read(*VALUES)
+        .spec(dataset_of(columns, "Yes", "2020-01-01"))
+        .writing(dataset_of(columns, "Yes", "2020-01-01"))
+    )
     assert "--model" in written.settings(request, columns.mapping, "d", None)
     assert yaml.safe_load(written.settings(request, columns.mapping, "d"))["model"] == "embedded"
 
@@ -237,7 +256,11 @@ def test_a_model_without_a_name_is_left_to_say(file):
 def test_labels_that_were_renamed_are_renamed_again(file):
     names = (("Yes", "Agreed"), ("2020-01-01", "New Year"))
     columns = columns_of(file, ColumnMapping("the text", "null", label_names=names))
-    asked = PrivacyForm.read(*VALUES).request(dataset_of(columns, "Agreed", "New Year"))
+    asked = (
+        PrivacyForm.read(*VALUES)
+        .spec(dataset_of(columns, "Agreed", "New Year"))
+        .writing(dataset_of(columns, "Agreed", "New Year"))
+    )
     text = written.settings(asked, columns.mapping, "my notes")
     same, _ = from_command_line(text, file)
     assert unsolved(same) == unsolved(asked)

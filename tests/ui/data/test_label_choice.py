@@ -140,7 +140,7 @@ def test_a_label_that_takes_no_part_is_named_nowhere(tab):
     upload(tab, 3)
     confirm(tab, ["Label 000", "Label 001"])
     confirmed = tab.state.confirmed
-    request = PrivacyForm.read(*VALUES).request(confirmed.dataset)
+    request = PrivacyForm.read(*VALUES).spec(confirmed.dataset).writing(confirmed.dataset)
     written = settings(request, confirmed.columns.mapping, "rows")
     assert "label_000" in written
     assert "label_002" not in written

@@ -63,7 +63,7 @@ def test_counting_wants_an_epsilon(tmp_path: Path, epsilon):
 @pytest.mark.slow
 def test_a_run_on_measured_sizes_claims_the_measurement_and_is_charged_without_it():
     confirmed = confirm(Session(), DATASET, measured())
-    made = preview(FORM.request(DATASET, confirmed.measured))
+    made = preview(FORM.spec(DATASET, confirmed.measured).writing(DATASET))
     assert made.request.sizes == measured().sizes == confirmed.sizes
     assert DECLARED_COUNTS not in made.request.public_inputs
     assert made.claim.epsilon <= FORM.epsilon

@@ -69,7 +69,7 @@ class Told(Runner):
 def session(monkeypatch: pytest.MonkeyPatch) -> Session:
     tab = Session()
     confirm(tab, DATASET)
-    request = PrivacyForm.read(*VALUES).request(DATASET)
+    request = PrivacyForm.read(*VALUES).spec(DATASET).writing(DATASET)
     planned = SimpleNamespace(confirmed=tab.of(DataState).confirmed, request=request)
     monkeypatch.setattr(PrivacyState, "calibrate", lambda *_: planned)
     return tab

@@ -47,8 +47,8 @@ def planned_in_the_app(step: PrivacyStep, columns: Columns, *labels: str) -> Syn
     form = PrivacyForm.read(*(shown(each, suggested.get(each, each.value)) for each in step.form))
     form = replace(form, epsilon=1.0, delta=1e-5)  # which no other end fills in
     if form.recipe.in_stages:
-        return form.recipe_request(dataset)
-    return form.request(dataset, schema=columns.records.schema if columns.records else None)
+        return form.spec(dataset).staged(dataset)
+    return form.spec(dataset, schema=columns.records.schema if columns.records else None).writing(dataset)
 
 
 def settled(request: SynthesisRequest | RecipeRequest, app: SynthesisRequest | RecipeRequest) -> Any:

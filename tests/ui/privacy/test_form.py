@@ -44,7 +44,7 @@ VALUES = [
 
 
 def test_the_form_becomes_a_request():
-    request = PrivacyForm.read(*VALUES).request(DATASET)
+    request = PrivacyForm.read(*VALUES).spec(DATASET).writing(DATASET)
     assert request.plan.subsets == 8
     assert request.plan.per_subset == 1
     assert request.sizes == {"a": 30, "b": 30}
@@ -56,7 +56,7 @@ def test_the_form_becomes_a_request():
 def test_subsets_take_their_size_from_the_form():
     values = [*VALUES]
     values[4] = False
-    assert PrivacyForm.read(*values).request(DATASET).plan.per_subset == 2
+    assert PrivacyForm.read(*values).spec(DATASET).writing(DATASET).plan.per_subset == 2
 
 
 @pytest.mark.parametrize("position", [0, 1, 5, 7])
@@ -70,10 +70,10 @@ def test_a_missing_number_is_named_in_one_line(position, value):
 
 def test_the_best_of_several_are_paid_for_where_there_are_no_stages():
     form = replace(PrivacyForm.read(*VALUES), shots=2, best_of=3)
-    request = form.request(DATASET)
+    request = form.spec(DATASET).writing(DATASET)
     assert (request.plan.shots, request.kept) == (6, 2)
-    assert PrivacyForm.read(*VALUES).request(DATASET).kept is None
-    written = replace(form, recipe=RecipeForm("both", score=True)).recipe_request(DATASET).written
+    assert PrivacyForm.read(*VALUES).spec(DATASET).writing(DATASET).kept is None
+    written = replace(form, recipe=RecipeForm("both", score=True)).spec(DATASET).staged(DATASET).written
     assert (written.plan.shots, written.kept) == (2, None)
 
 
@@ -91,25 +91,25 @@ def with_transform(**changes):
 
 
 def test_a_transform_takes_its_parameters_from_the_form():
-    transform = with_transform(alpha=0.5, base=False).request(DATASET).transform
+    transform = with_transform(alpha=0.5, base=False).spec(DATASET).writing(DATASET).transform
     assert (transform.name, transform.alpha, transform.base) == ("pta", 0.5, False)
 
 
 def test_a_hidden_transform_is_left_out():
     closed = next(each.name for each in private_mechanisms() if not each.takes_transform)
-    assert replace(with_transform(), mechanism=closed).request(DATASET).transform.name == "none"
+    assert replace(with_transform(), mechanism=closed).spec(DATASET).writing(DATASET).transform.name == "none"
 
 
 def test_disjoint_batches_are_a_choice():
     values = [*VALUES]
     values[3] = "disjoint"
-    assert PrivacyForm.read(*values).request(DATASET).plan.scheme is Scheme.DISJOINT
+    assert PrivacyForm.read(*values).spec(DATASET).writing(DATASET).plan.scheme is Scheme.DISJOINT
 
 
 def test_a_closed_combination_is_refused_with_its_reason():
     form = replace(PrivacyForm.read(*VALUES), mechanism="blended-logits", unit_rows=False)
     with pytest.raises(UsageError, match="closed with subsets"):
-        form.request(DATASET)
+        form.spec(DATASET).writing(DATASET)
 
 
 def test_baselines_are_no_choice():
@@ -122,7 +122,7 @@ def test_baselines_are_no_choice():
 @pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [each.name for each in private_mechanisms()])
 def test_calibration_solves_for_what_the_form_does_not_ask_for(mechanism):
-    request = replace(PrivacyForm.read(*VALUES), mechanism=mechanism).request(DATASET)
+    request = replace(PrivacyForm.read(*VALUES), mechanism=mechanism).spec(DATASET).writing(DATASET)
     calibrated = request.calibrated().mechanism
     changed = [
         p.name for p in parameters(calibrated) if getattr(calibrated, p.name) != getattr(request.mechanism, p.name)

@@ -62,7 +62,7 @@ def test_a_duration_that_leaves_no_time_for_rows_is_refused():
 
 def test_the_task_is_the_runs():
     looked = search(FORM, DATASET, SPEED, 60)
-    request = FORM.request(DATASET)
+    request = FORM.spec(DATASET).writing(DATASET)
     rows = sum(request.capacity(label) for label in request.labels)
     assert looked.task.prompt_tokens * rows == positions(request)[0]
     assert (looked.task.size, looked.task.tokens, looked.task.per_subset) == (30, 4, 1)
@@ -78,7 +78,7 @@ def test_a_plan_that_settings_close_can_still_be_replaced():
 
 
 def test_the_form_takes_over_an_option():
-    taken = with_plan(FORM, option(17, 1.0, 1.0, Scheme.PER_TOKEN)).request(DATASET).plan
+    taken = with_plan(FORM, option(17, 1.0, 1.0, Scheme.PER_TOKEN)).spec(DATASET).writing(DATASET).plan
     assert (taken.subsets, taken.scheme, taken.unit_rows) == (17, Scheme.PER_TOKEN, True)
 
 

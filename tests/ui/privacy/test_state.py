@@ -113,10 +113,12 @@ def test_both_kinds_of_run_are_planned_in_one_place(session: Session, monkeypatc
     assert confirmed is not None
     made = state.calibrate(VOTE, None)
     assert state.planned is made
-    assert made.request == VOTE.recipe_request(confirmed.dataset)
+    assert made.request == VOTE.spec(confirmed.dataset).staged(confirmed.dataset)
     assert made.claim.epsilon == made.charge == pytest.approx(1.0)
     assert state.time(SPEED) is state.planned is not made
-    assert state.planned.preview.seconds == predicted_seconds(VOTE.recipe_request(confirmed.dataset), SPEED)
+    assert state.planned.preview.seconds == predicted_seconds(
+        VOTE.spec(confirmed.dataset).staged(confirmed.dataset), SPEED
+    )
     assert made.parts == {}
     assert list(state.planned.parts) == [None, *made.request.recipe.stages]
     assert sum(state.planned.parts.values()) == pytest.approx(state.planned.preview.seconds)

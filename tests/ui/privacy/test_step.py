@@ -73,7 +73,7 @@ def test_by_hand_begins_with_the_proposal_and_can_be_run_at_once(step: PrivacySt
     assert sum(shares) <= 1 + 1e-9
     values = [filled.get(each, each.value) for each in step.recipe.inputs]
     made = PrivacyForm.read(*VALUES[: -len(TOKENS)], kind.value, False, True, *values[3:])
-    assert made.recipe_request(DATASET).recipe.division is wanted.division
+    assert made.spec(DATASET).staged(DATASET).recipe.division is wanted.division
 
 
 @pytest.mark.parametrize("by_hand", [False, True])
