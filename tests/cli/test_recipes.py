@@ -53,8 +53,9 @@ def test_a_run_has_stages_wherever_it_can():
     staged = ("", "--recipe vote", "--recipe both", "--split epsilon", "--recipe tokens --shares write=.5")
     assert all(spec(rest).in_stages(2) for rest in staged)
     # What is refused together with stages is written token by token where none are asked for.
+    records = f"--schema {SCHEMA} --labels Cards"
     without = (
-        f"--schema {SCHEMA} --labels Cards", "--output-column text", "--output-field Genre", "--labels Cards", "--best-of 2", "--shots 17",
+        records, "--output-column answer", "--output-field Genre --answers model", "--labels Cards", "--best-of 2", "--shots 17",
         "--mechanism public", "--mechanism non-private",
     )  # fmt: skip
     for rest in (*without, "--recipe tokens"):
