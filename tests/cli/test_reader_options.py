@@ -181,7 +181,6 @@ def test_a_refused_key_is_one_line_without_it(files, capsys):
         "answer rows.csv question --epsilon 1 --delta 1e-5",
         "audit mia set.json rows.csv",
         "audit run gaussian",
-        "measure set.json",
         "bench",
     ],
 )
