@@ -166,6 +166,7 @@ def accuracies(
     owners: Sequence[str] = (),
     prototypes: Accuracy | None = None,
     labels: Sequence[str] = (),
+    public: bool = False,
 ) -> list[Tree]:
     """Accuracy of each arm with its interval; of class prototypes, if they are there; of naming one label every time.
 
@@ -173,6 +174,7 @@ def accuracies(
         cards: the tested set's own is the last one where there are prototypes.
         owners: private data sets that the rows belong to: the figures are then tagged.
         labels: of the set, in order.
+        public: the tested set is the public-only one of its choice.
     """
     if not cards:
         return []
@@ -184,7 +186,7 @@ def accuracies(
             el("span.muted", f"{total} test rows, bars with {confidence.percent()} intervals"),
         ),
         *tag(owners),
-        *_sentence(cards),
+        *_sentence(cards, public),
         el(
             "div.scores",
             *(_scores(card, common_reading(cards)) for card in cards),
@@ -252,12 +254,12 @@ def tag(owners: Sequence[str]) -> list[Tree]:
     return [private_tag(f"Only on your screen: without noise, on rows of {names}")] if owners else []
 
 
-def _sentence(cards: Sequence[Scorecard]) -> list[Tree]:
+def _sentence(cards: Sequence[Scorecard], public: bool) -> list[Tree]:
     """What the set is worth, and how much of that is the reading's; nothing before its own figure is there."""
     if cards[-1].name == PUBLIC_ONLY:
         return []
     found = shares_of_gain(cards)
-    first = el("p.guarantee", verdict_of_cards(cards))
+    first = el("p.guarantee", verdict_of_cards(cards, public))
     if found is None:
         return [first]
     reading, shown = (f"{100 * each:+.0f}" for each in found)

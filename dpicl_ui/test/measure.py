@@ -264,7 +264,7 @@ class FileMeasurement:
                     scored = scored.with_card(result)
                     state.show(scored)
                     figures = open_scores(scored.answers, scored.owners)
-                    yield {self.scores: figures or accuracies(scored.cards, scored.owners, None, demo_set.labels)}
+                    yield {self.scores: figures or accuracies(*scored.shown)}
             if scored.stop.is_set():
                 yield {self.test_notice: notice("Stopped. What was measured so far is shown.", "warn")}
                 return
@@ -303,7 +303,7 @@ class FileMeasurement:
             raise UsageError(_MEASURE_AGAIN.format(names=", ".join(f"'{name}'" for name in owners)))
         found = released.accuracy(scored.rows, scored.of.labels, self._embedder.embedder())
         state.show(scored := replace(scored, prototypes=found))
-        yield {self.scores: accuracies(scored.cards, scored.owners, found, scored.of.labels)}
+        yield {self.scores: accuracies(*scored.shown)}
 
     @property
     def speed(self) -> ModelSpeed | None:

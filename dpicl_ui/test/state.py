@@ -12,7 +12,7 @@ from dpicl_ui.generate.state import GenerateState, Run
 from mechanisms.data.table import Table
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard, arms_of
+from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, Scorecard, arms_of
 from mechanisms.evaluation.open_answers import OpenScorecard
 from mechanisms.evaluation.reader import Arm, as_read_by, check_labels, same_reader, without_corrections
 from mechanisms.inference import LanguageModel
@@ -59,6 +59,12 @@ class Scored:
     cards: tuple[Scorecard, ...] = ()
     answers: tuple[OpenScorecard, ...] = ()
     prototypes: Accuracy | None = None
+
+    @property
+    def shown(self) -> tuple[tuple[Scorecard, ...], tuple[str, ...], Accuracy | None, tuple[str, ...], bool]:
+        """What the card of the figures shows; see `dpicl_ui.test.cards.accuracies`."""
+        chosen = self.of.choice.chosen if self.of.choice else ""
+        return self.cards, self.owners, self.prototypes, self.of.labels, chosen == PUBLIC_ONLY
 
     @property
     def complete(self) -> bool:

@@ -47,10 +47,13 @@ def verdict_of_score(score: Score, without: bool, majority: float | None) -> str
     return _sentence(own, gains, score.arms[own].interval, majority, _BETTER if score.untouched else _AHEAD)
 
 
-def verdict_of_cards(cards: Sequence[Scorecard]) -> str:
+def verdict_of_cards(cards: Sequence[Scorecard], public: bool = False) -> str:
     """The sentence that a test file allows, of the last card's set, all arms under the same kind of correction.
 
     By balanced accuracy where the commonest label has more than twice an even share of the rows.
+
+    Args:
+        public: the set is the public-only one of its choice, and is not compared with itself.
     """
     *others, own = cards
     _, naming = own.majority
@@ -58,7 +61,8 @@ def verdict_of_cards(cards: Sequence[Scorecard]) -> str:
     balanced = naming.value * labels > LARGE and own_reading(cards)
     figures = [card.balanced if balanced else figure(card, common_reading(cards)) for card in cards]
     gains = {card.name: gain(figures[-1], each) for card, each in zip(others, figures, strict=False)}
-    name = ZERO_SHOT if own.name == ZERO_SHOT else DEMONSTRATIONS
+    name = ZERO_SHOT if own.name == ZERO_SHOT else PUBLIC_ONLY if public else DEMONSTRATIONS
+    gains.pop(name, None)
     return _sentence(name, gains, figures[-1].interval, 1 / labels if balanced else naming.value)
 
 

@@ -67,6 +67,15 @@ def test_the_first_sentence_says_what_the_set_is_better_than_and_whose_gain_that
     assert "These demonstrations" not in text_of(accuracies([alone, replace(own, name=PUBLIC_ONLY)]))
 
 
+def test_a_public_only_set_is_called_that_and_is_not_compared_with_itself():
+    own = scorecard(PRIVATE, Accuracy(900, 1000))
+    cards = [scorecard(ZERO_SHOT, Accuracy(500, 1000)), replace(own, name=PUBLIC_ONLY), own]
+    assert "not shown to differ from public text" in text_of(accuracies(cards))
+    shown = text_of(accuracies(cards, public=True))
+    assert "These public-only demonstrations are better than the model alone" in shown
+    assert "public text" not in shown
+
+
 def test_an_answer_is_the_one_that_the_set_is_read_with():
     read = Prediction(np.array([0.9, 0.1]), np.array([0.6, 0.4]), np.array([0.2, 0.8]))
     plain = replace(read, corrected=None)
