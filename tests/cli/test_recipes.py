@@ -55,8 +55,8 @@ def test_a_run_has_stages_wherever_it_can():
     # What is refused together with stages is written token by token where none are asked for.
     records = f"--schema {SCHEMA} --labels Cards"
     without = (
-        records, "--output-column answer", "--output-field Genre --answers model", "--labels Cards", "--best-of 2", "--shots 17",
-        "--mechanism public", "--mechanism non-private",
+        records, "--output-column answer", "--output-field Genre --answers model", "--labels Cards",
+        "--best-of 2", "--shots 17", "--mechanism public", "--mechanism non-private",
     )  # fmt: skip
     for rest in (*without, "--recipe tokens"):
         assert not spec(rest).in_stages(1 if "--labels Cards" in rest else 2)
