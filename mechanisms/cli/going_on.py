@@ -65,8 +65,7 @@ def resumed(journal: RunJournal, asked: RunRequest) -> RunRequest:
     if bool(request.stages) != bool(asked.stages):
         have = "has" if request.stages else "has no"
         raise UsageError(f"The run that was cut off {have} stages: give the same options.")
-    if isinstance(asked, RecipeRequest):
-        asked = asked.apportioned()
+    asked = asked.apportioned()
     if request.written is not None and asked.written is not None:
         _check(request.written, asked.written)
     if isinstance(request, RecipeRequest) and isinstance(asked, RecipeRequest):

@@ -53,7 +53,7 @@ from mechanisms.runs.events import RunCompleted
 from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.lockstep import check_schema
 from mechanisms.runs.preview import preview
-from mechanisms.runs.recipe_request import RecipeRequest, RunRequest
+from mechanisms.runs.recipe_request import RunRequest
 from mechanisms.runs.request import (
     MIN_TOKENS,
     SynthesisRequest,
@@ -276,7 +276,7 @@ def _ready(asked: RunRequest, journal: RunJournal | None) -> RunRequest:
         made = preview(asked)
         ready, warnings = made.request, made.warnings if asked.stages else ()
     progress(claim_in_words(ready.claim()))
-    if isinstance(ready, RecipeRequest):
+    if ready.recipe is not None:
         progress(recipe_in_words(ready.recipe))
     for warning in warnings:
         progress(warning)

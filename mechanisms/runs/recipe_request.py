@@ -150,6 +150,10 @@ class RecipeRequest:
         """Records are written token by token alone."""
 
     @property
+    def outputs(self) -> None:
+        """So are texts with outputs."""
+
+    @property
     def stages(self) -> tuple[Stage, ...]:
         """Those that take part, in their order."""
         return self.recipe.stages

@@ -172,6 +172,14 @@ class SynthesisRequest:
         return self.plan.scheme.value
 
     @property
+    def recipe(self) -> None:
+        """None, as there are no stages."""
+
+    def apportioned(self) -> Self:
+        """The same: nothing shares units or epsilon with it."""
+        return self
+
+    @property
     def stages(self) -> tuple[Stage, ...]:
         """None: each demonstration is charged by itself."""
         return ()

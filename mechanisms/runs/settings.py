@@ -14,7 +14,7 @@ from mechanisms.demos.outputs import Outputs
 from mechanisms.errors import UsageError
 from mechanisms.parameters import parameters
 from mechanisms.runs.recipe import Kind, Stage
-from mechanisms.runs.recipe_request import RecipeRequest
+from mechanisms.runs.recipe_request import RecipeRequest, RunRequest
 from mechanisms.runs.request import SynthesisRequest
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import TokenMechanism, Transform
@@ -31,9 +31,7 @@ _MEASURED = "# The sizes of the labels are measured again, and paid for again: p
 _NO_MODEL = "# Its model has no name of its own here: say which with --model.\n"
 
 
-def settings(
-    request: SynthesisRequest | RecipeRequest, mapping: ColumnMapping, name: str, model: str | None = "embedded"
-) -> str:
+def settings(request: RunRequest, mapping: ColumnMapping, name: str, model: str | None = "embedded") -> str:
     """The file's text, with every setting that fixes the request but the data set itself.
 
     Args:
@@ -73,17 +71,17 @@ def _of_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _of_text)
 
 
-def _of_data(request: SynthesisRequest | RecipeRequest, mapping: ColumnMapping, name: str) -> Iterator[Option]:
-    one_kind = isinstance(request, SynthesisRequest) and (request.schema or request.outputs)
+def _of_data(request: RunRequest, mapping: ColumnMapping, name: str) -> Iterator[Option]:
+    one_kind = request.schema or request.outputs
     yield "name", name
     yield "labels", list(request.labels)
     if names := names_of(request.labels, mapping.label_names):
         yield "label-names", dict(names)
-    if not (isinstance(request, SynthesisRequest) and request.schema):
+    if not request.schema:
         yield "text-column", mapping.text
     if not one_kind:
         yield "label-column", "" if mapping.label == KIND else mapping.label
-    if isinstance(request, SynthesisRequest) and request.outputs and request.outputs.charged:
+    if request.outputs and request.outputs.charged:
         yield "output-column", mapping.output
     if mapping.unit is not None:
         yield "unit-column", mapping.unit
