@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mechanisms.errors import StudioError, UsageError
-from mechanisms.home import data_folder
+from mechanisms.files import data_folder
 
 _LONGEST_NAME = 64
 _SHORTEST_PASSWORD = 8

@@ -26,24 +26,21 @@ from mechanisms.accounting import Claim, PrivacyLedger, PrivacyTarget, claim, fi
 from mechanisms.answers.request import AnswerRequest
 from mechanisms.answers.session import AnswerSession, open_session
 from mechanisms.data.columns import ColumnMapping, to_dataset
-from mechanisms.data.disclosures import marks_at_the_end
-from mechanisms.data.record_files import KIND, of_kind
-from mechanisms.data.sources import name_of, read_source
+from mechanisms.data.sizes import marks_at_the_end
+from mechanisms.data.sources import KIND, name_of, of_kind, read_source
 from mechanisms.demos.demo_set import DemoSet, finite, loads, to_text
 from mechanisms.demos.signature import check_signature, digest, signed
+from mechanisms.discovery import parameters
 from mechanisms.errors import AccountingError, NotWritten, UsageError
-from mechanisms.evaluation.answers import LocalReader
 from mechanisms.evaluation.evaluate import Scorecard, arms_of
 from mechanisms.evaluation.evaluate import evaluate as evaluated
-from mechanisms.evaluation.reader import as_read_by, check_gives_labels, labelled
-from mechanisms.exports.export_format import Released, packed
-from mechanisms.exports.registry import format_named
+from mechanisms.evaluation.reader import LocalReader, as_read_by, check_gives_labels, labelled
+from mechanisms.exports.export_format import Released, format_named, packed
+from mechanisms.files import check_writable, keep, text_of
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
-from mechanisms.kept_file import check_writable, keep, text_of
 from mechanisms.noise import Randomness
-from mechanisms.parameters import parameters
 from mechanisms.privacy_events import Composed
 from mechanisms.queries import query_mechanism_class
 from mechanisms.records import Dataset, answer_template
@@ -378,7 +375,7 @@ def export(text: str, to: str, out: str | Path) -> tuple[Path, ...]:
 
     Args:
         text: of the set's file.
-        to: a format's name; see `mechanisms.exports.registry.format_names`.
+        to: a format's name; see `mechanisms.exports.export_format.format_names`.
         out: a file; for a format of several files a folder, or a .zip.
 
     Raises:

@@ -1,14 +1,18 @@
-"""How a new file registers itself: by what it defines."""
+"""How a new file registers itself, and how it describes its public parameters."""
 
 from __future__ import annotations
 
 import functools
 import importlib
+import math
 import pkgutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar
 
 from mechanisms.errors import UsageError
+
+# How a new file registers itself: by what it defines.
 
 _Registered = TypeVar("_Registered")
 
@@ -31,3 +35,59 @@ def pick(registered: Mapping[str, _Registered], name: str, kind: str, names: Ite
     if name not in registered:
         raise UsageError(f"There is no {kind} '{name}': choose one of {', '.join(names)}.")
     return registered[name]
+
+
+# Public parameters of mechanisms and transforms: one description serves checks, form, command line and docs.
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One public parameter: its name in code, its words for people, its range, its source, its default.
+
+    The default's type says what kind it is: float, int, or bool (which has no range to speak of).
+    """
+
+    name: str
+    label: str
+    help: str
+    low: float
+    high: float
+    citation: str
+    default: float | int | bool
+
+    @property
+    def flag(self) -> str:
+        """Its name on the command line, without the dashes; a name that Python reserves ends in an underscore."""
+        return self.name.rstrip("_").replace("_", "-")
+
+
+def parameter(default: float, *, label: str, help: str, low: float, high: float, citation: str) -> Any:
+    """A dataclass field that carries its own description."""
+    described = {"label": label, "help": help, "low": low, "high": high, "citation": citation, "default": default}
+    return field(default=default, metadata=described)
+
+
+def switch(default: bool, *, label: str, help: str, citation: str) -> Any:
+    """A dataclass field for a choice of yes or no."""
+    return parameter(default, label=label, help=help, low=0, high=1, citation=citation)
+
+
+def parameters(config: Any) -> Iterator[Parameter]:
+    """The described parameters of a mechanism or a transform (class or instance)."""
+    for each in fields(config):
+        if each.metadata:
+            yield Parameter(each.name, **each.metadata)
+
+
+def validate(config: Any) -> None:
+    """Check every described parameter against its range.
+
+    Raises:
+        UsageError: names the parameter, its range and the value given.
+    """
+    for each in parameters(config):
+        value = getattr(config, each.name)
+        if not (math.isfinite(value) and each.low <= value <= each.high):
+            raise UsageError(f"--{each.flag} must lie between {each.low:g} and {each.high:g}, not {value:g}.")
+        if isinstance(each.default, int) and value != int(value):
+            raise UsageError(f"--{each.flag} must be a whole number, not {value:g}.")

@@ -11,7 +11,7 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.evaluation.classify import Classifier
+from mechanisms.evaluation.reader import Classifier
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Floats
 from mechanisms.records import PromptTemplate

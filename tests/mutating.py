@@ -20,7 +20,7 @@ from typing import Any
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli.main import parser
-from mechanisms.data import files
+from mechanisms.data import sources
 from mechanisms.data.columns import ColumnMapping, guess_columns, inspect, to_dataset
 from mechanisms.data.record_schema import RecordSchema
 from mechanisms.demos.demo_set import loads, to_text
@@ -81,7 +81,7 @@ def demo_sets() -> Iterator[bytes]:
 
 
 def read_table(path: Path) -> None:
-    table = files.read_table(path)
+    table = sources.read_table(path)
     text, label = guess_columns(table)
     for unit in (None, *[name for name in table.columns if name not in (text, label)][:1]):
         mapping = ColumnMapping(text, label, unit)

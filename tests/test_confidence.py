@@ -12,13 +12,13 @@ from scipy.stats import norm
 from dpicl_ui.test.score_card import score_card
 from mechanisms import confidence
 from mechanisms.audit.extraction import Extraction
+from mechanisms.audit.membership import roc
 from mechanisms.audit.one_run import best_guesses
-from mechanisms.audit.roc import roc
 from mechanisms.demos.demo_set import DemoSet, loads
 from mechanisms.demos.findings import Score
 from mechanisms.evaluation.completions import Surprise
 from mechanisms.evaluation.evaluate import Accuracy
-from mechanisms.evaluation.plot import grid_figure
+from mechanisms.evaluation.grid import grid_figure
 from mechanisms.exports.provenance import scored_facts
 from mechanisms.runs.events import ScoreReleased
 from mechanisms.runs.preview import score_margin

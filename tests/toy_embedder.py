@@ -6,7 +6,7 @@ import hashlib
 
 import numpy as np
 
-from mechanisms.queries import similarity
+from mechanisms.queries import retrieval
 
 
 def _word(word: str, dimensions: int) -> np.ndarray:
@@ -27,4 +27,4 @@ class ToyEmbedder:
             sum((_word(w, self.dimensions) for w in text.split()), np.full(self.dimensions, 1e-9)) for text in texts
         ]
         vectors = np.array(sums, dtype=np.float32).reshape(-1, self.dimensions)
-        return similarity.on_grid(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+        return retrieval.on_grid(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))

@@ -10,9 +10,8 @@ from dpicl_ui.frame.tree import Tree, el, notice
 from dpicl_ui.generate.score_card import OWN, of_hundred
 from dpicl_ui.generate.state import Made
 from mechanisms.answers.events import AnswerReleased, AnswersOpened, answer_in_words, reservation_in_words
-from mechanisms.answers.odds import is_good, odds_in_words
+from mechanisms.answers.odds import ThresholdEffect, is_good, odds_in_words
 from mechanisms.answers.request import AnswerRequest
-from mechanisms.answers.threshold import ThresholdEffect
 from mechanisms.queries import Retrieval
 from mechanisms.records import person
 

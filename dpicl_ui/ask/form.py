@@ -8,8 +8,8 @@ from typing import Any
 from dpicl_ui.frame.numbers import number, whole
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.answers.request import AnswerRequest
+from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import UsageError
-from mechanisms.parameters import Parameter, parameters
 from mechanisms.queries import QueryMechanism, Retrieval, query_mechanism_class, query_mechanism_names
 from mechanisms.records import PromptTemplate, answer_template
 

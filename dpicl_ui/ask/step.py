@@ -24,8 +24,8 @@ from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import Tree, el, panel
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.answers.events import AnswerReleased
-from mechanisms.answers.threshold import THRESHOLDS, ThresholdEffect, threshold_effect_on_example
-from mechanisms.data.examples import EXAMPLES
+from mechanisms.answers.odds import THRESHOLDS, ThresholdEffect, threshold_effect_on_example
+from mechanisms.data.sources import EXAMPLES
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.records import privacy_unit
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from dpicl_ui.frame.tree import Tree, el, notice
 from mechanisms.accounting import Account, BudgetSnapshot, Claim, Usage, rounded_down, rounded_up
-from mechanisms.accounting.event_words import in_words
-from mechanisms.accounting.statement import Line, lines, state
+from mechanisms.accounting.account import Line, in_words, lines, state
 from mechanisms.records import unit_in_words
 
 SHOWN = 50

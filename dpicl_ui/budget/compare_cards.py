@@ -9,7 +9,7 @@ from dpicl_ui.frame.tree import Tree, el, notice
 from dpicl_ui.generate.cards import demonstration
 from dpicl_ui.generate.score_card import TOUCHED, of_hundred
 from mechanisms.accounting import cost_in_words, rounded_up
-from mechanisms.accounting.event_words import in_words
+from mechanisms.accounting.account import in_words
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.findings import ZERO_SHOT
 from mechanisms.exports.provenance import mechanism_in_words

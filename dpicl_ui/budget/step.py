@@ -37,9 +37,8 @@ from dpicl_ui.frame.step_bar import Gate, StepBar
 from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.privacy.state import Planned, PrivacyState
 from mechanisms.accounting import Account, BudgetSnapshot, Cap, Claim, PrivacyLedger, claim, fingerprint
-from mechanisms.accounting.filter import Spend, Usage, least_caps
-from mechanisms.accounting.joint import joint
-from mechanisms.accounting.statement import as_csv, as_document
+from mechanisms.accounting.account import as_csv, as_document
+from mechanisms.accounting.filter import Spend, Usage, joint, least_caps
 from mechanisms.errors import AccountingError, BudgetRefused, UsageError
 from mechanisms.records import unit_in_words
 

@@ -9,7 +9,7 @@ import gradio as gr
 from dpicl_ui.data.rows import Rows
 from dpicl_ui.frame.choices import PrivateDropdown
 from mechanisms.data.columns import ColumnMapping
-from mechanisms.data.record_files import KIND
+from mechanisms.data.sources import KIND
 
 _NO_USER = "(every row stands for itself)"
 _USER = "If one person can have several rows: protects all rows of a person together."

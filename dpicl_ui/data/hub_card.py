@@ -6,7 +6,7 @@ import gradio as gr
 
 from dpicl_ui.data.opening import LONGEST_NAME
 from dpicl_ui.frame.tree import el, panel
-from mechanisms.data.hub import read_hub, repository_of
+from mechanisms.data.sources import read_hub, repository_of
 from mechanisms.data.table import Table
 
 _LONGEST = 300

@@ -7,8 +7,7 @@ import gradio as gr
 from dpicl_ui.data.hub_card import HubCard
 from dpicl_ui.frame.tree import el, panel
 from dpicl_ui.frame.uploads import drop
-from mechanisms.data.examples import ANSWERED_EXAMPLES, EXAMPLES, RECORD_EXAMPLES
-from mechanisms.data.files import FORMATS
+from mechanisms.data.sources import ANSWERED_EXAMPLES, EXAMPLES, FORMATS, RECORD_EXAMPLES
 
 _SOURCE = [
     el("h2", "Bring your labelled texts, or records"),

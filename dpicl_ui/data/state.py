@@ -13,9 +13,9 @@ from dpicl_ui.frame.step_bar import Gate
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.columns import MOST_LABELS, ColumnMapping, Inspection, inspect, label_set
 from mechanisms.data.label_names import LabelNames, named, proposed_names
-from mechanisms.data.record_files import KIND, RECORD, as_records, of_kind
 from mechanisms.data.record_schema import RecordSchema
 from mechanisms.data.sizes import MeasuredSizes, measure_sizes
+from mechanisms.data.sources import KIND, RECORD, as_records, of_kind
 from mechanisms.data.table import Table
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset

@@ -28,9 +28,8 @@ from dpicl_ui.frame.tree import notice, panel
 from dpicl_ui.frame.uploads import taken
 from mechanisms.accounting import fingerprint
 from mechanisms.data.columns import ColumnMapping, field_name, guess_mapping, to_dataset
-from mechanisms.data.examples import AnsweredExample, Example, RecordExample
-from mechanisms.data.files import read_table
 from mechanisms.data.record_schema import RecordSchema
+from mechanisms.data.sources import AnsweredExample, Example, RecordExample, read_table
 from mechanisms.data.table import Table
 from mechanisms.errors import DataError, StudioError
 from mechanisms.runs.lockstep import check_schema

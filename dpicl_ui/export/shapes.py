@@ -6,8 +6,7 @@ from dpicl_ui.frame.downloads import File
 from dpicl_ui.frame.tree import Tree, el, notice
 from mechanisms.demos.demo_set import FORMAT, DemoSet, to_text
 from mechanisms.demos.signature import signed
-from mechanisms.exports.export_format import Released, packed
-from mechanisms.exports.registry import format_named, format_names
+from mechanisms.exports.export_format import Released, format_named, format_names, packed
 
 DEMO_SET = "demo-set"
 WITHOUT_DEMONSTRATIONS = ("certificate", "schema")

@@ -130,7 +130,7 @@ class ModelLoader:
         """Let go of the model. Whoever else holds it would keep it in memory beside the next one."""
         if self._loaded is None:
             return
-        from mechanisms.inference.engine.allocator import release_freed_memory
+        from mechanisms.inference.engine.memory import release_freed_memory
 
         speed, memory, alive = self._loaded.speed, self._loaded.memory, weakref.ref(self._loaded.model)
         self._loaded = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpicl_ui.generate.run_view import Draft, RunView
-from mechanisms.data.disclosures import WHETHER_SHOWN
+from mechanisms.data.sizes import WHETHER_SHOWN
 from mechanisms.runs.events import TokenReleased
 
 MOST_BARS = 20

@@ -11,7 +11,7 @@ from dpicl_ui.generate.live_chart import visible
 from dpicl_ui.generate.recipe_view import Ballot, RecipeView
 from dpicl_ui.generate.run_view import Draft
 from mechanisms.runs.recipe import Stage
-from mechanisms.steps.picture import Line, Picture
+from mechanisms.steps.mechanism import Line, Picture
 
 _CLEAN = ("key-before", "mean of the rows: for your eyes only"), ("key-clean", "the same, clipped")
 

@@ -16,7 +16,7 @@ from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Fingerprint, PrivacyLedger, fingerprint
 from mechanisms.errors import StudioError, UsageError
-from mechanisms.inference.engine.allocator import release_freed_memory
+from mechanisms.inference.engine.memory import release_freed_memory
 from mechanisms.records import Dataset
 from mechanisms.runs.events import CuratorEvent, DemoCompleted, Drafting, RunCompleted, RunStarted, RunStopped, SetKept
 from mechanisms.runs.journal import RunJournal

@@ -10,7 +10,7 @@ from dpicl_ui.frame.tree import Tree, el, notice
 from dpicl_ui.generate.recipe_view import RecipeView
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.findings import ArmScore, Score
-from mechanisms.evaluation.verdict import verdict_of_score
+from mechanisms.evaluation.evaluate import verdict_of_score
 from mechanisms.exports.provenance import balanced_in_words
 
 OWN = "demonstrations"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mechanisms.accounting import Fingerprint, PrivacyLedger, new_key
 from mechanisms.errors import UsageError
-from mechanisms.home import keyed_digest
+from mechanisms.files import keyed_digest
 from mechanisms.runs.journal import RunJournal
 
 _FOLDER = "journals"

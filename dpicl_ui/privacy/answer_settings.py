@@ -7,7 +7,7 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.frame.guard import PRIVATE
-from mechanisms.demos.outputs import Answers, Outputs
+from mechanisms.demos.demo_set import Answers, Outputs
 
 _WHO = [
     ("Your rows, like the texts and within the same epsilon", Answers.PRIVATE.value),

@@ -9,7 +9,7 @@ from dpicl_ui.frame.tree import Tree, el, notice
 from dpicl_ui.privacy.duration import duration
 from dpicl_ui.privacy.recipe_cards import stage_facts, why_so_long
 from mechanisms.data.sizes import MeasuredSizes
-from mechanisms.parameters import parameters
+from mechanisms.discovery import parameters
 from mechanisms.runs.preview import Preview
 from mechanisms.runs.request import SynthesisRequest
 

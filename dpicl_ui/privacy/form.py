@@ -10,8 +10,8 @@ from dpicl_ui.privacy.recipe_form import RecipeForm
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.data.record_schema import RecordSchema
 from mechanisms.data.sizes import MeasuredSizes, left_after_counts
-from mechanisms.demos.outputs import Answers, Outputs
-from mechanisms.parameters import Parameter, parameters
+from mechanisms.demos.demo_set import Answers, Outputs
+from mechanisms.discovery import Parameter, parameters
 from mechanisms.records import Dataset, PromptTemplate, open_template
 from mechanisms.runs.spec import RunSpec
 from mechanisms.sampling import Scheme

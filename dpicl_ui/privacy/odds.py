@@ -13,7 +13,7 @@ from dpicl_ui.frame.numbers import number
 from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.frame.tree import Tree, el, panel
 from mechanisms.accounting import PrivacyTarget
-from mechanisms.audit.roc import best_guess
+from mechanisms.audit.membership import best_guess
 
 _NEARLY = 0.99
 """A share of right guesses from which on one decimal would hide what is left to chance."""

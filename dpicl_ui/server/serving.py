@@ -23,8 +23,8 @@ from dpicl_ui.server.login import Login
 from dpicl_ui.server.places import Places
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.accounts import Accounts
-from mechanisms.addresses import is_loopback
 from mechanisms.errors import UsageError
+from mechanisms.inference.remote import is_loopback
 
 _PORT, _PORTS, _TRIED, _HERE = 7860, 65536, 100, "127.0.0.1"
 BELIEVED = "FORWARDED_ALLOW_IPS"

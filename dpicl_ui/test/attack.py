@@ -30,7 +30,7 @@ from mechanisms.accounting import Claim, PrivacyLedger, fingerprint
 from mechanisms.audit.mechanism import AuditProgress
 from mechanisms.audit.membership import RELEASED, ROWS, Effort, Membership, membership
 from mechanisms.data.columns import ColumnMapping, to_dataset
-from mechanisms.data.disclosures import mark_attacked
+from mechanisms.data.sizes import mark_attacked
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
 from mechanisms.inference import LanguageModel

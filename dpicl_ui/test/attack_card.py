@@ -9,8 +9,17 @@ from dpicl_ui.frame.tree import Tree, el, notice
 from dpicl_ui.test.cards import score_row
 from mechanisms import confidence
 from mechanisms.accounting import Claim
-from mechanisms.audit.membership import PROBABILITY, REFERENCES, WORDS, ZERO_SHOT
-from mechanisms.audit.roc import LOW, Interval, Roc, allowed, allowed_area
+from mechanisms.audit.membership import (
+    LOW,
+    PROBABILITY,
+    REFERENCES,
+    WORDS,
+    ZERO_SHOT,
+    Interval,
+    Roc,
+    allowed,
+    allowed_area,
+)
 from mechanisms.records import unit_in_words
 
 DRAWN = WORDS

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from dpicl_ui.frame.plot_style import AXIS, GREY, GRID, LAYOUT, ORANGE, TEAL
 from mechanisms.accounting import Claim
-from mechanisms.audit.roc import Points, Roc, corners
+from mechanisms.audit.membership import Points, Roc, corners
 
 _OWN, _ROWS = TEAL, ORANGE
 _HOVER = "%{x:.0%} false alarms, %{y:.0%} found<extra></extra>"

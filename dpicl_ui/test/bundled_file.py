@@ -6,8 +6,7 @@ from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 
-from mechanisms.data.examples import EXAMPLES
-from mechanisms.data.files import read_table
+from mechanisms.data.sources import EXAMPLES, read_table
 
 
 def bundled_rows_for(labels: Collection[str]) -> Path | None:

@@ -12,10 +12,19 @@ from dpicl_ui.test.state import ANSWERED, OF_ONE_KIND
 from mechanisms import confidence
 from mechanisms.accounting import rounded_up
 from mechanisms.demos.demo_set import DemoSet
-from mechanisms.evaluation.classify import Prediction
-from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, MeanRecall, Scorecard
-from mechanisms.evaluation.reader import CONTEXTUAL, PRIOR, RAW, RECORDS, readers_in_words, same_reader
-from mechanisms.evaluation.verdict import common_reading, figure, shares_of_gain, verdict_of_cards
+from mechanisms.evaluation.evaluate import (
+    PRIVATE,
+    PUBLIC_ONLY,
+    ZERO_SHOT,
+    Accuracy,
+    MeanRecall,
+    Scorecard,
+    common_reading,
+    figure,
+    shares_of_gain,
+    verdict_of_cards,
+)
+from mechanisms.evaluation.reader import CONTEXTUAL, PRIOR, RAW, RECORDS, Prediction, readers_in_words, same_reader
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats
 

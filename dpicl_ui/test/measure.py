@@ -31,18 +31,15 @@ from dpicl_ui.test.state import Scored, TestState
 from dpicl_ui.test.time_said import MeasuringTime
 from mechanisms.accounting import fingerprint
 from mechanisms.data.columns import ColumnMapping, guess_columns, to_dataset
-from mechanisms.data.disclosures import mark_scored, owners_of, shared_rows, without_rows
-from mechanisms.data.files import FORMATS, read_table
 from mechanisms.data.label_names import LabelNames
-from mechanisms.data.record_files import KIND, of_kind
+from mechanisms.data.sizes import mark_scored, owners_of, shared_rows, without_rows
+from mechanisms.data.sources import FORMATS, KIND, of_kind, read_table
 from mechanisms.data.table import Table
-from mechanisms.demos.demo_set import DemoSet
-from mechanisms.demos.outputs import longest_output
+from mechanisms.demos.demo_set import DemoSet, longest_output
 from mechanisms.errors import DataError, UsageError
-from mechanisms.evaluation.answers import LocalReader
 from mechanisms.evaluation.evaluate import Progress, Scorecard, evaluate
 from mechanisms.evaluation.open_answers import OpenScorecard, evaluate_open
-from mechanisms.evaluation.reader import Arm
+from mechanisms.evaluation.reader import Arm, LocalReader
 from mechanisms.evaluation.remote_reader import RemoteReader
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.forecast import ModelSpeed

@@ -8,12 +8,10 @@ from dpicl_ui.frame.tree import Tree, el
 from dpicl_ui.test.cards import accuracy_row, arm_name, named_arm, readers, tag
 from dpicl_ui.test.state import TestState
 from mechanisms import confidence
-from mechanisms.demos.demo_set import DemoSet
-from mechanisms.demos.outputs import longest_output
-from mechanisms.evaluation.completions import completing
+from mechanisms.demos.demo_set import DemoSet, longest_output
+from mechanisms.evaluation.completions import answering, completing
 from mechanisms.evaluation.evaluate import PRIVATE
 from mechanisms.evaluation.open_answers import OpenScorecard
-from mechanisms.evaluation.responder import answering
 from mechanisms.inference import LanguageModel
 
 _MEANING = (

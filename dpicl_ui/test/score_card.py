@@ -8,8 +8,7 @@ from dpicl_ui.test.baseline import PROTOTYPES, verdict
 from dpicl_ui.test.cards import ARMS, score_row
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.findings import ArmScore, Score
-from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT
-from mechanisms.evaluation.verdict import verdict_of_score
+from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, verdict_of_score
 
 _PROTOTYPES = "prototypes"
 _TITLES = {

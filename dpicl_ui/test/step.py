@@ -26,9 +26,9 @@ from dpicl_ui.test.score_card import score_card
 from dpicl_ui.test.state import TestState
 from mechanisms.demos.demo_set import DemoSet, loads
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.classify import Classifier, Prediction
+from mechanisms.evaluation.evaluate import best_reading
+from mechanisms.evaluation.reader import Classifier, Prediction
 from mechanisms.evaluation.remote_reader import RemoteReader
-from mechanisms.evaluation.verdict import best_reading
 
 
 class EvaluationStep:

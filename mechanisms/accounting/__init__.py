@@ -1,15 +1,27 @@
 """How much privacy an event costs, how much noise a target needs, and what a data set has spent."""
 
 from mechanisms.accounting.account import Account, BudgetSnapshot
-from mechanisms.accounting.calibration import calibrate_noise
-from mechanisms.accounting.claims import Claim, PrivacyTarget, claim
+from mechanisms.accounting.claims import (
+    Claim,
+    PrivacyTarget,
+    calibrate_noise,
+    claim,
+    cost_in_words,
+    rounded_down,
+    rounded_up,
+)
+from mechanisms.accounting.database import new_key
 from mechanisms.accounting.filter import Cap, Usage
 from mechanisms.accounting.fingerprint import Digests, Fingerprint, fingerprint, rows_among, share_any, text_digests
-from mechanisms.accounting.going_on import new_key
-from mechanisms.accounting.individual_filter import IndividualFilter, Reservation, check_reservation, reserve
-from mechanisms.accounting.ledger import LedgerRun, PrivacyLedger
+from mechanisms.accounting.ledger import (
+    IndividualFilter,
+    LedgerRun,
+    PrivacyLedger,
+    Reservation,
+    check_reservation,
+    reserve,
+)
 from mechanisms.accounting.normal_form import amplified
-from mechanisms.accounting.rounding import cost_in_words, rounded_down, rounded_up
 
 __all__ = [
     "Account",

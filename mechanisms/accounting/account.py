@@ -1,11 +1,30 @@
-"""What the ledger says of a data set: what was spent of its cap, and over which runs."""
+"""The account of a data set: what was spent of its cap, over which runs, as values, in words and as a document."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from mechanisms.accounting.filter import Cap, Spend
-from mechanisms.privacy_events import Composed
+from mechanisms.accounting.filter import Cap, Spend, Usage, usages
+from mechanisms.files import safe
+from mechanisms.privacy_events import (
+    ZCDP,
+    Approximate,
+    Composed,
+    Gaussian,
+    Laplace,
+    Poisson,
+    PrivacyEvent,
+    Pure,
+    Repeat,
+    Sequence,
+)
+from mechanisms.records import unit_in_words
+
+# What the ledger says of a data set: what was spent of its cap, and over which runs.
 
 
 @dataclass(frozen=True)
@@ -65,3 +84,125 @@ class Account:
     def spends(self) -> tuple[Spend, ...]:
         """What counts."""
         return tuple(run.counted for run in self.runs if run.counted is not None)
+
+
+# Privacy events in words, for people who read a ledger.
+
+_FEW = 4
+"""Lists that are named one by one."""
+_KINDS = {"label": "labels", "cell": "batches", "role": "roles"}
+
+
+def in_words(event: Composed) -> str:
+    """What a run releases; lists with the same events are named together."""
+    named: dict[tuple[PrivacyEvent, ...], list[str]] = {}
+    for name, events in event:
+        named.setdefault(events, []).append(name)
+    parts = [(names, ", then ".join(map(_words, events))) for events, names in named.items()]
+    if event.per == "dataset" and len(parts) == 1:
+        return parts[0][1]
+    return "; ".join(f"{_who(names, event)}: {words}" for names, words in parts)
+
+
+def _who(names: list[str], event: Composed) -> str:
+    if len(names) <= _FEW:
+        return ", ".join(names)
+    return f"{'each' if len(names) == len(event.lists) else 'others'} of {len(names)} {_KINDS.get(event.per, 'lists')}"
+
+
+def _words(event: PrivacyEvent) -> str:
+    match event:
+        case Gaussian(multiplier):
+            return f"Gaussian noise of {multiplier:.4g} times the sensitivity"
+        case Laplace(scale):
+            return f"Laplace noise of {scale:.4g} times the sensitivity"
+        case Pure(epsilon, count):
+            return f"{'a step' if count == 1 else f'{count} steps'} of epsilon {epsilon:.4g}"
+        case ZCDP(rho):
+            return f"a release of rho {rho:.4g} (zCDP)"
+        case Approximate(delta):
+            return f"a failure of probability {delta:.2g}"
+        case Poisson(rate, of):
+            return f"{_words(of)} on a sample that each unit joins with probability {rate:.3g}"
+        case Repeat(count, of):
+            return f"{count} times ({_words(of)})"
+        case Sequence(of):
+            return " and ".join(_words(each) for each in of)
+
+
+# A data set's account as a table and as a document: each run, what it cost alone, and what all had cost after it.
+
+FORMAT = "dpicl-ledger/1"
+COLUMNS = (
+    "started", "data_set", "unit", "run", "releases", "state", "epsilon", "delta", "joint_epsilon", "joint_delta",
+    "joint_bound", "cap_epsilon", "cap_delta", "epsilon_left", "known_besides",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Line:
+    """A run and what the ledger counts of all runs up to it, under the cap of today."""
+
+    run: RecordedRun
+    after: Usage
+
+
+def lines(account: Account) -> list[Line]:
+    """The runs of an account, oldest first."""
+    cap = account.snapshot.cap
+    known = iter(usages(account.spends, cap))
+    found, after = [], Usage(0.0, 0.0, "no run", True)
+    for run in account.runs:
+        after = next(known) if run.counted is not None else after
+        found.append(Line(run, after))
+    return found
+
+
+def state(run: RecordedRun) -> str:
+    """What became of a run, and so what it costs."""
+    if run.counted is None:
+        return "nothing was released: costs nothing"
+    return "finished" if run.finished else "running or cut off: counts in full"
+
+
+def as_csv(account: Account) -> str:
+    """The account as a table with the columns `COLUMNS`; no cell is a formula to a spreadsheet, whatever its locale."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    writer.writerow(COLUMNS)
+    writer.writerows(_cells(account))
+    return out.getvalue()
+
+
+def _cells(account: Account) -> Iterator[list[str]]:
+    snapshot = account.snapshot
+    for line in lines(account):
+        run, after = line.run, line.after
+        words = (run.started, snapshot.name, snapshot.unit, run.mechanism, in_words(run.event), state(run))
+        left = max(0.0, snapshot.cap.epsilon - after.epsilon)
+        cost = (run.epsilon, run.delta) if run.counted is not None else (0.0, 0.0)
+        numbers = (*cost, after.epsilon, after.delta, snapshot.cap.epsilon, snapshot.cap.delta, left)
+        shown = [repr(float(each)) for each in numbers]
+        yield [*map(safe, words), *shown[:4], after.bound, *shown[4:], safe("; ".join(snapshot.marks))]
+
+
+def as_document(account: Account) -> dict[str, Any]:
+    """The account as JSON values, with every run's event and every cap that there was."""
+    return {
+        "format": FORMAT,
+        "data_set": asdict(account.snapshot) | {"unit_in_words": unit_in_words(account.snapshot.unit)},
+        "caps": [{"since": since, "epsilon": cap.epsilon, "delta": cap.delta} for since, cap in account.caps],
+        "runs": [_run(line) for line in lines(account)],
+    }
+
+
+def _run(line: Line) -> dict[str, Any]:
+    run = line.run
+    return {
+        "started": run.started,
+        "mechanism": run.mechanism,
+        "state": state(run),
+        "planned": {"epsilon": run.epsilon, "delta": run.delta, "event": run.event.to_json()},
+        "counts": run.counted is not None,
+        "joint": {"epsilon": line.after.epsilon, "delta": line.after.delta, "bound": line.after.bound},
+    }

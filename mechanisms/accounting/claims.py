@@ -1,16 +1,20 @@
-"""The claim of a run: one accountant's upper bound, checked by another."""
+"""The claim of a run, the least noise that meets a target, and the claim's figures for people."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+
+from scipy.optimize import brentq
 
 from mechanisms.accounting import pld, prv, zcdp
-from mechanisms.accounting.bounds import Bounds
-from mechanisms.accounting.normal_form import NormalForm, Primitive, normal_form
+from mechanisms.accounting.normal_form import Bounds, NormalForm, Primitive, normal_form
 from mechanisms.errors import AccountingError, UsageError
 from mechanisms.privacy_events import Composed
+
+# The claim of a run: one accountant's upper bound, checked by another.
 
 AGREEMENT = 0.02
 """Relative error allowed to the check, beside the claim's own error bounds."""
@@ -138,3 +142,86 @@ def claim(event: Composed, delta: float) -> Claim:
     """
     claims = [_claim_list(form, delta) for form in undominated(event)]
     return max(claims, key=lambda each: each.epsilon)
+
+
+# The least noise that meets a privacy target.
+
+_LARGEST = 1e7
+_STEP = 1.002
+_LEAP, _LEAPS = 1.05, 12
+
+
+def calibrate_noise(event_at: Callable[[float], Composed], target: PrivacyTarget, smallest: float = 1e-3) -> float:
+    """The smallest noise parameter whose run claims at most `target.epsilon` at `target.delta`.
+
+    Bisects on the fast accountant's epsilon, which falls as the parameter grows, then confirms with the claim's.
+
+    Args:
+        event_at: the run's event at a value of the noise parameter.
+        target: what the run may cost.
+        smallest: the parameter's lower end, returned where even that meets the target.
+
+    Returns:
+        The parameter; its claim lies within about 1.5% under the target.
+
+    Raises:
+        AccountingError: no parameter up to 1e7 meets the target.
+    """
+
+    def excess(log_noise: float) -> float:
+        event = event_at(max(smallest, math.exp(log_noise)))
+        worst = max(estimate(form, target.delta) for form in undominated(event))
+        return math.log(max(worst, 1e-9) / target.epsilon)
+
+    low = high = 0.0
+    while excess(high) > 0:
+        low, high = high, high + 1.0
+        if high > math.log(_LARGEST):
+            raise AccountingError("No amount of noise meets this epsilon and delta with so many releases.")
+    while excess(low) <= 0:
+        if low == math.log(smallest):
+            return smallest
+        low, high = max(low - 1.0, math.log(smallest)), low
+    noise = math.exp(brentq(excess, low, high, xtol=5e-4))
+    return _confirmed(event_at, target, noise)
+
+
+def _confirmed(event_at: Callable[[float], Composed], target: PrivacyTarget, noise: float) -> float:
+    """The next noise up whose claim meets the target."""
+    for _ in range(_LEAPS):
+        try:
+            while claim(event_at(noise), target.delta).epsilon > target.epsilon:
+                noise *= _STEP
+            return noise
+        except AccountingError:
+            noise *= _LEAP  # the accountants have gaps where there is little noise; above them there is a claim
+    raise AccountingError("The accountants cannot confirm any noise for this epsilon: choose a smaller one.")
+
+
+# Figures of a bound for people: with few digits, and never below the bound.
+
+
+def rounded_up(bound: float, digits: int) -> str:
+    """A bound on epsilon, delta or a factor in at most so many significant digits: the least such number above it.
+
+    What is written is still true: an epsilon of 1.00049 is no epsilon of 1.
+    """
+    return _rounded(bound, digits, ROUND_CEILING)
+
+
+def rounded_down(left: float, digits: int) -> str:
+    """What is left of a cap, the same way: never more than there is."""
+    return _rounded(left, digits, ROUND_FLOOR)
+
+
+def _rounded(value: float, digits: int, rounding: str) -> str:
+    if not math.isfinite(value):
+        return f"{value:g}"
+    # From the digits that a float is written with: what was typed as 0.1 stays 0.1.
+    found = Context(prec=digits, rounding=rounding).create_decimal(Decimal(repr(float(value))))
+    return f"{float(found):.{digits}g}"
+
+
+def cost_in_words(epsilon: float, delta: float) -> str:
+    """What something costs, never less than it does."""
+    return f"epsilon {rounded_up(epsilon, 4)}, delta {rounded_up(delta, 2)}"

@@ -1,16 +1,68 @@
-"""The ledger's file: one SQLite database of mode 0600, brought up to date when it is opened, safe to share."""
+"""The ledger's file and its tables: rows that it has met, and runs that can go on in another process."""
 
 from __future__ import annotations
 
+import json
 import os
+import secrets
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mechanisms.accounting.newest import NewestCount
+import numpy as np
+import psutil
+
+from mechanisms.accounting.fingerprint import Digests, Fingerprint, share_any
 from mechanisms.errors import StudioError, UsageError
+from mechanisms.files import keyed_digest
+from mechanisms.privacy_events import Composed
+
+# Notices an older copy of a ledger: how many writes there were is kept beside it as well.
+#
+# A copy that is put back, by a restored backup or a synchronised folder, has forgotten what was spent since. The
+# number beside the ledger is raised under the ledger's own lock, by the next who opens it, to what has been
+# committed. So no crash makes it too large, and after one it is too small by one write at most. It notices
+# accidents: whoever puts back both files, or removes the number, is not found out.
+
+_DIGITS = 20
+
+
+class NewestCount:
+    """The file at `path`, mode 0600: the largest number of writes that its ledger was ever seen with."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def check(self, writes: int) -> None:
+        """Compare with a ledger's number of writes, while nobody else can write to it, and remember a larger one.
+
+        Raises:
+            UsageError: the ledger had more writes before, or the file cannot be used.
+        """
+        try:
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                seen = int(os.pread(file, _DIGITS, 0) or 0)
+                if seen < writes:
+                    os.pwrite(file, f"{writes:0{_DIGITS}d}".encode(), 0)
+            finally:
+                os.close(file)
+        except (OSError, ValueError) as error:
+            raise UsageError(
+                f"The ledger's count '{self._path}' cannot be used: check the folder's permissions and the room on the "
+                "disk. Nothing is released meanwhile."
+            ) from error
+        if seen > writes:
+            raise StudioError(
+                f"The ledger beside '{self._path}' is older than the one that was used here last, and does not hold "
+                "what was spent since: put the newest copy back. If there is none, count everything that it may have "
+                "held as spent, remove that file, and use new names for new people's data alone."
+            )
+
+
+# The ledger's file: one SQLite database of mode 0600, brought up to date when it is opened, safe to share.
 
 _VERSIONS: tuple[tuple[str, ...], ...] = (
     (
@@ -108,3 +160,195 @@ class Database:
 def now() -> str:
     """The time, as the ledger writes it down."""
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+# Which rows the ledger has met: those that took part in runs, and those whose clean values became known.
+#
+# Rows are known by keyed digests, so that another name for a file, or another cut of it, does not make them
+# strangers.
+
+_NO_NAME = ""
+"""Under which rows are marked that are no data set here."""
+
+
+class KnownRows:
+    """The rows in a ledger's file; what it says is private, for the curator's screen."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def record(self, database: sqlite3.Connection, data: Fingerprint) -> None:
+        """Remember a data set's rows, inside the transaction that lets them take part."""
+        values = (data.name, data.content, data.rows.tobytes())
+        database.execute("INSERT OR REPLACE INTO contents VALUES (?, ?, ?)", values)
+
+    def recognise(self, data: Fingerprint) -> list[str]:
+        """Warnings about a data set's content: edited since the last run under this name, or known under another."""
+        with self._database.transaction() as database:
+            query = "SELECT digest FROM contents WHERE name = ?"
+            own = {digest for (digest,) in database.execute(query, (data.name,))}
+            others = [name for name in _names_that_share(database, data.rows) if name != data.name]
+        warnings = []
+        if own and data.content not in own:
+            warnings.append(
+                f"The file differs from the one used before under the name '{data.name}'. It keeps that name's ledger: "
+                "people who are in both files have already spent what it shows."
+            )
+        if others:
+            names = ", ".join(f"'{other}'" for other in others)
+            warnings.append(f"Rows of this file were used before under {names}: their spend there does not show here.")
+        return warnings
+
+    def names_that_share(self, rows: Digests) -> list[str]:
+        """The data sets of earlier runs that have a text or a user in common with `rows`; private."""
+        with self._database.transaction() as database:
+            return _names_that_share(database, rows)
+
+    def shared(self, rows: Digests) -> Digests:
+        """Those of `rows` that data sets of earlier runs have as well; private."""
+        with self._database.transaction() as database:
+            known = database.execute("SELECT rows FROM contents").fetchall()
+        found = np.zeros(len(rows), dtype=bool)
+        for (other,) in known:
+            found |= np.isin(rows, _digests(other), assume_unique=True)
+        return rows[found]
+
+    def mark(self, data: Fingerprint, reason: str) -> None:
+        """Remember that something of a data set became known without noise, under its name and for each of its rows.
+
+        Later choices are then no longer independent of it, and every later certificate says so.
+        """
+        with self._database.transaction() as database:
+            self.record(database, data)
+            values = (data.name, reason, data.content, now(), data.rows.tobytes())
+            database.execute("INSERT OR IGNORE INTO marks VALUES (?, ?, ?, ?, ?)", values)
+
+    def mark_rows(self, rows: Digests, reason: str) -> None:
+        """The same for rows of a file that is no data set here.
+
+        No name is noted: whose rows are among these is private, and what stands under a name is told in public.
+        """
+        content = keyed_digest([rows.tobytes().hex()])
+        with self._database.transaction() as database:
+            values = (_NO_NAME, reason, content, now(), rows.tobytes())
+            database.execute("INSERT OR IGNORE INTO marks VALUES (?, ?, ?, ?, ?)", values)
+
+    def marks(self, data: Fingerprint) -> tuple[str, ...]:
+        """Why clean values of a data set count as known; private.
+
+        That is what is marked under its name, or on rows of it, or of any file that was used under its name.
+        """
+        with self._database.transaction() as database:
+            used = database.execute("SELECT rows FROM contents WHERE name = ?", (data.name,))
+            own = [data.rows, *(_digests(rows) for (rows,) in used)]
+            found = {
+                reason
+                for name, reason, rows in database.execute("SELECT name, reason, rows FROM marks")
+                if name == data.name or any(share_any(each, _digests(rows)) for each in own)
+            }
+        return tuple(sorted(found))
+
+
+def _digests(rows: bytes) -> Digests:
+    return np.frombuffer(rows, dtype=np.uint64)
+
+
+def _names_that_share(database: sqlite3.Connection, rows: Digests) -> list[str]:
+    known = database.execute("SELECT name, rows FROM contents ORDER BY rowid").fetchall()
+    return list(dict.fromkeys(name for name, other in known if share_any(rows, _digests(other))))
+
+
+# Runs that can go on in another process: who works on one now, and which of its parts were ever let out.
+#
+# A part is what is drawn together: a demonstration's tokens, or what a stage of a recipe releases at once. It is
+# charged once, whoever asks, and marked here after its draw and before anybody sees it. So a part without a mark was
+# seen by nobody and may be drawn anew, and one with a mark never is, whatever became of the file that the run
+# writes. The newest mark holds what is told of its part as well, so that nothing is lost between the ledger and that
+# file; it is forgotten when that file goes.
+
+_CLOCK = 2.0
+"""Seconds by which the start of a process may seem to move, where the machine's clock is set."""
+
+
+def new_key() -> str:
+    """A name for a run that can go on: random, so that it says nothing."""
+    return secrets.token_hex(16)
+
+
+def register(database: sqlite3.Connection, run: int, data: Fingerprint, key: str) -> str:
+    """Let a run that begins be gone on with under a key; the holder's name, by which it marks parts."""
+    holder = _new_holder()
+    database.execute("INSERT INTO resumable VALUES (?, ?, ?, ?)", (run, key, data.content, holder))
+    return holder
+
+
+def take_over(
+    database: sqlite3.Connection, key: str, data: Fingerprint, mechanism: str, event: Composed
+) -> tuple[int, str, frozenset[str]]:
+    """Make this process the holder of a run that was cut off: its number, the holder's name, and the marked parts.
+
+    Raises:
+        UsageError: the ledger has no such run, it was planned otherwise or for other data, or it is still at work.
+    """
+    query = (
+        "SELECT id, status, name, unit, content, mechanism, event, holder FROM runs JOIN resumable ON run = id "
+        "WHERE key = ?"
+    )
+    found = database.execute(query, (key,)).fetchone()
+    if found is None:
+        raise UsageError("This ledger has no such run: go on with it where it was begun, and by the same account.")
+    run, status, *whose, used, document, holder = found
+    if whose != [data.name, data.unit, data.content]:
+        raise UsageError("The run was begun on other data: give the same file, columns and name.")
+    if (used, json.loads(document)) != (mechanism, event.to_json()):
+        raise UsageError("The run was planned otherwise: it goes on with its own settings alone.")
+    if status == "running" and _lives(holder):
+        raise UsageError("This run is still at work: wait for its end.")
+    own = _new_holder()
+    database.execute("UPDATE resumable SET holder = ? WHERE run = ?", (own, run))
+    database.execute("UPDATE runs SET status = 'running' WHERE id = ?", (run,))
+    parts = database.execute("SELECT part FROM released WHERE run = ?", (run,))
+    return run, own, frozenset(part for (part,) in parts)
+
+
+def mark(database: sqlite3.Connection, run: int, part: str, holder: str, told: str) -> None:
+    """Mark a part that has been drawn, and is `told` so; nobody may be told before the transaction is durable.
+
+    Raises:
+        StudioError: it is marked already, or another process has taken the run over.
+    """
+    database.execute("UPDATE released SET told = '' WHERE run = ?", (run,))
+    query = "INSERT OR IGNORE INTO released SELECT run, ?, ? FROM resumable WHERE run = ? AND holder = ?"
+    if database.execute(query, (part, told, run, holder)).rowcount != 1:
+        raise StudioError(
+            "What comes next was let out before, by this run or another process that goes on with it, and nothing is "
+            "drawn twice: the run ends here, with what its file holds."
+        )
+
+
+def newest(database: sqlite3.Connection, key: str) -> str:
+    """What is told of the part of a run that was marked last; "" where none was."""
+    query = "SELECT told FROM released NATURAL JOIN resumable WHERE key = ? AND told <> ''"
+    found = database.execute(query, (key,)).fetchone()
+    return str(found[0]) if found else ""
+
+
+def forget(database: sqlite3.Connection, key: str) -> None:
+    """Keep nothing more of what a run has told: nobody goes on with it. That its parts were let out stays."""
+    query = "UPDATE released SET told = '' WHERE told <> '' AND run IN (SELECT run FROM resumable WHERE key = ?)"
+    database.execute(query, (key,))
+
+
+def _new_holder() -> str:
+    return f"{os.getpid()} {psutil.Process().create_time():.2f} {secrets.token_hex(8)}"
+
+
+def _lives(holder: str) -> bool:
+    """Whether the holder's process is still there."""
+    pid, started, _ = holder.split()
+    try:
+        process = psutil.Process(int(pid))
+        same = abs(process.create_time() - float(started)) <= _CLOCK
+        return bool(same and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.home import keyed_digest, secret_key
+from mechanisms.files import keyed_digest, secret_key
 from mechanisms.records import Dataset
 
 Digests = NDArray[np.uint64]

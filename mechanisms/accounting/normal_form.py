@@ -1,4 +1,4 @@
-"""Events flattened into the few primitives that accountants know."""
+"""Events flattened into the few primitives that accountants know, and what an accountant answers."""
 
 from __future__ import annotations
 
@@ -20,6 +20,19 @@ from mechanisms.privacy_events import (
     Repeat,
     Sequence,
 )
+
+# What an accountant answers.
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Epsilon lies in [lower, upper]."""
+
+    lower: float
+    upper: float
+
+
+# Events flattened into the few primitives that accountants know.
 
 _LARGEST_EXPONENT = 700.0
 _LARGEST_PURE = 100.0

@@ -16,8 +16,8 @@ from dp_accounting.pld.privacy_loss_distribution import (
     identity,
 )
 
+from mechanisms.accounting.losses import Direction, DiscretePair, dominating_pair
 from mechanisms.accounting.normal_form import NormalForm, Primitive, SampledGaussian, SampledLaplace, SampledPure
-from mechanisms.accounting.randomised_response import Direction, DiscretePair, dominating_pair
 from mechanisms.errors import AccountingError
 
 NAME = "pld"

@@ -24,10 +24,15 @@ from prv_accountant.privacy_random_variables import (
 from scipy.stats import norm
 
 from mechanisms.accounting import rdp
-from mechanisms.accounting.bounds import Bounds
-from mechanisms.accounting.laplace import LaplaceLoss
-from mechanisms.accounting.normal_form import NormalForm, Primitive, SampledGaussian, SampledLaplace, SampledPure
-from mechanisms.accounting.randomised_response import Direction, DiscretePair, directions, dominating_pair
+from mechanisms.accounting.losses import Direction, DiscretePair, LaplaceLoss, directions, dominating_pair
+from mechanisms.accounting.normal_form import (
+    Bounds,
+    NormalForm,
+    Primitive,
+    SampledGaussian,
+    SampledLaplace,
+    SampledPure,
+)
 from mechanisms.errors import AccountingError
 from mechanisms.noise import Floats
 

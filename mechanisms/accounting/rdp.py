@@ -9,7 +9,7 @@ from typing import Any
 
 from prv_accountant.privacy_random_variables import PoissonSubsampledGaussianMechanism
 
-from mechanisms.accounting.laplace import LaplaceLoss
+from mechanisms.accounting.losses import LaplaceLoss, directions, dominating_pair
 from mechanisms.accounting.normal_form import (
     Concentrated,
     NormalForm,
@@ -18,7 +18,6 @@ from mechanisms.accounting.normal_form import (
     SampledLaplace,
     SampledPure,
 )
-from mechanisms.accounting.randomised_response import directions, dominating_pair
 
 
 def _gaussian(primitive: SampledGaussian, order: float) -> float:

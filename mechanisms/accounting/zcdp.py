@@ -9,8 +9,7 @@ from dp_accounting.rdp import RdpAccountant
 from scipy.optimize import minimize_scalar
 
 from mechanisms.accounting import rdp
-from mechanisms.accounting.bounds import Bounds
-from mechanisms.accounting.normal_form import Concentrated, NormalForm, Primitive
+from mechanisms.accounting.normal_form import Bounds, Concentrated, NormalForm, Primitive
 
 NAME, CHECK = "zcdp", "rdp"
 

@@ -1,12 +1,65 @@
-"""What a reservation's noise does to an answer, and which terms do better, before it is paid: public values alone."""
+"""What the terms of a session do before it is paid: a reservation's noise, and a threshold, on public values alone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from scipy.special import log_ndtr
 
 from mechanisms.answers.request import AnswerRequest
-from mechanisms.queries.clear_majority import ClearMajority, clear_majority
+from mechanisms.data.columns import to_records
+from mechanisms.data.sources import Example, read_table
+from mechanisms.inference import Embedder
+from mechanisms.queries.retrieval import similarities
+
+# How often noise leaves a clear majority of the shards' votes its win: a closed form, of public values alone.
+
+SHARE = Fraction(7, 10)
+"""Of the shards, that agree in the scenario."""
+_REACH, _POINTS = 9.0, 2001
+"""Standard deviations to either side that are integrated over, and where: errors stay below 1e-9."""
+
+
+@dataclass(frozen=True)
+class ClearMajority:
+    """The scenario: about 7 of 10 shards vote for one label, and all the others for one other.
+
+    Attributes:
+        leading, other: votes of the two labels; the remaining ones get none.
+        chance: how often the noisy winner is the label that leads.
+    """
+
+    leading: int
+    other: int
+    chance: float
+
+
+def clear_majority(shards: int, labels: int, noise: float) -> ClearMajority:
+    """What noise does to it.
+
+    Args:
+        shards: S, votes in all.
+        labels: how many there are, at least two.
+        noise: standard deviation of the Gaussian noise on each label's votes.
+    """
+    leading = max(shards // 2 + 1, round(SHARE * shards))
+    votes = [leading, shards - leading, *[0] * (labels - 2)]
+    return ClearMajority(leading, shards - leading, chance_of_first(votes, noise))
+
+
+def chance_of_first(votes: Sequence[float], noise: float) -> float:
+    """Probability that the first entry is the largest when each gets independent Gaussian noise of that deviation."""
+    at = np.linspace(-_REACH, _REACH, _POINTS)
+    margins = (votes[0] - np.asarray(votes[1:], dtype=float)) / noise
+    below = np.exp(log_ndtr(at[:, None] + margins).sum(axis=1))
+    weights = np.exp(-(at**2) / 2)
+    return float((weights * below).sum() / weights.sum())
+
+
+# What a reservation's noise does to an answer, and which terms do better, before it is paid: public values alone.
 
 GOOD = 0.9
 """How often a clear majority should win."""
@@ -118,3 +171,50 @@ def _unit(request: AnswerRequest) -> str:
 def _of_hundred(chance: float) -> int:
     """Rounded down, so that nothing is promised that does not hold."""
     return int(100 * chance + 1e-9)
+
+
+# What a threshold does, on public or bundled text: how many rows would take part in a question, and pay.
+
+THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
+_QUESTIONS, _ROWS = 20, 200
+
+
+@dataclass(frozen=True)
+class ThresholdEffect:
+    """What one threshold does.
+
+    Attributes:
+        share: mean share of the rows that a question reaches.
+        busiest: share of the questions that reach the row reached most often: times the number of questions, how many
+            answers (`queries`) keep that row from falling silent.
+        unanswered: share of the questions that reach no row.
+    """
+
+    threshold: float
+    share: float
+    busiest: float
+    unanswered: float
+
+
+def threshold_effect(
+    rows: Sequence[str], questions: Sequence[str], embedder: Embedder, thresholds: Sequence[float] = THRESHOLDS
+) -> tuple[ThresholdEffect, ...]:
+    """Compare questions with rows, both of them public: on private rows the result would be private too."""
+    vectors = embedder.embed(rows)
+    similar = np.stack([similarities(vectors, question) for question in embedder.embed(questions)])
+    return tuple(_effect(threshold, similar >= threshold) for threshold in thresholds)
+
+
+def threshold_effect_on_example(example: Example, embedder: Embedder) -> tuple[ThresholdEffect, ...]:
+    """The same on a bundled file, a few of whose rows stand for questions."""
+    texts = [record.text for record in to_records(read_table(example.path), example.mapping)]
+    return threshold_effect(texts[_QUESTIONS : _QUESTIONS + _ROWS], texts[:_QUESTIONS], embedder)
+
+
+def _effect(threshold: float, reached: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> ThresholdEffect:
+    return ThresholdEffect(
+        threshold=threshold,
+        share=float(reached.mean()),
+        busiest=float(reached.mean(axis=0).max()),
+        unanswered=float((~reached.any(axis=1)).mean()),
+    )

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from mechanisms.accounting import Claim, PrivacyTarget, calibrate_noise, claim
 from mechanisms.accounting.zcdp import largest_rho
-from mechanisms.data.disclosures import WHETHER_SHOWN
+from mechanisms.data.sizes import WHETHER_SHOWN
+from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
-from mechanisms.home import keyed_digest, secret_key
+from mechanisms.files import keyed_digest, secret_key
 from mechanisms.inference import Embedder
 from mechanisms.noise import Integers
-from mechanisms.parameters import parameters
 from mechanisms.privacy_events import ZCDP, Approximate, Composed, Gaussian, Poisson, PrivacyEvent, Repeat
 from mechanisms.queries import QueryMechanism, Retrieval
-from mechanisms.queries.similarity import similarities
+from mechanisms.queries.retrieval import similarities
 from mechanisms.records import Dataset, PromptTemplate, Record
 from mechanisms.runs.request import FILE_FORMAT, LABEL_SET
 from mechanisms.sampling import copy_numbers

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
 import numpy as np
 
 from mechanisms.accounting import (
@@ -14,21 +19,163 @@ from mechanisms.accounting import (
 )
 from mechanisms.answers.events import AnswerReleased, AnswersOpened
 from mechanisms.answers.request import AnswerRequest, SearchableUnits
-from mechanisms.answers.shards import (
-    LabelRespondent,
-    NeighbourLabels,
-    Respondent,
-    ShardAnswers,
-    TextRespondent,
-    keyword_texts,
-)
-from mechanisms.data.disclosures import SEEDED
+from mechanisms.data.sizes import SEEDED
 from mechanisms.errors import UsageError
-from mechanisms.inference import Embedder, LanguageModel
-from mechanisms.noise import Randomness, SecureRandomness
-from mechanisms.queries import QueryRelease, Retrieval, nearest_by_shard
+from mechanisms.evaluation.completions import greedy
+from mechanisms.evaluation.evaluate import Accuracy
+from mechanisms.evaluation.open_answers import AnswerScores, mean_scores, score_answer
+from mechanisms.evaluation.reader import CONTENT_FREE
+from mechanisms.inference import Embedder, LanguageModel, scores_of
+from mechanisms.inference.prompts import ShardPrompt, first_tokens
+from mechanisms.noise import Integers, Randomness, SecureRandomness
+from mechanisms.queries import QueryRelease, Retrieval, nearest_by_shard, presence_histogram, whole_vote
 from mechanisms.records import Dataset, Record
 from mechanisms.sampling import seat_in_subsets
+
+# What the shards answer: each from its own examples alone, in batches whose shape is public.
+#
+# An empty shard gives the public answer, which is made apart from the private rows. Where a shard's numbers are not
+# finite it votes for the public label, or writes on with the tokens whose numbers are: nothing that a record does
+# can stop or alter more than its own shard's answer.
+
+_KEYWORD_TOKENS = 256
+"""Cap on the released keywords in the prompt for the answer."""
+
+Examples = Sequence[Sequence[Record]]
+"""Each shard's examples, nearest first; one entry for every shard."""
+
+
+@dataclass(frozen=True, repr=False)
+class ShardAnswers:
+    """What the shards say; private but for `zero_shot`.
+
+    Attributes:
+        histogram: their answers added up, shape (categories,): see `QueryMechanism.release`.
+        zero_shot: the public answer as text; empty where no model was asked.
+    """
+
+    histogram: Integers
+    zero_shot: str
+
+
+class Respondent(Protocol):
+    """Lets all shards answer a question."""
+
+    def answer(self, examples: Examples, query: str) -> ShardAnswers:
+        """The shards' answers from their examples."""
+        ...
+
+
+class LabelRespondent:
+    """Each shard votes for the label that its examples and the question make likelier than the examples alone do.
+
+    Contextual calibration (Zhao et al. 2021), shard by shard: a small model otherwise prefers one label whatever it is
+    asked. It takes a second row a shard, with a question without content.
+    """
+
+    def __init__(self, model: LanguageModel, request: AnswerRequest) -> None:
+        self._model, self._request = model, request
+        tokens = max(len(model.encode(" " + label)) for label in request.labels)
+        self._prompt = prompt = _prompt(model, request, tokens)
+        self._labels = [prompt.label(label) for label in request.labels]
+        self._room = max(len(label) for label in self._labels)
+        # Before anybody has paid. A shard has two rows.
+        model.check(prompt.prefix, 2 * request.shards, prompt.length, self._room)
+
+    def answer(self, examples: Examples, query: str) -> ShardAnswers:
+        """See `Respondent.answer`."""
+        labels, mechanism, prompt = self._request.labels, self._request.mechanism, self._prompt
+        [public] = self._votes([()], query, prompt.public_length, whole_vote(0, len(labels), mechanism.parts))
+        votes = self._votes(examples, query, prompt.length, public)
+        votes = [vote if shard else public for vote, shard in zip(votes, examples, strict=True)]
+        return ShardAnswers(np.sum(votes, axis=0), labels[int(public.argmax())])
+
+    def _votes(self, examples: Examples, query: str, length: int, otherwise: Integers) -> list[Integers]:
+        prompt, mechanism = self._prompt, self._request.mechanism
+        rows = [prompt.row(shard[::-1], asked) for asked in (query, CONTENT_FREE[0]) for shard in examples]
+        session = self._model.open(prompt.prefix, rows, length, self._room)
+        scores = scores_of(session, self._labels)
+        with np.errstate(invalid="ignore"):
+            gained = scores[: len(examples)] - scores[len(examples) :]
+        return [mechanism.vote(row) if np.isfinite(row).all() else otherwise for row in gained]
+
+
+class NeighbourLabels:
+    """The dummy of Koskela et al.: each shard votes for the commonest label of its neighbours, without any model.
+
+    Votes are whole. Ties go to the nearest neighbour's. An empty shard votes for a public label of its own, the labels
+    taken in turn.
+    """
+
+    def __init__(self, request: AnswerRequest) -> None:
+        self._labels, self._parts = request.labels, request.mechanism.parts
+
+    def answer(self, examples: Examples, query: str) -> ShardAnswers:
+        """See `Respondent.answer`."""
+        chosen = (self._vote(place, shard) for place, shard in enumerate(examples))
+        votes = [whole_vote(label, len(self._labels), self._parts) for label in chosen]
+        return ShardAnswers(np.sum(votes, axis=0), "")
+
+    def _vote(self, place: int, shard: Sequence[Record]) -> int:
+        if not shard:
+            return place % len(self._labels)
+        [(label, _)] = Counter(record.label for record in shard).most_common(1)
+        return self._labels.index(label)
+
+
+class TextRespondent:
+    """Each shard writes an answer of a public number of tokens, of which the tokens that occur are kept."""
+
+    def __init__(self, model: LanguageModel, request: AnswerRequest) -> None:
+        self._model, self._request = model, request
+        self._prompt = prompt = _prompt(model, request, request.answer_tokens)
+        # Before anybody has paid.
+        model.check(prompt.prefix, request.shards, prompt.length, request.answer_tokens)
+        longest = len(self._given(())) + _KEYWORD_TOKENS + prompt.public_length
+        model.check(prompt.prefix, 1, longest, request.answer_tokens)
+
+    def answer(self, examples: Examples, query: str) -> ShardAnswers:
+        """See `Respondent.answer`."""
+        prompt, tokens = self._prompt, self._request.answer_tokens
+        public_session = self._model.open(prompt.prefix, [prompt.row((), query)], prompt.public_length, tokens)
+        categories = public_session.logits().shape[1]
+        [public] = greedy(self._model, public_session, tokens)
+        rows = [prompt.row(shard[::-1], query) for shard in examples]
+        written = greedy(self._model, self._model.open(prompt.prefix, rows, prompt.length, tokens), tokens)
+        answers = [text if shard else public for text, shard in zip(written, examples, strict=True)]
+        return ShardAnswers(presence_histogram(answers, categories), self._model.decode(public).strip())
+
+    def _given(self, keywords: Sequence[str]) -> list[int]:
+        before, after = "Using the following keywords, answer the question concisely:", ".\n\n"
+        words = first_tokens(self._model, ", ".join(keywords), _KEYWORD_TOKENS)
+        return [*self._model.encode(before), *words, *self._model.encode(after)]
+
+    def final(self, keywords: Sequence[str], query: str) -> str:
+        """The answer from released keywords and the question alone: post-processing."""
+        row = [*self._given(keywords), *self._prompt.row((), query)]
+        tokens = self._request.answer_tokens
+        [text] = greedy(self._model, self._model.open(self._prompt.prefix, [row], len(row), tokens), tokens)
+        return self._model.decode(text).strip()
+
+
+def keyword_texts(model: LanguageModel, tokens: Sequence[int]) -> tuple[str, ...]:
+    """Released tokens as words, in order of token id; those that are no text are left out."""
+    texts = (model.decode([token]).strip() for token in tokens)
+    return tuple(dict.fromkeys(text for text in texts if text))
+
+
+def _prompt(model: LanguageModel, request: AnswerRequest, label_tokens: int) -> ShardPrompt:
+    return ShardPrompt(
+        model,
+        request.template,
+        request.neighbours,
+        request.max_record_tokens,
+        label_tokens,
+        request.max_query_tokens,
+    )
+
+
+# The session.
 
 NO_AGREEMENT = (
     "The shards' answers do not agree on enough words for a private answer: this is what the model says "
@@ -213,3 +360,57 @@ class AnswerSession:
             asked=self._paid.asked,
             queries=request.queries,
         )
+
+
+# A session of questions over a test file: what the private answers are worth, beside the model's own.
+
+
+@dataclass(frozen=True)
+class ArmScores:
+    """How one kind of answers did.
+
+    Attributes:
+        accuracy: right labels; for open answers exact matches.
+        texts: means of the scores of open answers; None for labels.
+    """
+
+    accuracy: Accuracy
+    texts: AnswerScores | None
+
+
+@dataclass(frozen=True)
+class AnswersScored:
+    """How the answers to a labelled test file did.
+
+    Attributes:
+        private, zero_shot: the answers, and what the model says without any data; None where no model was asked.
+        abstained: questions whose answer is the model's own.
+    """
+
+    private: ArmScores
+    zero_shot: ArmScores | None
+    abstained: int
+
+
+def ask_all(session: AnswerSession, test: Sequence[Record]) -> Iterator[AnswerReleased | AnswersScored]:
+    """Ask every test question, then score the answers against the rows' labels."""
+    released: list[AnswerReleased] = []
+    for record in test:
+        released.append(session.ask(record.text))
+        yield released[-1]
+    truths = [record.label for record in test]
+    open_answers = not released[0].labels
+    zero_shot = [answer.zero_shot for answer in released]
+    yield AnswersScored(
+        private=_scores([answer.answer for answer in released], truths, open_answers),
+        zero_shot=_scores(zero_shot, truths, open_answers) if open_answers or any(zero_shot) else None,
+        abstained=sum(answer.abstained is not None for answer in released),
+    )
+
+
+def _scores(answers: Sequence[str], truths: Sequence[str], open_answers: bool) -> ArmScores:
+    if not open_answers:
+        right = sum(answer == truth for answer, truth in zip(answers, truths, strict=True))
+        return ArmScores(Accuracy(right, len(truths)), None)
+    scores = [score_answer(answer, [truth]) for answer, truth in zip(answers, truths, strict=True)]
+    return ArmScores(Accuracy(sum(each.exact_match == 1 for each in scores), len(truths)), mean_scores(scores))

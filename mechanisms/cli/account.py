@@ -23,7 +23,7 @@ from mechanisms.cli.plan_options import (
 )
 from mechanisms.demos.signature import same_digest
 from mechanisms.errors import AccountingError, UsageError
-from mechanisms.kept_file import text_of
+from mechanisms.files import text_of
 
 
 def add_commands(commands: Any) -> None:

@@ -8,17 +8,16 @@ from typing import Any
 
 from mechanisms import confidence
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.answers.evaluation import AnswersScored, ArmScores, ask_all
 from mechanisms.answers.events import AnswerReleased, AnswersOpened, answer_in_words, reservation_in_words
 from mechanisms.answers.odds import odds_in_words
 from mechanisms.answers.request import AnswerRequest
-from mechanisms.answers.session import AnswerSession, open_session
+from mechanisms.answers.session import AnswerSession, AnswersScored, ArmScores, ask_all, open_session
 from mechanisms.cli.answer_options import add_answer_options, answer_request
 from mechanisms.cli.label_names import label_names
 from mechanisms.cli.output import add_json, progress, show
 from mechanisms.cli.scoring import about_to_score, not_private
 from mechanisms.data.columns import ColumnMapping, asked_column, to_dataset
-from mechanisms.data.disclosures import SCORED
+from mechanisms.data.sizes import SCORED
 from mechanisms.data.sources import name_of, read_source
 from mechanisms.data.table import Table
 from mechanisms.errors import UsageError

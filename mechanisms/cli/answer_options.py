@@ -9,9 +9,9 @@ from mechanisms.accounting import PrivacyTarget
 from mechanisms.answers.request import AnswerRequest
 from mechanisms.cli.label_names import add_label_names, labels_of
 from mechanisms.cli.parameter_options import add_parameter_options, described, given
+from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import UsageError
 from mechanisms.inference.models.listing import EMBEDDED
-from mechanisms.parameters import Parameter, parameters
 from mechanisms.queries import QueryMechanism, Retrieval, query_mechanism_class, query_mechanism_names
 from mechanisms.records import PromptTemplate, answer_template
 

@@ -10,22 +10,20 @@ from mechanisms import confidence
 from mechanisms.accounting import Claim, PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.audit import extraction as extracting
 from mechanisms.audit import membership as members
-from mechanisms.audit.canaries import Exposure, canary_attack, writes
+from mechanisms.audit.extraction import Exposure, canary_attack, writes
 from mechanisms.audit.mechanism import AuditProgress
-from mechanisms.audit.membership import RELEASED
-from mechanisms.audit.roc import LOW, Roc, allowed
+from mechanisms.audit.membership import LOW, RELEASED, Roc, allowed
 from mechanisms.cli.label_names import add_label_names, label_names, labels_of
 from mechanisms.cli.output import add_json, progress, show
 from mechanisms.cli.plan_options import add_plan_options, mechanism, sampling_plan, transform
 from mechanisms.data.columns import ColumnMapping, to_dataset
-from mechanisms.data.disclosures import mark_attacked
-from mechanisms.data.record_files import KIND, of_kind
-from mechanisms.data.sources import name_of, read_source
+from mechanisms.data.sizes import mark_attacked
+from mechanisms.data.sources import KIND, name_of, of_kind, read_source
 from mechanisms.demos.demo_set import finite, loads, read_json
+from mechanisms.files import text_of
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.listing import EMBEDDED
-from mechanisms.kept_file import text_of
 from mechanisms.records import Dataset, default_template
 from mechanisms.runs.request import SynthesisRequest
 from mechanisms.runs.score import AnySet, read_set, with_choice

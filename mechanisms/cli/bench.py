@@ -9,8 +9,7 @@ from typing import Any
 from mechanisms.audit.bench import Measured, bench
 from mechanisms.cli.output import add_json, progress, show
 from mechanisms.data.columns import ColumnMapping, guess_columns, to_records
-from mechanisms.data.examples import EXAMPLES
-from mechanisms.data.sources import name_of, read_source
+from mechanisms.data.sources import EXAMPLES, name_of, read_source
 from mechanisms.errors import DataError
 from mechanisms.inference.engine.threads import number_held
 from mechanisms.inference.models.catalogue import load_model

@@ -17,14 +17,13 @@ from mechanisms.cli.reader_options import add_reader_options, remote_reader
 from mechanisms.cli.reading_elsewhere import evaluated_elsewhere, queried_elsewhere
 from mechanisms.cli.scoring import about_to_score, not_private, scorecards
 from mechanisms.data.columns import ColumnMapping, to_dataset
-from mechanisms.data.record_files import KIND, of_kind
-from mechanisms.data.sources import read_source
+from mechanisms.data.sources import KIND, of_kind, read_source
 from mechanisms.demos.demo_set import DemoSet, loads
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.answers import LocalReader
 from mechanisms.evaluation.completions import check_texts
 from mechanisms.evaluation.evaluate import arms_of
 from mechanisms.evaluation.reader import (
+    LocalReader,
     as_read_by,
     check_gives_labels,
     check_labels,
@@ -32,10 +31,10 @@ from mechanisms.evaluation.reader import (
     readers_in_words,
     same_reader,
 )
+from mechanisms.files import text_of
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.listing import EMBEDDED
-from mechanisms.kept_file import text_of
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.public_demonstrations import public_demonstrations
 

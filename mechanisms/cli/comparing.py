@@ -9,7 +9,7 @@ from mechanisms import confidence
 from mechanisms.cli.output import progress
 from mechanisms.cli.scoring import in_json
 from mechanisms.demos.demo_set import DemoSet
-from mechanisms.evaluation.comparison import AS_READ, Comparison, compare
+from mechanisms.evaluation.evaluate import AS_READ, Comparison, compare
 from mechanisms.evaluation.reader import QueryReader
 from mechanisms.records import Record
 

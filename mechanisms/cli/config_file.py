@@ -11,7 +11,7 @@ import yaml
 
 from mechanisms.cli.reader_options import READER_MODEL, READER_URL, REFUSED
 from mechanisms.errors import UsageError
-from mechanisms.kept_file import text_of
+from mechanisms.files import text_of
 
 _FLAG = "--config"
 _SCHEMA = "--schema"

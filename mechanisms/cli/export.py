@@ -7,9 +7,8 @@ from typing import Any
 
 from mechanisms.api import export
 from mechanisms.cli.output import add_json, check_apart, progress, show
-from mechanisms.exports.export_format import Released
-from mechanisms.exports.registry import format_named, format_names
-from mechanisms.kept_file import text_of
+from mechanisms.exports.export_format import Released, format_named, format_names
+from mechanisms.files import text_of
 
 
 def add_commands(commands: Any) -> None:

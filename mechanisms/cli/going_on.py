@@ -10,7 +10,7 @@ from typing import Any
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.errors import UsageError
-from mechanisms.kept_file import check_writable
+from mechanisms.files import check_writable
 from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.recipe_request import RecipeRequest, RunRequest
 from mechanisms.runs.request import SynthesisRequest

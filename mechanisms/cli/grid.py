@@ -13,11 +13,9 @@ from mechanisms.accounting import fingerprint
 from mechanisms.cli.output import check_apart, progress
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.evaluation.evaluate import Accuracy, arms_of, known_rows
-from mechanisms.evaluation.grid import cells_of, most_shots, read_cell
-from mechanisms.evaluation.plot import grid_figure, write_plot
-from mechanisms.evaluation.results import Line, Origin, Results
+from mechanisms.evaluation.grid import Line, Origin, Results, cells_of, grid_figure, most_shots, read_cell, write_plot
+from mechanisms.files import check_writable
 from mechanisms.inference import LanguageModel
-from mechanisms.kept_file import check_writable
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Dataset
 from mechanisms.runs.public_demonstrations import public_demonstrations

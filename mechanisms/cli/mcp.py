@@ -26,10 +26,10 @@ from mechanisms.demos.demo_set import DemoSet, loads
 from mechanisms.errors import StudioError, UsageError, place_of
 from mechanisms.evaluation.evaluate import Accuracy, known_rows
 from mechanisms.evaluation.reader import check_gives_labels
+from mechanisms.files import text_of
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.listing import EMBEDDED
-from mechanisms.kept_file import text_of
 from mechanisms.records import Record
 from mechanisms.runs.defaults import MECHANISM
 from mechanisms.runs.planner import Task

@@ -8,11 +8,10 @@ from typing import Any
 from mechanisms import confidence
 from mechanisms.cli.output import progress
 from mechanisms.cli.scoring import in_json
-from mechanisms.demos.demo_set import DemoSet
-from mechanisms.demos.outputs import longest_output
+from mechanisms.demos.demo_set import DemoSet, longest_output
+from mechanisms.evaluation.completions import answering
 from mechanisms.evaluation.evaluate import Progress, arms_of
 from mechanisms.evaluation.open_answers import OpenScorecard, evaluate_open
-from mechanisms.evaluation.responder import answering
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Record
 from mechanisms.runs.public_demonstrations import public_demonstrations

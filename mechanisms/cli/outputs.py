@@ -7,10 +7,9 @@ from dataclasses import replace
 
 from mechanisms.cli.label_names import label_names
 from mechanisms.data.columns import ColumnMapping
-from mechanisms.data.record_files import KIND, of_kind
-from mechanisms.data.sources import read_source
+from mechanisms.data.sources import KIND, of_kind, read_source
 from mechanisms.data.table import Table
-from mechanisms.demos.outputs import Answers, Outputs
+from mechanisms.demos.demo_set import Answers, Outputs
 from mechanisms.errors import UsageError
 from mechanisms.records import PromptTemplate, open_template
 

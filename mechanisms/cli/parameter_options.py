@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable
 from typing import Any
 
-from mechanisms.parameters import Parameter, parameters
+from mechanisms.discovery import Parameter, parameters
 
 _SHARED = "parameters of several mechanisms"
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.cli.output import add_json, progress, show
+from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
-from mechanisms.parameters import parameters
 from mechanisms.runs.defaults import MECHANISM
 from mechanisms.runs.planner import Option, Task, options, ranked
 from mechanisms.steps import TokenMechanism, mechanism_class, mechanism_names

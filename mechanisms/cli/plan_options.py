@@ -6,8 +6,8 @@ import argparse
 from typing import Any
 
 from mechanisms.cli.parameter_options import add_parameter_options, described, given
+from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import UsageError
-from mechanisms.parameters import Parameter, parameters
 from mechanisms.privacy_events import Composed
 from mechanisms.runs.defaults import MECHANISM, RECORDS, UNLABELLED
 from mechanisms.sampling import Compose, EventOfSteps, SamplingPlan, Scheme

@@ -9,7 +9,7 @@ from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli.comparing import compared
 from mechanisms.cli.output import progress
 from mechanisms.cli.scoring import about_to_score, scorecards
-from mechanisms.data.disclosures import owners_of
+from mechanisms.data.sizes import owners_of
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, arms_of

@@ -9,12 +9,12 @@ from typing import Any
 
 from mechanisms.cli.output import progress
 from mechanisms.data.columns import ColumnMapping as Columns
-from mechanisms.data.record_files import KIND, RECORD, as_lines, read_records
 from mechanisms.data.record_schema import RECORD_TEMPLATE, RecordSchema
+from mechanisms.data.sources import KIND, RECORD, as_lines, read_records
 from mechanisms.data.table import Table
 from mechanisms.demos.demo_set import DemoSet, to_text
 from mechanisms.errors import UsageError
-from mechanisms.kept_file import check_writable, keep, text_of
+from mechanisms.files import check_writable, keep, text_of
 from mechanisms.records import PromptTemplate
 
 _LINES = ".jsonl"

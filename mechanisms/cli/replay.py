@@ -11,7 +11,7 @@ from mechanisms.cli.output import add_json, show
 from mechanisms.cli.run_words import cut_off_in_words
 from mechanisms.demos.demo_set import finite
 from mechanisms.errors import UsageError, printable
-from mechanisms.kept_file import text_of
+from mechanisms.files import text_of
 from mechanisms.records import Demonstration
 from mechanisms.runs.events import (
     ChoiceReleased,

@@ -10,13 +10,13 @@ from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.cli.label_names import add_label_names, label_names
 from mechanisms.cli.output import add_json, progress, show
 from mechanisms.data.columns import ColumnMapping, to_dataset
-from mechanisms.data.disclosures import WHETHER_MET, WHETHER_SHOWN
+from mechanisms.data.sizes import WHETHER_MET, WHETHER_SHOWN
 from mechanisms.data.sources import name_of, read_source
 from mechanisms.demos.findings import DEMONSTRATIONS
+from mechanisms.files import text_of
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.inference.models.listing import EMBEDDED
-from mechanisms.kept_file import text_of
 from mechanisms.records import Dataset
 from mechanisms.runs.request import FILE_FORMAT, LABEL_SET
 from mechanisms.runs.score import ScoreFound, ScoreRequest, read_set, score_set, with_choice

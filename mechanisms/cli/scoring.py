@@ -8,7 +8,7 @@ from typing import Any
 from mechanisms import confidence
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli.output import progress
-from mechanisms.data.disclosures import mark_scored, owners_of
+from mechanisms.data.sizes import mark_scored, owners_of
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.evaluation.evaluate import Accuracy, MeanRecall, Progress, Scorecard, evaluate
 from mechanisms.evaluation.reader import Arm, QueryReader

@@ -34,18 +34,16 @@ from mechanisms.cli.recipe_options import add_recipe_options, asked_of_stages, c
 from mechanisms.cli.records import add_record_options, beside, read_table_of, schema_of, template_of, write_records
 from mechanisms.cli.run_words import Words, claim_in_words, recipe_in_words
 from mechanisms.data.columns import to_dataset
-from mechanisms.data.files import FORMATS
 from mechanisms.data.record_schema import RecordSchema
 from mechanisms.data.sizes import measure_sizes
-from mechanisms.data.sources import name_of
-from mechanisms.demos.demo_set import DemoSet, to_text
-from mechanisms.demos.outputs import Outputs
+from mechanisms.data.sources import FORMATS, name_of
+from mechanisms.demos.demo_set import DemoSet, Outputs, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import TooLong, UsageError
+from mechanisms.files import check_writable, keep
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.inference.models.engines import ENGINES, LOCAL, opened
 from mechanisms.inference.models.listing import EMBEDDED
-from mechanisms.kept_file import check_writable, keep
 from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset, PromptTemplate, default_template
 from mechanisms.runs.defaults import LABELLED, RECORDS

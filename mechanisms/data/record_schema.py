@@ -11,8 +11,8 @@ from typing import Any
 
 import jsonschema
 
-from mechanisms.bundled import bundled
 from mechanisms.errors import UsageError
+from mechanisms.files import bundled
 from mechanisms.records import PromptTemplate
 
 Json = dict[str, Any]

@@ -1,20 +1,132 @@
-"""A run that is one release: charged whole before the first row is read."""
+"""What is public of a data set before a run: disclosed values, units, sizes that are counted, declared or measured."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mechanisms.accounting import BudgetSnapshot, Claim, PrivacyLedger, claim, fingerprint
-from mechanisms.data.disclosures import SEEDED
-from mechanisms.errors import UsageError
+from mechanisms.accounting import (
+    BudgetSnapshot,
+    Claim,
+    Fingerprint,
+    PrivacyLedger,
+    claim,
+    fingerprint,
+    rows_among,
+    share_any,
+)
+from mechanisms.errors import StudioError, UsageError
+from mechanisms.files import keyed_digest, secret_key
 from mechanisms.noise import Randomness, SecureRandomness
 from mechanisms.privacy_events import Approximate, Composed, Pure
-from mechanisms.records import Dataset
+from mechanisms.records import Dataset, Record
+
+# Why clean values of a data set count as known: what the ledger remembers, and later certificates say.
+
+CLEAN_VALUES = "clean values were on a screen"
+NO_NOISE = "a run without noise"
+SEEDED = "a run with a test seed, whose noise an observer can predict"
+SCORED = "accuracy without noise on rows of it"
+ATTACKED = "figures of attacks on rows of it, which have no noise"
+
+UNKNOWN = "not known: the ledger could not be read when the run had ended"
+"""Says less than there may be to say, never more."""
+
+WHETHER_SHOWN = "whether clean values of its rows were shown before"
+"""The mark follows from the rows themselves, so that a certificate has to name it among its public inputs."""
+WHETHER_MET = "whether its rows took part in runs before"
+"""The same of what a score says of its rows."""
+
+
+def owners_of(test: Fingerprint, ledger: PrivacyLedger, own: Fingerprint | None = None) -> list[str]:
+    """Names of the private data sets that share rows with a test file; private.
+
+    An accuracy has no noise: one row more or less changes it. On rows that take part in no private data set that is no
+    matter; where one of them does, the figures are the curator's alone, and may stand in no document that says private.
+
+    Args:
+        test: the whole file, whichever of its rows are scored.
+        ledger: what the rows are compared with.
+        own: a data set that is at hand, known to the ledger or not.
+    """
+    names = ledger.rows.names_that_share(test.rows)
+    if own is not None and share_any(test.rows, own.rows):
+        names = list(dict.fromkeys([*names, own.name]))
+    return names
+
+
+def shared_rows(test: Dataset, ledger: PrivacyLedger, own: Fingerprint | None = None) -> list[bool]:
+    """Of each row of a test file whether private data sets have it as well; private. See `owners_of`."""
+    rows = fingerprint(test).rows
+    known = ledger.rows.shared(rows)
+    if own is not None:
+        known = np.union1d(known, np.intersect1d(rows, own.rows))
+    return rows_among(test, known)
+
+
+def without_rows(test: Dataset, left_out: Sequence[bool]) -> Dataset:
+    """The file without some of its rows, as if it had never had them."""
+    kept = [i for i, out in enumerate(left_out) if not out]
+    witnesses = tuple(column[kept] for column in test.witnesses)
+    return replace(test, records=[test.records[i] for i in kept], witnesses=witnesses)
+
+
+def marks_at_the_end(data: Fingerprint, ledger: PrivacyLedger) -> tuple[str, ...]:
+    """A data set's marks when a run has ended, whose set is paid for and must not be lost with the ledger."""
+    try:
+        return ledger.rows.marks(data)
+    except StudioError:
+        return (UNKNOWN,)
+
+
+def mark_scored(test: Fingerprint, ledger: PrivacyLedger) -> None:
+    """Remember, before they are shown, that there are figures of these rows: of public rows this never matters."""
+    ledger.rows.mark_rows(test.rows, SCORED)
+
+
+def mark_attacked(private: Fingerprint, ledger: PrivacyLedger, held_out: Fingerprint | None = None) -> None:
+    """Remember, before they are shown, that there are figures of attacks on these rows.
+
+    Args:
+        private: the data set behind what is attacked.
+        held_out: rows that it is compared with, which other data sets may share.
+    """
+    ledger.rows.mark(private, ATTACKED)
+    if held_out is not None:
+        ledger.rows.mark_rows(held_out.rows, ATTACKED)
+
+
+# Units as tallies see them: each as at most R of its records, whatever its position in the file.
+
+Unit = tuple[Record, ...]
+
+
+def units_of(dataset: Dataset, max_records: int) -> Sequence[Unit]:
+    """The units of a data set; private.
+
+    Args:
+        dataset: what a stage may read.
+        max_records: R. Which records of a user are taken follows from their keyed digests, so from the user alone.
+    """
+    if not dataset.by_user:
+        return dataset.members
+    key = secret_key()
+    return [_taken(unit, max_records, key) for unit in dataset.members]
+
+
+def _taken(unit: Unit, most: int, key: bytes) -> Unit:
+    if len(unit) <= most:
+        return unit
+    # Equal records say the same, so that which of them comes first does not matter.
+    ordered = sorted(unit, key=lambda record: keyed_digest(("tally", record.text, record.label), key))
+    return tuple(ordered[:most])
+
+
+# A run that is one release: charged whole before the first row is read.
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from mechanisms.demos.demo_set import DemoSet, Json, read_json
 from mechanisms.errors import UsageError
-from mechanisms.home import derived_key
+from mechanisms.files import derived_key
 
 _DIGITS, _GROUP = 32, 4
 """128 bits of SHA-256: to find another document with a given digest takes 2^128 tries, any two alike 2^64."""

@@ -1,23 +1,29 @@
-"""A set with fewer shots and in other orders: the cells of a grid, each read on all test rows under one prompt.
-
-Everything random here is public. Demonstrations are released before, so that which of them are read, and in which
-order, follows from a public seed and protects nothing.
-"""
+"""A set with fewer shots and in other orders: the grid's cells, its table in a file, and its page."""
 
 from __future__ import annotations
 
+import csv
+import io
 from collections import Counter
-from collections.abc import Generator, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, fields, replace
+from pathlib import Path
 
 import numpy as np
+import plotly.graph_objects as go
 
+from mechanisms import confidence
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.answers import LocalReader
-from mechanisms.evaluation.evaluate import Accuracy, truth_of
-from mechanisms.evaluation.reader import Arm
+from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, truth_of
+from mechanisms.evaluation.reader import CONTEXTUAL, PRIOR, RAW, READINGS, Arm, LocalReader
+from mechanisms.files import keep
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Demonstration, PromptTemplate, Record
+
+# A set with fewer shots and in other orders: the cells of a grid, each read on all test rows under one prompt.
+#
+# Everything random here is public. Demonstrations are released before, so that which of them are read, and in which
+# order, follows from a public seed and protects nothing.
 
 WHOLE = "all"
 OWN_ORDER = 0
@@ -114,3 +120,176 @@ def read_cell(
     )
     truth = truth_of(labels, known)
     return {reading: Accuracy(int((each == truth).sum()), len(truth)) for reading, each in found.items()}
+
+
+# The table of a grid: tidy, one line a cell and reading, kept in a file from which a run that was cut off goes on.
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What figures are of: those of another origin do not belong in one table.
+
+    Attributes:
+        set: digest of the demo set's file, which is public.
+        test: keyed digest of the test rows: another machine has another key, and does not know them again.
+        model: digest of the weights that read.
+        public: digest of the public demonstrations: another build of the model may write others from the same seed.
+        seed: of the orders, and of the public demonstrations; public.
+        curator_only: the rows are somebody's, and the figures have no noise.
+    """
+
+    set: str
+    test: str
+    model: str
+    public: str
+    seed: str
+    curator_only: str
+
+    def differs_from(self, other: Origin) -> str | None:
+        """The first thing in which another origin differs."""
+        mine, its = asdict(self), asdict(other)
+        return next((name for name in mine if mine[name] != its[name]), None)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One cell in one reading."""
+
+    arm: str
+    shots: str
+    order: int
+    reading: str
+    accuracy: Accuracy
+
+    def values(self) -> list[str]:
+        """As the file has them, in the order of `COLUMNS`."""
+        low, high = self.accuracy.interval
+        counts = (self.accuracy.total, self.accuracy.correct)
+        rates = (f"{each:.4f}" for each in (self.accuracy.value, low, high))
+        return [*map(str, (self.arm, self.shots, self.order, self.reading, *counts)), *rates]
+
+
+_ARMS = (ZERO_SHOT, PUBLIC_ONLY, PRIVATE)
+_OF_A_LINE = ("arm", "shots", "order", "reading", "rows", "right", "accuracy", "low", "high")
+_WORDS = {
+    "set": "demo set",
+    "test": "test file (or machine)",
+    "model": "model",
+    "public": "public-only set",
+    "seed": "seed",
+}
+COLUMNS = (*_OF_A_LINE, *(each.name for each in fields(Origin)))
+
+
+class Results:
+    """The lines so far; with a path they are in a file at all times, whole.
+
+    Raises:
+        UsageError: the file is no such table, or one of another origin, or cannot be read or written.
+    """
+
+    def __init__(self, origin: Origin, path: Path | None = None) -> None:
+        self._origin, self._path = origin, path
+        self.lines: list[Line] = []
+        if path is not None and path.exists():
+            self.lines = list(_read(path, origin))
+
+    def has(self, cell: Cell) -> bool:
+        """Whether a cell stands in the table."""
+        return any((line.arm, line.shots, line.order) == cell.key for line in self.lines)
+
+    def add(self, cell: Cell, found: Mapping[str, Accuracy]) -> None:
+        """Put a cell in the table, all its readings at once."""
+        self.lines += [Line(*cell.key, reading, accuracy) for reading, accuracy in found.items()]
+        if self._path is not None:
+            keep(self._path, self.text())
+
+    def text(self) -> str:
+        """The table as CSV."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows([*line.values(), *astuple(self._origin)] for line in self.lines)
+        return out.getvalue()
+
+
+def _read(path: Path, origin: Origin) -> Iterator[Line]:
+    try:
+        rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")), restval=""))
+        found = [_line(row) for row in rows if set(row) == set(COLUMNS)]
+        origins = {Origin(*(row[each.name] for each in fields(Origin))) for row in rows if set(row) == set(COLUMNS)}
+    except (OSError, UnicodeDecodeError, ValueError, csv.Error) as error:
+        raise _foreign(path) from error
+    if not found or len(found) != len(rows):
+        raise _foreign(path)
+    for other in origins:
+        if differs := origin.differs_from(other):
+            of = _WORDS.get(differs, "kind of test file")
+            raise UsageError(f"'{path}' holds figures of another {of}: choose another place for --out.")
+    yield from found
+
+
+def _line(row: Mapping[str, str]) -> Line:
+    accuracy = Accuracy(int(row["right"]), int(row["rows"]))
+    possible = 0 <= accuracy.correct <= accuracy.total and accuracy.total >= 1
+    if not possible or row["arm"] not in _ARMS or row["reading"] not in READINGS:
+        raise ValueError("no line of this table")
+    return Line(row["arm"], row["shots"], int(row["order"]), row["reading"], accuracy)
+
+
+def _foreign(path: Path) -> UsageError:
+    return UsageError(f"'{path}' is no table that evaluate wrote: choose another place for --out.")
+
+
+# A grid as a page that loads nothing from elsewhere: accuracy by shots, one line an arm and reading.
+
+_COLOURS = {ZERO_SHOT: "#7c8592", PUBLIC_ONLY: "#c9822b", PRIVATE: "#1a8f85"}
+_DASHES = {RAW: "dot", CONTEXTUAL: "dash", PRIOR: "solid"}
+_ALONE = "for the curator alone: figures without noise on rows of a private data set"
+_AXIS = {"zeroline": False, "showgrid": True, "gridcolor": "#e6e9ed"}
+
+
+def grid_figure(lines: Sequence[Line], curator_only: bool = False) -> go.Figure:
+    """Means over the orders by demonstrations a label; bars reach from the worst order's interval to the best one's."""
+    shots = sorted({line.shots for line in lines}, key=lambda each: (not each.isdigit(), each.zfill(9)))
+    figure = go.Figure(list(_traces(lines, shots)))
+    figure.update_layout(
+        template="none",
+        font={"family": "system-ui, sans-serif", "size": 14},
+        title={"text": _ALONE} if curator_only else None,
+        xaxis=_AXIS | {"type": "category", "categoryarray": shots, "title": {"text": "demonstrations a label"}},
+        yaxis=_AXIS | {"title": {"text": f"accuracy, with {confidence.percent()} intervals"}, "range": [0, 1]},
+    )
+    return figure
+
+
+def _traces(lines: Sequence[Line], shots: Sequence[str]) -> Iterator[go.Scatter]:
+    for arm, reading in dict.fromkeys((line.arm, line.reading) for line in lines):
+        own = [line for line in lines if (line.arm, line.reading) == (arm, reading)]
+        groups = {each: [line.accuracy for line in own if line.shots == each] for each in shots}
+        means = {each: sum(found.value for found in group) / len(group) for each, group in groups.items() if group}
+        lows = {each: min(found.interval[0] for found in groups[each]) for each in means}
+        highs = {each: max(found.interval[1] for found in groups[each]) for each in means}
+        yield go.Scatter(
+            x=list(means),
+            y=list(means.values()),
+            name=f"{arm}, {reading}",
+            mode="lines+markers",
+            line={"color": _COLOURS.get(arm, "#444"), "dash": _DASHES.get(reading, "solid")},
+            error_y={
+                "type": "data",
+                "symmetric": False,
+                "array": [highs[each] - means[each] for each in means],
+                "arrayminus": [means[each] - lows[each] for each in means],
+                "thickness": 1,
+            },
+        )
+
+
+def write_plot(path: Path, figure: go.Figure) -> None:
+    """Write a figure as one page, with the library that draws it inside.
+
+    Raises:
+        UsageError: the place cannot be written.
+    """
+    keep(path, figure.to_html(include_plotlyjs=True, full_html=True))

@@ -1,18 +1,101 @@
-"""How well demonstrations make a model answer with text: the exact string, and the words that it shares."""
+"""How well demonstrations make a model answer with text."""
 
 from __future__ import annotations
 
+import re
+import string
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+
+import numpy as np
+from rapidfuzz.distance import Levenshtein
+from rouge_score.rouge_scorer import RougeScorer
+from sacrebleu.metrics.bleu import BLEU
 
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.classify import MAX_QUERY_TOKENS
+from mechanisms.evaluation.completions import answering
 from mechanisms.evaluation.evaluate import Accuracy, Progress
-from mechanisms.evaluation.metrics import exact_match, token_f1
-from mechanisms.evaluation.reader import Arm
-from mechanisms.evaluation.responder import answering
+from mechanisms.evaluation.reader import MAX_QUERY_TOKENS, Arm
 from mechanisms.inference import LanguageModel
 from mechanisms.records import PromptTemplate, Record
+
+# How good an open answer is, against one or several references: ROUGE, BLEU, ANLS and exact match, each in [0, 1].
+
+_ROUGE = RougeScorer(["rouge1", "rouge2", "rougeL"], use_stemmer=True)
+# Short answers have no 4-grams: only the orders that an answer has are counted.
+_BLEU = BLEU(effective_order=True, lowercase=True)
+_ANLS_FLOOR = 0.5
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+@dataclass(frozen=True)
+class AnswerScores:
+    """Scores of an answer, or their means over questions; with several references the best one counts.
+
+    Attributes:
+        rouge_1, rouge_2, rouge_l: F1 over words, word pairs and the longest common subsequence of stems (Lin 2004).
+            Words are made of a-z and 0-9.
+        bleu: sentence BLEU without regard to case (Papineni et al. 2002; smoothing of Post 2018).
+        anls: 1 minus the normalised edit distance, 0 from half of the text on (Biten et al. 2019).
+        exact_match: whether the texts are equal but for case, punctuation, articles and spaces (Rajpurkar et al. 2016).
+    """
+
+    rouge_1: float
+    rouge_2: float
+    rouge_l: float
+    bleu: float
+    anls: float
+    exact_match: float
+
+
+def score_answer(answer: str, references: Sequence[str]) -> AnswerScores:
+    """Compare an answer with at least one reference."""
+    rouge = _ROUGE.score_multi(references, answer)
+    return AnswerScores(
+        rouge_1=rouge["rouge1"].fmeasure,
+        rouge_2=rouge["rouge2"].fmeasure,
+        rouge_l=rouge["rougeL"].fmeasure,
+        bleu=_BLEU.sentence_score(answer, references).score / 100,
+        anls=max(_anls(answer, reference) for reference in references),
+        exact_match=float(any(exact_match(answer, reference) for reference in references)),
+    )
+
+
+def exact_match(answer: str, reference: str) -> bool:
+    """Whether two texts are equal but for case, punctuation, articles and spaces (Rajpurkar et al. 2016)."""
+    return _bare(answer) == _bare(reference)
+
+
+def token_f1(answer: str, reference: str) -> float:
+    """F1 over the words of two texts without case, punctuation and articles (Rajpurkar et al. 2016).
+
+    A text that has no words then is only like another one that has none.
+    """
+    said, wanted = Counter(_bare(answer).split()), Counter(_bare(reference).split())
+    if not said or not wanted:
+        return float(said == wanted)
+    return 2 * (said & wanted).total() / (said.total() + wanted.total())
+
+
+def mean_scores(scores: Sequence[AnswerScores]) -> AnswerScores:
+    """The mean of each score over at least one question."""
+    return AnswerScores(*np.mean([astuple(each) for each in scores], axis=0).tolist())
+
+
+def _anls(answer: str, reference: str) -> float:
+    plain = [" ".join(text.lower().split()) for text in (answer, reference)]
+    similarity = Levenshtein.normalized_similarity(*plain)
+    return similarity if similarity > _ANLS_FLOOR else 0.0
+
+
+def _bare(text: str) -> str:
+    """SQuAD's normal form."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+# How well demonstrations make a model answer with text: the exact string, and the words that it shares.
 
 _TOLD = 16
 """Rows after which it is told how many are done."""

@@ -9,13 +9,12 @@ from functools import cached_property
 import numpy as np
 
 from mechanisms.accounting import BudgetSnapshot, Claim, PrivacyLedger, PrivacyTarget, claim
-from mechanisms.data.sizes import charged
-from mechanisms.data.units import units_of
+from mechanisms.data.sizes import charged, units_of
 from mechanisms.evaluation.evaluate import Accuracy, Progress
 from mechanisms.inference import Embedder
 from mechanisms.noise import Floats, Integers, Randomness, SecureRandomness
 from mechanisms.privacy_events import Composed
-from mechanisms.queries.similarity import on_grid, similarities
+from mechanisms.queries.retrieval import on_grid, similarities
 from mechanisms.records import Dataset, Record
 from mechanisms.tallies import Prototypes
 

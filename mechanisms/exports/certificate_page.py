@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import jinja2
 
 from mechanisms import __version__
-from mechanisms.bundled import bundled
 from mechanisms.demos.demo_set import Certificate, DemoSet
 from mechanisms.errors import printable
 from mechanisms.exports.export_format import ExportFormat, Files, Released
 from mechanisms.exports.provenance import Fact, scored_facts, stated_facts
+from mechanisms.files import bundled
 from mechanisms.records import RECORD
 from mechanisms.runs.judging import among_in_words, ways
 from mechanisms.runs.preview import guarantee

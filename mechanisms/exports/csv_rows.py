@@ -7,7 +7,7 @@ import io
 
 from mechanisms.exports.export_format import ExportFormat, Files, Released
 from mechanisms.exports.provenance import in_a_line
-from mechanisms.spreadsheet import safe
+from mechanisms.files import safe
 
 FILE_NAME = "demonstrations.csv"
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from mechanisms.demos.demo_set import to_text
-from mechanisms.exports.export_format import ExportFormat, Files, Released
+from mechanisms.exports.export_format import ExportFormat, Files, Released, Wording
 from mechanisms.exports.provenance import provenance
-from mechanisms.exports.wording import Wording
 
 FILE_NAME = "program.json"
 

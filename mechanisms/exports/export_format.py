@@ -1,4 +1,4 @@
-"""What a format of export is, and what all of them have in common: the demo-set file they start from, and refusals."""
+"""What a format of export is, which there are, and how all of them word a task."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ import io
 import json
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mechanisms.demos.demo_set import DemoSet, loads
 from mechanisms.demos.signature import digest
+from mechanisms.discovery import defined, pick
 from mechanisms.errors import UsageError
+from mechanisms.inference import QueryWords
+from mechanisms.inference.prompts import one_line
+from mechanisms.records import Demonstration, PromptTemplate
+
+# What a format of export is, and what all of them have in common: the demo-set file they start from, and refusals.
 
 Files = Mapping[str, str]
 """Texts by the names of their files."""
@@ -141,3 +147,78 @@ def packed(files: Files) -> bytes:
 def json_lines(documents: Iterable[Any]) -> str:
     """Documents one a line. In ASCII: whoever splits at every separator of lines that Unicode has finds no other."""
     return "".join(f"{json.dumps(each)}\n" for each in documents)
+
+
+# Which formats of export there are: whatever modules of this package define `FORMAT`.
+
+
+def format_names() -> list[str]:
+    """Names of all of them, the certificate first and those for records last."""
+    formats = _registered()
+    return sorted(formats, key=lambda name: (formats[name].of_records, name != "certificate", name))
+
+
+def format_named(name: str) -> ExportFormat:
+    """The format of that name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    return pick(_registered(), name, "format", format_names())
+
+
+def _registered() -> dict[str, ExportFormat]:
+    return defined("mechanisms.exports", "FORMAT")
+
+
+# What is asked and what is answered: the task of a set, as every format of prompts and examples puts it.
+#
+# A label answers a text. Where the task has outputs an output answers it, and labels are not shown, since a query
+# has none; a record of a schema answers its kind, and so does a text that stands alone.
+
+_KIND, _RECORD = "kind", "record"
+
+
+@dataclass(frozen=True)
+class Wording:
+    """A task as questions and answers.
+
+    Attributes:
+        template: `text` names the question's field and `label` the answer's.
+        question, answer: identifiers for them, "text" and "label" where the task is to find labels.
+        pairs: of every demonstration, in the set's order.
+    """
+
+    template: PromptTemplate
+    question: str
+    answer: str
+    pairs: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, demo_set: DemoSet) -> Wording:
+        """The wording of a set."""
+        template, made = demo_set.template, demo_set.demonstrations
+        if demo_set.schema is not None or demo_set.completes:
+            turned = replace(template, text=template.label, label=template.text, output=None)
+            answer = _RECORD if demo_set.schema else "text"
+            return cls(turned, _KIND, answer, tuple((each.label, each.text) for each in made))
+        if template.output is not None:
+            asked = replace(template, label=template.output, output=None)
+            return cls(asked, "text", "output", tuple((each.text, each.output or "") for each in made))
+        return cls(template, "text", "label", tuple((each.text, each.label) for each in made))
+
+    @property
+    def turned(self) -> bool:
+        """Whether it is a kind that is answered: with a record, or with a text that stands alone."""
+        return self.question == _KIND
+
+    def on_lines(self) -> list[tuple[str, str]]:
+        """The pairs for a prompt, where a line break ends a demonstration; a record is a line as it stands."""
+        return [
+            (one_line(question), answer if self.answer == _RECORD else one_line(answer))
+            for question, answer in self.pairs
+        ]
+
+    def words(self) -> QueryWords:
+        """The prompt that this app itself asks with."""
+        return QueryWords(self.template, [Demonstration(*pair) for pair in self.on_lines()])

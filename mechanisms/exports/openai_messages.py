@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from mechanisms.exports.export_format import ExportFormat, Files, Released, json_lines
-from mechanisms.exports.wording import Wording
+from mechanisms.exports.export_format import ExportFormat, Files, Released, Wording, json_lines
 
 FILE_NAME = "messages.jsonl"
 

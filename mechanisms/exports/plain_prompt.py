@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from mechanisms.exports.export_format import ExportFormat, Files, Released
-from mechanisms.exports.wording import Wording
+from mechanisms.exports.export_format import ExportFormat, Files, Released, Wording
 
 FILE_NAME = "prompt.txt"
 

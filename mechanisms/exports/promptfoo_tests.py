@@ -7,9 +7,8 @@ code included. What a model wrote must not be run: such sets are refused.
 from __future__ import annotations
 
 from mechanisms.demos.demo_set import DemoSet
-from mechanisms.exports.export_format import ExportFormat, Files, Released, json_lines
+from mechanisms.exports.export_format import ExportFormat, Files, Released, Wording, json_lines
 from mechanisms.exports.provenance import provenance
-from mechanisms.exports.wording import Wording
 
 FILE_NAME = "tests.jsonl"
 _TEMPLATES = ("{{", "{%", "{#", "file://", "package:")

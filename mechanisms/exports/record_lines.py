@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mechanisms.data.record_files import as_lines
+from mechanisms.data.sources import as_lines
 from mechanisms.exports.export_format import ExportFormat, Files, Released
 
 FILE_NAME = "demonstrations.jsonl"

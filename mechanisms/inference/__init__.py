@@ -4,8 +4,7 @@
 """
 
 from mechanisms.inference.grammar import Grammar
-from mechanisms.inference.language_model import LanguageModel, Session, Tokens, scores_of
-from mechanisms.inference.models.embedder import Embedder
+from mechanisms.inference.language_model import Embedder, LanguageModel, Session, Tokens, scores_of
 from mechanisms.inference.prompts import CompletionPrompt, DraftPrompt, GenerationPrompt, QueryPrompt, QueryWords
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""What the rest of the project asks of a language model. Tensors stay below this line: logits come as float64 numpy."""
+"""What the rest of the project asks of a language model and of an embedding model. Tensors stay below this line."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 from llguidance import LLTokenizer
+from numpy.typing import NDArray
 
 from mechanisms.noise import Floats, Integers
+
+# What the rest of the project asks of a language model. Tensors stay below this line: logits come as float64 numpy.
 
 Tokens = Sequence[int]
 
@@ -115,5 +118,23 @@ class LanguageModel(Protocol):
 
         The result for a row does not depend, to the bit, on the other rows, on its place, or on the padding; it may
         on how many rows there are, which is public.
+        """
+        ...
+
+
+# What the rest of the project asks of an embedding model: texts in, unit vectors on a grid out.
+
+
+class Embedder(Protocol):
+    """A model that places texts of similar meaning near each other."""
+
+    name: str
+    dimensions: int
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The texts' unit vectors on the grid of `mechanisms.queries.retrieval`, shape (texts, dimensions).
+
+        A text's vector depends, to the bit, on that text alone. Texts can be guessed from vectors: they are as private
+        as the texts, and are never stored.
         """
         ...

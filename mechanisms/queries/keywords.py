@@ -10,9 +10,9 @@ import numpy as np
 from scipy.special import expit
 from scipy.stats import norm
 
+from mechanisms.discovery import parameter, validate
 from mechanisms.errors import UsageError
 from mechanisms.noise import Integers, Randomness
-from mechanisms.parameters import parameter, validate
 from mechanisms.queries.mechanism import GRID, QueryMechanism, QueryRelease, drowned
 
 _GAP_SENSITIVITY = 2

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
+from mechanisms.discovery import parameter, validate
 from mechanisms.noise import Integers, Randomness
-from mechanisms.parameters import parameter, validate
 from mechanisms.queries.mechanism import GRID, QueryMechanism, QueryRelease, drowned
 
 SENSITIVITY = math.sqrt(2)

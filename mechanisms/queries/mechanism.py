@@ -1,4 +1,4 @@
-"""The protocol of a pay-per-query mechanism: a frozen dataclass of public values."""
+"""The protocol of a pay-per-query mechanism: a frozen dataclass of public values; and which mechanisms there are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
+from mechanisms.discovery import defined, pick
 from mechanisms.noise import Floats, Integers, Randomness
+
+# The protocol of a pay-per-query mechanism: a frozen dataclass of public values.
 
 GRID = 2**20
 """Lattice points in one vote: what noise is drawn on."""
@@ -117,3 +120,25 @@ def presence_histogram(answers: Sequence[Collection[int]], categories: int) -> I
     for answer in answers:
         histogram[list(set(answer))] += 1
     return histogram
+
+
+# Which pay-per-query mechanisms there are: whatever modules of this package define `MECHANISM`.
+
+
+def query_mechanism_names() -> list[str]:
+    """Names of all of them, those that answer with a label first."""
+    mechanisms = _registered()
+    return sorted(mechanisms, key=lambda name: (mechanisms[name].open_answers, name))
+
+
+def query_mechanism_class(name: str) -> type[QueryMechanism]:
+    """The mechanism of that name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    return pick(_registered(), name, "pay-per-query mechanism", query_mechanism_names())
+
+
+def _registered() -> dict[str, type[QueryMechanism]]:
+    return defined("mechanisms.queries", "MECHANISM")

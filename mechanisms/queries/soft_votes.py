@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from mechanisms.discovery import parameter
 from mechanisms.noise import Floats, Integers
-from mechanisms.parameters import parameter
 from mechanisms.queries.knn_votes import KnnVotes
 from mechanisms.queries.mechanism import GRID
 

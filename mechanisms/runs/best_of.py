@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from scipy.special import log_softmax, logsumexp
 
-from mechanisms.evaluation.classify import Classifier
+from mechanisms.evaluation.reader import Classifier
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats
 from mechanisms.records import Demonstration, PromptTemplate

@@ -10,10 +10,9 @@ from typing import Any
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.data.columns import MOST_LABELS
 from mechanisms.data.sizes import SMALLEST_EPSILON, MeasuredSizes
-from mechanisms.demos.demo_set import DemoSet
-from mechanisms.demos.outputs import outputs_of
+from mechanisms.demos.demo_set import DemoSet, outputs_of
+from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
-from mechanisms.parameters import parameters
 from mechanisms.privacy_events import Approximate, Composed, Pure
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
 from mechanisms.runs.recipe_request import RecipeRequest

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting import PrivacyLedger, new_key
-from mechanisms.data.disclosures import WHETHER_MET, WHETHER_SHOWN
+from mechanisms.data.sizes import WHETHER_MET, WHETHER_SHOWN
 from mechanisms.errors import UsageError
-from mechanisms.kept_file import keep
+from mechanisms.files import keep
 from mechanisms.runs.certificate import rebuilt
 from mechanisms.runs.events import RunEvent, RunStarted, TokenReleased
 from mechanisms.runs.lines import line_of

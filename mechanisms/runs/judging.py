@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from mechanisms.data.units import Unit, units_of
+from mechanisms.data.sizes import Unit, units_of
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.findings import (
     DEMONSTRATIONS,
@@ -27,7 +27,7 @@ from mechanisms.demos.findings import (
     Score,
 )
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.classify import Classifier
+from mechanisms.evaluation.reader import Classifier
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.records import Dataset

@@ -13,7 +13,7 @@ import numpy as np
 
 from mechanisms.data.record_schema import RecordSchema
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.responder import Responder, answering
+from mechanisms.evaluation.completions import Responder, answering
 from mechanisms.inference import Grammar, LanguageModel, Session
 from mechanisms.runs.events import WritingEvent
 from mechanisms.runs.request import SynthesisRequest

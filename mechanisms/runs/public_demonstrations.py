@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.data.record_schema import RecordSchema
-from mechanisms.demos.demo_set import DemoSet
-from mechanisms.demos.outputs import Outputs, outputs_of, with_something_said
+from mechanisms.demos.demo_set import DemoSet, Outputs, outputs_of, with_something_said
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Randomness, SecureRandomness
 from mechanisms.records import Demonstration, PromptTemplate

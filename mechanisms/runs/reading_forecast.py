@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from mechanisms.demos.demo_set import DemoSet
-from mechanisms.evaluation.classify import CONTENT_FREE, LENGTHS, MAX_QUERY_TOKENS, MOST_ROWS
+from mechanisms.evaluation.reader import CONTENT_FREE, LENGTHS, MAX_QUERY_TOKENS, MOST_ROWS
 from mechanisms.records import PromptTemplate
 from mechanisms.runs.forecast import ModelSpeed, Work
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 import numpy as np
 
 from mechanisms.errors import UsageError
-from mechanisms.home import derived_key
+from mechanisms.files import derived_key
 from mechanisms.noise import Floats
 from mechanisms.records import Columns, Dataset
 from mechanisms.sampling import copy_numbers, role_place

@@ -16,11 +16,10 @@ from mechanisms.data.sizes import (
     left_after_counts,
     with_counts,
 )
-from mechanisms.demos.demo_set import MEASURED_SIZES, DemoSet
+from mechanisms.demos.demo_set import MEASURED_SIZES, Answers, DemoSet, Outputs
 from mechanisms.demos.findings import StageRecord
-from mechanisms.demos.outputs import Answers, Outputs
+from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
-from mechanisms.parameters import parameters
 from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent
 from mechanisms.records import PromptTemplate
 from mechanisms.runs.events import RunStarted

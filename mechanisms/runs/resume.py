@@ -1,6 +1,6 @@
 """How a run goes on after its process has ended: what was told stays, and no part of it is drawn twice.
 
-Whether a part may be drawn is asked of the ledger alone (`mechanisms/accounting/going_on.py`). What a journal holds is
+Whether a part may be drawn is asked of the ledger alone (`mechanisms/accounting/database.py`). What a journal holds is
 post-processed and shown again, and decides nothing.
 """
 

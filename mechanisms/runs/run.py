@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from mechanisms.accounting import BudgetSnapshot, Fingerprint, LedgerRun, PrivacyLedger, fingerprint
-from mechanisms.data.disclosures import CLEAN_VALUES, NO_NOISE, SEEDED, WHETHER_MET, WHETHER_SHOWN
-from mechanisms.data.sizes import MeasuredSizes
+from mechanisms.data.sizes import CLEAN_VALUES, NO_NOISE, SEEDED, WHETHER_MET, WHETHER_SHOWN, MeasuredSizes
 from mechanisms.demos.demo_set import Certificate, DemoSet
 from mechanisms.errors import DataError, UsageError
 from mechanisms.inference import Embedder, LanguageModel

@@ -19,8 +19,7 @@ from mechanisms.accounting import (
     fingerprint,
 )
 from mechanisms.data.record_schema import RecordSchema
-from mechanisms.data.sizes import charged, without_counts
-from mechanisms.data.units import Unit, units_of
+from mechanisms.data.sizes import Unit, charged, units_of, without_counts
 from mechanisms.demos.demo_set import DemoSet, Json, loads, read_json, schema
 from mechanisms.demos.findings import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, PublicSet, Score
 from mechanisms.errors import UsageError

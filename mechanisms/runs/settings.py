@@ -9,10 +9,10 @@ import yaml
 
 from mechanisms.data.columns import ColumnMapping
 from mechanisms.data.label_names import names_of
-from mechanisms.data.record_files import KIND
-from mechanisms.demos.outputs import Outputs
+from mechanisms.data.sources import KIND
+from mechanisms.demos.demo_set import Outputs
+from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
-from mechanisms.parameters import parameters
 from mechanisms.runs.recipe import Kind, Stage
 from mechanisms.runs.recipe_request import RecipeRequest, RunRequest
 from mechanisms.runs.request import SynthesisRequest

@@ -12,7 +12,7 @@ from typing import Literal
 from mechanisms.accounting import PrivacyTarget, fingerprint
 from mechanisms.data.record_schema import RecordSchema
 from mechanisms.data.sizes import MeasuredSizes, left_after_counts
-from mechanisms.demos.outputs import Outputs
+from mechanisms.demos.demo_set import Outputs
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, PromptTemplate, default_template
 from mechanisms.runs.advice import proposed

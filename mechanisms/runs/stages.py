@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from mechanisms.accounting import LedgerRun
-from mechanisms.data.units import Unit, units_of
+from mechanisms.data.sizes import Unit, units_of
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
 from mechanisms.inference import Embedder, LanguageModel

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from mechanisms.data.units import Unit
+from mechanisms.data.sizes import Unit
 from mechanisms.inference import Embedder
 from mechanisms.noise import Floats
-from mechanisms.queries.similarity import similarities
+from mechanisms.queries.retrieval import similarities
 from mechanisms.records import Record
 from mechanisms.runs.text import bare
 from mechanisms.tallies import mean_contribution

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from mechanisms.accounting import BudgetSnapshot, LedgerRun
-from mechanisms.demos.outputs import with_something_said
+from mechanisms.demos.demo_set import with_something_said
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Randomness
 from mechanisms.records import Dataset, Demonstration

@@ -1,8 +1,7 @@
 """Token-level mechanisms, one a file; every module of this package that defines `MECHANISM` is registered."""
 
 from mechanisms.steps.distributions import TokenDistributions, TokenRelease
-from mechanisms.steps.mechanism import Releaser, TokenMechanism
-from mechanisms.steps.registry import mechanism_class, mechanism_names
+from mechanisms.steps.mechanism import Releaser, TokenMechanism, mechanism_class, mechanism_names
 from mechanisms.steps.transforms import NoTransform, Transform, transform_class, transform_names
 
 __all__ = [

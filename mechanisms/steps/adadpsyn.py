@@ -10,14 +10,13 @@ from typing import ClassVar
 import numpy as np
 
 from mechanisms.accounting import PrivacyTarget, calibrate_noise
+from mechanisms.discovery import parameter, validate
 from mechanisms.noise import Floats, Integers, Randomness
-from mechanisms.parameters import parameter, validate
 from mechanisms.privacy_events import Gaussian, Poisson, PrivacyEvent
 from mechanisms.sampling import Compose, SamplingPlan, sensitivity
 from mechanisms.steps.ball import GRID, INITIAL_RADIUS, good_radius, on_grid, projected_offsets, searches, within
 from mechanisms.steps.distributions import TokenDistributions, TokenRelease
-from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
-from mechanisms.steps.picture import Line, Picture, Told
+from mechanisms.steps.mechanism import Line, Norm, Picture, Sensitivity, TokenMechanism, Told
 
 BALL_SHARE = 0.8
 """rho: the share of the M rows that the target radius is to cover (Gao et al. 2025, section 4.1)."""

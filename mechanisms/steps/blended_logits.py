@@ -9,11 +9,11 @@ from typing import ClassVar
 import numpy as np
 
 from mechanisms.accounting import PrivacyTarget, calibrate_noise
+from mechanisms.discovery import parameter
 from mechanisms.noise import Floats, Integers, Randomness
-from mechanisms.parameters import parameter
 from mechanisms.sampling import Compose
 from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, to_lattice
-from mechanisms.steps.picture import Line, Picture, Told, below_largest, likeliest
+from mechanisms.steps.mechanism import Line, Picture, Told, below_largest, likeliest
 from mechanisms.steps.softmax_draw import SoftmaxDraw
 
 _LOWEST = -1e4

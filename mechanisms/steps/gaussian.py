@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from mechanisms.accounting import PrivacyTarget, calibrate_noise
+from mechanisms.discovery import parameter, validate
 from mechanisms.noise import Integers, Randomness
-from mechanisms.parameters import parameter, validate
 from mechanisms.privacy_events import Gaussian, Poisson, PrivacyEvent
 from mechanisms.sampling import Compose, SamplingPlan, sensitivity
-from mechanisms.steps.decoding import choose
-from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, lattice_sum
+from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, choose, lattice_sum
 from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
 
 

@@ -1,7 +1,8 @@
-"""The protocol of a token-level mechanism: a frozen dataclass of public values."""
+"""The protocol of a token-level mechanism, its picture of a demonstration, and which mechanisms there are."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -10,12 +11,93 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from mechanisms.accounting import PrivacyTarget
+from mechanisms.discovery import defined, pick
 from mechanisms.errors import UsageError
 from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.sampling import Compose, SamplingPlan
 from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease
-from mechanisms.steps.picture import Picture, Told
+
+# What a mechanism shows of a demonstration in a picture of its own, as values that any screen can draw.
+
+Span = tuple[float, float]
+"""From where to where."""
+
+_NOTHING = 1e-30
+MOST_LINES = 8
+"""A picture is to be read beside text that is being written."""
+
+
+class Told(Protocol):
+    """What is told of a released token; see `TokenReleased`."""
+
+    @property
+    def public(self) -> Sequence[float]:
+        """The public distribution over the candidates, in expected rows."""
+        ...
+
+    @property
+    def free(self) -> bool:
+        """Public text alone decided."""
+        ...
+
+    @property
+    def trail(self) -> Sequence[tuple[float, float]]:
+        """See `TokenRelease.trail`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a picture, on the axis that all its lines share.
+
+    Attributes:
+        words: what it is of; empty where it is of a candidate.
+        candidate: position of the candidate that it is of; None where it is of none.
+        spans: bars.
+        marks: strokes.
+        note: its number in words.
+        pale: it was looked at, and not taken.
+    """
+
+    words: str = ""
+    candidate: int | None = None
+    spans: tuple[Span, ...] = ()
+    marks: tuple[float, ...] = ()
+    note: str = ""
+    pale: bool = False
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A few lines.
+
+    Attributes:
+        axis: what the lines' numbers are.
+        span, mark: what a bar and a stroke mean; empty where none is drawn, or where the lines say so.
+        upto: the axis goes at least so far.
+    """
+
+    title: str
+    lines: tuple[Line, ...]
+    axis: str
+    span: str = ""
+    mark: str = ""
+    upto: float = 0.0
+
+
+def likeliest(public: Sequence[float]) -> list[int]:
+    """Positions of the candidates that a picture has room for, likeliest in public first."""
+    return sorted(range(len(public)), key=lambda i: -public[i])[:MOST_LINES]
+
+
+def below_largest(public: Sequence[float]) -> list[float]:
+    """The public logits of the candidates, less the largest of them; a probability of nothing is as good as 1e-30."""
+    largest = max(*public, _NOTHING)
+    return [math.log(max(each / largest, _NOTHING)) for each in public]
+
+
+# The protocol of a token-level mechanism: a frozen dataclass of public values.
 
 
 class Norm(Enum):
@@ -161,3 +243,28 @@ class _Memoryless:
     def step(self, distributions: TokenDistributions) -> TokenRelease:
         """See `Releaser.step`."""
         return self.mechanism.step(distributions, self.randomness)
+
+
+# Which mechanisms there are: whatever modules of this package define `MECHANISM`.
+
+
+def mechanism_names() -> list[str]:
+    """Names of all mechanisms, private ones first, the one without any privacy last."""
+    mechanisms = _registered()
+    return sorted(
+        mechanisms,
+        key=lambda name: (mechanisms[name].not_private is not None, not mechanisms[name].uses_private_rows, name),
+    )
+
+
+def mechanism_class(name: str) -> type[TokenMechanism]:
+    """The mechanism of that name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    return pick(_registered(), name, "mechanism", mechanism_names())
+
+
+def _registered() -> dict[str, type[TokenMechanism]]:
+    return defined("mechanisms.steps", "MECHANISM")

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from mechanisms.accounting import PrivacyTarget, calibrate_noise
+from mechanisms.discovery import parameter, validate
 from mechanisms.noise import Integers, Randomness
-from mechanisms.parameters import parameter, validate
 from mechanisms.privacy_events import Poisson, PrivacyEvent, Pure
 from mechanisms.sampling import Compose, SamplingPlan
 from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, to_lattice

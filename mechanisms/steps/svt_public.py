@@ -10,16 +10,14 @@ from typing import ClassVar
 import numpy as np
 
 from mechanisms.accounting import PrivacyTarget, calibrate_noise
+from mechanisms.discovery import parameter, validate
 from mechanisms.noise import Integers, Randomness
-from mechanisms.parameters import parameter, validate
 from mechanisms.privacy_events import Poisson, PrivacyEvent, Pure
 from mechanisms.privacy_events import Sequence as InSequence
 from mechanisms.sampling import Compose, SamplingPlan, Scheme
-from mechanisms.steps.decoding import choose
-from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, lattice_sum, to_lattice
-from mechanisms.steps.mechanism import Sensitivity, TokenMechanism
+from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, choose, lattice_sum, to_lattice
+from mechanisms.steps.mechanism import Line, Picture, Sensitivity, Span, TokenMechanism, Told
 from mechanisms.steps.noisy_max import NoisyMax
-from mechanisms.steps.picture import Line, Picture, Span, Told
 
 _LARGEST_EPSILON = 50.0
 _WIDTH = 16

@@ -6,11 +6,18 @@ The proof that all share is in `tally.py`.
 from mechanisms.tallies.choice import Choice
 from mechanisms.tallies.prior import Prior
 from mechanisms.tallies.prototypes import Prototypes
-from mechanisms.tallies.registry import tally_class, tally_names
 from mechanisms.tallies.score import Estimate, Score
-from mechanisms.tallies.tally import Tally, mean_contribution
+from mechanisms.tallies.tally import (
+    Tally,
+    Weighing,
+    masses,
+    mean_contribution,
+    tally_class,
+    tally_names,
+    usual_weighing,
+    weights,
+)
 from mechanisms.tallies.votes import Votes
-from mechanisms.tallies.weighing import Weighing, masses, usual_weighing, weights
 
 __all__ = [
     "Choice",

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mechanisms.accounting import PrivacyTarget
-from mechanisms.tallies.histogram import Histogram
-from mechanisms.tallies.tally import LATTICE
+from mechanisms.tallies.tally import LATTICE, Histogram
 
 
 @dataclass(frozen=True)

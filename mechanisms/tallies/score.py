@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mechanisms import confidence
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.noise import Floats
-from mechanisms.tallies.histogram import Histogram, steps_of
+from mechanisms.tallies.tally import Histogram, steps_of
 
 _WIDE = 0.2
 _Quadratic = tuple[float, float, float]
@@ -36,7 +36,7 @@ class Estimate:
 class Score(Histogram):
     """A unit is in one cell of a table: right or wrong under each of A arms, 2^A cells. Users: means of cells.
 
-    Units may have weights, at most 1 each (`weighing.py`): rates are then weighted means.
+    Units may have weights, at most 1 each (`tally.py`): rates are then weighted means.
 
     All figures of all arms are post-processing of one noisy table. Cells are used as they are, below zero too: cutting
     them at zero would bias rates by up to 14 points.

@@ -1,31 +1,38 @@
-"""What a tally is, and why it is private.
-
-The alternatives are public, or were released before. A unit u casts a vector v_u of one entry an alternative, which
-depends on u, on public things and on earlier releases, and on nothing else. Released is `sum_u v_u` plus noise, or only
-the position of its largest entry.
-
-Proof. Take neighbours that differ in the unit u. No other unit's vector depends on u, so the two sums differ by v_u. A
-release's cost is therefore what its noise makes of the norms of a single vector, and those hold for whatever numbers
-come in: here every vector is rounded to whole numbers of lattice steps, and brought under its norm in whole numbers, so
-that neither rounding nor an odd value can exceed it. Sums of whole numbers are exact in any order, and the noise is
-drawn on the same lattice. []
-
-With users, v_u is the mean over some of the user's rows (`mean_contribution`); which ones must follow from the user
-alone. A mean of vectors under a norm is under it.
-
-Nothing that a unit holds raises an exception: numbers that are not finite count as no contribution.
-"""
+"""What a tally is and why it is private, the histogram that most tallies are, and which tallies there are."""
 
 from __future__ import annotations
 
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
 from mechanisms.accounting import PrivacyTarget
+from mechanisms.discovery import defined, pick
 from mechanisms.errors import UsageError
 from mechanisms.noise import Floats, Integers, Randomness
-from mechanisms.privacy_events import PrivacyEvent
+from mechanisms.privacy_events import Laplace, PrivacyEvent, Pure
+
+# What a tally is, and why it is private.
+#
+# The alternatives are public, or were released before. A unit u casts a vector v_u of one entry an alternative,
+# which depends on u, on public things and on earlier releases, and on nothing else. Released is `sum_u v_u` plus
+# noise, or only the position of its largest entry.
+#
+# Proof. Take neighbours that differ in the unit u. No other unit's vector depends on u, so the two sums differ by
+# v_u. A release's cost is therefore what its noise makes of the norms of a single vector, and those hold for
+# whatever numbers come in: here every vector is rounded to whole numbers of lattice steps, and brought under its
+# norm in whole numbers, so that neither rounding nor an odd value can exceed it. Sums of whole numbers are exact in
+# any order, and the noise is drawn on the same lattice. []
+#
+# With users, v_u is the mean over some of the user's rows (`mean_contribution`); which ones must follow from the
+# user alone. A mean of vectors under a norm is under it.
+#
+# Nothing that a unit holds raises an exception: numbers that are not finite count as no contribution.
 
 LATTICE = 2**30
 """Lattice steps in 1."""
@@ -103,3 +110,110 @@ def within_one(contributions: Floats, steps: int) -> Integers:
     held = np.where(norms > steps, whole * steps // np.maximum(norms, 1), whole)
     assert (held.sum(axis=1) <= steps).all()
     return held
+
+
+# A tally of vectors of L1 norm at most 1, released whole with discrete Laplace noise.
+
+
+@dataclass(frozen=True)
+class Histogram(Tally):
+    """Sum, plus discrete Laplace noise of scale 1 / epsilon on every entry: epsilon-DP, since the L1 norm is at most 1.
+
+    Among whole numbers a unit moves one entry by one, and the noise is randomised response to the bit: the event is
+    `Pure`. On the lattice the exact curve is smaller, and the event is `Laplace`: docs/tallies.md has the proof.
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+
+    @property
+    @abstractmethod
+    def steps(self) -> int:
+        """Lattice steps in 1: 1 where contributions are whole numbers."""
+
+    @property
+    def event(self) -> Pure | Laplace:
+        """What a unit pays."""
+        return Pure(self.epsilon) if self.steps == 1 else Laplace(1 / self.epsilon)
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the noise on one entry, in units that all say the same."""
+        return 1 / (math.sqrt(2) * self.steps * math.sinh(self.epsilon / (2 * self.steps)))
+
+    def release(self, contributions: Floats, randomness: Randomness) -> Floats:
+        """The noisy sum, shape (k,).
+
+        Args:
+            contributions: a vector a unit, not negative and of L1 norm at most 1, shape (units, k).
+            randomness: where the noise comes from.
+        """
+        total = within_one(contributions, self.steps).sum(axis=0)
+        return np.asarray(randomness.laplace(total, self.steps / self.epsilon) / self.steps, dtype=np.float64)
+
+
+def steps_of(by_user: bool) -> int:
+    """Lattice steps in 1 where a record casts a whole vote, and a user a mean of whole votes."""
+    return LATTICE if by_user else 1
+
+
+# Which tallies there are: whatever modules of this package define `TALLY`.
+
+
+def tally_names() -> list[str]:
+    """Names of all tallies."""
+    return sorted(_registered())
+
+
+def tally_class(name: str) -> type[Tally]:
+    """The tally of that name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    return pick(_registered(), name, "tally", tally_names())
+
+
+def _registered() -> dict[str, type[Tally]]:
+    return defined("mechanisms.tallies", "TALLY")
+
+
+# What counts the same where units fit, choose and score: every row, or every label.
+#
+# A unit's vector is multiplied by a weight of its own label. The weights are public: they follow from the public
+# label sizes. None is above 1, so a weighted vector keeps the norm that the tally pays for, and the proof in
+# `tally.py` holds for it as it is. Users' vectors are means of weighted vectors of their rows.
+
+
+class Weighing(StrEnum):
+    """What counts the same."""
+
+    ROWS = "rows"
+    LABELS = "labels"
+
+
+LARGE = 2.0
+"""Of an even share: a label above it makes labels count the same, unless the owner says otherwise."""
+_SMALL = 0.25
+"""Of an even share: labels below it count by their rows. A handful of rows would else decide the weight of all."""
+
+
+def usual_weighing(sizes: Mapping[str, int]) -> Weighing:
+    """By labels where the largest one has more than twice an even share of the units."""
+    largest, total = max(sizes.values()), sum(sizes.values())
+    return Weighing.LABELS if largest * len(sizes) > LARGE * total else Weighing.ROWS
+
+
+def masses(sizes: Mapping[str, int], weighing: Weighing) -> dict[str, float]:
+    """What all units of each label count together, in units of weight 1."""
+    if weighing is Weighing.ROWS:
+        return {label: float(size) for label, size in sizes.items()}
+    most = max(float(min(sizes.values())), _SMALL * sum(sizes.values()) / len(sizes))
+    return {label: min(float(size), most) for label, size in sizes.items()}
+
+
+def weights(sizes: Mapping[str, int], weighing: Weighing) -> dict[str, float]:
+    """What one unit of each label counts, in (0, 1]."""
+    return {label: mass / max(1, sizes[label]) for label, mass in masses(sizes, weighing).items()}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mechanisms.accounting import PrivacyTarget
-from mechanisms.tallies.histogram import Histogram, steps_of
+from mechanisms.tallies.tally import Histogram, steps_of
 
 
 @dataclass(frozen=True)

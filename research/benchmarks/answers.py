@@ -24,15 +24,14 @@ import numpy as np
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget
 from mechanisms.answers.request import AnswerRequest
-from mechanisms.answers.session import open_session
-from mechanisms.answers.shards import TextRespondent, keyword_texts
-from mechanisms.evaluation.metrics import score_answer
+from mechanisms.answers.session import TextRespondent, keyword_texts, open_session
+from mechanisms.evaluation.open_answers import score_answer
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.noise import SecureRandomness
 from mechanisms.queries import QueryMechanism, QueryRelease, Retrieval, query_mechanism_class
-from mechanisms.queries.similarity import similarities
+from mechanisms.queries.retrieval import similarities
 from mechanisms.records import Dataset, PromptTemplate, Record
 from research.remembering import Remembering
 

@@ -31,13 +31,11 @@ from typing import Any
 import numpy as np
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint, rounded_up
-from mechanisms.bundled import bundled
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.findings import PUBLIC_ONLY, ZERO_SHOT, Score
-from mechanisms.evaluation.classify import Classifier
-from mechanisms.evaluation.evaluate import PRIVATE
-from mechanisms.evaluation.reader import Arm
-from mechanisms.evaluation.verdict import verdict_of_score
+from mechanisms.evaluation.evaluate import PRIVATE, verdict_of_score
+from mechanisms.evaluation.reader import Arm, Classifier
+from mechanisms.files import bundled
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.noise import Floats

@@ -25,7 +25,7 @@ from statistics import median
 
 import psutil
 
-from mechanisms.data.examples import EXAMPLES
+from mechanisms.data.sources import EXAMPLES
 from mechanisms.inference.engine.threads import others
 
 NEIGHBOURS = (0, 1, 3)

@@ -82,7 +82,7 @@ def phases(path: str, started: float) -> None:
     """The data path alone, as the app walks it."""
     from mechanisms.accounting import fingerprint
     from mechanisms.data.columns import ColumnMapping, inspect, to_dataset
-    from mechanisms.data.files import read_table
+    from mechanisms.data.sources import read_table
 
     table = timed("read_table", lambda: read_table(Path(path)))
     for name, user in (("record", None), ("user", "user")):

@@ -25,9 +25,8 @@ from typing import Any
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.data.columns import ColumnMapping as Columns
 from mechanisms.data.columns import to_dataset
-from mechanisms.data.files import read_table
-from mechanisms.data.record_files import KIND, of_kind
-from mechanisms.demos.outputs import Answers, Outputs
+from mechanisms.data.sources import KIND, of_kind, read_table
+from mechanisms.demos.demo_set import Answers, Outputs
 from mechanisms.evaluation.open_answers import OpenScorecard, evaluate_open
 from mechanisms.evaluation.reader import Arm
 from mechanisms.inference.models.catalogue import load_model

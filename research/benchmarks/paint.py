@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from playwright.sync_api import Page
 
-from mechanisms.data.examples import EXAMPLES
+from mechanisms.data.sources import EXAMPLES
 from tests.ui.visit import SLOW, Journey, plan_by_token, press, visiting
 
 ASKED = 150.0

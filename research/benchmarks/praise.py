@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.demos.findings import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT, Score
-from mechanisms.evaluation.verdict import verdict_of_score
+from mechanisms.evaluation.evaluate import verdict_of_score
 from mechanisms.noise import Floats, SecureRandomness
 from mechanisms.tallies import Choice, Weighing
 from mechanisms.tallies import Score as ScoreTally
-from mechanisms.tallies.weighing import weights
+from mechanisms.tallies.tally import weights
 
 ARMS = (ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS)
 COMPARED = {"the model alone": "model alone", "public text": "public text", "naming the largest": "largest label"}

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mechanisms.queries.similarity import GRID, on_grid, similarities
+from mechanisms.queries.retrieval import GRID, on_grid, similarities
 
 ROWS, DIMENSIONS = 1_000_000, 384
 THRESHOLD = 0.16

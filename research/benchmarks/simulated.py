@@ -11,7 +11,7 @@ import numpy as np
 
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.demos.demo_set import Certificate, DemoSet
-from mechanisms.evaluation.classify import Classifier
+from mechanisms.evaluation.reader import Classifier
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats, SecureRandomness
 from mechanisms.records import Dataset, Record

@@ -17,8 +17,8 @@ import jsonschema
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.data.columns import ColumnMapping, to_dataset
-from mechanisms.data.record_files import KIND, RECORD, read_records
 from mechanisms.data.record_schema import RecordSchema
+from mechanisms.data.sources import KIND, RECORD, read_records
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.noise import SecureRandomness
 from mechanisms.records import Dataset, PromptTemplate

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from mechanisms.data.units import units_of
+from mechanisms.data.sizes import units_of
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.noise import Floats, SecureRandomness
 from mechanisms.records import Demonstration

@@ -29,7 +29,7 @@ import numpy as np
 
 from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.demos.demo_set import DemoSet
-from mechanisms.evaluation.classify import Classifier
+from mechanisms.evaluation.reader import Classifier
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder

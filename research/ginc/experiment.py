@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
-from mechanisms.evaluation.classify import Classifier
+from mechanisms.evaluation.reader import Classifier
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.noise import Floats

@@ -21,7 +21,7 @@ from tokenizers.normalizers import Replace, Sequence
 from tokenizers.pre_tokenizers import WhitespaceSplit
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
-from mechanisms.home import cache_folder
+from mechanisms.files import cache_folder
 from mechanisms.records import PromptTemplate
 from research.ginc.hmm import DELIMITER, Concepts, ginc
 

@@ -12,14 +12,14 @@ from mechanisms.cli.label_names import add_label_names, label_names
 from mechanisms.cli.output import add_json, progress, show
 from mechanisms.cli.scoring import about_to_score, in_json, not_private
 from mechanisms.data.columns import ColumnMapping, to_dataset
-from mechanisms.data.disclosures import CLEAN_VALUES
+from mechanisms.data.sizes import CLEAN_VALUES
 from mechanisms.data.sources import name_of, read_source
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import PUBLIC_ONLY
+from mechanisms.files import text_of
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
-from mechanisms.kept_file import text_of
 from mechanisms.records import Dataset
 from mechanisms.runs.score import AnySet, read_set, with_choice
 from research.measures.copying import longest_copied

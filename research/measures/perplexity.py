@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from mechanisms.errors import ModelUnavailable, UsageError
-from mechanisms.evaluation.likelihoods import log_likelihoods
+from mechanisms.evaluation.completions import log_likelihoods
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.prompts import first_tokens
 

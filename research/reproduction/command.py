@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.cli.output import add_json, progress, show
+from mechanisms.files import keep
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.inference.models.listing import EMBEDDED
-from mechanisms.kept_file import keep
 from research.reproduction.cells import METHODS, VOTE, Cell, Grid, Setting
 from research.reproduction.folder import Folder, Result
 from research.reproduction.run import CellDone, CellKept, CellRefused, CellStarted, reproduce

@@ -12,8 +12,8 @@ from typing import Any
 
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import Accuracy
+from mechanisms.files import keep
 from mechanisms.inference import LanguageModel
-from mechanisms.kept_file import keep
 from mechanisms.records import Demonstration
 from research.reproduction.cells import Cell, Setting
 

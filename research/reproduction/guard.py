@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.data.disclosures import NO_NOISE, SCORED, owners_of
+from mechanisms.data.sizes import NO_NOISE, SCORED, owners_of
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, Record
 

@@ -12,9 +12,8 @@ import numpy as np
 
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import StudioError
-from mechanisms.evaluation.answers import LocalReader
 from mechanisms.evaluation.evaluate import Accuracy, truth_of
-from mechanisms.evaluation.reader import Arm
+from mechanisms.evaluation.reader import Arm, LocalReader
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.records import Record
 from research.reproduction.cells import Cell, Grid, Setting

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mechanisms.data.columns import ColumnMapping, to_records
-from mechanisms.data.files import read_table
+from mechanisms.data.sources import read_table
 from mechanisms.errors import UsageError
 from mechanisms.records import PromptTemplate, Record
 

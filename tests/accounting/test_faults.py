@@ -20,7 +20,7 @@ from mechanisms.accounting import Cap, Fingerprint, PrivacyLedger, claim
 from mechanisms.accounting import ledger as ledger_module
 from mechanisms.accounts import Accounts
 from mechanisms.errors import BudgetRefused, StudioError
-from mechanisms.home import keyed_digest
+from mechanisms.files import keyed_digest
 from mechanisms.privacy_events import Composed, Gaussian
 from mechanisms.runs.events import TokenReleased
 from mechanisms.runs.run import synthesize

@@ -227,7 +227,7 @@ def test_a_cap_cannot_be_set_below_what_is_spent():
 
 def test_files_are_the_users_alone(data_folder):
     PrivacyLedger().snapshot("clinic", "record")
-    from mechanisms.home import keyed_digest
+    from mechanisms.files import keyed_digest
 
     keyed_digest(["x"])
     for path in data_folder.iterdir():

@@ -14,9 +14,8 @@ from scipy.optimize import brentq
 from scipy.stats import laplace
 
 from mechanisms.accounting import claim
-from mechanisms.accounting.laplace import LaplaceLoss
+from mechanisms.accounting.losses import Direction, LaplaceLoss
 from mechanisms.accounting.normal_form import SampledGaussian, SampledLaplace, SampledPure, normal_form
-from mechanisms.accounting.randomised_response import Direction
 from mechanisms.accounting.rdp import renyi, to_epsilon
 from mechanisms.errors import AccountingError, UsageError
 from mechanisms.privacy_events import (

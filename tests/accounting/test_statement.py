@@ -11,10 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.accounting import Cap, Fingerprint, PrivacyLedger, claim
-from mechanisms.accounting.event_words import in_words
-from mechanisms.accounting.filter import Spend, least_caps, usage, usages
-from mechanisms.accounting.joint import joint
-from mechanisms.accounting.statement import COLUMNS, as_csv, as_document, lines, state
+from mechanisms.accounting.account import COLUMNS, as_csv, as_document, in_words, lines, state
+from mechanisms.accounting.filter import Spend, joint, least_caps, usage, usages
 from mechanisms.errors import AccountingError, BudgetRefused
 from mechanisms.privacy_events import Approximate, Composed, Gaussian, Poisson, Pure, Repeat
 

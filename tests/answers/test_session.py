@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget
 from mechanisms.answers.events import answer_in_words, reservation_in_words
 from mechanisms.answers.request import AnswerRequest, SearchableUnits
-from mechanisms.answers.session import open_session
-from mechanisms.answers.shards import NeighbourLabels
+from mechanisms.answers.session import NeighbourLabels, open_session
 from mechanisms.errors import BudgetRefused, ReservedOtherwise, UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.queries import Retrieval, nearest_by_shard, query_mechanism_class
 from mechanisms.queries.keywords import Keywords
-from mechanisms.queries.similarity import on_grid
+from mechanisms.queries.retrieval import on_grid
 from mechanisms.records import Dataset, PromptTemplate, Record
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mechanisms.answers.threshold import threshold_effect, threshold_effect_on_example
-from mechanisms.data.examples import EXAMPLES
+from mechanisms.answers.odds import threshold_effect, threshold_effect_on_example
+from mechanisms.data.sources import EXAMPLES
 from tests.toy_embedder import ToyEmbedder
 
 

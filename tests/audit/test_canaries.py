@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mechanisms.accounting import PrivacyTarget
-from mechanisms.audit.canaries import FORMAT, canary_attack, distinct_secrets, exposure, planted, writes
+from mechanisms.audit.extraction import FORMAT, canary_attack, distinct_secrets, exposure, planted, writes
 from mechanisms.audit.membership import NOTHING, RELEASED, ROWS
 from mechanisms.errors import UsageError
 from mechanisms.noise import SeededRandomness

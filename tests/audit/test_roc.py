@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from mechanisms.audit.roc import LOW, Roc, allowed, allowed_area, best_guess, corners, roc
+from mechanisms.audit.membership import LOW, Roc, allowed, allowed_area, best_guess, corners, roc
 from mechanisms.errors import UsageError
 
 

@@ -8,8 +8,7 @@ from functools import cache
 from typing import Any
 
 from mechanisms.accounting import PrivacyTarget
-from mechanisms.data.disclosures import WHETHER_SHOWN
-from mechanisms.data.sizes import MeasuredSizes
+from mechanisms.data.sizes import WHETHER_SHOWN, MeasuredSizes
 from mechanisms.demos.demo_set import Certificate, DemoSet
 from mechanisms.demos.findings import ArmScore, Choice, Score
 from mechanisms.records import Demonstration, PromptTemplate

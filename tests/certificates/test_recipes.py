@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.data.disclosures import WHETHER_MET
+from mechanisms.data.sizes import WHETHER_MET
 from mechanisms.demos.demo_set import loads
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, Record

@@ -11,7 +11,7 @@ import pytest
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.demos.demo_set import loads, to_text
 from mechanisms.demos.signature import Signature, check_signature, signed
-from mechanisms.home import derived_key, secret_key
+from mechanisms.files import derived_key, secret_key
 from mechanisms.runs.run import synthesize
 from tests.synthesis.test_synthesize import dataset, request
 from tests.toy_model import ToyModel

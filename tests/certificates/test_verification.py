@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.data.disclosures import CLEAN_VALUES, WHETHER_SHOWN
-from mechanisms.data.sizes import MeasuredSizes
+from mechanisms.data.sizes import CLEAN_VALUES, WHETHER_SHOWN, MeasuredSizes
 from mechanisms.demos.demo_set import Certificate, DemoSet, loads
 from mechanisms.errors import StudioError
 from mechanisms.noise import SeededRandomness

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mechanisms.cli.main import main
-from mechanisms.data.examples import EXAMPLES
+from mechanisms.data.sources import EXAMPLES
 
 BANK = EXAMPLES[1].path
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from mechanisms.answers.request import WHETHER_RESERVED
-from mechanisms.data.disclosures import WHETHER_SHOWN
+from mechanisms.data.sizes import WHETHER_SHOWN
 from mechanisms.runs.request import FILE_FORMAT, LABEL_SET
 from tests.cli.command import BANK, check_refusal, run
 

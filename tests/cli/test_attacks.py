@@ -9,7 +9,7 @@ import pytest
 from mechanisms.accounting import Claim, PrivacyLedger, fingerprint
 from mechanisms.audit.membership import NOTHING, RELEASED, ROWS
 from mechanisms.cli import attacks
-from mechanisms.data.disclosures import ATTACKED
+from mechanisms.data.sizes import ATTACKED
 from mechanisms.records import Dataset, Record
 from tests.audit.test_extraction import Parrot
 from tests.audit.test_membership import LABELS, Learning

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.data.examples import EXAMPLES
+from mechanisms.data.sources import EXAMPLES
 from mechanisms.demos.demo_set import loads
 from mechanisms.runs.recipe import Division, Kind
 from mechanisms.runs.request import FILE_FORMAT

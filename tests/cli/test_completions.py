@@ -13,8 +13,8 @@ from mechanisms.cli import classify, synthesize
 from mechanisms.cli.main import parser
 from mechanisms.cli.outputs import read_labelled
 from mechanisms.data.columns import ColumnMapping, to_dataset
-from mechanisms.data.disclosures import SCORED
-from mechanisms.data.files import read_table
+from mechanisms.data.sizes import SCORED
+from mechanisms.data.sources import read_table
 from mechanisms.demos.demo_set import loads, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import DataError

@@ -15,10 +15,10 @@ import pytest
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.accounting import ledger as ledger_module
 from mechanisms.cli.main import main
-from mechanisms.data.examples import EXAMPLES
+from mechanisms.data.sources import EXAMPLES
 from mechanisms.errors import ModelUnavailable
-from mechanisms.inference.models import conversion, weights
-from mechanisms.inference.models.embedded import gguf_in_wheel
+from mechanisms.inference.models import catalogue, listing
+from mechanisms.inference.models.listing import gguf_in_wheel
 from tests.accounting.test_faults import closed_folder, no_room, one_line, run, spent
 from tests.conftest import ROOT
 
@@ -87,7 +87,7 @@ def gguf(monkeypatch):
     part = SimpleNamespace(
         config=None, save_pretrained=lambda folder: Path(folder, "weights").write_bytes(bytes(10**5))
     )
-    monkeypatch.setattr(conversion, "_read", lambda gguf: (part, part))
+    monkeypatch.setattr(catalogue, "_read_gguf", lambda gguf: (part, part))
     yield path
     shutil.rmtree(path.parent)
 
@@ -97,20 +97,20 @@ def test_a_cache_that_is_full_is_one_line_and_is_left_as_it_was(gguf, tmp_path, 
     cache = tmp_path / "cache"
     monkeypatch.setenv("DPICL_CACHE", str(cache))
     with no_room(most), pytest.raises(ModelUnavailable) as refused:
-        conversion.converted(gguf)
+        catalogue.converted(gguf)
     assert one_line(refused.value, str(cache))
     assert [path for path in cache.iterdir() if path.suffix != ".sha256"] == []
-    assert conversion.converted(gguf).is_dir()  # a digest that was cut off would name another folder
-    assert weights.remembered_digest(gguf) == weights.file_digest(gguf)
+    assert catalogue.converted(gguf).is_dir()  # a digest that was cut off would name another folder
+    assert listing.remembered_digest(gguf) == listing.file_digest(gguf)
 
 
 def test_a_cache_that_is_closed_is_one_line_and_serves_what_it_holds(gguf, monkeypatch):
     with closed_folder() as cache:
         monkeypatch.setenv("DPICL_CACHE", str(cache))
         with pytest.raises(ModelUnavailable) as refused:
-            conversion.converted(gguf)
+            catalogue.converted(gguf)
         assert one_line(refused.value, str(cache))
-        assert weights.remembered_digest(gguf) == weights.file_digest(gguf)
+        assert listing.remembered_digest(gguf) == listing.file_digest(gguf)
 
 
 @pytest.mark.slow

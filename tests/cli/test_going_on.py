@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from mechanisms.accounting import LedgerRun, PrivacyLedger
-from mechanisms.accounting.known_rows import KnownRows
-from mechanisms.data.disclosures import UNKNOWN
+from mechanisms.accounting.database import KnownRows
+from mechanisms.data.sizes import UNKNOWN
 from mechanisms.demos.demo_set import loads
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.runs import run_file

@@ -11,7 +11,7 @@ import pytest
 from mechanisms import confidence
 from mechanisms.cli import classify, synthesize
 from mechanisms.demos.demo_set import loads
-from mechanisms.evaluation.responder import answering
+from mechanisms.evaluation.completions import answering
 from tests.cli.command import check_refusal, run
 from tests.toy_model import VOCABULARY, ToyModel, ToySession
 

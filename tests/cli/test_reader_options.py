@@ -14,8 +14,8 @@ from mechanisms import confidence
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli import classify, reading_elsewhere
 from mechanisms.data.columns import ColumnMapping, to_dataset
-from mechanisms.data.disclosures import CLEAN_VALUES
-from mechanisms.data.files import read_table
+from mechanisms.data.sizes import CLEAN_VALUES
+from mechanisms.data.sources import read_table
 from mechanisms.inference.remote import KEY_VARIABLE
 from mechanisms.records import Dataset, Demonstration, Record
 from tests.chat_server import Reply, query_of, serving

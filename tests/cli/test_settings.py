@@ -24,10 +24,9 @@ from mechanisms.cli.outputs import outputs_of
 from mechanisms.cli.recipe_options import check_staged
 from mechanisms.cli.records import schema_of
 from mechanisms.data.columns import ColumnMapping, to_dataset
-from mechanisms.data.files import read_table
-from mechanisms.data.record_files import KIND
 from mechanisms.data.record_schema import RecordSchema
 from mechanisms.data.sizes import MeasuredSizes
+from mechanisms.data.sources import KIND, read_table
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.records import Dataset
 from mechanisms.runs import settings as written

@@ -11,10 +11,9 @@ import pytest
 
 from mechanisms.accounting import fingerprint
 from mechanisms.data.columns import ColumnMapping, guess_columns, inspect, to_dataset
-from mechanisms.data.examples import EXAMPLES
-from mechanisms.data.files import read_table
+from mechanisms.data.sources import EXAMPLES, read_table
 from mechanisms.errors import DataError
-from mechanisms.home import keyed_digest
+from mechanisms.files import keyed_digest
 from mechanisms.records import Dataset, Record
 
 ROWS = [("déjà vu", "a"), ('he said "no", twice', "b"), ("two\nlines", "a"), ("a;b|c", "b")]

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from mechanisms.data import csv_file as csv_rows
 from mechanisms.data.csv_file import MAX_FURTHER_BYTES, Rows
-from mechanisms.data.examples import EXAMPLES
-from mechanisms.data.files import read_table
+from mechanisms.data.sources import EXAMPLES, read_table
 from mechanisms.errors import DataError
 
 DELIMITERS = [",", ";", "\t", "|"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mechanisms.data.columns import field_name, suggested_names
-from mechanisms.data.examples import EXAMPLES
+from mechanisms.data.sources import EXAMPLES
 from mechanisms.errors import UsageError
 
 NEUTRAL = suggested_names("", "")

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from mechanisms.data import parquet_file
 from mechanisms.data.excel_file import MAX_UNPACKED
-from mechanisms.data.files import read_table
+from mechanisms.data.sources import read_table
 from mechanisms.data.table import MAX_CELLS
 from mechanisms.errors import DataError
 

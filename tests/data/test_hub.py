@@ -16,9 +16,8 @@ import pytest
 from huggingface_hub import constants
 
 from mechanisms import api
-from mechanisms.data import hub, parquet_file
-from mechanisms.data.hub import SCHEME, read_hub
-from mechanisms.data.sources import name_of, read_source
+from mechanisms.data import parquet_file, sources
+from mechanisms.data.sources import SCHEME, name_of, read_hub, read_source
 from mechanisms.errors import DataError
 from tests.conftest import ROOT
 from tests.data.test_formats import as_parquet
@@ -68,7 +67,7 @@ REPOSITORIES = {
             "default/train/0001.parquet": rows("two", more=["x"]),
         }
     ),
-    "ada/large": Repository(main={"train.csv": CSV}, sizes={"train.csv": hub.MAX_BYTES + 1}),
+    "ada/large": Repository(main={"train.csv": CSV}, sizes={"train.csv": sources.MAX_BYTES + 1}),
     "ada/liar": Repository(main={"train.csv": CSV}, sizes={"train.csv": 1}),
     "ada/empty": Repository(conversion={"default/train/0000.parquet": rows()}),
     "ada/broken": Repository(conversion={"default/train/0000.parquet": b"PAR1" + bytes(20)}),
@@ -155,7 +154,7 @@ def test_what_is_too_large_is_not_fetched_whatever_is_said_of_it(
     with pytest.raises(DataError, match="more than 512 MB"):
         read_hub("ada/large")
     assert not any("/resolve/" in each.path for each in served.asked)
-    monkeypatch.setattr(hub, "MAX_BYTES", len(CSV) - 1)
+    monkeypatch.setattr(sources, "MAX_BYTES", len(CSV) - 1)
     with pytest.raises(DataError, match="That is more than"):
         read_hub("ada/liar")
     assert any("/resolve/" in each.path for each in served.asked)

@@ -8,9 +8,8 @@ import pytest
 
 from mechanisms.data import json_lines
 from mechanisms.data.columns import ColumnMapping, inspect, to_dataset
-from mechanisms.data.files import read_table
-from mechanisms.data.record_files import KIND, RECORD, read_records
 from mechanisms.data.record_schema import RecordSchema
+from mechanisms.data.sources import KIND, RECORD, read_records, read_table
 from mechanisms.errors import DataError
 
 ROWS = [{"text": f"text é {i}", "label": "ab"[i % 2], "user": f"u{i}"} for i in range(5)]

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.data.columns import ColumnMapping, inspect, to_dataset
-from mechanisms.data.files import read_table
 from mechanisms.data.label_names import (
     checked_names,
     named,
@@ -17,6 +16,7 @@ from mechanisms.data.label_names import (
     read_names,
     readable,
 )
+from mechanisms.data.sources import read_table
 from mechanisms.errors import UsageError
 
 LABELS = ("card_arrival", "pin=lost", "other")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mechanisms.accounting import fingerprint
 from mechanisms.data.columns import ColumnMapping, to_dataset
-from mechanisms.data.files import read_table
+from mechanisms.data.sources import read_table
 from mechanisms.data.table import Table
 from mechanisms.records import Dataset
 

@@ -6,8 +6,7 @@ import pandas as pd
 import pytest
 
 from mechanisms.data.columns import guess_person
-from mechanisms.data.examples import EXAMPLES
-from mechanisms.data.files import read_table
+from mechanisms.data.sources import EXAMPLES, read_table
 from mechanisms.data.table import Table
 
 REPEATED = [f"P-{i % 40}" for i in range(100)]

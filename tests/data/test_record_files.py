@@ -8,9 +8,8 @@ import pytest
 
 from mechanisms.accounting import fingerprint
 from mechanisms.data.columns import ColumnMapping, to_dataset
-from mechanisms.data.files import read_table
-from mechanisms.data.record_files import KIND, RECORD, as_lines, as_records, read_records
 from mechanisms.data.record_schema import RecordSchema
+from mechanisms.data.sources import KIND, RECORD, as_lines, as_records, read_records, read_table
 from mechanisms.errors import DataError
 
 SCHEMA = RecordSchema(

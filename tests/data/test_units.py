@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mechanisms.data.units import units_of
+from mechanisms.data.sizes import units_of
 from mechanisms.records import Record
 from tests.recipes.running import data, rows
 

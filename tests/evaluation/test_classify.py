@@ -7,7 +7,7 @@ import pytest
 from scipy.special import log_softmax, softmax
 
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.classify import CONTENT_FREE, Classifier
+from mechanisms.evaluation.reader import CONTENT_FREE, Classifier
 from mechanisms.records import Demonstration, PromptTemplate
 from tests.toy_model import ToyModel
 

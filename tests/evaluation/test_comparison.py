@@ -9,9 +9,8 @@ import pytest
 from scipy.stats import binomtest
 
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.answers import LocalReader
-from mechanisms.evaluation.comparison import AS_READ, Comparison, compare
-from mechanisms.evaluation.evaluate import Accuracy
+from mechanisms.evaluation.evaluate import AS_READ, Accuracy, Comparison, compare
+from mechanisms.evaluation.reader import LocalReader
 from mechanisms.records import Demonstration, Record
 from tests.evaluation.test_grid import finished
 from tests.toy_model import ToyModel

@@ -10,8 +10,6 @@ import pytest
 from mechanisms.demos.demo_set import loads
 from mechanisms.demos.findings import Choice, PublicSet
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.answers import LocalReader
-from mechanisms.evaluation.classify import Classifier
 from mechanisms.evaluation.evaluate import (
     PRIVATE,
     PUBLIC_ONLY,
@@ -23,7 +21,7 @@ from mechanisms.evaluation.evaluate import (
     arms_of,
     evaluate,
 )
-from mechanisms.evaluation.reader import Arm, without_corrections
+from mechanisms.evaluation.reader import Arm, Classifier, LocalReader, without_corrections
 from mechanisms.records import Demonstration, PromptTemplate, Record
 from mechanisms.runs.public_demonstrations import public_demonstrations
 from tests.toy_model import ToyModel

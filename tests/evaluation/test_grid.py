@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.answers import LocalReader
-from mechanisms.evaluation.classify import Classifier
 from mechanisms.evaluation.evaluate import PRIVATE, ZERO_SHOT, truth_of
 from mechanisms.evaluation.grid import WHOLE, cells_of, most_shots, read_cell
-from mechanisms.evaluation.reader import Arm
+from mechanisms.evaluation.reader import Arm, Classifier, LocalReader
 from mechanisms.records import Demonstration, PromptTemplate, Record
 from tests.toy_model import ToyModel
 

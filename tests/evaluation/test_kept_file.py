@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from mechanisms.errors import UsageError
-from mechanisms.kept_file import check_writable, keep
+from mechanisms.files import check_writable, keep
 from tests.accounting.test_faults import no_room
 
 

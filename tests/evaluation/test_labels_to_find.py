@@ -15,8 +15,8 @@ from mechanisms import api
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.api import probabilities
 from mechanisms.cli import mcp
-from mechanisms.data.disclosures import SCORED
 from mechanisms.data.record_schema import RecordSchema
+from mechanisms.data.sizes import SCORED
 from mechanisms.demos.demo_set import DemoSet, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import UsageError

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.evaluation.metrics import AnswerScores, mean_scores, score_answer
+from mechanisms.evaluation.open_answers import AnswerScores, mean_scores, score_answer
 
 WORDS = st.lists(st.sampled_from(["oslo", "paris", "rome", "bern", "lima", "quito"]), min_size=1, max_size=8)
 

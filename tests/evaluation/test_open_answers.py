@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from mechanisms.errors import UsageError
+from mechanisms.evaluation.completions import answering
 from mechanisms.evaluation.evaluate import Accuracy, Progress
-from mechanisms.evaluation.metrics import exact_match, token_f1
-from mechanisms.evaluation.open_answers import OpenScorecard, evaluate_open
+from mechanisms.evaluation.open_answers import OpenScorecard, evaluate_open, exact_match, token_f1
 from mechanisms.evaluation.reader import Arm
-from mechanisms.evaluation.responder import answering
 from mechanisms.records import Demonstration, PromptTemplate, Record
 from tests.toy_model import VOCABULARY, ToyModel
 

@@ -8,8 +8,7 @@ from typing import get_type_hints
 import pytest
 
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.comparison import AS_READ, compare
-from mechanisms.evaluation.evaluate import PRIVATE, ZERO_SHOT, Scorecard, evaluate
+from mechanisms.evaluation.evaluate import AS_READ, PRIVATE, ZERO_SHOT, Scorecard, compare, evaluate
 from mechanisms.evaluation.reader import NO_ANSWER, Arm
 from mechanisms.evaluation.remote_reader import RemoteReader, label_in, refuse_set_without_promise
 from mechanisms.inference import LanguageModel, QueryPrompt, QueryWords

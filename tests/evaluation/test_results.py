@@ -7,13 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from mechanisms import kept_file
+from mechanisms import files
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import PRIVATE, Accuracy
-from mechanisms.evaluation.grid import Cell
-from mechanisms.evaluation.plot import grid_figure
+from mechanisms.evaluation.grid import COLUMNS, Cell, Line, Origin, Results, grid_figure
 from mechanisms.evaluation.reader import Arm
-from mechanisms.evaluation.results import COLUMNS, Line, Origin, Results
 
 ORIGIN = Origin("aa", "bb", "cc", "dd", "0", "no")
 CELL, OTHER = Cell(Arm(PRIVATE, ()), "2", 0), Cell(Arm(PRIVATE, ()), "2", 1)
@@ -96,7 +94,7 @@ def test_a_write_that_is_cut_off_leaves_what_was_there(tmp_path, monkeypatch):
     def cut_off(descriptor):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(kept_file.os, "fsync", cut_off)
+    monkeypatch.setattr(files.os, "fsync", cut_off)
     with pytest.raises(KeyboardInterrupt):
         results.add(OTHER, FOUND)
     assert path.read_bytes() == before

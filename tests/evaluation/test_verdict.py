@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.demos.findings import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT, ArmScore, Score
-from mechanisms.evaluation.evaluate import Accuracy
-from mechanisms.evaluation.verdict import gain, verdict_of_score
+from mechanisms.evaluation.evaluate import Accuracy, gain, verdict_of_score
 
 ARM = ArmScore(0.7, (0.65, 0.75))
 

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from mechanisms.accounting import rounded_up
-from mechanisms.exports.registry import format_named
+from mechanisms.exports.export_format import format_named
 from tests.exports.sets import (
     HOSTILE,
     KINDS,

@@ -13,10 +13,9 @@ import yaml
 
 from mechanisms.demos.findings import ArmScore, Score
 from mechanisms.errors import UsageError
-from mechanisms.exports.export_format import packed
-from mechanisms.exports.registry import format_named, format_names
+from mechanisms.exports.export_format import format_named, format_names, packed
+from mechanisms.files import safe
 from mechanisms.inference.prompts import one_line
-from mechanisms.spreadsheet import safe
 from tests.exports.sets import HOSTILE, KINDS, SEEN, labelled, marked, not_private, pairs_of, records, released
 
 REFUSED = {

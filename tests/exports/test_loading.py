@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mechanisms.exports.registry import format_named
+from mechanisms.exports.export_format import format_named
 from mechanisms.inference.prompts import one_line
 from tests.conftest import ROOT
 from tests.exports.sets import KINDS, pairs_of

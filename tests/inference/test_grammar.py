@@ -133,8 +133,8 @@ def test_the_real_tokens_write_records_whatever_is_chosen():
     from llguidance.hf import from_tokenizer
     from transformers import AutoTokenizer
 
-    from mechanisms.inference.models.conversion import converted
-    from mechanisms.inference.models.embedded import gguf_in_wheel
+    from mechanisms.inference.models.catalogue import converted
+    from mechanisms.inference.models.listing import gguf_in_wheel
 
     class Tokens:
         vocabulary = from_tokenizer(AutoTokenizer.from_pretrained(str(converted(gguf_in_wheel()))))

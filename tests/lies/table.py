@@ -16,7 +16,7 @@ _STEPS = "tests/steps/test_demonstrations.py::test_a_demonstration_costs_what_it
 _TALLIES = "tests/tallies/test_contract.py"
 
 _COUNTS = "mechanisms.data.sizes"
-_PLAN = "mechanisms.sampling.plan"
+_PLAN = "mechanisms.sampling"
 _GAUSSIAN = "mechanisms.steps.gaussian"
 _REQUEST = "mechanisms.runs.request"
 _RECIPE = "mechanisms.runs.recipe_request"
@@ -201,7 +201,7 @@ TOKENS = [
         "softmax draws on one sample are amplified one by one",
         f"{_TOKENS}[blended-logits-per-demonstration-rows]",
         (
-            "mechanisms.steps.bounded_range",
+            "mechanisms.steps.softmax_draw",
             "return Poisson(rate, Pure(eta, steps))",
             "return ZCDP(steps * amplified(eta, rate) ** 2 / 8)",
         ),
@@ -251,7 +251,7 @@ TOKENS = [
         "subsets share a unit",
         "tests/synthesis/test_sensitivity.py::test_subsets_move_by_at_most_root_two[per-demonstration]",
         (
-            "mechanisms.sampling.seating",
+            "mechanisms.sampling",
             "        rows[choices[place]].append(int(sampled[place]))\n",
             "        for row in rows:\n            row.append(int(sampled[place]))\n",
         ),
@@ -272,7 +272,7 @@ TALLIES = [
         "a tally's noise is .7 of its scale",
         f"{_TALLIES}::test_a_unit_can_use_up_what_it_pays_and_pays_the_target[votes-records]",
         (
-            "mechanisms.tallies.histogram",
+            "mechanisms.tallies.tally",
             "randomness.laplace(total, self.steps / self.epsilon)",
             "randomness.laplace(total, 0.7 * self.steps / self.epsilon)",
         ),
@@ -462,7 +462,7 @@ RESUMED = [
         "a copy of a run's file may be gone on with once more",
         "tests/runs/test_going_on.py::test_a_copy_that_is_gone_on_with_once_more_lets_nothing_out_again[vote]",
         (
-            "mechanisms.accounting.going_on",
+            "mechanisms.accounting.database",
             "if database.execute(query, (part, told, run, holder)).rowcount != 1:",
             "if database.execute(query, (part, told, run, holder)).rowcount > 1:",
         ),
@@ -580,7 +580,7 @@ PUBLIC = [
         "whose rows are in a test file stands under their name",
         _PUBLIC,
         (
-            "mechanisms.data.disclosures",
+            "mechanisms.data.sizes",
             "    ledger.rows.mark_rows(test.rows, SCORED)\n",
             "    for name in owners_of(test, ledger):\n"
             "        ledger.rows.mark(Fingerprint(name, test.unit, test.content, test.rows), SCORED)\n",

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
+from mechanisms.answers.odds import chance_of_first, clear_majority
 from mechanisms.noise import SecureRandomness
-from mechanisms.queries.clear_majority import chance_of_first, clear_majority
 from mechanisms.queries.knn_votes import KnnVotes
 
 DRAWS = 4000

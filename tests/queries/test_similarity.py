@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.queries.similarity import GRID, on_grid, similarities
+from mechanisms.queries.retrieval import GRID, on_grid, similarities
 
 DIMENSIONS = 384
 

@@ -13,7 +13,7 @@ import pytest
 
 from mechanisms.accounting import PrivacyTarget, claim, fingerprint
 from mechanisms.audit.mechanism import lower_bound
-from mechanisms.data.units import units_of
+from mechanisms.data.sizes import units_of
 from mechanisms.records import Dataset, Record, default_template
 from mechanisms.runs import judging, run, stages
 from mechanisms.runs import recipe as roles

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mechanisms.accounting import PrivacyTarget
-from mechanisms.noise.seeded import SeededRandomness
+from mechanisms.noise import SeededRandomness
 from mechanisms.records import default_template
 from mechanisms.runs.advice import proposed
 from mechanisms.runs.forecast import ModelSpeed

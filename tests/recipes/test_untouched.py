@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.data.disclosures import SCORED, WHETHER_MET
-from mechanisms.data.sizes import measure_sizes
+from mechanisms.data.sizes import SCORED, WHETHER_MET, measure_sizes
 from mechanisms.noise import SecureRandomness
 from mechanisms.records import Dataset, Record
 from mechanisms.runs import run, stages

@@ -11,7 +11,7 @@ import pytest
 from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget
 from mechanisms.answers import session
 from mechanisms.answers.request import AnswerRequest, SearchableUnits
-from mechanisms.evaluation.classify import CONTENT_FREE
+from mechanisms.evaluation.reader import CONTENT_FREE
 from mechanisms.queries import Retrieval, query_mechanism_class, query_mechanism_names
 from mechanisms.queries.keywords import Keywords
 from mechanisms.records import Dataset, PromptTemplate, Record

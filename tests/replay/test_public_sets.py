@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from mechanisms.accounting import PrivacyLedger, database, fingerprint, known_rows, ledger
-from mechanisms.accounting.statement import as_csv, as_document
+from mechanisms.accounting import PrivacyLedger, database, fingerprint, ledger
+from mechanisms.accounting import database as known_rows
+from mechanisms.accounting.account import as_csv, as_document
 from mechanisms.cli.scoring import about_to_score
-from mechanisms.data.disclosures import CLEAN_VALUES, SCORED, mark_attacked
-from mechanisms.data.sizes import measure_sizes
+from mechanisms.data.sizes import CLEAN_VALUES, SCORED, mark_attacked, measure_sizes
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.run import synthesize
 from mechanisms.steps import mechanism_class

@@ -8,7 +8,7 @@ import pytest
 
 from mechanisms.accounting import PrivacyTarget, fingerprint
 from mechanisms.data.record_schema import RecordSchema
-from mechanisms.demos.outputs import Answers, Outputs
+from mechanisms.demos.demo_set import Answers, Outputs
 from mechanisms.records import Dataset, PromptTemplate, Record
 from mechanisms.runs.request import SynthesisRequest
 from mechanisms.runs.run import synthesize

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from mechanisms.accounting import Cap, PrivacyLedger, fingerprint, going_on
+from mechanisms.accounting import Cap, PrivacyLedger, fingerprint
+from mechanisms.accounting import database as going_on
 from mechanisms.errors import BudgetRefused, StudioError, TooLong, UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Record

@@ -11,8 +11,7 @@ from scipy.stats import binom, chi2
 from mechanisms.errors import UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Approximate, Gaussian, Poisson, Repeat
-from mechanisms.sampling import SamplingPlan, Scheme, keyed_place
-from mechanisms.sampling.plan import CAPACITY_SHARE
+from mechanisms.sampling import CAPACITY_SHARE, SamplingPlan, Scheme, keyed_place
 from mechanisms.steps.gaussian import GaussianMechanism
 
 EVENT = GaussianMechanism(4.0).event

@@ -12,9 +12,9 @@ from mechanisms.noise import SecureRandomness, SeededRandomness
 from mechanisms.privacy_events import ZCDP, Poisson, Pure
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps.blended_logits import BlendedLogits
-from mechanisms.steps.bounded_range import bounded_range_event
 from mechanisms.steps.difference_clipping import DifferenceClipping
 from mechanisms.steps.distributions import GRID
+from mechanisms.steps.softmax_draw import bounded_range_event
 from tests.steps.inputs import FALSE_ALARM, a_step
 
 ORDERS = np.array([1.01, 1.5, 2.0, 5.0, 20.0, 100.0])

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from mechanisms.accounting import PrivacyTarget, claim, rdp
 from mechanisms.accounting.normal_form import normal_form
+from mechanisms.discovery import parameters
 from mechanisms.errors import AccountingError, UsageError
 from mechanisms.noise import SeededRandomness
-from mechanisms.parameters import parameters
 from mechanisms.privacy_events import Composed, from_json
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class, mechanism_names, transform_class, transform_names

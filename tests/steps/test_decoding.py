@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import chi2
 
 from mechanisms.noise import SeededRandomness
-from mechanisms.steps.decoding import choose, project_to_simplex
+from mechanisms.steps.distributions import choose, project_to_simplex
 
 VECTORS = arrays(np.float64, st.integers(1, 12), elements=st.floats(-5, 5))
 

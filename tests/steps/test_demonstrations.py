@@ -16,9 +16,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mechanisms.discovery import parameters
 from mechanisms.errors import AccountingError
 from mechanisms.noise import SeededRandomness
-from mechanisms.parameters import parameters
 from mechanisms.privacy_events import Pure
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import TokenDistributions, TokenRelease, mechanism_class, mechanism_names

@@ -11,8 +11,8 @@ from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
 from mechanisms.accounting import claim
+from mechanisms.accounting.losses import Direction, dominating_pair
 from mechanisms.accounting.normal_form import SampledPure, normal_form
-from mechanisms.accounting.randomised_response import Direction, dominating_pair
 from mechanisms.errors import AccountingError
 from mechanisms.privacy_events import ZCDP, Composed, Gaussian, Poisson, Pure, Repeat
 

@@ -15,7 +15,7 @@ from mechanisms.steps.adadpsyn import AdaDPSyn
 from mechanisms.steps.ball import INITIAL_RADIUS
 from mechanisms.steps.blended_logits import BlendedLogits
 from mechanisms.steps.difference_clipping import DifferenceClipping
-from mechanisms.steps.picture import MOST_LINES
+from mechanisms.steps.mechanism import MOST_LINES
 from mechanisms.steps.svt_public import SvtPublic
 from tests.steps.inputs import CANDIDATES, Noiseless, a_step, public_rows, rows
 from tests.steps.test_contract import BOUNDED, PRIVATE, fitted

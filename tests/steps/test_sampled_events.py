@@ -21,8 +21,8 @@ from mechanisms.accounting.normal_form import Concentrated, SampledGaussian, Sam
 from mechanisms.privacy_events import Composed, PrivacyEvent, Repeat
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class, mechanism_names
-from mechanisms.steps.bounded_range import bounded_range_event
 from mechanisms.steps.difference_clipping import DifferenceClipping
+from mechanisms.steps.softmax_draw import bounded_range_event
 
 pytestmark = pytest.mark.slow
 

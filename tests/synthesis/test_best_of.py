@@ -10,7 +10,7 @@ import pytest
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.demos.demo_set import loads
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.classify import Classifier
+from mechanisms.evaluation.reader import Classifier
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Demonstration, PromptTemplate
 from mechanisms.runs.best_of import Fidelity, first

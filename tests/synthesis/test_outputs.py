@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.data.record_schema import RecordSchema
-from mechanisms.demos.demo_set import loads
-from mechanisms.demos.outputs import Answers, Outputs
+from mechanisms.demos.demo_set import Answers, Outputs, loads
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.responder import answering
+from mechanisms.evaluation.completions import answering
 from mechanisms.inference import GenerationPrompt
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Dataset, PromptTemplate, Record

@@ -11,7 +11,8 @@ from mechanisms.accounting import claim
 from mechanisms.audit.mechanism import lower_bound
 from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Composed
-from mechanisms.tallies import Choice, Prior, Score, Votes, choice, histogram
+from mechanisms.tallies import Choice, Prior, Score, Votes, choice
+from mechanisms.tallies import tally as histogram
 from mechanisms.tallies.tally import LATTICE
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,8 @@ from mechanisms.accounting import PrivacyTarget, claim
 from mechanisms.errors import StudioError
 from mechanisms.noise import SecureRandomness, SeededRandomness
 from mechanisms.privacy_events import Composed
-from mechanisms.tallies import choice, histogram, prototypes, tally_class, tally_names
+from mechanisms.tallies import choice, prototypes, tally_class, tally_names
+from mechanisms.tallies import tally as histogram
 from mechanisms.tallies.tally import LATTICE, Tally, mean_contribution, within_one
 from tests.replay.contract import replay, replayed
 from tests.replay.tape import Tape

@@ -1,16 +1,292 @@
-"""One forward pass over a chunk of rows."""
+"""One forward pass: a cache of fixed size, a chunk of rows, their branches, and the columns that are asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import torch
-from transformers import PreTrainedModel
+from torch.nn.functional import linear
+from transformers import Cache, PreTrainedModel
+from transformers.cache_utils import CacheLayerMixin
 
-from mechanisms.inference.engine.branches import Branches, attends_to_everything
-from mechanisms.inference.engine.cache import GrowingCache
-from mechanisms.inference.engine.chunk import Chunk
-from mechanisms.inference.engine.output_head import OutputHead
+from mechanisms.inference.language_model import Tokens
+
+# A key-value cache of fixed size: appends in place, and can step back; what is not filled is finite, and masked.
+
+
+class _Layer(CacheLayerMixin):  # type: ignore[misc]
+    is_sliding = False  # sliding-window models mask by position instead
+
+    def __init__(self, capacity: int) -> None:
+        super().__init__()
+        self.capacity, self.filled = capacity, 0
+
+    def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
+        rows, heads = key_states.shape[:2]
+        self.dtype, self.device = key_states.dtype, key_states.device
+        self.keys = key_states.new_zeros((rows, heads, self.capacity, key_states.shape[-1]))
+        self.values = value_states.new_zeros((rows, heads, self.capacity, value_states.shape[-1]))
+        self.is_initialized = True
+
+    def share(self, source: _Layer, rows: slice) -> None:
+        """Hold some rows of another layer, in its memory."""
+        self.keys, self.values, self.filled = source.keys[rows], source.values[rows], source.filled
+        self.dtype, self.device, self.is_initialized = source.dtype, source.device, True
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        start, end = self.filled, self.filled + key_states.shape[-2]
+        self.keys[:, :, start:end] = key_states
+        self.values[:, :, start:end] = value_states
+        seen, _ = self.get_mask_sizes(end - start)
+        self.filled = end
+        return self.keys[:, :, :seen], self.values[:, :, :seen]
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        # A single token sees the whole buffer, its end masked: a part of it would be copied for every matrix product,
+        # and be of another shape at every step.
+        return (self.capacity if query_length == 1 else self.filled + query_length), 0
+
+    def get_seq_length(self) -> int:
+        return self.filled
+
+    def get_max_length(self) -> int:
+        return self.capacity
+
+
+class _Ahead(_Layer):
+    """Rows of another layer, and behind them what is only looked at and not kept."""
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        keys, values = self.keys[:, :, : self.filled], self.values[:, :, : self.filled]
+        return torch.cat([keys, key_states], dim=2), torch.cat([values, value_states], dim=2)
+
+
+class GrowingCache(Cache):  # type: ignore[misc]
+    """Keys and values of one chunk of rows, for up to `capacity` positions."""
+
+    def __init__(self, layers: int, capacity: int) -> None:
+        super().__init__(layers=[_Layer(capacity) for _ in range(layers)])
+
+    def fill(self, length: int) -> None:
+        """Say how many positions count: fewer than before forgets the rest, more takes in what parts have written."""
+        for layer in self.layers:
+            layer.filled = length
+
+    def part(self, rows: slice) -> GrowingCache:
+        """Some of the rows, in the same memory; what it fills has to be told to this cache (`fill`)."""
+        part = GrowingCache(len(self.layers), self.layers[0].capacity)
+        for source, target in zip(self.layers, part.layers, strict=True):
+            target.share(source, rows)
+        return part
+
+    def ahead(self, rows: slice) -> Cache:
+        """Some of the rows, for a pass that leaves this cache as it is."""
+        layers = [_Ahead(layer.capacity) for layer in self.layers]
+        for source, target in zip(self.layers, layers, strict=True):
+            target.share(source, rows)
+        return Cache(layers=layers)
+
+    def expanded(self, rows: int, capacity: int) -> GrowingCache:
+        """This one-row cache, copied for `rows` rows and a larger capacity."""
+        copy = GrowingCache(len(self.layers), capacity)
+        for source, target in zip(self.layers, copy.layers, strict=True):
+            target.update(
+                source.keys[:, :, : source.filled].expand(rows, -1, -1, -1),
+                source.values[:, :, : source.filled].expand(rows, -1, -1, -1),
+            )
+        return copy
+
+    @classmethod
+    def gathered(cls, caches: Sequence[GrowingCache], places: Sequence[tuple[int, int]]) -> GrowingCache:
+        """Rows of several caches of one shape, as a cache; a place is (cache, row)."""
+        filled = caches[0].get_seq_length()
+        result = cls(len(caches[0].layers), caches[0].layers[0].capacity)
+        for number, layer in enumerate(result.layers):
+            sources = [cache.layers[number] for cache in caches]
+            keys, values = (
+                torch.stack([getattr(sources[i], name)[j, :, :filled] for i, j in places])
+                for name in ("keys", "values")
+            )
+            layer.update(keys, values)
+        return result
+
+
+# Rows that go through the model together.
+
+
+def padded(rows: Sequence[Tokens], length: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows padded on the left to `length`: their tokens, and a mask with 1 where there is one, each (rows, length)."""
+    tokens = torch.zeros((len(rows), length), dtype=torch.long)
+    mask = torch.zeros_like(tokens)
+    for i, row in enumerate(rows):
+        if len(row):
+            tokens[i, -len(row) :] = torch.tensor(list(row))
+            mask[i, -len(row) :] = 1
+    return tokens, mask
+
+
+@dataclass(repr=False)
+class Chunk:
+    """A chunk of rows: their cache, the tokens to feed next, and what they may attend to.
+
+    Attributes:
+        cache: keys and values so far.
+        tokens: (rows, positions to compute).
+        mask: (rows, all positions), 1 where there is a token, 0 where there is padding.
+    """
+
+    cache: GrowingCache
+    tokens: torch.Tensor
+    mask: torch.Tensor
+
+    @classmethod
+    def of(cls, cache: GrowingCache, rows: Sequence[Tokens], prefix: int, length: int) -> Chunk:
+        """Rows padded on the left to `length`, behind `prefix` positions that the cache holds already."""
+        tokens, mask = padded(rows, length)
+        return cls(cache, tokens, torch.cat([torch.ones((len(rows), prefix), dtype=torch.long), mask], dim=1))
+
+    @classmethod
+    def gathered(cls, chunks: Sequence[Chunk], rows: Sequence[int]) -> Chunk:
+        """Some rows of several chunks of one shape, as a chunk; rows are counted through all of them."""
+        size = chunks[0].rows
+        places = [divmod(row, size) for row in rows]
+        return cls(
+            GrowingCache.gathered([chunk.cache for chunk in chunks], places),
+            torch.stack([chunks[i].tokens[j] for i, j in places]),
+            torch.stack([chunks[i].mask[j] for i, j in places]),
+        )
+
+    def part(self, rows: slice) -> Chunk:
+        """Some of its rows, with their part of the same cache."""
+        return Chunk(self.cache.part(rows), self.tokens[rows], self.mask[rows])
+
+    @property
+    def rows(self) -> int:
+        """How many rows."""
+        return len(self.mask)
+
+    def append(self, tokens: torch.Tensor) -> None:
+        """Feed `tokens`, (rows, positions), next."""
+        self.tokens = tokens
+        self.mask = torch.cat([self.mask, torch.ones(tokens.shape, dtype=torch.long)], dim=1)
+
+
+# Several continuations of the same rows as a tree, so that one pass reads all of them and what they share once.
+#
+# Eighty labels of five tokens each would otherwise cost a pass for each token of each label. A token attends to its
+# row and to the tokens of its own branch, and stands where it would stand alone (tree attention, Miao et al. 2024).
+
+_EVERYTHING = "full_attention"
+
+
+@dataclass(frozen=True)
+class Branches:
+    """The tree; public.
+
+    Attributes:
+        continuations: at least one token each.
+        paths: all that a token of them comes after, each once; the first one is empty.
+    """
+
+    continuations: tuple[tuple[int, ...], ...]
+    paths: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, continuations: Sequence[Tokens]) -> Branches:
+        """The tree of these continuations."""
+        found = tuple(map(tuple, continuations))
+        return cls(found, tuple(dict.fromkeys(each[:i] for each in found for i in range(len(each)))))
+
+    @property
+    def tokens(self) -> torch.Tensor:
+        """The last token of every path but the empty one, (nodes,)."""
+        return torch.tensor([path[-1] for path in self.paths[1:]], dtype=torch.long)
+
+    @property
+    def depths(self) -> torch.Tensor:
+        """How many tokens of its branch stand before each of them, (nodes,)."""
+        return torch.tensor([len(path) - 1 for path in self.paths[1:]], dtype=torch.long)
+
+    @property
+    def seen(self) -> torch.Tensor:
+        """Which tokens each of them attends to: those of its own branch up to itself, (nodes, nodes)."""
+        nodes = self.paths[1:]
+        return torch.tensor([[path[: len(other)] == other for other in nodes] for path in nodes], dtype=torch.bool)
+
+    def after(self, path: tuple[int, ...]) -> tuple[list[int], list[int]]:
+        """The continuations that go on from a path, by their places, and with which token each."""
+        here = len(path)
+        going = [i for i, each in enumerate(self.continuations) if len(each) > here and each[:here] == path]
+        return going, [self.continuations[i][here] for i in going]
+
+
+def attends_to_everything(config: Any) -> bool:
+    """Whether every layer of a transformers config sees all positions: a window has a mask of its own."""
+    text = config.get_text_config()
+    kinds = getattr(text, "layer_types", None)
+    return set(kinds) == {_EVERYTHING} if kinds else getattr(text, "sliding_window", None) is None
+
+
+# The model's last matrix, applied to the columns that are asked for alone.
+
+
+class OutputHead:
+    """From the last hidden states to logits.
+
+    Where the head is one matrix, K candidate columns cost K products a row, and are computed in float32: finer than the
+    model's own bfloat16 logits, which lie up to 1/8 apart. Models that do more after their last layer (soft-capping,
+    scaling) compute every column their own way; a comparison at load finds out.
+    """
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        self._model: Any = model
+        self._matrix: Any = model.get_output_embeddings()
+        self.separable = self._is_one_matrix()
+
+    def _is_one_matrix(self) -> bool:
+        if not isinstance(self._matrix, torch.nn.Linear) or self._model.base_model is self._model:
+            return False
+        inputs = {"input_ids": torch.tensor([[1, 2, 3]], device=self._model.device)}
+        with torch.inference_mode():
+            output = self._model.base_model(**inputs)
+            if not hasattr(output, "last_hidden_state"):
+                return False
+            mine, own = self._matrix(output.last_hidden_state), self._model(**inputs).logits
+        return mine.shape == own.shape and torch.allclose(mine.float(), own.float(), rtol=0.02, atol=0.02)
+
+    def features(self, **inputs: Any) -> torch.Tensor:
+        """What logits of the last position are made of: (rows, 1, width), or those logits themselves."""
+        if self.separable:
+            return self.states(**inputs)[:, -1:]
+        logits: torch.Tensor = self._model(**inputs, logits_to_keep=1).logits[:, -1:]
+        return logits
+
+    def states(self, **inputs: Any) -> torch.Tensor:
+        """What logits of every position are made of, (rows, positions, width), of a model whose head is one matrix."""
+        hidden: torch.Tensor = self._model.base_model(**inputs).last_hidden_state
+        return hidden
+
+    def logits(self, features: torch.Tensor, columns: torch.Tensor | None = None) -> torch.Tensor:
+        """Logits of features (rows, positions, width): (rows, positions, vocabulary) or (rows, positions, columns)."""
+        if not self.separable:
+            return features if columns is None else features[..., columns]
+        if columns is None:
+            return linear(features, self._matrix.weight, self._matrix.bias)
+        # One product a row: a single matrix product would choose its blocking, and so its rounding, by the row count.
+        weights = self._matrix.weight[columns].float().t().expand(len(features), -1, -1)
+        logits = torch.bmm(features.float(), weights)
+        return logits if self._matrix.bias is None else logits + self._matrix.bias[columns].float()
+
+
+# One forward pass over a chunk of rows.
 
 _PART = 512
 """Positions of a prefix that are fed at once: what attention holds grows with their number times all before, and on a

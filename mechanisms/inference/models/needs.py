@@ -12,11 +12,18 @@ from huggingface_hub import snapshot_download
 
 from mechanisms.errors import ModelUnavailable
 from mechanisms.inference.engine.transformers_model import best_device, best_dtype
-from mechanisms.inference.models import embedded, gemma
-from mechanisms.inference.models.listing import EMBEDDED, GEMMA
-from mechanisms.inference.models.weights import (
+from mechanisms.inference.models.listing import (
+    EMBEDDED,
+    EMBEDDED_HUB_ID,
+    EMBEDDED_PARAMETERS,
+    GEMMA,
+    GEMMA_PARAMETERS,
     conversion_of,
     converted_before,
+    gemma_gguf,
+    gemma_parts,
+    gguf_in_wheel,
+    joined,
     parameters_in_folder,
     parameters_in_gguf,
 )
@@ -55,12 +62,12 @@ def needs(name: str) -> ModelNeeds:
         ModelUnavailable: a listed model that is not installed, a file or folder with no weights that may be read.
     """
     if name == GEMMA:
-        if not gemma.gemma_parts():
-            gemma.gemma_gguf()  # says what to install
-        return ModelNeeds(gemma.PARAMETERS, True, _converted(gemma.joined()))
-    if name == EMBEDDED and (gguf := embedded.gguf_in_wheel()) is not None:
-        return ModelNeeds(embedded.PARAMETERS, True, _converted(gguf))
-    path = Path(os.path.expanduser(embedded.HUB_ID if name == EMBEDDED else name))
+        if not gemma_parts():
+            gemma_gguf()  # says what to install
+        return ModelNeeds(GEMMA_PARAMETERS, True, _converted(joined()))
+    if name == EMBEDDED and (gguf := gguf_in_wheel()) is not None:
+        return ModelNeeds(EMBEDDED_PARAMETERS, True, _converted(gguf))
+    path = Path(os.path.expanduser(EMBEDDED_HUB_ID if name == EMBEDDED else name))
     if path.is_file():
         return _of_gguf(path)
     folder = path if path.is_dir() else _cached(str(path))

@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import log_softmax, softmax
 
+from mechanisms.discovery import parameter, switch, validate
 from mechanisms.errors import UsageError
 from mechanisms.noise import Floats, Integers
-from mechanisms.parameters import parameter, switch, validate
 from mechanisms.steps.distributions import TokenDistributions
 from mechanisms.steps.transforms.transform import Transform
 

@@ -1,11 +1,14 @@
-"""The protocol of a transform: what is done to each private row by itself before a mechanism sees it."""
+"""The protocol of a transform of each private row before a mechanism sees it, and which transforms there are."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar, Protocol
 
+from mechanisms.discovery import defined, pick
 from mechanisms.noise import Floats, Integers
 from mechanisms.steps.distributions import TokenDistributions
+
+# The protocol of a transform: what is done to each private row by itself before a mechanism sees it.
 
 
 class Transform(Protocol):
@@ -28,3 +31,24 @@ class Transform(Protocol):
     def apply(self, distributions: TokenDistributions) -> TokenDistributions:
         """The same step with every row transformed. A row that is not finite stays so, and touches no other."""
         ...
+
+
+# Which transforms there are: whatever modules of this package define `TRANSFORM`.
+
+
+def transform_names() -> list[str]:
+    """Names of all transforms, "none" first."""
+    return sorted(_registered(), key=lambda name: (name != "none", name))
+
+
+def transform_class(name: str) -> type[Transform]:
+    """The transform of that name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    return pick(_registered(), name, "transform", transform_names())
+
+
+def _registered() -> dict[str, type[Transform]]:
+    return defined("mechanisms.steps.transforms", "TRANSFORM")

@@ -8,8 +8,8 @@ import torch
 from transformers import Gemma3ForCausalLM, Gemma3TextConfig, MistralConfig, MistralForCausalLM
 
 from mechanisms.inference.engine import attention
-from mechanisms.inference.engine.independence import refuse_by_test
 from mechanisms.inference.engine.transformers_model import TransformersModel
+from mechanisms.inference.models.catalogue import refuse_by_test
 
 SMALL = {
     "hidden_size": 32,

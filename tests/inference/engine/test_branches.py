@@ -9,7 +9,7 @@ from transformers import Gemma3TextConfig, LlamaConfig, LlamaForCausalLM, Mistra
 
 from mechanisms.inference import scores_of
 from mechanisms.inference.engine import forward
-from mechanisms.inference.engine.branches import Branches, attends_to_everything
+from mechanisms.inference.engine.forward import Branches, attends_to_everything
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from tests.inference.engine.test_independence import SMALL
 from tests.toy_model import ToyModel

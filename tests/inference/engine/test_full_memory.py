@@ -8,8 +8,8 @@ import torch
 
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import ModelUnavailable
-from mechanisms.inference.engine import full_memory
-from mechanisms.inference.engine.full_memory import told_when_full
+from mechanisms.inference.engine import memory
+from mechanisms.inference.engine.memory import told_when_full
 from mechanisms.inference.engine.transformers_model import TransformersModel, TransformersSession
 from mechanisms.noise import SeededRandomness
 from mechanisms.runs.events import TokenReleased
@@ -29,7 +29,7 @@ ERRORS = (
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Giving memory back takes part of a second each time."""
-    monkeypatch.setattr(full_memory, "release_freed_memory", lambda: None)
+    monkeypatch.setattr(memory, "release_freed_memory", lambda: None)
 
 
 class Machine:

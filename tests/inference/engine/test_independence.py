@@ -8,8 +8,8 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM, MixtralConfig
 
 from mechanisms.errors import ModelUnavailable, UsageError
-from mechanisms.inference.engine.independence import refuse_by_config, refuse_by_test
 from mechanisms.inference.engine.transformers_model import TransformersModel
+from mechanisms.inference.models.catalogue import refuse_by_config, refuse_by_test
 from tests.toy_model import ToyModel
 
 SMALL = {

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM
 
 from mechanisms.inference.engine.transformers_model import TransformersModel
-from mechanisms.inference.models.conversion import converted
-from mechanisms.inference.models.embedded import gguf_in_wheel
+from mechanisms.inference.models.catalogue import converted
+from mechanisms.inference.models.listing import gguf_in_wheel
 
 pytestmark = pytest.mark.slow
 CAP = 20

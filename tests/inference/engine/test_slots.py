@@ -10,10 +10,9 @@ from torch.nn.functional import linear
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from mechanisms.errors import ModelUnavailable
-from mechanisms.inference.engine import output_head
-from mechanisms.inference.engine.independence import refuse_by_test
-from mechanisms.inference.engine.slots import layout
-from mechanisms.inference.engine.transformers_model import TransformersModel, TransformersSession
+from mechanisms.inference.engine import forward
+from mechanisms.inference.engine.transformers_model import TransformersModel, TransformersSession, layout
+from mechanisms.inference.models.catalogue import refuse_by_test
 
 CONFIG = LlamaConfig(
     hidden_size=32, intermediate_size=64, num_hidden_layers=4, num_attention_heads=4, vocab_size=50_000
@@ -109,7 +108,7 @@ def test_nor_when_the_number_of_threads_changes(embedded_model, monkeypatch, cou
 def test_neither_does_the_head(embedded_model, monkeypatch, count):
     model = model_with(lambda rows: slice(0, 0), embedded_model.tokenizer)
     monkeypatch.setattr(
-        output_head, "linear", lambda features, *matrix: off(linear(features, *matrix), tail(len(features)))
+        forward, "linear", lambda features, *matrix: off(linear(features, *matrix), tail(len(features)))
     )
     assert alike(model, count)
     monkeypatch.setattr(model.slots, "alike", lambda rows, positions: True)

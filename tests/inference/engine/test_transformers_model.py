@@ -15,8 +15,7 @@ from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import GenerationPrompt
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.models.catalogue import load_model
-from mechanisms.inference.models.embedded import gguf_in_wheel
-from mechanisms.inference.models.listing import EMBEDDED, available_models
+from mechanisms.inference.models.listing import EMBEDDED, available_models, gguf_in_wheel
 from mechanisms.records import PromptTemplate
 
 
@@ -65,7 +64,7 @@ def test_a_session_equals_the_plain_forward_pass(embedded_model, rows):
     """In float32 and with transformers' own attention, without padding, cache or batch."""
     from transformers import AutoModelForCausalLM
 
-    from mechanisms.inference.models.conversion import converted
+    from mechanisms.inference.models.catalogue import converted
 
     folder = converted(gguf_in_wheel())
     plain = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()

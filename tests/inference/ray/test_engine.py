@@ -14,9 +14,9 @@ import pytest
 import torch
 
 from mechanisms.cli.main import main
-from mechanisms.data.examples import EXAMPLES
+from mechanisms.data.sources import EXAMPLES
 from mechanisms.errors import ModelUnavailable, UsageError
-from mechanisms.home import cache_folder
+from mechanisms.files import cache_folder
 from mechanisms.inference.models import engines
 from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.sampling import Scheme
@@ -25,11 +25,19 @@ ray = pytest.importorskip("ray", reason="RAY IS NOT INSTALLED: pip install -r re
 psutil = pytest.importorskip("psutil")
 
 from mechanisms.inference.engine.transformers_model import TransformersSession  # noqa: E402
-from mechanisms.inference.ray.cluster import connected  # noqa: E402
-from mechanisms.inference.ray.engine import RaySession, spread  # noqa: E402
-from mechanisms.inference.ray.pool import WorkerPool  # noqa: E402
-from mechanisms.inference.ray.share import Share  # noqa: E402
-from mechanisms.inference.ray.worker import Facts, Missing, Worker, pack  # noqa: E402
+from mechanisms.inference.ray.engine import (  # noqa: E402
+    RaySession,
+    connected,
+    spread,
+)
+from mechanisms.inference.ray.workers import (  # noqa: E402
+    Facts,
+    Missing,
+    Share,
+    Worker,
+    WorkerPool,
+    pack,
+)
 from tests.inference.ray.killing import CANARY, Killer, in_small_chunks, workers, written  # noqa: E402
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mechanisms.demos.findings import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT, ArmScore, Score
-from mechanisms.evaluation.verdict import verdict_of_score
+from mechanisms.evaluation.evaluate import verdict_of_score
 from mechanisms.records import Dataset, Record, default_template
 from mechanisms.tallies import Weighing
 from research.benchmarks.both_or_vote import NAMING, PEOPLE, Material, checked, naming, rate, skewed

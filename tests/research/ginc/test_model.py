@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from mechanisms.inference import GenerationPrompt, QueryPrompt
-from mechanisms.inference.engine.independence import refuse_by_config, refuse_by_test
 from mechanisms.inference.engine.transformers_model import TransformersModel
+from mechanisms.inference.models.catalogue import refuse_by_config, refuse_by_test
 from mechanisms.records import Demonstration
 from research.ginc.hmm import ginc, posterior
 from research.ginc.model import CONTEXT, LABEL, TEMPLATE, batch, tokenizer, train, untrained

@@ -11,8 +11,8 @@ import pytest
 from mechanisms import confidence
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.columns import ColumnMapping, to_dataset
-from mechanisms.data.disclosures import CLEAN_VALUES, SCORED
-from mechanisms.data.files import read_table
+from mechanisms.data.sizes import CLEAN_VALUES, SCORED
+from mechanisms.data.sources import read_table
 from mechanisms.evaluation.evaluate import PUBLIC_ONLY
 from research.__main__ import main
 from research.measures.command import DEMONSTRATIONS, REAL_ROWS

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.data.disclosures import NO_NOISE, SCORED
+from mechanisms.data.sizes import NO_NOISE, SCORED
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, Record
 from research.reproduction import making, run

@@ -8,8 +8,7 @@ import pytest
 from playwright.sync_api import Page
 
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.data.examples import EXAMPLES
-from mechanisms.data.files import read_table
+from mechanisms.data.sources import EXAMPLES, read_table
 from tests.ui.accessible import by_keys, findings
 from tests.ui.visit import HOSTILE, SLOW, Journey, press, step, visiting
 

@@ -12,9 +12,9 @@ from dpicl_ui.ask.cards import answer, effect_card, history, percent, promise, q
 from dpicl_ui.generate.state import Made
 from mechanisms.accounting import PrivacyTarget, fingerprint
 from mechanisms.answers.events import AnswerReleased, AnswersOpened
+from mechanisms.answers.odds import ThresholdEffect
 from mechanisms.answers.request import AnswerRequest
 from mechanisms.answers.session import NO_AGREEMENT
-from mechanisms.answers.threshold import ThresholdEffect
 from mechanisms.demos.findings import ArmScore, Score
 from mechanisms.queries import query_mechanism_class
 from mechanisms.records import Dataset, PromptTemplate

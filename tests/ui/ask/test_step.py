@@ -26,8 +26,7 @@ from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.page import PLACES
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.data.columns import ColumnMapping
-from mechanisms.data.examples import ANSWERED_EXAMPLES, EXAMPLES, RECORD_EXAMPLES
-from mechanisms.data.files import read_table
+from mechanisms.data.sources import ANSWERED_EXAMPLES, EXAMPLES, RECORD_EXAMPLES, read_table
 from mechanisms.demos.findings import ArmScore, Score
 from mechanisms.errors import BudgetRefused, DataError, ModelUnavailable, ReservedOtherwise, UsageError
 from mechanisms.queries import Retrieval

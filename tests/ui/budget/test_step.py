@@ -26,7 +26,7 @@ from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.recipe_form import RecipeForm
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Cap, Fingerprint, PrivacyLedger, claim, rounded_down, rounded_up
-from mechanisms.accounting.statement import lines
+from mechanisms.accounting.account import lines
 from mechanisms.errors import BudgetRefused, UsageError
 from mechanisms.privacy_events import Composed, Gaussian
 from tests.ui.privacy.test_form import DATASET, VALUES
@@ -215,7 +215,7 @@ def test_both_accountants_are_beside_the_ledger_and_below_it(place: Place):
 
 
 def test_what_cannot_be_composed_is_said_and_the_ledgers_line_stays(place: Place, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("mechanisms.accounting.joint._MOST", 0)
+    monkeypatch.setattr("mechanisms.accounting.filter._MOST", 0)
     place.spend("d")
     *_, last = place.step._compose(None, place.request)
     assert "too many" in place.words(last, place.step.compared)

@@ -9,7 +9,7 @@ import pytest
 
 from dpicl_ui.data.rows import Rows
 from mechanisms.data.columns import suggested_answers
-from mechanisms.data.examples import ANSWERED_EXAMPLES
+from mechanisms.data.sources import ANSWERED_EXAMPLES
 from mechanisms.errors import DataError, UsageError
 from tests.ui.data.test_records import HOSTILE, NO_USER, TAB, Tab, words
 

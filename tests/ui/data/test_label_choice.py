@@ -14,7 +14,7 @@ from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.test.cards import answers
 from mechanisms.data.columns import MOST_LABELS
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.classify import Prediction
+from mechanisms.evaluation.reader import Prediction
 from mechanisms.runs.settings import settings
 from tests.ui.data.test_names import TAB, Tab
 from tests.ui.privacy.test_form import VALUES

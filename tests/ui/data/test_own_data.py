@@ -28,8 +28,8 @@ from dpicl_ui.test.state import TestState
 from dpicl_ui.test.step import EvaluationStep
 from mechanisms.accounting import PrivacyLedger, fingerprint, text_digests
 from mechanisms.data.columns import ColumnMapping, inspect
-from mechanisms.data.disclosures import CLEAN_VALUES
-from mechanisms.data.files import read_table
+from mechanisms.data.sizes import CLEAN_VALUES
+from mechanisms.data.sources import read_table
 from mechanisms.demos.demo_set import loads
 from mechanisms.demos.signature import Signature, check_signature, digest
 from mechanisms.errors import UsageError

@@ -21,8 +21,8 @@ from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.page import PLACES
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.data.examples import RECORD_EXAMPLES
 from mechanisms.data.record_schema import RecordSchema
+from mechanisms.data.sources import RECORD_EXAMPLES
 from mechanisms.errors import DataError, UsageError
 from mechanisms.runs.forecast import ModelSpeed
 from tests.toy_model import ToyModel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from mechanisms.accounting import BudgetSnapshot, Cap, PrivacyTarget
-from mechanisms.data.disclosures import WHETHER_SHOWN
+from mechanisms.data.sizes import WHETHER_SHOWN
 from mechanisms.demos.demo_set import Certificate, DemoSet
 from mechanisms.records import Demonstration, PromptTemplate
 from mechanisms.runs.events import (

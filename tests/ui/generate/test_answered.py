@@ -35,11 +35,10 @@ from dpicl_ui.test.step import EvaluationStep
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.data.columns import ColumnMapping, to_dataset
 from mechanisms.data.table import Table
-from mechanisms.demos.demo_set import loads
-from mechanisms.demos.outputs import longest_output
+from mechanisms.demos.demo_set import loads, longest_output
 from mechanisms.errors import UsageError
+from mechanisms.evaluation.completions import answering
 from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT
-from mechanisms.evaluation.responder import answering
 from mechanisms.records import Demonstration, PromptTemplate
 from mechanisms.runs.events import TokenReleased
 from mechanisms.runs.forecast import ModelSpeed

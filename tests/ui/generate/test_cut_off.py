@@ -28,7 +28,8 @@ from dpicl_ui.generate.step import GenerateStep
 from dpicl_ui.page import PLACES
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.step import PrivacyStep
-from mechanisms.accounting import Cap, PrivacyLedger, going_on
+from mechanisms.accounting import Cap, PrivacyLedger
+from mechanisms.accounting import database as going_on
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.events import DemoCompleted, DemoCutOff, RunCompleted, TokenReleased, VotesReleased
 from mechanisms.runs.forecast import ModelSpeed

@@ -12,9 +12,8 @@ from dpicl_ui.generate.recipe_view import RecipeView, replay_recipe
 from dpicl_ui.generate.score_card import OWN, of_hundred, score_card
 from dpicl_ui.generate.vote_card import MOST_DRAFTS, vote_card
 from mechanisms.demos.findings import ArmScore, Choice
-from mechanisms.exports.export_format import Released
+from mechanisms.exports.export_format import Released, format_named
 from mechanisms.exports.provenance import scored_facts
-from mechanisms.exports.registry import format_named
 from mechanisms.runs.events import ChoiceReleased, ScoreReleased
 from mechanisms.runs.judging import Correction
 from mechanisms.tallies import Weighing

@@ -15,7 +15,7 @@ from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms import api
 from mechanisms.data.columns import ColumnMapping
-from mechanisms.data.record_files import KIND
+from mechanisms.data.sources import KIND
 from mechanisms.runs.recipe import Kind
 from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.request import SynthesisRequest

@@ -8,8 +8,8 @@ import pytest
 
 from dpicl_ui.privacy.form import PrivacyForm, described, private_mechanisms
 from dpicl_ui.privacy.recipe_form import RecipeForm
+from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
-from mechanisms.parameters import parameters
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.request import DECLARED_COUNTS, FILE_FORMAT
 from mechanisms.sampling import Scheme

@@ -8,7 +8,7 @@ import pytest
 
 from dpicl_ui.privacy.odds import odds
 from mechanisms.accounting import PrivacyTarget
-from mechanisms.audit.roc import best_guess
+from mechanisms.audit.membership import best_guess
 from tests.ui.trees import text_of
 
 

@@ -12,7 +12,7 @@ from dpicl_ui.data.state import Confirmed, DataState
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep
-from mechanisms.demos.outputs import Answers
+from mechanisms.demos.demo_set import Answers
 from mechanisms.errors import UsageError
 from mechanisms.runs.advice import proposed
 from mechanisms.runs.recipe import Division, Kind, Stage

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.accounting.ledger import DEFAULT_CAP
 from mechanisms.accounts import Accounts, owner_folder
-from mechanisms.data.examples import EXAMPLES
+from mechanisms.data.sources import EXAMPLES
 from tests.ui.visit import ARGUMENTS, CHROMIUM, SLOW, Journey, serving, step, watch
 
 EXAMPLE = EXAMPLES[0]

@@ -24,10 +24,9 @@ from dpicl_ui.test.attack_figure import roc_figure
 from dpicl_ui.test.attack_state import AttackState
 from dpicl_ui.test.state import TestState
 from mechanisms.accounting import Claim, PrivacyLedger, fingerprint
-from mechanisms.audit.membership import PROBABILITY, REFERENCES, WORDS, ZERO_SHOT
-from mechanisms.audit.roc import Roc, roc
-from mechanisms.data.disclosures import ATTACKED
-from mechanisms.data.files import read_table
+from mechanisms.audit.membership import PROBABILITY, REFERENCES, WORDS, ZERO_SHOT, Roc, roc
+from mechanisms.data.sizes import ATTACKED
+from mechanisms.data.sources import read_table
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
 from mechanisms.records import RECORD, Dataset, Demonstration, Record

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpicl_ui.test.bundled_file import bundled_rows_for
-from mechanisms.data.examples import ANSWERED_EXAMPLES, EXAMPLES
-from mechanisms.data.files import read_table
+from mechanisms.data.sources import ANSWERED_EXAMPLES, EXAMPLES, read_table
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: each.path.stem)

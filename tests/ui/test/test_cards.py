@@ -11,9 +11,8 @@ from dpicl_ui.frame.tree import Tree
 from dpicl_ui.test.cards import accuracies, answers, readers, subject
 from dpicl_ui.test.score_card import score_card
 from mechanisms.demos.findings import ArmScore, Choice, Score
-from mechanisms.evaluation.classify import Prediction
-from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, Scorecard
-from mechanisms.evaluation.verdict import best_reading
+from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, Scorecard, best_reading
+from mechanisms.evaluation.reader import Prediction
 from mechanisms.records import Demonstration
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import HOSTILE, demo_set

@@ -20,7 +20,7 @@ from dpicl_ui.page import PLACES
 from dpicl_ui.test.state import TestState
 from dpicl_ui.test.step import EvaluationStep
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.data.files import read_table
+from mechanisms.data.sources import read_table
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT
 from mechanisms.evaluation.remote_reader import RemoteReader

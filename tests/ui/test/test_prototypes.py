@@ -25,7 +25,7 @@ from dpicl_ui.test.score_card import score_card
 from dpicl_ui.test.state import TestState
 from dpicl_ui.test.step import EvaluationStep
 from mechanisms.accounting import Cap, PrivacyLedger
-from mechanisms.data.files import read_table
+from mechanisms.data.sources import read_table
 from mechanisms.demos.findings import ArmScore, Score
 from mechanisms.errors import BudgetRefused, UsageError
 from mechanisms.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy

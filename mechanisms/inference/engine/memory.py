@@ -1,15 +1,50 @@
-"""How many rows a device holds and computes at once, from its memory alone, so that shapes stay public."""
+"""Memory: how many rows a device holds, memory that is given back, and memory that runs out all the same."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ctypes
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 import torch
 
-from mechanisms.errors import UsageError
+from mechanisms.errors import ModelUnavailable, UsageError
+
+# Telling the C library to keep freed memory.
+#
+# A forward pass on a CPU asks for large blocks and frees them, layer after layer. By default glibc gives them back
+# to the kernel each time, which then has to clear them again page by page: up to a third of a pass.
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
+"""Parameters of mallopt(3)."""
+_KEPT = 2**30
+_MAPPED = 2**25
+"""The largest threshold that glibc takes."""
+
+
+def keep_freed_memory() -> None:
+    """Keep up to 1 GiB of freed memory, in one arena for all threads; does nothing where there is no glibc."""
+    library = ctypes.CDLL(None) if sys.platform == "linux" else None
+    if library is not None and hasattr(library, "mallopt"):
+        for parameter, value in ((_MMAP_THRESHOLD, _MAPPED), (_TRIM_THRESHOLD, _KEPT), (_ARENA_MAX, 1)):
+            library.mallopt(parameter, value)
+
+
+def release_freed_memory() -> None:
+    """Give back what was kept: a model that is gone leaves room for the next one, and no rows stay behind a run."""
+    library = ctypes.CDLL(None) if sys.platform == "linux" else None
+    if library is not None and hasattr(library, "malloc_trim"):
+        library.malloc_trim(0)
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+# How many rows a device holds and computes at once, from its memory alone, so that shapes stay public.
 
 _BUSY = {"cpu": 128}
 _BUSY_ACCELERATOR = 4096
@@ -114,3 +149,63 @@ def _free(device: torch.device) -> int:
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
     return int(psutil.virtual_memory().total * 3 // 5)
+
+
+# Memory that runs out in spite of what was measured: another process took it meanwhile.
+#
+# What the model computes at once is made smaller, twice; then it is told in one line. Shapes are public, and so is
+# how much memory they take: that it ran out tells of the machine, not of the rows. Every row of a batch is computed
+# again in passes of the new shape, so that equal rows still have equal numbers; noise is drawn by whoever asked,
+# afterwards.
+
+_FULL = (
+    "The memory of this machine ran out while the model computed. Nothing more was released. Close what else uses it, "
+    "or take fewer records at each step, shorter records, or a smaller model."
+)
+_SMALLER = 2
+"""How often work is begun anew: a machine as full as that has no room for the next step either."""
+
+_T = TypeVar("_T")
+
+
+@contextmanager
+def told_when_full() -> Iterator[None]:
+    """Tell of memory that ran out, in one line.
+
+    Raises:
+        ModelUnavailable: it ran out.
+    """
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not _ran_out(error):
+            raise
+        raise ModelUnavailable(_FULL) from error
+
+
+def smaller_when_full(work: Callable[[DeviceRoom], _T], room: DeviceRoom, rows: int, positions: int) -> _T:
+    """Do work, and where memory runs out begin it anew, with half as many rows in a pass.
+
+    Args:
+        work: what is done; it may be begun anew at any time, with less room.
+        room: as it is now.
+        rows, positions: what a pass computes at most, now.
+
+    Raises:
+        MemoryError, RuntimeError: memory runs out all the same; see `told_when_full`.
+    """
+    for _ in range(_SMALLER):
+        try:
+            return work(room)
+        except (MemoryError, RuntimeError) as error:
+            if not _ran_out(error):
+                raise
+        gc.collect()  # not above, where the error holds on to what was computed
+        release_freed_memory()
+        room = room.halved(rows, positions)
+    return work(room)
+
+
+def _ran_out(error: Exception) -> bool:
+    # torch has no type of its own for a processor's memory
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "allocate memory" in str(error)

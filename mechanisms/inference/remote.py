@@ -1,9 +1,14 @@
-"""`/v1/chat/completions` as vLLM, llama.cpp's server, Ollama and OpenAI have it: one message in, its answer out."""
+"""A model behind an OpenAI-compatible address: public text in, its words out.
+
+It is no `LanguageModel`: it has no tokens, no sessions and no logits, so that nothing that reads private rows takes it.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -11,8 +16,85 @@ from http import HTTPStatus
 import httpx
 
 from mechanisms.errors import ModelUnavailable, UsageError
-from mechanisms.inference.remote.address import ServerAddress
-from mechanisms.inference.remote.key import KEY_VARIABLE
+
+# The key of a server: from the environment alone, for the command line is in every list of processes.
+
+KEY_VARIABLE = "DPICL_API_KEY"
+
+
+def key_from_environment() -> str | None:
+    """The key, or None where none is set: a server of one's own may want none.
+
+    Raises:
+        UsageError: it holds something that no header can carry. A library's error would quote it.
+    """
+    key = os.environ.get(KEY_VARIABLE, "").strip()
+    if not (key.isascii() and key.isprintable()):
+        raise UsageError(f"{KEY_VARIABLE} holds characters that no key has: set it to the key alone.")
+    return key or None
+
+
+# Which addresses lead back to this machine.
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host's name or address is this machine's own; other names are not asked for what they lead to."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.removeprefix("[").removesuffix("]")).is_loopback
+    except ValueError:
+        return False
+
+
+# Where a server is asked, and what may be asked there without showing the key to others.
+
+_LAST_PORT = 65535
+_NOT_SAFE = (
+    "The reader's address must begin with https://, or with http:// and lead to this machine: elsewhere everybody on "
+    "the way could read the key and the texts."
+)
+_NO_ADDRESS = "The reader's address is not a URL: give the base of its API, such as https://api.example.org/v1."
+_TOO_MUCH = "The reader's address may hold no user, password, query or fragment: a key goes into the environment."
+
+
+@dataclass(frozen=True)
+class ServerAddress:
+    """The base of an OpenAI-compatible API; `of` checks it.
+
+    Attributes:
+        endpoint: where chats are posted to.
+        host: with its port, as it is asked for: a name in other scripts shows in its ASCII form.
+        encrypted: https.
+    """
+
+    endpoint: str
+    host: str
+    encrypted: bool
+
+    @classmethod
+    def of(cls, url: str) -> ServerAddress:
+        """Read a URL such as "https://api.example.org/v1"; without a path, /v1 is meant.
+
+        Raises:
+            UsageError: it is none, is neither https nor this machine's own, or holds what should not be in it.
+        """
+        try:
+            read = httpx.URL(url.strip())
+        except (httpx.InvalidURL, UnicodeError) as error:
+            raise UsageError(_NO_ADDRESS) from error
+        if not read.host or read.scheme not in ("http", "https") or not 0 < (read.port or 1) <= _LAST_PORT:
+            raise UsageError(_NO_ADDRESS)
+        if read.userinfo or read.query or read.fragment:
+            raise UsageError(_TOO_MUCH)
+        encrypted = read.scheme == "https"
+        if not encrypted and not is_loopback(read.host):
+            raise UsageError(_NOT_SAFE)
+        path = read.path.rstrip("/") or "/v1"
+        return cls(str(read.copy_with(path=f"{path}/chat/completions")), read.netloc.decode(), encrypted)
+
+
+# `/v1/chat/completions` as vLLM, llama.cpp's server, Ollama and OpenAI have it: one message in, its answer out.
 
 _BATCH = 16
 """Messages between two words on how far it is."""

@@ -1,19 +1,73 @@
-"""The sampling plan: who joins a token step, and the privacy events that follow from it.
-
-Sampling and accounting are one object, so that the accountant sees the sampling that the code does.
-"""
+"""Who joins a step: the sampling plan, which carries its own accounting, and the units' places in a batch."""
 
 from __future__ import annotations
 
+import hmac
 import math
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
 from scipy.stats import binom
 
 from mechanisms.errors import UsageError
+from mechanisms.noise import Integers, Randomness
 from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent, Repeat
+
+# Disjoint batches: every unit belongs to one batch by a secret keyed hash of itself.
+#
+# Never by position: removing a row would shift everybody after it, and neighbouring data sets would differ
+# everywhere.
+
+
+def keyed_place(key: bytes, identity: Sequence[str], purpose: str, places: int) -> int:
+    """The place, 0 .. places - 1, of a unit: a pseudo-random function of the unit alone.
+
+    Args:
+        key: a run's secret; without it nobody can compute who is where.
+        identity: the user's id, or everything the record says where there is no id.
+        purpose: keeps the places of different uses independent.
+        places: public.
+    """
+    # With their lengths, so that no two sequences make one message, whatever the texts hold.
+    message = "".join(f"{len(part)}:{part}" for part in (purpose, *identity)).encode()
+    return int.from_bytes(hmac.digest(key, message, "sha256")[:16], "big") % places
+
+
+def copy_numbers(contents: Iterable[Hashable]) -> list[int]:
+    """How many earlier units say exactly the same: equal rows must not share a coin, or what one of them has paid.
+
+    One row more or less adds or takes one pair (content, copy), whichever of the equal rows it is.
+    """
+    seen: Counter[Hashable] = Counter()
+    copies = []
+    for content in contents:
+        copies.append(seen[content])
+        seen[content] += 1
+    return copies
+
+
+# Roles: which part of a recipe a unit takes part in, by a keyed digest of the unit alone.
+
+_PLACES = 2**52
+"""As many as the numbers in [0, 1) that every float holds exactly."""
+
+
+def role_place(key: bytes, identity: Sequence[str]) -> float:
+    """The place of a unit in [0, 1): pseudo-random, and a function of the unit alone.
+
+    Args:
+        key: the installation's, for roles: a role is for good, in every run and under whatever name.
+        identity: the user's id; or the record's text, its label and its copy number.
+    """
+    return keyed_place(key, identity, "role", _PLACES) / _PLACES
+
+
+# The sampling plan: who joins a token step, and the privacy events that follow from it.
+#
+# Sampling and accounting are one object, so that the accountant sees the sampling that the code does.
 
 CAPACITY_SHARE = 1e-3
 """The part of delta that pays for the event that more units join than the batch has rows."""
@@ -185,3 +239,40 @@ def sensitivity(unit_rows: bool) -> float:
     distribution into another's, and two distributions are at most sqrt(2) apart.
     """
     return 1.0 if unit_rows else math.sqrt(2.0)
+
+
+# Where sampled units sit in the model's batch.
+
+
+@dataclass(frozen=True)
+class Seating:
+    """Which sampled units sit in which row of the batch.
+
+    `rows[i]` holds the positions of the units in row i; `overflow` says that more units joined than there are rows
+    (unit rows only), an event whose probability is part of delta: the caller then takes the public step.
+    """
+
+    rows: tuple[tuple[int, ...], ...]
+    overflow: bool = False
+
+
+def seat_in_slots(sampled: Integers, capacity: int, randomness: Randomness) -> Seating:
+    """Unit rows: every sampled unit takes a row of its own, at a uniformly random one of `capacity` places."""
+    if len(sampled) > capacity:
+        return Seating(rows=((),) * capacity, overflow=True)
+    rows: list[tuple[int, ...]] = [()] * capacity
+    for unit, slot in zip(sampled, randomness.permutation(capacity), strict=False):
+        rows[slot] = (int(unit),)
+    return Seating(rows=tuple(rows))
+
+
+def seat_in_subsets(sampled: Integers, subsets: int, randomness: Randomness) -> Seating:
+    """Subsets: every sampled unit goes to one of exactly `subsets` rows, independently and uniformly.
+
+    The units of a row stand in a random order, so that what the row's public length cuts off is random too.
+    """
+    rows: list[list[int]] = [[] for _ in range(subsets)]
+    choices = np.minimum((randomness.uniform(len(sampled)) * subsets).astype(np.int64), subsets - 1)
+    for place in randomness.permutation(len(sampled)):
+        rows[choices[place]].append(int(sampled[place]))
+    return Seating(rows=tuple(tuple(row) for row in rows))

@@ -1,0 +1,201 @@
+"""Files: the user's data folder, what comes with the software, and results that are whole at all times."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import os
+import secrets
+import stat
+import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from mechanisms.errors import StudioError, UsageError
+
+# The user's data folder: the ledger and the key of digests and signatures live here, readable by the user alone.
+
+_KEY_BYTES = 32
+
+
+def data_folder() -> Path:
+    """`DPICL_HOME`, or the platform's usual place; created with mode 0700."""
+    default = Path(os.environ.get("XDG_DATA_HOME", Path.home() / ".local" / "share")) / "dpicl-studio"
+    folder = Path(os.environ.get("DPICL_HOME", default))
+    return _made(folder, 0o700)
+
+
+def cache_folder() -> Path:
+    """`DPICL_CACHE`, or the platform's usual place; holds converted models only, nothing private."""
+    default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "dpicl-studio"
+    folder = Path(os.environ.get("DPICL_CACHE", default))
+    return _made(folder, 0o755)
+
+
+def _made(folder: Path, mode: int) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=mode)
+    except OSError as error:
+        raise UsageError(f"The folder '{folder}' cannot be used: set DPICL_HOME and DPICL_CACHE to others.") from error
+    return folder
+
+
+def secret_key() -> bytes:
+    """The installation's 32-byte key, made on first use, stored with mode 0600.
+
+    Raises:
+        UsageError: the key file cannot be written or read.
+        StudioError: it is damaged.
+    """
+    path = data_folder() / "key"
+    try:
+        if not path.exists():
+            write_once(path, secrets.token_bytes(_KEY_BYTES))
+        key = path.read_bytes()
+    except OSError as error:
+        raise UsageError(
+            f"The key file '{path}' cannot be used: check the folder's permissions and the room on the disk."
+        ) from error
+    if len(key) != _KEY_BYTES:
+        raise StudioError(f"The key file '{path}' is damaged: restore it, or start with an empty data folder.")
+    return key
+
+
+def derived_key(purpose: str) -> bytes:
+    """A 32-byte key for one purpose, from the installation's: what becomes known of it tells nothing of the others."""
+    return hmac.digest(secret_key(), purpose.encode(), "sha256")
+
+
+def write_once(path: Path, content: bytes) -> None:
+    """Write a file that is complete before it has its name; the first of several processes wins.
+
+    Raises:
+        OSError: the folder cannot be written, or the disk is full; then nothing is left there.
+    """
+    descriptor, partial = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(FileExistsError):
+            os.link(partial, path)
+    finally:
+        os.unlink(partial)
+
+
+def keyed_digest(parts: Iterable[str], key: bytes | None = None) -> str:
+    """HMAC-SHA256 of a sequence of strings under the installation's key: comparable here, meaningless elsewhere.
+
+    Args:
+        parts: what is digested; where one ends and the next begins counts.
+        key: `secret_key()`, where a caller with many digests has read it already.
+    """
+    digest = hmac.new(key or secret_key(), digestmod=hashlib.sha256)
+    for part in parts:
+        encoded = part.encode()
+        digest.update(len(encoded).to_bytes(8, "big"))
+        digest.update(encoded)
+    return digest.hexdigest()
+
+
+# Files that come with the software: `assets/` of a checkout, which an installation keeps inside this package.
+
+_HERE = Path(__file__).parent
+_FOLDER = next(folder for folder in (_HERE / "assets", _HERE.parent / "assets") if folder.is_dir())
+
+
+def bundled(name: str) -> Path:
+    """Where a bundled file lies, e.g. `bundled("examples/clinic_messages.csv")`."""
+    return _FOLDER / name
+
+
+# Files that a user named: a result that is whole at all times, however a run ends, and a text.
+
+_AS_ASKED = 0o666
+"""A new file's mode, less what the umask takes."""
+_DEVICES = ("/dev/", "/proc/")
+
+
+def keep(path: Path, content: str | bytes) -> None:
+    """Put a content in the place of what a file held: whoever reads it sees one or the other, never a part.
+
+    Text is UTF-8, with the line breaks that it has. A link stays one, and what is no file (/dev/null) is written to. So
+    is a file that may be written and not replaced: one that a container mounts by itself.
+
+    Raises:
+        UsageError: the place cannot be written; what the file held is still there.
+    """
+    content = content.encode() if isinstance(content, str) else content
+    whole = Path(os.path.realpath(path))
+    try:
+        if path.exists() and (not path.is_file() or str(path.absolute()).startswith(_DEVICES)):
+            path.write_bytes(content)
+        else:
+            _put(whole, content)
+    except OSError as error:
+        raise UsageError(f"Cannot write '{path}': choose another place.") from error
+
+
+def _put(whole: Path, content: bytes) -> None:
+    there = stat.S_IMODE(whole.stat().st_mode) if whole.exists() else None
+    partial = whole.with_name(f".dpicl-{secrets.token_hex(8)}")
+    try:
+        made = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _AS_ASKED if there is None else 0o600)
+        with open(made, "wb") as file:
+            if there is not None:
+                os.fchmod(made, there)  # before anything is in it
+            file.write(content)
+            file.flush()
+            os.fsync(made)
+        _into_place(partial, whole, content)
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+def _into_place(partial: Path, whole: Path, content: bytes) -> None:
+    try:
+        os.replace(partial, whole)
+    except OSError:
+        if not whole.exists():
+            raise
+        whole.write_bytes(content)
+
+
+def check_writable(path: str) -> None:
+    """Find out before a run that costs something whether its result can be written.
+
+    Raises:
+        UsageError: the place cannot be written.
+    """
+    folder, there = os.path.dirname(os.path.realpath(path)), os.path.exists(path)
+    places = [path] if there and not os.path.isfile(path) else [folder, path] if there else [folder]
+    if os.path.isdir(path) or not all(os.access(each, os.W_OK) for each in places):
+        raise UsageError(f"Cannot write '{path}': choose another place.")
+
+
+def text_of(path: str) -> str:
+    """Read a text file that the user named.
+
+    Raises:
+        UsageError: it cannot be read as UTF-8.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"Cannot read '{path}': give the path of a UTF-8 text file.") from error
+
+
+# Cells that a spreadsheet shows and does not compute.
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What a cell may not begin with (OWASP, "CSV injection"); the last four are the wide forms of the first four."""
+
+
+def safe(cell: str) -> str:
+    """A cell with a quote before what a spreadsheet would compute."""
+    return f"'{cell}" if cell.startswith(_FORMULA) else cell

@@ -1,0 +1,221 @@
+"""Where randomness comes from: the operating system for real runs, a seed for tests only."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import random
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import opendp.prelude as dp
+from numpy.typing import NDArray
+
+# The protocol of a source of randomness.
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Randomness(Protocol):
+    """Everything random that a private run needs."""
+
+    private: bool
+    """False when an observer could predict it: whatever is made with it must not be called private."""
+
+    def gaussian(self, values: Integers, scale: float) -> Integers:
+        """`values` (any length) plus discrete Gaussian noise of standard deviation `scale`, both on the integers."""
+        ...
+
+    def exponential_argmax(self, values: Integers, scale: float) -> int:
+        """Position of the largest of `values` (any length), each plus exponential noise of mean `scale`.
+
+        The same as permute-and-flip (McKenna and Sheldon 2020; Ding et al. 2021): only the position is private.
+        """
+        ...
+
+    def gumbel_argmax(self, values: Integers, scale: float) -> int:
+        """Position drawn with probability proportional to exp(value / scale): the exponential mechanism."""
+        ...
+
+    def laplace(self, values: Integers, scale: float) -> Integers:
+        """`values` (any length) plus discrete Laplace noise of scale `scale`, both on the integers."""
+        ...
+
+    def uniform(self, count: int) -> Floats:
+        """`count` independent uniform draws from the open interval (0, 1)."""
+        ...
+
+    def poisson_sample(self, population: int, rate: float) -> Integers:
+        """Positions, ascending, of the units that join: each of `population` independently with probability `rate`."""
+        ...
+
+    def permutation(self, size: int) -> Integers:
+        """A uniformly random permutation of 0 .. size-1."""
+        ...
+
+
+# The Poisson draw: who of a population joins.
+
+
+def poisson_positions(population: int, rate: float, uniform: Callable[[int], Floats]) -> Integers:
+    """Positions of the units that join: each of `population` independently with probability `rate`.
+
+    The gaps between joining units are geometric, so the cost is that of the sampled units alone. The draw's 52 bits
+    change each probability by a relative 1e-15, and a gap beyond `36 / rate` has probability 2**-52.
+
+    Args:
+        uniform: see `Randomness.uniform`.
+    """
+    if rate >= 1:
+        return np.arange(population, dtype=np.int64)
+    expected = population * rate
+    batch = int(expected + 6 * math.sqrt(expected + 1) + 16)
+    positions: list[Integers] = []
+    last = -1.0
+    while last < population:
+        gaps = np.floor(np.log(uniform(batch)) / math.log1p(-rate)) + 1
+        reached = last + np.cumsum(gaps)
+        positions.append(reached[reached < population].astype(np.int64))
+        last = float(reached[-1])
+    return np.concatenate(positions)
+
+
+# Randomness from the operating system, noise through OpenDP's exact samplers.
+
+dp.enable_features("contrib")
+
+
+@functools.lru_cache(maxsize=64)
+def _gaussian_measurement(scale: float) -> Callable[[list[int]], list[int]]:
+    # Over integers OpenDP samples the discrete Gaussian exactly (Canonne, Kamath, Steinke 2020): no float ever
+    # carries the secret, and the lattice is the caller's.
+    domain = dp.vector_domain(dp.atom_domain(T="i64"))
+    measurement: Any = dp.m.make_gaussian(domain, dp.l2_distance(T="f64"), scale)
+    return measurement  # type: ignore[no-any-return]
+
+
+@functools.lru_cache(maxsize=64)
+def _laplace_measurement(scale: float) -> Callable[[list[int]], list[int]]:
+    domain = dp.vector_domain(dp.atom_domain(T="i64"))
+    measurement: Any = dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale)
+    return measurement  # type: ignore[no-any-return]
+
+
+@functools.lru_cache(maxsize=64)
+def _selection(scale: float, gumbel: bool) -> Callable[[list[int]], int]:
+    # The scale is the noise's own. What it means for privacy is the mechanism's proof: OpenDP's map is not used.
+    # Its sampler compares partially drawn noise exactly, so that the floats of the noise leak nothing either.
+    measure = dp.zero_concentrated_divergence() if gumbel else dp.max_divergence()
+    domain = dp.vector_domain(dp.atom_domain(T="i64"))
+    measurement: Any = dp.m.make_noisy_max(domain, dp.linf_distance(T="i64"), measure, scale)
+    return measurement  # type: ignore[no-any-return]
+
+
+class SecureRandomness:
+    """The source for every private run. It has no seed and keeps no state."""
+
+    private = True
+
+    def gaussian(self, values: Integers, scale: float) -> Integers:
+        """See `Randomness.gaussian`; exact, from OpenDP's own CSPRNG."""
+        return np.asarray(_gaussian_measurement(scale)(values.tolist()), dtype=np.int64)
+
+    def exponential_argmax(self, values: Integers, scale: float) -> int:
+        """See `Randomness.exponential_argmax`; exact, from OpenDP's own CSPRNG."""
+        return int(_selection(scale, False)(values.tolist()))
+
+    def gumbel_argmax(self, values: Integers, scale: float) -> int:
+        """See `Randomness.gumbel_argmax`; exact, from OpenDP's own CSPRNG."""
+        return int(_selection(scale, True)(values.tolist()))
+
+    def laplace(self, values: Integers, scale: float) -> Integers:
+        """See `Randomness.laplace`; exact, from OpenDP's own CSPRNG."""
+        return np.asarray(_laplace_measurement(scale)(values.tolist()), dtype=np.int64)
+
+    def uniform(self, count: int) -> Floats:
+        """See `Randomness.uniform`; 52 random bits a draw, centred in their cells so that 0 and 1 never occur."""
+        bits = np.frombuffer(os.urandom(8 * count), dtype=np.uint64) >> np.uint64(12)
+        return (bits.astype(np.float64) + 0.5) * 2.0**-52
+
+    def poisson_sample(self, population: int, rate: float) -> Integers:
+        """See `Randomness.poisson_sample`."""
+        return poisson_positions(population, rate, self.uniform)
+
+    def permutation(self, size: int) -> Integers:
+        """See `Randomness.permutation`."""
+        return np.asarray(random.SystemRandom().sample(range(size), size), dtype=np.int64)
+
+
+# The operating system's noise drawn in blocks, for simulations that take the same step a hundred thousand times.
+
+_LARGEST_BLOCK = 4096
+_KEPT = 64
+
+
+class PrefetchedRandomness(SecureRandomness):
+    """`SecureRandomness` that draws Gaussian noise ahead of time; every draw is used once.
+
+    It keeps state, so that it serves one thread. Private runs use `SecureRandomness`.
+    """
+
+    def __init__(self) -> None:
+        self._blocks: OrderedDict[tuple[int, float], tuple[Integers, int]] = OrderedDict()
+
+    def gaussian(self, values: Integers, scale: float) -> Integers:
+        """See `Randomness.gaussian`; noise on integers is the same before and after the values are known."""
+        key = (len(values), scale)
+        block, used = self._blocks.pop(key, (np.empty((0, len(values)), dtype=np.int64), 0))
+        if used == len(block):
+            # Blocks double, so that a scale that comes once costs one draw.
+            size = min(max(1, 2 * len(block)), _LARGEST_BLOCK)
+            noise = super().gaussian(np.zeros(size * len(values), dtype=np.int64), scale)
+            block, used = noise.reshape(size, len(values)), 0
+        self._blocks[key] = (block, used + 1)
+        if len(self._blocks) > _KEPT:
+            self._blocks.popitem(last=False)
+        return np.asarray(values + block[used], dtype=np.int64)
+
+
+# Reproducible randomness for tests: never private.
+
+
+class SeededRandomness:
+    """A seeded source. Runs, screens and exports made with it are marked "not private"."""
+
+    private = False
+
+    def __init__(self, seed: int) -> None:
+        self._generator = np.random.default_rng(seed)
+
+    def gaussian(self, values: Integers, scale: float) -> Integers:
+        """See `Randomness.gaussian`; rounded continuous noise, good enough for tests."""
+        noise = np.rint(self._generator.normal(0.0, scale, size=len(values)))
+        return values + noise.astype(np.int64)
+
+    def exponential_argmax(self, values: Integers, scale: float) -> int:
+        """See `Randomness.exponential_argmax`."""
+        return int(np.argmax(values + self._generator.exponential(scale, size=len(values))))
+
+    def gumbel_argmax(self, values: Integers, scale: float) -> int:
+        """See `Randomness.gumbel_argmax`."""
+        return int(np.argmax(values + self._generator.gumbel(0.0, scale, size=len(values))))
+
+    def laplace(self, values: Integers, scale: float) -> Integers:
+        """See `Randomness.laplace`; rounded continuous noise, good enough for tests."""
+        return values + np.rint(self._generator.laplace(0.0, scale, size=len(values))).astype(np.int64)
+
+    def uniform(self, count: int) -> Floats:
+        """See `Randomness.uniform`."""
+        return self._generator.uniform(np.nextafter(0, 1), 1.0, size=count)
+
+    def poisson_sample(self, population: int, rate: float) -> Integers:
+        """See `Randomness.poisson_sample`."""
+        return poisson_positions(population, rate, self.uniform)
+
+    def permutation(self, size: int) -> Integers:
+        """See `Randomness.permutation`."""
+        return self._generator.permutation(size).astype(np.int64)
