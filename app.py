@@ -12,11 +12,10 @@ os.environ.setdefault("FORWARDED_ALLOW_IPS", "")  # nobody says whom they ask fo
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.theme import look
 from dpicl_ui.page import build
-from dpicl_ui.server.elsewhere import reader_elsewhere
-from dpicl_ui.server.serving import serving
+from dpicl_ui.server.doorkeeper import leave_no_parts
+from dpicl_ui.server.serving import reader_elsewhere, serving
 from dpicl_ui.server.short_log import log_in_one_line
 from dpicl_ui.server.temporary import TemporaryFolder
-from dpicl_ui.server.uploads import leave_no_parts
 from mechanisms.data.table import MAX_BYTES
 from mechanisms.errors import StudioError
 

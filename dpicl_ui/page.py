@@ -1,38 +1,103 @@
-"""The page: header, the five steps with the places beside them, and what passes between them."""
+"""The page: header, the five steps with the places beside them, what passes between them, and what programs may ask."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import gradio as gr
+from gradio.events import api
 
+from dpicl_ui import export as export_step
 from dpicl_ui.ask import state as ask_state
 from dpicl_ui.ask.step import AskStep
 from dpicl_ui.budget import step as budget_step
 from dpicl_ui.budget.step import BudgetStep
 from dpicl_ui.data import state as data_state
 from dpicl_ui.data.step import DataStep
-from dpicl_ui.export import step as export_step
-from dpicl_ui.export.step import ExportStep
-from dpicl_ui.frame.choosable import Choosable
-from dpicl_ui.frame.embedder_loader import EmbedderLoader
-from dpicl_ui.frame.endpoints import add_endpoints
-from dpicl_ui.frame.guard import PRIVATE
-from dpicl_ui.frame.ledgers import Ledgers
-from dpicl_ui.frame.line import Line
-from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.sessions import Sessions
-from dpicl_ui.frame.shown import forget_shown
+from dpicl_ui.export import ExportStep
+from dpicl_ui.frame.guard import MODEL, PRIVATE, Line, in_one_line
+from dpicl_ui.frame.inputs import number, whole
+from dpicl_ui.frame.model_loader import Choosable, EmbedderLoader, ModelLoader
+from dpicl_ui.frame.sessions import Ledgers, Sessions, forget_shown
 from dpicl_ui.frame.step_bar import Place, StepBar
 from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.generate import state as generate_state
 from dpicl_ui.generate.step import GenerateStep
 from dpicl_ui.privacy import state as privacy_state
-from dpicl_ui.privacy.model_cards import there
+from dpicl_ui.privacy.model_choice import there
 from dpicl_ui.privacy.step import PrivacyStep
 from dpicl_ui.test import state as test_state
 from dpicl_ui.test.step import EvaluationStep
+from mechanisms import api as studio
+from mechanisms.accounting import PrivacyTarget
+from mechanisms.demos.demo_set import loads
+from mechanisms.errors import UsageError
 from mechanisms.evaluation.remote_reader import RemoteReader
+from mechanisms.runs.defaults import MECHANISM
+from mechanisms.sampling import SamplingPlan
+
+# What programs may ask the server for: public text and public numbers in, what is releasable out.
+#
+# No row, ledger or page is behind these, and no file is read or written. A set is given as the text of its file.
+
+LARGEST_SET = 2**20
+"""Characters of a set."""
+_ACCOUNTING: dict[str, Any] = {"concurrency_limit": 2, "concurrency_id": "calibrate"}
+
+
+def add_endpoints(loader: ModelLoader) -> None:
+    """Register them in the `gr.Blocks` that is being built; each takes its turn in the app's queue."""
+
+    def classify(demos: str, texts: list[str]) -> list[dict[str, Any]]:
+        """Labels of texts behind a demo set, each with its probabilities."""
+        return studio.probabilities(loads(_set(demos)), loader.model(), studio.checked_texts(texts))
+
+    api(_answering(classify), api_name="classify", **MODEL)
+    api(_answering(check_certificate), api_name="check_certificate", **_ACCOUNTING)
+    api(_answering(calibrate), api_name="calibrate", **_ACCOUNTING)
+
+
+def check_certificate(demos: str) -> dict[str, Any]:
+    """What the certificate of a demo set states, recomputed; `problems` names what does not fit."""
+    return studio.certificate_check(_set(demos))
+
+
+def calibrate(
+    epsilon: float,
+    delta: float,
+    size: int,
+    mechanism: str = MECHANISM,
+    subsets: int = SamplingPlan.subsets,
+    tokens: int = SamplingPlan.tokens,
+    shots: int = SamplingPlan.shots,
+) -> dict[str, Any]:
+    """The least noise for a privacy target, for labels of a public size, with a row for each sampled record."""
+    plan = SamplingPlan(subsets=whole("subsets", subsets), tokens=whole("tokens", tokens), shots=whole("shots", shots))
+    target = PrivacyTarget(number("epsilon", epsilon), number("delta", delta))
+    return studio.calibrate(target, whole("The size", size), str(mechanism), plan)
+
+
+def _answering(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def answer(*arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except Exception as error:
+            # Gradio would log the traceback, which may quote the request, and tell the program nothing.
+            raise gr.Error(in_one_line(error), print_exception=False) from None
+
+    return answer
+
+
+def _set(demos: object) -> str:
+    if not isinstance(demos, str) or len(demos) > LARGEST_SET:
+        raise UsageError(f"Give the demo set as the text of its file, at most {LARGEST_SET} characters.")
+    return demos
+
+
+# The page: header, the five steps with the places beside them, and what passes between them.
 
 TITLE = "DP-ICL Studio"
 PLACES = (

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dpicl_ui.test.score_card import score_card
+from dpicl_ui.test.cards import score_card
 from mechanisms import confidence
 from mechanisms.audit.extraction import Extraction
 from mechanisms.audit.membership import roc

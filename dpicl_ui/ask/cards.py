@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dpicl_ui.frame.cards import fact
-from dpicl_ui.frame.tree import Tree, el, notice
-from dpicl_ui.generate.score_card import OWN, of_hundred
+from dpicl_ui.frame.tree import Tree, el, fact, notice
+from dpicl_ui.generate.cards import OWN, of_hundred
 from dpicl_ui.generate.state import Made
 from mechanisms.answers.events import AnswerReleased, AnswersOpened, answer_in_words, reservation_in_words
 from mechanisms.answers.odds import ThresholdEffect, is_good, odds_in_words

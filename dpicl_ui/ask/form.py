@@ -1,17 +1,23 @@
-"""The settings of "Ask privately" as one value, and the request that they describe."""
+"""The settings of "Ask privately": one value, the request that it describes, and its panel."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from dpicl_ui.frame.numbers import number, whole
+import gradio as gr
+
+from dpicl_ui.frame.guard import PRIVATE
+from dpicl_ui.frame.inputs import epsilon_slider, number, whole
+from dpicl_ui.frame.tree import el, panel
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.answers.request import AnswerRequest
 from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import UsageError
 from mechanisms.queries import QueryMechanism, Retrieval, query_mechanism_class, query_mechanism_names
 from mechanisms.records import PromptTemplate, answer_template
+
+# The settings of "Ask privately" as one value, and the request that they describe.
 
 
 def query_mechanisms() -> list[type[QueryMechanism]]:
@@ -119,3 +125,126 @@ class AskForm:
             each.name: type(each.default)(value) for (of, each), value in pairs if of.name == self.mechanism
         }
         return owner(**values)
+
+
+# The settings of "Ask privately": what is asked for, how much privacy, how many questions, and who answers.
+
+_LABELS_PUBLIC = "These label names become public: votes are shown by label. How many rows a label has stays private."
+_WHO = [
+    ("The language model, from each group's examples", Retrieval.THRESHOLD.value),
+    ("The examples' own labels, without any language model (fast)", Retrieval.LABELS_ONLY.value),
+]
+
+
+def _title(mechanism: type[QueryMechanism]) -> str:
+    kind = "An answer in words" if mechanism.open_answers else "One of the labels"
+    return f"{kind} ({mechanism.title.lower()})"
+
+
+class AskSettings:
+    """Components of the settings; what does not apply to the choice made is hidden. `form` is what `AskForm` reads."""
+
+    def __init__(self) -> None:
+        self.own: list[gr.Number] = []
+        with gr.Column(elem_classes="card"):
+            self._build_budget()
+        with gr.Accordion("For experts", open=False, elem_classes="card"):
+            self._build_expert()
+        with gr.Accordion("The prompt", open=False, elem_classes="card"):
+            self._build_prompt()
+        self.form = [
+            self.epsilon, self.mechanism, self.queries, self.delta, self.shards, self.neighbours, self.retrieval,
+            self.tokens, self.instruction, self.text_name, self.label_name, *self.own,
+        ]  # fmt: skip
+        self._wire()
+
+    def _build_budget(self) -> None:
+        mechanisms = query_mechanisms()
+        panel(
+            el("h2", "Ask your data, one question at a time"),
+            el(
+                "p.lead",
+                "Small groups of your rows (shards) each answer a question; only a noisy summary comes out. Nothing "
+                "has to be generated first. All questions share one price, paid in advance.",
+            ),
+        )
+        self.mechanism = gr.Radio(
+            [(_title(each), each.name) for each in mechanisms],
+            value=mechanisms[0].name,
+            label="What should an answer be?",
+            elem_id="ask-mechanism",
+        )
+        with gr.Column(elem_classes="own-parameters") as self._labels:
+            self.labels = panel(elem_id="ask-labels")
+            self.labels_public = gr.Checkbox(label=_LABELS_PUBLIC, elem_id="ask-labels-public")
+        self.epsilon = epsilon_slider(4.0, "ask-epsilon")
+        self.queries = gr.Slider(
+            1,
+            50,
+            5,
+            step=1,
+            label="Questions that every row can pay for",
+            info="More questions for the same epsilon mean more noise in each answer.",
+            elem_id="ask-queries",
+        )
+
+    def _build_expert(self) -> None:
+        with gr.Row():
+            self.shards = gr.Number(
+                AnswerRequest.shards, label="Groups (shards)", info="Each row has one for good.", elem_id="ask-shards"
+            )
+            self.neighbours = gr.Number(
+                AnswerRequest.neighbours,
+                label="Examples a group",
+                info="The nearest of those that pay.",
+                elem_id="ask-neighbours",
+            )
+            self.delta = gr.Number(1e-5, label="Delta", info="Well under 1 / number of rows.", elem_id="ask-delta")
+        self.retrieval = gr.Radio(_WHO, value=_WHO[0][1], label="Who votes?", elem_id="ask-retrieval")
+        self.tokens = gr.Number(
+            AnswerRequest.answer_tokens, label="Longest answer (tokens)", visible=False, elem_id="ask-tokens"
+        )
+        self._own_groups: list[gr.Column] = []
+        for mechanism in query_mechanisms():
+            with gr.Column(visible=mechanism.name == self.mechanism.value, elem_classes="own-parameters") as group:
+                for of, each in described():
+                    if of is mechanism:
+                        words = f"{each.help} ({each.citation})"
+                        self.own.append(gr.Number(float(each.default), label=each.label, info=words))
+            self._own_groups.append(group)
+
+    def _build_prompt(self) -> None:
+        usual = "as usual"
+        self.instruction = gr.Textbox(label="Instruction", placeholder=usual, lines=2, elem_id="ask-instruction")
+        with gr.Row():
+            self.text_name = gr.Textbox(label="Name of the text field", placeholder=usual, elem_id="ask-text-name")
+            self.label_name = gr.Textbox(label="Name of the answer field", placeholder=usual, elem_id="ask-label-name")
+        panel(el("p.muted", "All of this is public. Leave a field empty for the usual words."))
+
+    @property
+    def settled(self) -> list[Any]:
+        """Events after which the settings have new values."""
+        typed = (self.shards, self.neighbours, self.delta, self.tokens, *self.own)
+        return [
+            self.epsilon.release,
+            self.queries.release,
+            self.mechanism.input,
+            self.retrieval.input,
+            *(each.blur for each in typed),
+            *(each.blur for each in (self.instruction, self.text_name, self.label_name)),
+            *(each.submit for each in typed),
+        ]
+
+    def _wire(self) -> None:
+        in_words = {each.name for each in query_mechanisms() if each.open_answers}
+        self.mechanism.input(
+            lambda chosen: [
+                gr.Column(visible=chosen not in in_words),
+                gr.Radio(visible=chosen not in in_words),
+                gr.Number(visible=chosen in in_words),
+                *(gr.Column(visible=each.name == chosen) for each in query_mechanisms()),
+            ],
+            self.mechanism,
+            [self._labels, self.retrieval, self.tokens, *self._own_groups],
+            **PRIVATE,
+        )

@@ -1,17 +1,15 @@
-"""What "Ask privately" remembers: how far a reservation has come, what questions are paid from, and the answers.
-
-A reservation is made in three strides, each in a handler of its own: its rows are read (minutes), a model is waited
-for, and the ledger is charged. Between them the curator may stop, choose other data or close the tab. Each reservation
-has a ticket, and every transition shows it: what was overtaken is refused.
-"""
+"""What "Ask privately" remembers: how far a reservation has come, what questions are paid from, and the answers."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from dpicl_ui.ask.row_vectors import RowVectors
+import numpy as np
+from numpy.typing import NDArray
+
 from dpicl_ui.data.state import Columns, DataState
 from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.step_bar import Gate
@@ -21,6 +19,44 @@ from mechanisms.answers.session import AnswerSession
 from mechanisms.errors import UsageError
 from mechanisms.inference import Embedder
 from mechanisms.records import Dataset
+
+# Embeddings of a tab's rows: computed a few at a time, so that a page can show progress, and kept in memory only.
+
+_AT_ONCE = 16
+"""Texts between two reports: about a tenth of a second."""
+
+
+class RowVectors:
+    """An `Embedder` that remembers what it has learned: a text's vector depends on that text alone. Private."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.name, self.dimensions = embedder.name, embedder.dimensions
+        self._embedder = embedder
+        self._known: dict[str, NDArray[np.float32]] = {}
+
+    def learn(self, texts: Iterable[str]) -> Iterator[tuple[int, int]]:
+        """Embed and remember the texts that are new, a few at a time; gives how many of how many are done."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        for start in range(0, len(new), _AT_ONCE):
+            some = new[start : start + _AT_ONCE]
+            self._known.update(zip(some, self._embedder.embed(some), strict=True))
+            yield start + len(some), len(new)
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """See `Embedder.embed`; texts that were not learned are embedded and not remembered."""
+        if len(texts) == 1:  # a question: the time it takes must not tell whether a row says the same
+            return self._embedder.embed(texts)
+        found = np.zeros((len(texts), self.dimensions), np.float32)
+        for i, text in enumerate(texts):
+            found[i] = self._known[text] if text in self._known else self._embedder.embed([text])[0]
+        return found
+
+
+# The reservation and its answers.
+#
+# A reservation is made in three strides, each in a handler of its own: its rows are read (minutes), a model is
+# waited for, and the ledger is charged. Between them the curator may stop, choose other data or close the tab. Each
+# reservation has a ticket, and every transition shows it: what was overtaken is refused.
 
 _CHANGED = "The data of step 1 has changed. Nothing was charged: reserve again."
 _LOST = "The data of step 1 has changed: what was reserved goes on when the old file is back."

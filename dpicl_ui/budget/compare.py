@@ -2,23 +2,160 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
+import plotly.graph_objects as go
 
-from dpicl_ui.budget.compare_cards import Named, column
-from dpicl_ui.budget.compare_figure import score_figure
 from dpicl_ui.frame.guard import PRIVATE, guarded
-from dpicl_ui.frame.ledgers import Ledgers
-from dpicl_ui.frame.plot_style import chart
-from dpicl_ui.frame.sessions import Session, Sessions, State
-from dpicl_ui.frame.tree import Tree, el, notice, panel
-from dpicl_ui.frame.uploads import taken
+from dpicl_ui.frame.inputs import taken
+from dpicl_ui.frame.sessions import Ledgers, Session, Sessions, State
+from dpicl_ui.frame.theme import AXIS, BLUE, GRID, LAYOUT, ORANGE, TEAL, chart
+from dpicl_ui.frame.tree import Tree, el, fact, notice, panel
+from dpicl_ui.generate.cards import TOUCHED, demonstration, of_hundred
 from dpicl_ui.generate.replay import own_run, text_in
+from mechanisms import confidence
+from mechanisms.accounting import cost_in_words, rounded_up
+from mechanisms.accounting.account import in_words
+from mechanisms.demos.demo_set import DemoSet
+from mechanisms.demos.findings import ZERO_SHOT, ArmScore
 from mechanisms.errors import StudioError, UsageError
-from mechanisms.runs.run_file import from_lines, summarised
+from mechanisms.exports.provenance import mechanism_in_words
+from mechanisms.records import unit_in_words
+from mechanisms.runs.run_file import Summary, from_lines, summarised
+
+# What epsilon has bought: the private scores of several runs over their epsilons.
+
+_COLOURS = (TEAL, ORANGE, BLUE, "#a05fb4")
+_HOVER = "%{text}: epsilon %{x:.3g}, %{y:.0%}<extra></extra>"
+
+
+def score_figure(runs: Mapping[str, Summary]) -> go.Figure | None:
+    """Each run's score with its interval; None where fewer than two have one to speak of.
+
+    Args:
+        runs: by the letter of their column; nothing that a file says stands in the figure but its numbers.
+    """
+    scored = [
+        (letter, run.made.certificate.claim.epsilon, run.score)
+        for letter, run in runs.items()
+        if run.score is not None and not run.score.wide
+    ]
+    if len(scored) < 2:
+        return None
+    title = {"text": f"private score, {confidence.percent()} interval"}
+    figure = go.Figure([_trace(*each, place) for place, each in enumerate(scored)])
+    figure.update_layout(
+        **LAYOUT,
+        margin={"l": 10, "r": 10, "t": 10, "b": 10},
+        height=320,
+        showlegend=False,
+        xaxis=AXIS | GRID | {"rangemode": "tozero", "title": {"text": "epsilon", "standoff": 8}},
+        yaxis=AXIS | GRID | {"range": [-0.02, 1.02], "tickformat": ".0%", "title": title},
+    )
+    return figure
+
+
+def _trace(letter: str, epsilon: float, score: ArmScore, place: int) -> go.Scatter:
+    """One run; at the same epsilon two intervals are told apart by their colours and by the width of their ends."""
+    low, high = score.interval
+    return go.Scatter(
+        x=[epsilon],
+        y=[score.accuracy],
+        error_y={
+            "type": "data",
+            "symmetric": False,
+            "array": [high - score.accuracy],
+            "arrayminus": [score.accuracy - low],
+            "thickness": 2,
+            "width": 5 * (place + 1),
+        },
+        text=[letter],
+        textposition="middle right" if place % 2 == 0 else "middle left",
+        mode="markers+text",
+        marker={"color": _COLOURS[place % len(_COLOURS)], "size": 11},
+        hovertemplate=_HOVER,
+    )
+
+
+# A run as one of several columns: the same lines in the same order, so that an eye can go across.
+
+SHOWN = 50
+"""Demonstrations of a column; a replay in step 3 has them all."""
+_TIME = 16
+"""Characters of a time, to the minute."""
+_CHARGED, _CHARGED_AT_MOST = "What was charged", "What was charged at most"
+"""A stopped run's certificate claims all of it; the ledger may have counted less."""
+_MARKED = "Marked: more is known of its rows than is counted here ({marks})."
+
+
+@dataclass(frozen=True)
+class Named:
+    """A run, and what its column is called: a file's name, which anybody may have chosen."""
+
+    name: str
+    run: Summary
+
+
+def column(letter: str, named: Named) -> list[Tree]:
+    """Everything that a column says, under the letter that the figure knows it by."""
+    run, held = named.run, named.run.made.certificate
+    score = run.made.score
+    return [
+        el("h3", f"{letter}. ", el("span", named.name)),
+        el("p.muted", f"{run.made.created[:_TIME].replace('T', ' ')} UTC{'; stopped' if run.stopped else ''}"),
+        *notice(_MARKED.format(marks="; ".join(held.shown)) if held.shown else "", "warn"),
+        el(
+            "dl.facts",
+            fact("Epsilon", rounded_up(held.claim.epsilon, 4), f"at delta {rounded_up(held.claim.delta, 2)}"),
+            fact("Protects", unit_in_words(held.unit)),
+            fact("Made by", mechanism_in_words(held), ", ".join(each.name for each in run.made.stages)),
+            fact("Model", run.made.model_id),
+            *_noise(run),
+            fact("Private score", *_score(run)),
+            fact("Spent before it", cost_in_words(*held.spent_before) if held.spent_before[0] else "nothing"),
+        ),
+        el(
+            "details",
+            el("summary", _CHARGED_AT_MOST if run.stopped else _CHARGED),
+            el("p.remark", in_words(held.event)),
+        ),
+        *notice(TOUCHED if score is not None and not score.untouched else "", "warn"),
+        *_demonstrations(run.made),
+    ]
+
+
+def _noise(run: Summary) -> list[Tree]:
+    signal = "no token asks the rows" if run.signal_to_noise is None else f"{run.signal_to_noise:.3g}"
+    facts = [fact("Signal-to-noise of a token", signal)]
+    if run.votes_noise is not None:
+        facts.append(fact("Noise on a draft's votes", f"± {run.votes_noise:.2g}"))
+    return facts
+
+
+def _score(run: Summary) -> tuple[str, str]:
+    """The score of what is exported, and beside it that of no demonstrations."""
+    if run.score is None or run.made.score is None:
+        return "not measured", ""
+    if run.score.wide:
+        return "too few rows", ""
+    plain = run.made.score.arms.get(ZERO_SHOT)
+    beside = plain is not None and plain is not run.score and not plain.wide
+    return f"{of_hundred(run.score)} of 100", f"zero-shot: {of_hundred(plain)}" if plain is not None and beside else ""
+
+
+def _demonstrations(made: DemoSet) -> list[Tree]:
+    count = len(made.demonstrations)
+    if not count:
+        return [el("p.muted", "No demonstrations.")]
+    more = [el("p.muted", f"{count - SHOWN} more are in the file.")] if count > SHOWN else []
+    return [el("div.demos", *(demonstration(each, made) for each in made.demonstrations[:SHOWN])), *more]
+
+
+# The comparison on the page.
 
 LETTERS = "ABCD"
 """Of the columns, as many as there are."""

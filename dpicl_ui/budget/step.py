@@ -17,6 +17,7 @@ from dpicl_ui.budget.cards import (
     NO_DATA,
     UNPLANNED,
     UNSPENT,
+    budget_figure,
     caps,
     composed,
     others,
@@ -24,17 +25,13 @@ from dpicl_ui.budget.cards import (
     what_if,
 )
 from dpicl_ui.budget.compare import Comparison
-from dpicl_ui.budget.figure import budget_figure
 from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.cards import budget
-from dpicl_ui.frame.choices import PrivateDropdown
-from dpicl_ui.frame.downloads import File, download, sink
 from dpicl_ui.frame.guard import PRIVATE, guarded
-from dpicl_ui.frame.ledgers import Ledgers
-from dpicl_ui.frame.plot_style import chart
-from dpicl_ui.frame.sessions import Session, Sessions
+from dpicl_ui.frame.inputs import File, PrivateDropdown, download, sink
+from dpicl_ui.frame.sessions import Ledgers, Session, Sessions
 from dpicl_ui.frame.step_bar import Gate, StepBar
-from dpicl_ui.frame.tree import Tree, el, notice, panel
+from dpicl_ui.frame.theme import chart
+from dpicl_ui.frame.tree import Tree, budget, el, notice, panel
 from dpicl_ui.privacy.state import Planned, PrivacyState
 from mechanisms.accounting import Account, BudgetSnapshot, Cap, Claim, PrivacyLedger, claim, fingerprint
 from mechanisms.accounting.account import as_csv, as_document

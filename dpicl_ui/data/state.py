@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
 
-from dpicl_ui.data.rows import Rows
-from dpicl_ui.data.schema_form import Records
+from dpicl_ui.frame.inputs import whole
 from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.step_bar import Gate
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.data.columns import MOST_LABELS, ColumnMapping, Inspection, inspect, label_set
+from mechanisms.data.columns import MOST_LABELS, ColumnMapping, Inspection, field_name, inspect, label_set
 from mechanisms.data.label_names import LabelNames, named, proposed_names
 from mechanisms.data.record_schema import RecordSchema
 from mechanisms.data.sizes import MeasuredSizes, measure_sizes
@@ -19,6 +21,145 @@ from mechanisms.data.sources import KIND, RECORD, as_records, of_kind
 from mechanisms.data.table import Table
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset
+
+# What a row of the private file may be, and what step 1 calls its parts.
+
+
+class Rows(StrEnum):
+    """What rows are."""
+
+    TEXTS = "texts"
+    RECORDS = "records"
+    ANSWERED = "answered"
+    ALONE = "alone"
+
+
+TITLES = {
+    Rows.TEXTS: "A text with a label",
+    Rows.RECORDS: "A record of several columns",
+    Rows.ANSWERED: "A text with an answer",
+    Rows.ALONE: "A text alone",
+}
+
+# Step 1's form for a public schema: one line for each column, with what a person says of it, as plain JSON values.
+#
+# Nothing in it follows from a cell. Types, lengths and lists of values become public with the schema, so they are
+# never proposed from what the file says, and neither is a person's word for what its rows are.
+
+_KINDS: dict[str, dict[str, Any]] = {
+    "text": {"title": "Text", "limit": "Letters, at most", "usual": 100},
+    "number": {"title": "Whole number, 0 or more", "limit": "Digits, at most", "usual": 4},
+    "yes-no": {"title": "Yes or no"},
+    "choice": {"title": "One of these values", "values": "The values, with commas between them"},
+    "texts": {"title": "List of texts", "limit": "Letters of each, at most", "usual": 40},
+}
+"""What a column may be: its title, and what else is asked about it."""
+_MOST_LETTERS, _MOST_DIGITS, _LONGEST_NAME = 1000, 15, 100
+_TICKED = 12
+"""Columns that are taken in unasked: of a file with more, the first ones."""
+
+
+@dataclass(frozen=True)
+class Records:
+    """What rows are: records of a schema, under one name. Public."""
+
+    kind: str
+    schema: RecordSchema
+
+    @property
+    def said(self) -> tuple[str, str]:
+        """What two of them differ by: the order of properties counts."""
+        return self.kind, self.schema.text
+
+
+def blank(names: Iterable[str]) -> dict[str, Any]:
+    """The form before anybody said anything: every column is a text.
+
+    Returns:
+        kinds (see `_KINDS`), and lines, each with name, taken, owner, kind, limit and values.
+    """
+    line = {"owner": False, "kind": "text", "limit": _KINDS["text"]["usual"], "values": ""}
+    lines = [{"name": name, "taken": place < _TICKED, **line} for place, name in enumerate(names)]
+    return {"kinds": _KINDS, "lines": lines}
+
+
+def with_owner(form: Any, owner: str | None) -> dict[str, Any]:
+    """The form as it is filled in, but for the column that says whose row it is: the model never sees it."""
+    lines = []
+    for line in _lines(form):
+        own = line.get("name") == owner
+        again = bool(line.get("owner")) and not own
+        lines.append(line | {"owner": own, "taken": not own and (again or bool(line.get("taken")))})
+    return {"kinds": _KINDS, "lines": lines}
+
+
+def schema_of(form: Any) -> RecordSchema:
+    """The schema that the filled-in form describes: every column that was taken in is in every record.
+
+    Raises:
+        UsageError: it describes none; the message names the column.
+    """
+    taken = [line for line in _lines(form) if line.get("taken") and not line.get("owner")]
+    if not taken:
+        raise UsageError("Take in at least one column: it is what records consist of.")
+    properties = {_name(line): _value(line) for line in taken}
+    return RecordSchema({"type": "object", "properties": properties, "required": list(properties)})
+
+
+def kind_of(given: object) -> str:
+    """A person's name for what rows are.
+
+    Raises:
+        UsageError: there is none, or it is too long.
+    """
+    try:
+        return field_name(given)
+    except UsageError as error:
+        raise UsageError("Say in 1 to 40 characters what one record is, such as Movie.") from error
+
+
+def _lines(form: Any) -> list[dict[str, Any]]:
+    lines = form.get("lines") if isinstance(form, dict) else None
+    return [line for line in lines if isinstance(line, dict)] if isinstance(lines, list) else []
+
+
+def _name(line: dict[str, Any]) -> str:
+    name = str(line.get("name"))
+    if not (0 < len(name) <= _LONGEST_NAME and name.isprintable()):
+        raise UsageError(f"A name of 1 to {_LONGEST_NAME} letters is needed for '{name[:20]}': leave it out.")
+    return name
+
+
+def _value(line: dict[str, Any]) -> dict[str, Any]:
+    name, kind = f"'{line.get('name')}'", line.get("kind")
+    match kind:
+        case "text":
+            return {"type": "string", "minLength": 1, "maxLength": _limit(line, _MOST_LETTERS)}
+        case "number":
+            return {"type": "integer", "minimum": 0, "maximum": 10 ** _limit(line, _MOST_DIGITS) - 1}
+        case "yes-no":
+            return {"type": "boolean"}
+        case "texts":
+            item = {"type": "string", "minLength": 1, "maxLength": _limit(line, _MOST_LETTERS)}
+            return {"type": "array", "items": item}
+        case "choice":
+            parts = re.split(r"[,\n]", str(line.get("values") or ""))
+            values = list(dict.fromkeys(" ".join(part.split()) for part in parts if part.strip()))
+            if len(values) < 2:
+                raise UsageError(f"Type the values that {name} may have, at least two, with commas between them.")
+            return {"enum": values}
+    raise UsageError(f"Say what {name} is: choose its type.")
+
+
+def _limit(line: dict[str, Any], most: int) -> int:
+    words = f"The limit of '{line.get('name')}'"
+    limit = whole(words, line.get("limit"))
+    if not 1 <= limit <= most:
+        raise UsageError(f"{words} must lie between 1 and {most}.")
+    return limit
+
+
+# The state.
 
 _COUNT_DELTA = 1e-6
 """Counting comes before the run's delta is chosen: a thousandth of this is the chance that a measured size is low."""

@@ -7,25 +7,17 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.data.cards import counted, preview_table
-from dpicl_ui.data.columns_form import ColumnsForm
-from dpicl_ui.data.given import Given
-from dpicl_ui.data.label_choice import LabelChoice
-from dpicl_ui.data.names import FieldNames, asked, first_names
-from dpicl_ui.data.opening import LONGEST_NAME, proposed_name, rows_of
-from dpicl_ui.data.public_card import PublicCard, button
-from dpicl_ui.data.records import USUAL_KIND, RecordsForm, schema_in
-from dpicl_ui.data.rows import TITLES, Rows
-from dpicl_ui.data.schema_form import blank, with_owner
-from dpicl_ui.data.source_card import SourceCard
-from dpicl_ui.data.state import Confirmed, DataState
+from dpicl_ui.data.columns_form import ColumnsForm, FieldNames, LabelChoice, asked, first_names
+from dpicl_ui.data.public_card import Given, PublicCard, button
+from dpicl_ui.data.records import USUAL_KIND, RecordsForm, counted, preview_table, schema_in
+from dpicl_ui.data.source import LONGEST_NAME, SourceCard, proposed_name, rows_of
+from dpicl_ui.data.state import TITLES, Confirmed, DataState, Rows, blank, with_owner
 from dpicl_ui.frame.guard import PRIVATE, guarded
-from dpicl_ui.frame.ledgers import Ledgers
+from dpicl_ui.frame.inputs import taken
 from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.sessions import Session, Sessions
+from dpicl_ui.frame.sessions import Ledgers, Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import notice, panel
-from dpicl_ui.frame.uploads import taken
 from mechanisms.accounting import fingerprint
 from mechanisms.data.columns import ColumnMapping, field_name, guess_mapping, to_dataset
 from mechanisms.data.record_schema import RecordSchema

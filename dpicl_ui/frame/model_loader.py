@@ -1,4 +1,4 @@
-"""Loads the model in the background, so that the page is served at once, and another one in its place."""
+"""Loads the models: the language model in the background, the embedding model when it is first needed."""
 
 from __future__ import annotations
 
@@ -7,18 +7,38 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpicl_ui.frame.choosable import Choosable
 from mechanisms.errors import ModelUnavailable, StudioError, UsageError
 from mechanisms.inference.models.listing import available_models
 
 if TYPE_CHECKING:
-    from mechanisms.inference import LanguageModel
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mechanisms.inference import Embedder, LanguageModel
     from mechanisms.runs.forecast import ModelSpeed
+
+# Which models a server's visitors may load.
+
+
+class Choosable(Enum):
+    """Who may change the one model that everybody on a server uses.
+
+    A path that is typed would tell what is on the operator's disk, and a hub id fetches files onto it: only where the
+    curator is the operator may they be given.
+    """
+
+    ANY = "any folder, GGUF file or hub id"
+    LISTED = "those with a name"
+    NONE = "none: the operator has locked the model"
+
+
+# Loads the model in the background, so that the page is served at once, and another one in its place.
 
 _LOCKED = "The model of this server is locked: ask who runs it."
 _LISTED_ONLY = "Only the listed models can be loaded on a server that others use too."
@@ -244,3 +264,47 @@ class ModelLoader:
 
 def _listed() -> list[str]:
     return [each.name for each in available_models()]
+
+
+# Loads the embedding model when it is first needed.
+
+
+class InTurn:
+    """See `Embedder`: never at work while a language model is being read (`ModelLoader.loading`)."""
+
+    def __init__(self, embedder: Embedder, loading: threading.Lock) -> None:
+        self.name, self.dimensions = embedder.name, embedder.dimensions
+        self._embedder, self._loading = embedder, loading
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """See `Embedder.embed`."""
+        with self._loading:
+            return self._embedder.embed(texts)
+
+
+class EmbedderLoader:
+    """One embedding model for the whole app, loaded when it is first needed."""
+
+    def __init__(self, loader: ModelLoader) -> None:
+        self._loader = loader
+        self._lock = threading.Lock()
+        self._embedder: Embedder | None = None
+
+    def embedder(self) -> Embedder:
+        """The model; waits for the language model to be loaded, or to have failed.
+
+        Raises:
+            ModelUnavailable: it is not on this machine.
+        """
+        self._loader.wait()
+        with self._lock:
+            if self._embedder is None:
+                # torch and transformers take seconds to import: only here.
+                from mechanisms.inference.models.embeddings import load_embedder
+                from mechanisms.runs.forecast import measure_embedding
+
+                with self._loader.loading:
+                    embedder = load_embedder()
+                    self._loader.embedding = measure_embedding(embedder)
+                self._embedder = InTurn(embedder, self._loader.loading)
+            return self._embedder

@@ -1,13 +1,15 @@
-"""The page's look and its content policy: arguments of `launch()`."""
+"""The page's look: its theme and content policy, what all plots share, and what comes and goes."""
 
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, Literal
 
 import gradio as gr
 
 from dpicl_ui.assets import asset
+
+# The page's look and its content policy: arguments of `launch()`.
 
 _POLICY = (
     "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; connect-src 'self'; "
@@ -112,3 +114,41 @@ def look() -> dict[str, Any]:
     styles = ("colours.css", "studio.css", "recipe.css", "records.css", "replay.css", "picture.css", "scroll.css")
     css = "".join(map(asset, styles))
     return {"theme": theme(), "css": css, "head": HEAD, "footer_links": []}
+
+
+# What all plots share.
+
+GREY = "#7c8592"
+"""`studio.css` repaints the text in the colours of the light and of the dark page."""
+TEAL, ORANGE, BLUE = "#1a8f85", "#d9822b", "#4f83cc"
+"""Of lines and marks, on the light page and on the dark one."""
+LAYOUT: dict[str, Any] = {
+    "template": "none",
+    "paper_bgcolor": "rgba(0,0,0,0)",
+    "plot_bgcolor": "rgba(0,0,0,0)",
+    "font": {"family": "system-ui, sans-serif", "color": GREY, "size": 13},
+}
+AXIS: dict[str, Any] = {"fixedrange": True, "zeroline": False, "ticks": "", "showline": False}
+GRID: dict[str, Any] = {"gridcolor": "rgba(124,133,146,0.22)", "automargin": True}
+"""Of an axis with lines, beside `AXIS`: `GREY`, and faint."""
+
+
+def chart(elem_id: str) -> gr.Plot:
+    """A place for a figure, which takes no room while it has none.
+
+    Neither it nor a column around it is ever made with `visible=False`: Gradio loses a figure that arrives while its
+    place is being made.
+    """
+    return gr.Plot(show_label=False, elem_id=elem_id, elem_classes="chart")
+
+
+# What comes and goes again soon stays in the page, without a face.
+#
+# Gradio takes what is not visible out of the page and builds it anew later. Where one call hides it and shows it
+# within moments, the browser now and then loses the second: what must be there in the end is said once more by a
+# call of its own.
+
+
+def seen(yes: bool) -> bool | Literal["hidden"]:
+    """The `visible` of a component that may change at any moment."""
+    return True if yes else "hidden"

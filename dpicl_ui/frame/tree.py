@@ -1,8 +1,4 @@
-"""Elements as data: what a panel shows, drawn in the browser by `assets/tree.js` with text nodes only.
-
-Cells, labels and model output are hostile text. They travel as JSON strings and become text nodes; no HTML is ever
-built from them, here or in the browser.
-"""
+"""Elements as data, drawn by `assets/tree.js` with text nodes only, and pieces of cards that several steps show."""
 
 from __future__ import annotations
 
@@ -12,6 +8,13 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.assets import asset
+from mechanisms.accounting import BudgetSnapshot, rounded_down, rounded_up
+from mechanisms.records import unit_in_words
+
+# Elements as data: what a panel shows, drawn in the browser by `assets/tree.js` with text nodes only.
+#
+# Cells, labels and model output are hostile text. They travel as JSON strings and become text nodes; no HTML is ever
+# built from them, here or in the browser.
 
 Tree = str | dict[str, Any]
 
@@ -62,3 +65,68 @@ def notice(message: str, kind: str = "bad") -> list[Tree]:
     """One clear line: "bad" (an error), "warn", "good" or "info"; nothing for an empty message."""
     role = "alert" if kind == "bad" else "status"
     return [el(f"p.notice.{kind}", message, role=role)] if message else []
+
+
+# Pieces of cards that several steps show: marks, facts, progress, and the ledger.
+
+_KNOWN = "More is known of this data set than what is counted here: {marks}. Every later certificate says so."
+_TOO_MUCH = "This run needs more than what is left of the cap, so the ledger may refuse it."
+
+
+MANY_LABELS = 12
+"""Beyond it labels are counted or searched, not listed."""
+
+
+def in_words(labels: Sequence[str]) -> str:
+    """A set of labels in a sentence: their names, or how many there are."""
+    return ", ".join(labels) if len(labels) <= MANY_LABELS else f"{len(labels)} labels"
+
+
+def private_tag(words: str = "Only on your screen") -> Tree:
+    """The mark of private things."""
+    return el("span.tag.private", words)
+
+
+def fact(name: Tree, value: Tree, remark: str = "") -> Tree:
+    """A named value with a remark."""
+    return el("div.fact", el("dt", name), el("dd", value, el("span.remark", remark) if remark else None))
+
+
+def progress(done: int, total: int, words: str) -> list[Tree]:
+    """A progress bar with words."""
+    share = done / total if total else 0.0
+    return [
+        el("div.meter", el("div.meter-fill.by-share", numbers={"share": share})),
+        el("p.muted", words, role="status"),
+    ]
+
+
+def budget(snapshot: BudgetSnapshot, planned: float | None = None, warnings: tuple[str, ...] = ()) -> list[Tree]:
+    """The ledger's state of a data set, with what a planned run would add."""
+    cap = snapshot.cap.epsilon
+    spent = min(1.0, snapshot.epsilon / cap)
+    more = min(1.0 - spent, (planned or 0.0) / cap)
+    runs = "no run yet" if not snapshot.runs else "1 run" if snapshot.runs == 1 else f"{snapshot.runs} runs"
+    return [
+        el(
+            "div.budget",
+            el("div.card-head", el("h3", "Privacy budget"), el("span.budget-name", snapshot.name, title=snapshot.name)),
+            el(
+                "div.budget-bar",
+                el("span.budget-spent", numbers={"share": spent}),
+                el("span.budget-planned", numbers={"share": more}),
+                role="img",
+                aria_label=f"{rounded_up(snapshot.epsilon, 3)} of {cap:g} spent",
+            ),
+            el(
+                "div.budget-words",
+                el("span", el("strong", rounded_up(snapshot.epsilon, 3)), " spent"),
+                el("span", el("strong", rounded_up(planned, 3)), " this run") if planned else None,
+                el("span", el("strong", rounded_down(snapshot.remaining, 3)), f" of {cap:g} left"),
+            ),
+            el("p.muted", f"Epsilon, {runs}, counted for {unit_in_words(snapshot.unit)} by {snapshot.bound}."),
+            *notice(_TOO_MUCH if planned and planned > snapshot.remaining else "", "warn"),
+            *notice(_KNOWN.format(marks="; ".join(snapshot.marks)) if snapshot.marks else "", "warn"),
+            *(tree for warning in warnings for tree in notice(warning, "warn")),
+        )
+    ]

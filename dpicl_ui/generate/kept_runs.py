@@ -1,11 +1,8 @@
-"""Finished runs that a reload of their page finds again: in memory, and as what their run files would hold.
-
-A run is found by the random key that the browser keeps with its tab, and by who signed in. Kept are the releases, the
-name and the content's keyed digest of the data set, and nothing else that follows from its rows.
-"""
+"""Finished runs: what gives way to a new one, and what a reload of the page finds again."""
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 import time
@@ -13,15 +10,121 @@ import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.frame.sessions import Session, State
+from dpicl_ui.data.state import DataState
+from dpicl_ui.frame.guard import PRIVATE, guarded
+from dpicl_ui.frame.sessions import Ledgers, Session, Sessions, State
+from dpicl_ui.frame.theme import seen
+from dpicl_ui.frame.tree import Tree, drawn, notice, panel
 from dpicl_ui.generate.replay import own_run
-from dpicl_ui.generate.state import GenerateState, Made, Run
+from dpicl_ui.generate.state import NO_DATA, GenerateState, Made, Run
+from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Fingerprint, PrivacyLedger
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.runs.run_file import ENDS, from_lines
+
+# Before a run: whether a finished set that nobody exported or saved gives way to it.
+
+_KEPT_NOWHERE = (
+    "The finished set of this page was neither exported nor saved, and the next run replaces it, with its choice, "
+    "score and replay."
+)
+_COSTS_AGAIN = "What it cost stays spent, and another run costs its epsilon again{price}."
+_GOING_ON = "What it cost stays spent; the run that was cut off costs no more than it was to cost."
+_AT_ONCE: dict[str, Any] = {"queue": False, **PRIVATE}
+
+
+class Presses(State):
+    """How many runs were begun in a tab, and whether the one that was asked about goes on with another."""
+
+    def __init__(self, session: Session) -> None:
+        self.count, self.going_on = 0, False
+
+
+class Replacing:
+    """Components and handlers. A press goes through here; a new value of `anew` or `again` then begins the run.
+
+    What is asked for is known at once, while runs wait for the model: so a press and its run are two listeners, and
+    the second one hears of the first by a number that this tab never had.
+    """
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+        # A column that is "hidden" from the start stands in the page all the same.
+        with gr.Column(visible=False, elem_id="replacing", elem_classes="replacing") as self.body:
+            self.words = panel(elem_id="replacing-words")
+            with gr.Row(elem_classes="actions"):
+                self.yes = gr.Button("Yes, replace it", size="sm", elem_id="replace-set")
+                self.no = gr.Button("Keep it", size="sm", elem_id="keep-set")
+                self.save = gr.Button("Save this run", size="sm", elem_id="save-before")
+        self.anew, self.again = _beat(), _beat()
+
+    def wire(self, start: gr.Button, go_on: gr.Button, where: gr.HTML) -> None:
+        """Let these buttons ask first; what is wrong is said in `where`."""
+        shown = [self.body, self.words, self.save, self.anew, self.again, where]
+        for button, going_on in ((start, False), (go_on, True)):
+            button.click(guarded(where)(self._presser(going_on)), None, shown, **_AT_ONCE)
+        self.yes.click(guarded(where)(self.agreed), None, shown, **_AT_ONCE)
+        self.no.click(self.hidden, None, self.body, **_AT_ONCE)
+
+    def hidden(self) -> dict[Any, Any]:
+        """What it becomes where nothing is asked."""
+        return {self.body: gr.Column(visible=False)}
+
+    def _presser(self, going_on: bool) -> Any:
+        def press(request: gr.Request) -> dict[Any, Any]:
+            return self.pressed(self._sessions.of(request), going_on)
+
+        return press
+
+    def pressed(self, session: Session, going_on: bool) -> dict[Any, Any]:
+        """Begin a run, or ask.
+
+        Raises:
+            UsageError: no data set is confirmed.
+        """
+        if session.of(DataState).confirmed is None:  # step 3 is open for a run that stays on the screen
+            raise UsageError(NO_DATA)
+        state, presses = session.of(GenerateState), session.of(Presses)
+        presses.going_on = going_on
+        if state.under_way or not state.untaken:
+            return self._begin(presses)
+        assert state.made is not None
+        return {
+            self.body: gr.Column(visible=True),
+            self.words: question(session, going_on),
+            self.save: gr.Button(visible=seen(state.made.demo_set.certificate.private)),
+        }
+
+    def agreed(self, request: gr.Request) -> dict[Any, Any]:
+        """Begin the run that was asked about."""
+        return self._begin(self._sessions.of(request).of(Presses))
+
+    def _begin(self, presses: Presses) -> dict[Any, Any]:
+        presses.count += 1
+        return self.hidden() | {self.again if presses.going_on else self.anew: presses.count}
+
+
+def question(session: Session, going_on: bool) -> list[Tree]:
+    """What is lost, and what the next run costs."""
+    planned = session.of(PrivacyState).planned
+    charge = planned.charge if planned else 0.0
+    price = f" ({charge:.3g})" if 0 < charge < math.inf else ""
+    cost = _GOING_ON if going_on else _COSTS_AGAIN.format(price=price)
+    return notice(f"{_KEPT_NOWHERE} {cost}", "warn")
+
+
+def _beat() -> gr.HTML:
+    return gr.HTML(0, html_template="<div></div>", apply_default_css=False, elem_classes="sink")
+
+
+# Finished runs that a reload of their page finds again: in memory, and as what their run files would hold.
+#
+# A run is found by the random key that the browser keeps with its tab, and by who signed in. Kept are the releases,
+# the name and the content's keyed digest of the data set, and nothing else that follows from its rows.
 
 AGE = 1800.0
 """Seconds for which a run is kept after its page was closed."""
@@ -167,3 +270,66 @@ def forgotten(session: Session, runs: KeptRuns) -> None:
         raise UsageError(_UNDER_WAY)
     state.forget()
     runs.drop(session)
+
+
+# A page that was loaded anew: the finished run of the same tab is on its screen again, until somebody forgets it.
+
+_SHOWN_AGAIN = (
+    "This page was loaded anew. The run that had ended here is shown again, and its set can be tested and exported. "
+    "The data are no longer here: choose them in step 1 before you write another set."
+)
+_FORGOTTEN = "Forgotten: this server holds nothing of that run's texts any more. What it cost stays spent."
+
+
+class Reload:
+    """Components and handlers, but for what the screen becomes, which is the step's.
+
+    Attributes:
+        events: after which there is another set, or none.
+    """
+
+    def __init__(self, sessions: Sessions, ledgers: Ledgers) -> None:
+        self._sessions, self._ledgers, self._runs = sessions, ledgers, KeptRuns()
+        self.key = drawn("tab_key.js", None, elem_id="tab-key", elem_classes="sink")
+        with gr.Row(elem_classes="actions"):
+            self.forget = gr.Button("Forget it", size="sm", visible=seen(False), elem_id="forget-run")
+        self.events: tuple[gr.events.Dependency, ...] = ()
+
+    def wire(self, where: gr.HTML, outputs: list[Any], finished: Any, empty: Any) -> None:
+        """Look for a run when the page has told its key.
+
+        Args:
+            where: what is said.
+            outputs: all that the two may change.
+            finished: gives what is shown of a tab's finished run, moving to it or not: `(session, ledger, move)`.
+            empty: gives what is shown where there is none: `(session)`.
+        """
+
+        def find(key: Any, request: gr.Request) -> dict[Any, Any]:
+            session, ledger = self._sessions.of(request), self._ledgers.of(request)
+            if not self._runs.know(session, key, request) or not self._runs.restore(session, ledger):
+                return {where: gr.skip()}
+            shown: dict[Any, Any] = finished(session, ledger, session.of(DataState).file is None)
+            return shown | {where: notice(_SHOWN_AGAIN, "info"), self.forget: gr.Button(visible=True)}
+
+        def forget(request: gr.Request) -> dict[Any, Any]:
+            forgotten(session := self._sessions.of(request), self._runs)
+            shown: dict[Any, Any] = empty(session)
+            return shown | {where: notice(_FORGOTTEN, "info")} | self.hidden()
+
+        self.events = (
+            self.key.input(guarded(where)(find), self.key, outputs, **PRIVATE),
+            self.forget.click(guarded(where)(forget), None, outputs, **PRIVATE),
+        )
+
+    def hidden(self) -> dict[Any, Any]:
+        """What it becomes with another run on the screen."""
+        return {self.forget: gr.Button(visible=seen(False))}
+
+    def begun(self, session: Session) -> None:
+        """A run takes the place of the one that was kept."""
+        self._runs.drop(session)
+
+    def ended(self, session: Session, ledger: PrivacyLedger) -> None:
+        """Keep a run that has ended."""
+        self._runs.keep(session, ledger)

@@ -1,25 +1,157 @@
-"""Looking back: the controls of a replay, and runs as files, saved and loaded."""
+"""Looking back: a recorded run step by step, and runs as files, saved and loaded."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.frame.downloads import File, download, sink
+from dpicl_ui.frame.inputs import File, download, sink, taken
 from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.theme import seen
 from dpicl_ui.frame.tree import drawn
-from dpicl_ui.frame.uploads import taken
-from dpicl_ui.frame.visibility import seen
-from dpicl_ui.generate.recipe_view import RecipeView, replay_recipe
-from dpicl_ui.generate.replay_screen import replay_screen
+from dpicl_ui.generate.cards import score_card
+from dpicl_ui.generate.charts import choice_card, live, picture_card, stages_card, visible, vote_card
+from dpicl_ui.generate.run_view import RecipeView, looked_back, replay_recipe
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import UsageError
-from mechanisms.runs.events import RunEvent
+from mechanisms.runs.events import (
+    ChoiceReleased,
+    DraftsWritten,
+    PriorsReleased,
+    RunEvent,
+    ScoreReleased,
+    SetsMade,
+    TokenReleased,
+    VotesReleased,
+)
 from mechanisms.runs.run_file import ENDS, FORMAT, LARGEST, from_lines, to_lines
+
+# A recorded run as plain JSON values, drawn by `assets/replay.js` on the screens of step 3, step by step.
+
+MOST_PLACES, MOST_CHARACTERS = 2000, 16 * 2**20
+"""What a browser gets at once; a longer recording is shown up to there, and its file has all of it."""
+_SILENT = "■"
+"""What can be clicked of a token that adds nothing to the text, such as its end."""
+
+
+def screens(view: RecipeView) -> dict[str, Any]:
+    """The value of each of step 3's screens, by its id on the page."""
+    return {
+        "run-stages": stages_card(view),
+        "live": live(view.run) if view.writing else None,
+        "votes": vote_card(view),
+        "picture": picture_card(view),
+        "choice": choice_card(view),
+        "own-score": score_card(view),
+    }
+
+
+def replay_screen(recording: Sequence[RunEvent]) -> dict[str, Any] | None:
+    """Everything that a replay draws; None where there is nothing to look back at.
+
+    Returns:
+        parts: by screen, its values in the order in which they are shown, each once. Where demonstrations are written
+            the live screen's have `tokens`, a position in `texts`.
+        frames: one a place: name, and `at`, by screen, a position in its parts.
+        texts: each demonstration that is written as pieces of text, with the place of the token that released it (None
+            where it was forced), what the token is called, and whether it was free.
+        cut: whether the recording has more places.
+    """
+    places, cut = _fitting(recording)
+    if not places:
+        return None
+    texts, text_of = _texts(places)
+    parts: dict[str, list[Any]] = {}
+    frames, text = [], None
+    for number, (event, view) in enumerate(places):
+        values, text = screens(view), text_of.get(number, text)
+        if values["live"] and text is not None:
+            values["live"] |= {"tokens": text}
+        at = {}
+        for screen, value in values.items():
+            shown = parts.setdefault(screen, [])
+            if not shown or shown[-1] != value:
+                shown.append(value)
+            at[screen] = len(shown) - 1
+        frames.append({"name": _name(event, view), "at": at})
+    return {"parts": parts, "frames": frames, "texts": texts, "cut": cut}
+
+
+def _fitting(recording: Sequence[RunEvent]) -> tuple[list[tuple[RunEvent, RecipeView]], bool]:
+    """The places that a browser gets, and whether there are more; what a screen shows anew is what counts."""
+    places, left, before = list[tuple[RunEvent, RecipeView]](), MOST_CHARACTERS, dict[str, Any]()
+    for event, view in islice(looked_back(recording), MOST_PLACES + 1):
+        values = screens(view)
+        left -= sum(len(json.dumps(value)) for screen, value in values.items() if value != before.get(screen))
+        if len(places) == MOST_PLACES or left < 0:
+            return places, True
+        places.append((event, view))
+        before = values
+    return places, False
+
+
+def _name(event: RunEvent, view: RecipeView) -> str:
+    match event:
+        case TokenReleased(label, number, step):
+            which = f", number {number}" if view.run.shots > 1 else ""
+            return f"{label}{which}, token {step}"
+        case DraftsWritten(label, round_):
+            return f"Drafts for {label}, round {round_}"
+        case VotesReleased(label, round_):
+            return f"Votes on {label}, round {round_}"
+        case SetsMade():
+            return "The sets"
+        case PriorsReleased():
+            return "Which labels are preferred"
+        case ChoiceReleased():
+            return "The choice"
+        case ScoreReleased():
+            return "The score"
+    return "The end"
+
+
+def _texts(places: Sequence[tuple[RunEvent, RecipeView]]) -> tuple[list[list[dict[str, Any]]], dict[int, int]]:
+    """The texts in pieces, and for each place of a token which text is its own."""
+    tokens: dict[tuple[str, int], list[tuple[int, TokenReleased]]] = {}
+    forced = any(view.run.partly_forced for _, view in places)
+    for place, (event, _) in enumerate(places):
+        if isinstance(event, TokenReleased):
+            tokens.setdefault((event.label, event.number), []).append((place, event))
+    texts = [_pieces(released, forced) for released in tokens.values()]
+    text_of = {place: text for text, released in enumerate(tokens.values()) for place, _ in released}
+    return texts, text_of
+
+
+def _pieces(released: Sequence[tuple[int, TokenReleased]], forced: bool) -> list[dict[str, Any]]:
+    """A demonstration's last text, divided where its tokens ended.
+
+    A token that is a part of a character changes text that was there: what is common with the last text counts.
+    """
+    last, end, pieces = released[-1][1].text, 0, list[dict[str, Any]]()
+    for place, event in released:
+        upto = max(end, _common(event.text, last))
+        piece, token = last[end:upto], event.candidates[event.chosen]
+        if forced and token and piece.endswith(token) and piece != token:
+            pieces.append({"text": piece.removesuffix(token), "place": None})
+            piece = token
+        pieces.append({"text": piece or _SILENT, "place": place, "token": visible(token), "free": event.free})
+        end = upto
+    return pieces
+
+
+def _common(one: str, other: str) -> int:
+    """Characters with which both begin."""
+    differing = (i for i, (mine, its) in enumerate(zip(one, other, strict=False)) if mine != its)
+    return next(differing, min(len(one), len(other)))
+
+
+# Looking back: the controls of a replay, and runs as files, saved and loaded.
 
 FILE_NAME = "run.dpicl.jsonl"
 
@@ -50,7 +182,7 @@ class Replay:
         return {self.bar: replay_screen(recording), self.save: gr.Button(visible=seen(savable))}
 
     def said_again(self, session: Session) -> dict[Any, Any]:
-        """Whether the tab's last run can be saved; see `dpicl_ui.frame.visibility`."""
+        """Whether the tab's last run can be saved; see `dpicl_ui.frame.theme`."""
         return {self.save: gr.Button(visible=seen(savable(replay_recipe(own_recording(session)))))}
 
     def saved(self, session: Session, ledger: PrivacyLedger) -> dict[Any, Any]:

@@ -1,27 +1,113 @@
-"""The run that step 2 has planned, or one that was cut off, as events for the screen; its set is kept in the tab."""
+"""The run that step 2 has planned, or one that was cut off, as events for the screen."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
 
 from dpicl_ui.data.state import Confirmed, DataState
-from dpicl_ui.frame.embedder_loader import EmbedderLoader
-from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.sessions import Session
-from dpicl_ui.generate.recipe_view import RecipeView, reduce_recipe
-from dpicl_ui.generate.state import GenerateState, Made, Run
-from dpicl_ui.generate.unfinished import Unfinished
+from dpicl_ui.frame.guard import PRIVATE, guarded
+from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
+from dpicl_ui.frame.sessions import Ledgers, Session, Sessions
+from dpicl_ui.frame.tree import el, notice, panel
+from dpicl_ui.generate.run_view import RecipeView, reduce_recipe, replay_recipe
+from dpicl_ui.generate.state import NO_DATA, GenerateState, Made, Run
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import PrivacyState
-from mechanisms.accounting import Fingerprint, PrivacyLedger, fingerprint
+from mechanisms.accounting import Fingerprint, PrivacyLedger, fingerprint, new_key
 from mechanisms.errors import StudioError, UsageError
+from mechanisms.files import keyed_digest
 from mechanisms.inference.engine.memory import release_freed_memory
 from mechanisms.records import Dataset
 from mechanisms.runs.events import CuratorEvent, DemoCompleted, Drafting, RunCompleted, RunStarted, RunStopped, SetKept
 from mechanisms.runs.journal import RunJournal
+from mechanisms.runs.recipe import Stage
 from mechanisms.runs.recipe_request import RunRequest
 from mechanisms.runs.run import synthesize
+
+# Where runs are written down while they go on: one file for a data set, in a folder beside its owner's ledger.
+#
+# A file holds what its run released, and nothing else (`mechanisms/runs/journal.py`). Names are keyed digests and
+# the key by which the ledger knows the run, so that it can forget one whose file is damaged.
+
+_FOLDER = "journals"
+
+
+class Unfinished:
+    """The runs of one ledger that have not ended."""
+
+    def __init__(self, ledger: PrivacyLedger) -> None:
+        self._ledger, self._folder = ledger, ledger.folder / _FOLDER
+
+    def begin(self, data: Fingerprint) -> RunJournal:
+        """The journal of a new run; what an older one has left stays until `replace`.
+
+        Raises:
+            UsageError: the folder cannot be made.
+        """
+        try:
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"The folder '{self._folder}' cannot be used: check its permissions.") from error
+        key = new_key()
+        return RunJournal.new(self._folder / f"{_whose(data)}-{_what(data)}-{key}.jsonl", key)
+
+    def replace(self, data: Fingerprint, journal: RunJournal) -> None:
+        """The run has begun: the other ones under the data set's name cannot be gone on with any more."""
+        for path in self._folder.glob(f"{_whose(data)}-*"):
+            if path != journal.path:
+                self.remove(path)
+
+    def waits(self, data: Fingerprint) -> bool:
+        """Whether there is a run on these very data that has not ended."""
+        return any(self._of(data))
+
+    def read(self, data: Fingerprint) -> RunJournal:
+        """The journal of the run that has not ended.
+
+        Raises:
+            UsageError: there is none, or it cannot be read.
+        """
+        path = next(self._of(data), None)
+        if path is None:
+            raise UsageError("This run has ended, or was left: there is nothing to go on with.")
+        return RunJournal.read(path, self._ledger)
+
+    def leave(self, data: Fingerprint) -> None:
+        """Remove the journal; see `remove`."""
+        for path in self._of(data):
+            self.remove(path)
+
+    def remove(self, path: Path) -> None:
+        """Remove a journal, if it is still there, and what the ledger holds of what its run told.
+
+        Raises:
+            UsageError: the folder cannot be written.
+            StudioError: the ledger cannot be used; the journal stays.
+        """
+        self._ledger.forget(path.stem.rpartition("-")[2])
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise UsageError(f"Cannot remove '{path}': check the permissions of its folder.") from error
+
+    def _of(self, data: Fingerprint) -> Iterator[Path]:
+        return self._folder.glob(f"{_whose(data)}-{_what(data)}-*")
+
+
+def _whose(data: Fingerprint) -> str:
+    return keyed_digest(("journal of", data.name, data.unit))[:32]
+
+
+def _what(data: Fingerprint) -> str:
+    return keyed_digest(("journal on", data.content))[:32]
+
+
+# The run that step 2 has planned, or one that was cut off, as events for the screen; its set is kept in the tab.
 
 _KEPT_AFTER = DemoCompleted | SetKept | RunCompleted
 """What the set that may be exported changes with."""
@@ -150,3 +236,107 @@ def _kept(session: Session, of: Fingerprint, events: Generator[CuratorEvent], pr
         if view.run.phase == "running" and view.kept:
             yield RunStopped(view.kept)
             return
+
+
+# What is offered where a run on the confirmed data was cut off: to go on with it, or to leave it.
+
+_AS_FAR_AS = {
+    Stage.VOTE: "the vote",
+    Stage.CALIBRATE: "measuring which labels the model prefers",
+    Stage.CHOOSE: "the choice",
+    Stage.SCORE: "the score",
+}
+_WHAT_IT_COSTS = (
+    "What was released is kept and paid for; gone on with, the run costs no more than it was to cost when it began. "
+    "Generate would begin another one in its place."
+)
+_AT_WORK = "A run on these data is at work in another tab, or in one that was closed a moment ago."
+_LEFT = "Left: it cannot be gone on with any more. What it was charged stays charged."
+
+
+class CutOffCard:
+    """Components, and all handlers but the one that goes on, which is the step's."""
+
+    def __init__(self, sessions: Sessions, ledgers: Ledgers, runner: Runner) -> None:
+        self._sessions, self._ledgers, self._runner = sessions, ledgers, runner
+        with gr.Column(elem_classes="card", elem_id="cut-off", visible=False) as self.body:
+            self.words = panel(elem_id="cut-off-words")
+            with gr.Row(elem_classes="actions"):
+                self.go_on = gr.Button("Go on", elem_id="go-on")
+                self.leave = gr.Button("Leave it", elem_id="leave-run")
+        self.outputs = [self.body, self.words, self.go_on, self.leave]
+
+    def wire(self, where: gr.HTML) -> None:
+        """Let it be left; what came of that is said in `where`."""
+
+        def leave(request: gr.Request) -> dict[Any, Any]:
+            self._place(request).leave(_data(self._sessions.of(request)))
+            return self.shown(request) | {where: notice(_LEFT, "info")}
+
+        self.leave.click(guarded(where)(leave), None, [*self.outputs, where], **PRIVATE)
+
+    def follow(self, *events: gr.events.Dependency) -> None:
+        """Look for a run after each of these."""
+        for each in events:
+            each.then(self.shown, None, self.outputs, **PRIVATE)
+
+    def journal(self, request: gr.Request) -> tuple[RunJournal, Unfinished]:
+        """The run to go on with, and where it is written down.
+
+        Raises:
+            UsageError: there is none, or none that can be read.
+        """
+        place = self._place(request)
+        return place.read(_data(self._sessions.of(request))), place
+
+    def place(self, request: gr.Request) -> Unfinished | None:
+        """Where a tab's runs are written down; None where nothing outlives the tab."""
+        return Unfinished(self._ledgers.of(request)) if self._ledgers.lasting else None
+
+    def _place(self, request: gr.Request) -> Unfinished:
+        if (place := self.place(request)) is None:
+            raise UsageError("Nothing outlives a page here, and no run can be gone on with.")
+        return place
+
+    def hidden(self) -> dict[Any, Any]:
+        """What it becomes while a run is under way."""
+        return {self.body: gr.Column(visible=False)}
+
+    def shown(self, request: gr.Request) -> dict[Any, Any]:
+        """What it becomes by what is there for the confirmed data."""
+        session, place = self._sessions.of(request), self.place(request)
+        if place is None or session.of(DataState).confirmed is None or not place.waits(data := _data(session)):
+            return self.hidden()
+        try:
+            journal = place.read(data)
+            at_work, readable = journal.key in self._runner.at_work, True
+            words = [el("p", _AT_WORK if at_work else in_words(journal))]
+        except StudioError as error:
+            at_work, readable, words = False, False, notice(str(error), "warn")
+        return {
+            self.body: gr.Column(visible=True),
+            self.words: words,
+            self.go_on: gr.Button(visible=readable),
+            self.leave: gr.Button(visible=not at_work),
+        }
+
+
+def in_words(journal: RunJournal) -> str:
+    """How far a run had got, and what going on costs."""
+    assert journal.begun is not None
+    view = replay_recipe([journal.begun, *(journal.told or ())])
+    if view.stage in _AS_FAR_AS:
+        far = f"It had got as far as {_AS_FAR_AS[view.stage]}."
+    elif view.stages and Stage.WRITE not in view.stages:
+        far = "It had only begun."
+    else:
+        whole = len(view.run.finished)
+        far = f"{whole} of {view.run.planned} demonstrations {'was' if whole == 1 else 'were'} whole."
+    return f"A run on these data was cut off. {far} {_WHAT_IT_COSTS}"
+
+
+def _data(session: Session) -> Fingerprint:
+    confirmed = session.of(DataState).confirmed
+    if confirmed is None:
+        raise UsageError(NO_DATA)
+    return fingerprint(confirmed.dataset)

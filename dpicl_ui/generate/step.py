@@ -11,30 +11,20 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.cards import budget
-from dpicl_ui.frame.embedder_loader import EmbedderLoader
-from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
-from dpicl_ui.frame.ledgers import Ledgers
-from dpicl_ui.frame.line import Line
-from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.sessions import Session, Sessions
+from dpicl_ui.frame.guard import MODEL, PRIVATE, Line, guarded
+from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
+from dpicl_ui.frame.sessions import Ledgers, Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.frame.tree import Tree, drawn, el, notice, panel
-from dpicl_ui.frame.visibility import seen
+from dpicl_ui.frame.theme import seen
+from dpicl_ui.frame.tree import Tree, budget, drawn, el, notice, panel
 from dpicl_ui.generate.cards import finished, outcome_of_loading, outcome_of_run
-from dpicl_ui.generate.cut_off_card import CutOffCard
-from dpicl_ui.generate.live_chart import live
-from dpicl_ui.generate.pace import Pace, foreseen_left, paced
-from dpicl_ui.generate.recipe_view import RecipeView, reduce_recipe, replay_recipe
-from dpicl_ui.generate.reload import Reload
-from dpicl_ui.generate.replacing import Replacing
-from dpicl_ui.generate.replay import Replay, loaded, own_recording, savable
-from dpicl_ui.generate.replay_screen import screens
-from dpicl_ui.generate.run_view import RunView
-from dpicl_ui.generate.runner import Runner
+from dpicl_ui.generate.charts import live
+from dpicl_ui.generate.kept_runs import Reload, Replacing
+from dpicl_ui.generate.pace import Pace, Waiting, foreseen_left, paced, time_card
+from dpicl_ui.generate.replay import Replay, loaded, own_recording, savable, screens
+from dpicl_ui.generate.run_view import RecipeView, RunView, reduce_recipe, replay_recipe
+from dpicl_ui.generate.runner import CutOffCard, Runner
 from dpicl_ui.generate.state import NO_DATA, GenerateState, Run
-from dpicl_ui.generate.time_card import time_card
-from dpicl_ui.generate.waiting import Waiting
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep, budget_of
@@ -211,7 +201,7 @@ class GenerateStep:
         return self._screens(view) | self.replay.ended([], savable=False) | empty | self._next_step(made=False)
 
     def _said_again(self, request: gr.Request) -> dict[Any, Any]:
-        """See `dpicl_ui.frame.visibility`."""
+        """See `dpicl_ui.frame.theme`."""
         session = self._sessions.of(request)
         return self._next_step(session.of(GenerateState).made is not None) | self.replay.said_again(session)
 

@@ -1,4 +1,4 @@
-"""What step 2 remembers: the settings that were calibrated last, and the plans that were found."""
+"""What step 2 remembers: settings that were calibrated, plans that were found, and the prompt that is suggested."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpicl_ui.data.rows import Rows
-from dpicl_ui.data.state import Confirmed, DataState
+from dpicl_ui.data.state import Confirmed, DataState, Rows
 from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.step_bar import Gate
-from dpicl_ui.privacy.form import PrivacyForm
-from dpicl_ui.privacy.recipe_form import BY_TOKEN
+from dpicl_ui.privacy.form import BY_TOKEN, PrivacyForm
 from mechanisms.accounting import Claim
+from mechanisms.data.record_schema import RECORD_TEMPLATE
 from mechanisms.errors import UsageError
+from mechanisms.records import PromptTemplate, default_template, open_template
 from mechanisms.runs.forecast import ModelSpeed
 from mechanisms.runs.planner import Option
 from mechanisms.runs.preview import Preview, preview
 from mechanisms.runs.recipe import Stage
 from mechanisms.runs.recipe_forecast import seconds_by_part
 from mechanisms.runs.recipe_request import RunRequest
+
+# What step 2 remembers: the settings that were calibrated last, and the plans that were found.
 
 
 @dataclass(frozen=True, repr=False)
@@ -159,3 +161,40 @@ def gate(session: Session) -> Gate:
     if session.of(DataState).confirmed is None:
         return Gate("Choose a data set in step 1 and confirm what becomes public: the noise depends on it.")
     return Gate(done=session.of(PrivacyState).planned is not None)
+
+
+# The prompt that step 2 suggests: its fields are called as step 1 says, or as step 2 was changed to say since.
+
+
+def suggested(
+    confirmed: Confirmed, state: PrivacyState, text_name: str, label_name: str
+) -> tuple[PromptTemplate, tuple[str, str]]:
+    """The task's prompt, and what its fields are called.
+
+    Args:
+        state: remembers what step 1 called them.
+        text_name, label_name: what they are called in step 2 now.
+    """
+    own = usual(confirmed)
+    names = own.text, own.output or own.label
+    before, state.named = state.named, (confirmed.dataset.name, confirmed.columns.rows, names)
+    if before != state.named or not (text_name.strip() and label_name.strip()):
+        return own, names
+    return usual(confirmed, (text_name.strip(), label_name.strip())), (text_name, label_name)
+
+
+def usual(confirmed: Confirmed, names: tuple[str, str] | None = None) -> PromptTemplate:
+    """A data set's prompt until somebody says otherwise.
+
+    Args:
+        names: of the text, and of the label or answer; step 1's where there are none.
+    """
+    text, label = names or confirmed.columns.file.field_names
+    match confirmed.columns.rows:
+        case Rows.RECORDS:
+            return RECORD_TEMPLATE
+        case Rows.ANSWERED:
+            return open_template(text, output=label)
+        case Rows.ALONE:
+            return default_template(confirmed.dataset.labels, text, open_template().label)
+    return default_template(confirmed.dataset.labels, text, label)

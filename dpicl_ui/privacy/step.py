@@ -7,31 +7,19 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.data.rows import Rows
-from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.cards import budget
-from dpicl_ui.frame.choosable import Choosable
-from dpicl_ui.frame.epsilon_slider import epsilon_slider
+from dpicl_ui.data.state import DataState, Rows
 from dpicl_ui.frame.guard import PRIVATE, guarded
-from dpicl_ui.frame.ledgers import Ledgers
-from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.numbers import number
-from dpicl_ui.frame.sessions import Session, Sessions
+from dpicl_ui.frame.inputs import epsilon_slider, number
+from dpicl_ui.frame.model_loader import Choosable, ModelLoader
+from dpicl_ui.frame.sessions import Ledgers, Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.frame.tree import Tree, el, notice, panel
-from dpicl_ui.privacy.answer_settings import AnswerSettings
+from dpicl_ui.frame.tree import Tree, budget, el, notice, panel
 from dpicl_ui.privacy.cards import CALIBRATING, outcome, refused
-from dpicl_ui.privacy.expert_settings import ExpertSettings
-from dpicl_ui.privacy.form import PrivacyForm
+from dpicl_ui.privacy.form import BY_TOKEN, ROW_SETTINGS, PrivacyForm
 from dpicl_ui.privacy.model_choice import ModelChoice
-from dpicl_ui.privacy.odds import Odds
 from dpicl_ui.privacy.plan_finder import PlanFinder
-from dpicl_ui.privacy.prompt import suggested
-from dpicl_ui.privacy.recipe_form import BY_TOKEN
-from dpicl_ui.privacy.recipe_settings import RecipeSettings
-from dpicl_ui.privacy.row_settings import ROW_SETTINGS
-from dpicl_ui.privacy.settings_file import NO_RUN, SettingsFile
-from dpicl_ui.privacy.state import PrivacyState
+from dpicl_ui.privacy.settings import NO_RUN, AnswerSettings, ExpertSettings, Odds, RecipeSettings, SettingsFile
+from dpicl_ui.privacy.state import PrivacyState, suggested
 from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.runs.advice import proposed

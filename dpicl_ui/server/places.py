@@ -1,21 +1,51 @@
-"""Places in Gradio's queue: so many for each person, and what a refused request has uploaded is removed at once.
-
-The queue itself has places for everybody, in the order in which they ask: one client could take all of them.
-"""
+"""Who asks: places in the queue for each person, and the connection that an open page keeps."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import Any
 
+import gradio as gr
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dpicl_ui.frame.uploads import discard
-from dpicl_ui.server.asker import address_of, person_of
+from dpicl_ui.frame.inputs import discard
+
+# Who asks: whom a request counts for, where each may have so much and no more.
+
+_PREFIX = 64
+"""Bits of an IPv6 address that name a household; whoever has one may use all addresses in it."""
+
+
+def person_of(request: Request) -> str | None:
+    """Who signed in, as Gradio knows it."""
+    app = request.app
+    cookies = (request.cookies.get(f"access-token-{kind}{app.cookie_id}") for kind in ("", "unsecure-"))
+    person: str | None = app.tokens.get(next(filter(None, cookies), None))
+    return person
+
+
+def address_of(request: Request) -> str:
+    """The address of who connects, or whom a proxy names that the operator trusts (FORWARDED_ALLOW_IPS of uvicorn)."""
+    host = request.client.host if request.client else ""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host
+    if not isinstance(address, IPv6Address):
+        return host
+    return str(address.ipv4_mapped or IPv6Network((address.packed, _PREFIX), strict=False))
+
+
+# Places in Gradio's queue: so many for each person, and what a refused request has uploaded is removed at once.
+#
+# The queue itself has places for everybody, in the order in which they ask: one client could take all of them.
 
 _JOINING = ("/gradio_api/queue/join", "/gradio_api/call/")
 MOST_OF_ONE = 8
@@ -107,3 +137,89 @@ def _paths(value: Any) -> Iterator[str]:
     if isinstance(value, list):
         for each in value:
             yield from _paths(each)
+
+
+# The connection that an open page keeps: when it ends, the tab is closed, and what the server knew of it goes.
+#
+# Gradio's own one takes any name from anybody, and makes a session for each name that hangs up, on the event loop: a
+# stranger who opened and closed a thousand kept everybody else waiting. This one stands in its place.
+
+PATH = "/gradio_api/heartbeat/{session_hash}"
+MOST_PAGES, MOST_PAGES_OF_ONE = 2000, 200
+"""Open connections: of all, and of one person, or of one address where nobody signs in."""
+_PAUSE = 15.0
+"""Seconds between two signs of life, as in Gradio."""
+
+
+class Heartbeats:
+    """ASGI application. Wants the sign-in where there is one; a name that no handler has seen leaves nothing behind."""
+
+    def __init__(self) -> None:
+        self._open: Counter[str] = Counter()
+        self._unloading = asyncio.Semaphore(1)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hold the connection until one side ends it."""
+        request = Request(scope, receive)
+        app = request.app
+        person = person_of(request)
+        if app.auth is not None and person is None:
+            return await PlainTextResponse("Sign in first.", 401)(scope, receive, send)
+        whose = person or address_of(request)
+        if self._open[whose] >= MOST_PAGES_OF_ONE or self._open.total() >= MOST_PAGES:
+            return await PlainTextResponse("Too many open pages: close some.", 429)(scope, receive, send)
+        self._open[whose] += 1
+        try:
+            await _beat(app, receive, send)
+        finally:
+            self._open -= Counter({whose: 1})
+            await self._closed(request, person)
+
+    async def _closed(self, request: Request, person: str | None) -> None:
+        name = str(request.path_params["session_hash"])
+        session = request.app.state_holder.session_data.get(name)
+        if session is None:
+            return
+        async with self._unloading:  # one at a time, and off the loop that answers everybody
+            await asyncio.to_thread(_unload, request, name, person)
+        session.is_closed = True  # unloading may have taken it out of the holder
+        _end_events(request.app, name)
+
+
+async def _beat(app: Any, receive: Receive, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
+    gone, stopped = asyncio.create_task(_gone(receive)), asyncio.create_task(app.stop_event.wait())
+    try:
+        while not (gone.done() or stopped.done()):
+            await send({"type": "http.response.body", "body": b"data: ALIVE\n\n", "more_body": True})
+            await asyncio.wait([gone, stopped], timeout=_PAUSE, return_when=asyncio.FIRST_COMPLETED)
+        if stopped.done():
+            await send({"type": "http.response.body", "body": b""})
+    except OSError:
+        pass  # the page went while it was written to
+    finally:
+        gone.cancel()
+        stopped.cancel()
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _unload(request: Request, name: str, person: str | None) -> None:
+    """Call what the page wants called when it is closed."""
+    asked = gr.Request(request, person, session_hash=name)
+    for handler in request.app.get_blocks().fns.values():
+        unload: Callable[[gr.Request], None] | None = handler.fn
+        if unload is not None and any(event == "unload" for _, event in handler.targets):
+            unload(asked)
+
+
+def _end_events(app: Any, name: str) -> None:
+    """Stop what still runs for the page."""
+    queue = app.get_blocks()._queue
+    for number in queue.pending_event_ids_session.get(name, ()):
+        if event := queue.event_ids_to_events.get(number):
+            event.run_time, event.closed = math.inf, True
+            event.signal.set()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import socket
 import sys
+import time
+from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,18 +17,82 @@ from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.routing import Route
 
-from dpicl_ui.frame.choosable import Choosable
-from dpicl_ui.frame.ledgers import CuratorLedger, Ledgers, OwnerLedgers, TabLedgers
+from dpicl_ui.frame.model_loader import Choosable
+from dpicl_ui.frame.sessions import CuratorLedger, Ledgers, OwnerLedgers, TabLedgers
 from dpicl_ui.frame.theme import SIGN_IN
-from dpicl_ui.server.bodies import Bodies
-from dpicl_ui.server.doorkeeper import Doorkeeper
-from dpicl_ui.server.heartbeat import PATH, Heartbeats
-from dpicl_ui.server.login import Login
-from dpicl_ui.server.places import Places
+from dpicl_ui.server.doorkeeper import Bodies, Doorkeeper
+from dpicl_ui.server.places import PATH, Heartbeats, Places
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.accounts import Accounts
+from mechanisms.accounts import Accounts, normalised
 from mechanisms.errors import UsageError
-from mechanisms.inference.remote import is_loopback
+from mechanisms.evaluation.remote_reader import RemoteReader
+from mechanisms.inference.remote import ChatServer, ServerAddress, is_loopback, key_from_environment
+
+# Signing in: Gradio shows the form and calls this; whoever guesses passwords has to wait.
+
+_FREE = 5
+"""Wrong passwords in a row before a name has to wait."""
+_LONGEST_WAIT = 60.0
+_REMEMBERED = 1000
+"""Names with wrong passwords: to push one out takes longer than the longest wait."""
+
+
+class Login:
+    """Checks one password at a time, and none for a name that has to wait, whether or not somebody has that name."""
+
+    def __init__(self, accounts: Accounts, clock: Callable[[], float] = time.monotonic) -> None:
+        self._accounts, self._clock = accounts, clock
+        self._turn = asyncio.Lock()
+        self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()
+
+    async def admits(self, name: str, password: str) -> bool:
+        """Whether this person may enter. A coroutine, so that hashing holds nobody else's page up."""
+        key = _key(name)
+        async with self._turn:
+            count, until = self._failures.get(key, (0, 0.0))
+            if self._clock() < until:
+                return False
+            if await asyncio.to_thread(self._accounts.admits, name, password):
+                self._failures.pop(key, None)
+                return True
+            self._failed(key, count + 1)
+            return False
+
+    def _failed(self, key: str, count: int) -> None:
+        wait = 0.0 if count < _FREE else min(_LONGEST_WAIT, 2.0 ** min(count - _FREE, 10))
+        self._failures[key] = count, self._clock() + wait
+        self._failures.move_to_end(key)
+        if len(self._failures) > _REMEMBERED:
+            self._failures.popitem(last=False)
+
+
+def _key(name: str) -> str:
+    try:
+        return normalised(name)
+    except UsageError:  # all of them wait together
+        return ""
+
+
+# The reader elsewhere that step 4 may offer. Who starts the server chooses its address, and nobody on the page can.
+
+URL, MODEL = "DPICL_READER_URL", "DPICL_READER_MODEL"
+
+
+def reader_elsewhere() -> RemoteReader | None:
+    """By the variables DPICL_READER_URL and DPICL_READER_MODEL, with the key of the environment; None without them.
+
+    Raises:
+        UsageError: one of the two is missing, or the address or the key cannot be used.
+    """
+    url, model = (os.environ.get(name, "").strip() for name in (URL, MODEL))
+    if not url and not model:
+        return None
+    if not url or not model:
+        raise UsageError(f"A reader elsewhere needs both {URL} and {MODEL}.")
+    return RemoteReader(ChatServer(ServerAddress.of(url), model, key_from_environment()))
+
+
+# Whom the server serves.
 
 _PORT, _PORTS, _TRIED, _HERE = 7860, 65536, 100, "127.0.0.1"
 BELIEVED = "FORWARDED_ALLOW_IPS"

@@ -1,17 +1,18 @@
-"""What step 4 shows: the set under test, answers, and accuracies."""
+"""What step 4 shows: the set under test, answers, accuracies, and what is taken for what."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpicl_ui.frame.cards import MANY_LABELS, in_words, private_tag
-from dpicl_ui.frame.tree import Tree, el, notice
-from dpicl_ui.generate.cards import demonstrations, unfolded
-from dpicl_ui.test.baseline import PROTOTYPES, verdict
+import numpy as np
+
+from dpicl_ui.frame.tree import MANY_LABELS, Tree, el, in_words, notice, private_tag
+from dpicl_ui.generate.cards import OWN, TOUCHED, demonstrations, of_hundred, unfolded, weighed
 from dpicl_ui.test.state import ANSWERED, OF_ONE_KIND
 from mechanisms import confidence
 from mechanisms.accounting import rounded_up
 from mechanisms.demos.demo_set import DemoSet
+from mechanisms.demos.findings import ArmScore, Score
 from mechanisms.evaluation.evaluate import (
     PRIVATE,
     PUBLIC_ONLY,
@@ -23,10 +24,39 @@ from mechanisms.evaluation.evaluate import (
     figure,
     shares_of_gain,
     verdict_of_cards,
+    verdict_of_score,
 )
 from mechanisms.evaluation.reader import CONTEXTUAL, PRIOR, RAW, RECORDS, Prediction, readers_in_words, same_reader
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats
+
+# Class prototypes in words: what they are called, and what to say where they do better than a prompted model.
+
+PROTOTYPES = ("Class prototypes (no language model)", "the nearest class mean of text embeddings, released with noise")
+
+Figure = tuple[float, tuple[float, float]]
+"""An accuracy and its interval."""
+
+
+def verdict(prototypes: Figure, own: Figure, others: Sequence[Figure]) -> str:
+    """One sentence where prototypes find more labels than the demonstrations; empty elsewhere.
+
+    Args:
+        own: the demonstrations' figure, on the same rows.
+        others: those of the same model without them.
+    """
+    value, (low, _) = prototypes
+    if value <= own[0]:
+        return ""
+    everything = all(value > other for other, _ in others)
+    beaten = [own, *others] if everything else [own]
+    whom = "this model" if everything else "these demonstrations"
+    if all(low > high for _, (_, high) in beaten):
+        return f"For labels alone, class prototypes do better than {whom}."
+    return f"For labels alone, class prototypes look better than {whom}, but intervals overlap: it may be chance."
+
+
+# What step 4 shows: the set under test, answers, and accuracies.
 
 ARMS = {
     ZERO_SHOT: ("Zero-shot", "the instruction alone"),
@@ -321,4 +351,119 @@ def score_row(kind: str, value: float, interval: tuple[float, float], words: str
             el("span.score-interval", numbers={"low": low, "high": high}),
         ),
         el("span.score-number", words),
+    )
+
+
+# The private score that a set brings along: no test file is needed for it.
+
+_PROTOTYPES = "prototypes"
+_TITLES = {
+    ZERO_SHOT: ARMS[ZERO_SHOT],
+    PUBLIC_ONLY: ARMS[PUBLIC_ONLY],
+    OWN: ARMS[PRIVATE],
+    _PROTOTYPES: PROTOTYPES,
+}
+_LARGEST, _BY_SIZES = "The largest label", "named every time, by the public sizes"
+_UNTOUCHED = "These rows took part in nothing that was chosen."
+_WITH_NOISE = "Released with noise, as part of the run's epsilon: public."
+_FROM_FILE = "These figures are what the file says; they cannot be checked without its data."
+
+
+def score_card(demo_set: DemoSet | None, loaded: bool) -> list[Tree]:
+    """Private accuracies of a set, arm by arm; nothing where it has none."""
+    if demo_set is None or demo_set.score is None:
+        return []
+    score = demo_set.score
+    head = el(
+        "div.card-head",
+        el("h3", "On the rows of its own data set" if loaded else "On your own rows"),
+        el("span.tag.public", "private score"),
+    )
+    covered = f"Intervals are of {score.percent}, and cover sampling and noise."
+    arms = el(
+        "div.scores", *(_arm(name, each, loaded) for name, each in score.arms.items()), _majority_of_set(demo_set)
+    )
+    remark = el("p.muted", f"{_UNTOUCHED if score.untouched else TOUCHED} {_WITH_NOISE} {covered}")
+    beside = notice(_compared(score), "info")
+    majority = demo_set.majority[1] if demo_set.majority else None
+    sentence = verdict_of_score(score, not demo_set.demonstrations, majority)
+    first = [el("p.guarantee", sentence)] if sentence else []
+    return [
+        el(
+            "div.card.public",
+            head,
+            *first,
+            *weighed(demo_set),
+            arms,
+            *beside,
+            remark,
+            el("p.muted", _FROM_FILE) if loaded else None,
+        )
+    ]
+
+
+def _majority_of_set(demo_set: DemoSet) -> Tree | None:
+    """What naming the largest label every time would find, by the public sizes."""
+    if demo_set.majority is None:
+        return None
+    label, share = demo_set.majority
+    return el(
+        "div.score",
+        el("div.score-name", el("strong", _LARGEST), el("strong", label), el("span.muted", _BY_SIZES)),
+        score_row("always", share, (share, share), f"{100 * share:.0f} of 100"),
+    )
+
+
+def _compared(score: Score) -> str:
+    """What class prototypes say of the set, where they were scored with it and there were rows enough."""
+    arms = dict(score.arms)
+    prototypes, own = arms.pop(_PROTOTYPES, None), arms.pop(OWN, None) or arms.pop(ZERO_SHOT, None)
+    if prototypes is None or own is None or prototypes.wide or own.wide:
+        return ""
+    others = [(each.accuracy, each.interval) for each in arms.values()]
+    return verdict((prototypes.accuracy, prototypes.interval), (own.accuracy, own.interval), others)
+
+
+def _arm(name: str, score: ArmScore, loaded: bool) -> Tree:
+    title, remark = _TITLES.get(name, (name, ""))
+    whose = "on its own rows" if loaded else "on your own rows"
+    words = f"{of_hundred(score)} of 100"
+    return el(
+        "div.score" + (".own" if name == OWN else ""),
+        el("div.score-name", el("strong", title), el("span.muted", remark)),
+        score_row(whose, score.accuracy, score.interval, words),
+        el("p.muted", "Too few rows to say more.") if score.wide else None,
+    )
+
+
+# Which labels are taken for which, in words: a matrix of many labels is small, and no screen reader sees it.
+
+_LISTED = 5
+_NOTHING = "No row was given another's label."
+
+
+def confused(owners: Sequence[str], card: Scorecard | None = None, labels: Sequence[str] = ()) -> list[Tree]:
+    """The head of the confusion matrix, with the pairs of labels that most rows are lost between."""
+    return [el("h3", "Which labels are confused"), *tag(owners), *(_pairs(card, labels) if card else ())]
+
+
+def _pairs(card: Scorecard, labels: Sequence[str]) -> list[Tree]:
+    wrong = card.confusion - np.diag(np.diag(card.confusion))
+    often = np.argsort(-wrong, axis=None, kind="stable")[:_LISTED]
+    pairs = [(*divmod(int(place), len(labels)), int(wrong.flat[place])) for place in often if wrong.flat[place]]
+    if not pairs:  # where no row was answered at all, that says nothing
+        return [el("p.muted", _NOTHING)] if card.confusion.any() else []
+    return [
+        el("p.muted", "Most often:"),
+        el("ul.confused", *(_pair(labels[true], labels[said], rows) for true, said, rows in pairs)),
+    ]
+
+
+def _pair(true: str, said: str, rows: int) -> Tree:
+    return el(
+        "li",
+        el("strong", true),
+        " read as ",
+        el("strong", said),
+        f": {rows} rows" if rows > 1 else ": 1 row",
     )

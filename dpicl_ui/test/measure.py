@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
+import plotly.graph_objects as go
 
 from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.cards import progress
-from dpicl_ui.frame.choices import PrivateDropdown
-from dpicl_ui.frame.embedder_loader import EmbedderLoader
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
-from dpicl_ui.frame.ledgers import Ledgers
-from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.plot_style import chart
-from dpicl_ui.frame.sessions import Session, Sessions
+from dpicl_ui.frame.inputs import PrivateDropdown, drop, taken
+from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
+from dpicl_ui.frame.sessions import Ledgers, Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.frame.tree import el, notice, panel
-from dpicl_ui.frame.uploads import drop, taken
-from dpicl_ui.test.bundled_file import bundled_rows_for
-from dpicl_ui.test.cards import ARMS, accuracies, readers
-from dpicl_ui.test.confused_card import confused
-from dpicl_ui.test.confusion import confusion_figure
-from dpicl_ui.test.elsewhere import Elsewhere, reads, refuse_private_rows
-from dpicl_ui.test.open_answers import open_scores
-from dpicl_ui.test.prototypes_state import PrototypesState
-from dpicl_ui.test.state import Scored, TestState
-from dpicl_ui.test.time_said import MeasuringTime
+from dpicl_ui.frame.theme import AXIS, LAYOUT, chart
+from dpicl_ui.frame.tree import Tree, el, notice, panel, progress
+from dpicl_ui.privacy.cards import duration
+from dpicl_ui.test.cards import ARMS, accuracies, confused, readers
+from dpicl_ui.test.readings import Elsewhere, open_scores, reads, refuse_private_rows
+from dpicl_ui.test.state import PrototypesState, Scored, TestState
 from mechanisms.accounting import fingerprint
 from mechanisms.data.columns import ColumnMapping, guess_columns, to_dataset
 from mechanisms.data.label_names import LabelNames
 from mechanisms.data.sizes import mark_scored, owners_of, shared_rows, without_rows
-from mechanisms.data.sources import FORMATS, KIND, of_kind, read_table
+from mechanisms.data.sources import EXAMPLES, FORMATS, KIND, of_kind, read_table
 from mechanisms.data.table import Table
 from mechanisms.demos.demo_set import DemoSet, longest_output
 from mechanisms.errors import DataError, UsageError
@@ -43,6 +37,110 @@ from mechanisms.evaluation.reader import Arm, LocalReader
 from mechanisms.evaluation.remote_reader import RemoteReader
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.forecast import ModelSpeed
+from mechanisms.runs.reading_forecast import embedding_seconds, measuring_seconds
+
+# Test rows that come with the app, for a set that was written from a bundled example.
+
+
+def bundled_rows_for(labels: Collection[str]) -> Path | None:
+    """The bundled test file with exactly these labels, if there is one."""
+    return next(
+        (each.test for each in EXAMPLES if each.test and _labels(each.test, each.mapping.label) == set(labels)), None
+    )
+
+
+@cache
+def _labels(path: Path, column: str) -> frozenset[str]:
+    return frozenset(read_table(path).frame[column])
+
+
+# The confusion matrix of one arm as a plot.
+
+_SCALE = [[0.0, "rgba(26,143,133,0.05)"], [1.0, "rgba(26,143,133,0.6)"]]
+_LONGEST = 18
+_NUMBERED = 12
+"""Labels up to which every cell shows its count."""
+_LEAST_ROW = 16
+"""Pixels of a label, however many there are: each is to be read, and Plotly leaves out names that would touch."""
+_SMALL = 10
+_AXIS = AXIS | {"type": "category", "showgrid": False}
+
+
+def _short(label: str) -> str:
+    # Plotly reads some tags in text: what could begin one is replaced by its look-alike.
+    return (label if len(label) <= _LONGEST else label[: _LONGEST - 1] + "…").replace("<", "‹").replace("&", "＆")
+
+
+def confusion_figure(card: Scorecard, labels: Sequence[str]) -> go.Figure:
+    """Counts of true label (rows) by predicted label (columns), calibrated; shape (labels, labels)."""
+    few = len(labels) <= _NUMBERED
+    every = {} if few else {"dtick": 1, "tickfont": {"size": _SMALL}}
+    names = [f"{i + 1}. {_short(label)}" for i, label in enumerate(labels)]
+    figure = go.Figure(
+        go.Heatmap(
+            z=card.confusion.tolist(),
+            x=[f"{i + 1}." for i in range(len(labels))],
+            y=names,
+            colorscale=_SCALE,
+            showscale=False,
+            customdata=[list(map(_short, labels))] * len(labels),
+            xgap=3 if few else 1,
+            ygap=3 if few else 1,
+            texttemplate="%{z}" if few else None,
+            textfont={"size": 14},
+            hovertemplate="in truth %{y}<br>predicted %{x} %{customdata}<br>%{z} rows<extra></extra>",
+        )
+    )
+    figure.update_layout(
+        **LAYOUT,
+        margin={"l": 10, "r": 10, "t": 10, "b": 44},
+        height=110 + len(labels) * 44 if few else max(640, 110 + len(labels) * _LEAST_ROW),
+        xaxis=_AXIS | every | {"title": {"text": "predicted", "standoff": 8}},
+        yaxis=_AXIS | every | {"automargin": True, "autorange": "reversed"},
+    )
+    return figure
+
+
+# How long measuring and class prototypes will take, said before they begin.
+
+
+class MeasuringTime:
+    """One line under the settings of a measurement; made where it stands."""
+
+    def __init__(self, sessions: Sessions, loader: ModelLoader) -> None:
+        self._sessions, self._loader = sessions, loader
+        self._line = panel(elem_id="test-time")
+
+    def wire(self, limit: gr.Slider, *opened: gr.events.Dependency) -> None:
+        """Say it when a file was opened, and when another number of rows is wanted."""
+        told: dict[str, Any] = {"fn": self._told, "inputs": limit, "outputs": self._line, **PRIVATE}
+        for each in opened:
+            each.then(**told)
+        limit.release(**told)
+
+    def _told(self, limit: float, request: gr.Request) -> list[Tree]:
+        state, speed = self._sessions.of(request).of(TestState), self._loader.speed
+        try:
+            tested = state.classifying
+        except UsageError:  # the button says so; answers are as long as the model makes them
+            return []
+        if state.table is None or speed is None:
+            return []
+        rows = min(int(limit), len(state.table.frame))
+        return said(measuring_seconds(tested, rows, speed), f"Reading {rows:,} of them takes")
+
+
+def reading_said(units: int, speed: ModelSpeed | None) -> list[Tree]:
+    """The time that prototypes of so many units take; nothing before the model was measured."""
+    return said(embedding_seconds(units, speed)) if speed else []
+
+
+def said(seconds: float, what: str = "It takes") -> list[Tree]:
+    """One line."""
+    return [el("p.muted", f"{what} {duration(seconds)} on this machine.")]
+
+
+# Measuring.
 
 _TEST_FILE = (
     f"A file ({FORMATS}) that was not used to write the demonstrations. It stays private: read into memory only"

@@ -10,25 +10,67 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.state import Confirmed, DataState
-from dpicl_ui.frame.cards import progress
-from dpicl_ui.frame.embedder_loader import EmbedderLoader
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
-from dpicl_ui.frame.ledgers import Ledgers
-from dpicl_ui.frame.numbers import number
-from dpicl_ui.frame.sessions import Session, Sessions
+from dpicl_ui.frame.inputs import number
+from dpicl_ui.frame.model_loader import EmbedderLoader
+from dpicl_ui.frame.sessions import Ledgers, Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.frame.tree import el, notice, panel
-from dpicl_ui.test.measure import FileMeasurement
-from dpicl_ui.test.prototypes_card import about, paid, price, waiting
-from dpicl_ui.test.prototypes_state import Order, PrototypesState
-from dpicl_ui.test.state import TestState
-from dpicl_ui.test.time_said import reading_said
-from mechanisms.accounting import PrivacyLedger, PrivacyTarget
+from dpicl_ui.frame.tree import Tree, budget, el, notice, panel, progress
+from dpicl_ui.test.measure import FileMeasurement, reading_said
+from dpicl_ui.test.state import Order, PrototypesState, TestState
+from mechanisms.accounting import BudgetSnapshot, Claim, PrivacyLedger, PrivacyTarget, Usage
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.evaluation.evaluate import Progress
 from mechanisms.evaluation.prototypes import ClassPrototypes, PrototypesRequest, release_prototypes
 from mechanisms.inference import Embedder
+from mechanisms.records import RECORD, unit_in_words
 from mechanisms.runs.preview import suggested_delta
+
+# What the card of class prototypes says: what they are, what they cost, and that they are paid for.
+
+_USERS = " One record of each user counts."
+_NO_ROOM = "The cap does not allow it: choose a smaller epsilon."
+
+
+def about() -> list[Tree]:
+    """What it is."""
+    return [
+        el("h3", "Also try it without a language model"),
+        el(
+            "p.muted",
+            "An embedding model places every text; a label's prototype is the mean place of your rows with that label, "
+            "released once with noise, and a test row gets the label of the nearest one.",
+        ),
+    ]
+
+
+def waiting() -> list[Tree]:
+    """Without a data set."""
+    return [el("p.muted", "This needs the private rows: confirm a data set in step 1 first.")]
+
+
+def price(unit: str, claimed: Claim, after: Usage, now: BudgetSnapshot) -> list[Tree]:
+    """What a release costs, and where the budget then stands."""
+    cost = f"epsilon {claimed.epsilon:.3g} at delta {claimed.delta:g} for {unit_in_words(unit)}"
+    then = f"The budget then stands at {after.epsilon:.3g} of {now.cap.epsilon:g}." if after.allowed else ""
+    once = "charged once, before any row is read, and spent even if it is stopped."
+    users = "" if unit == RECORD else _USERS
+    return [
+        el("p", el("strong", f"It costs {cost}"), f", {once} {then}{users}".rstrip()),
+        *notice("" if after.allowed else _NO_ROOM, "bad"),
+        *budget(now, claimed.epsilon),
+    ]
+
+
+def paid(released: ClassPrototypes, now: BudgetSnapshot) -> list[Tree]:
+    """A release that is there."""
+    claimed = released.claim
+    cost = f"Released with epsilon {claimed.epsilon:.3g} at delta {claimed.delta:g}."
+    kept = "Kept while this page is open, and not paid for again; it stands beside the other figures above."
+    return [el("p", el("strong", cost), f" {kept}"), *budget(now)]
+
+
+# Paying, releasing and measuring.
 
 _EPSILON = 0.5
 _INTERVAL = 0.3

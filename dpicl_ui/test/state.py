@@ -1,23 +1,31 @@
-"""What step 4 remembers: a loaded set, the test file, and figures."""
+"""What step 4 remembers: a loaded set, the test file, figures, and class prototypes."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from dpicl_ui.data.state import Confirmed, DataState
 from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.step_bar import Gate
 from dpicl_ui.generate.state import GenerateState, Run
+from mechanisms.accounting import fingerprint, rounded_up
 from mechanisms.data.table import Table
 from mechanisms.demos.demo_set import DemoSet
+from mechanisms.demos.signature import Signature, check_signature
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, Scorecard, arms_of
 from mechanisms.evaluation.open_answers import OpenScorecard
+from mechanisms.evaluation.prototypes import ClassPrototypes, PrototypesRequest
 from mechanisms.evaluation.reader import Arm, as_read_by, check_labels, same_reader, without_corrections
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Dataset, Demonstration, Record
 from mechanisms.runs.public_demonstrations import public_demonstrations
+from mechanisms.runs.verification import verify
+
+# What step 4 remembers: a loaded set, the test file, and figures.
 
 NOTHING = "There is nothing to test: write demonstrations in step 3, or load an exported set."
 
@@ -205,3 +213,128 @@ def gate(session: Session) -> Gate:
     """Always open, since it needs no private data; done when something was measured."""
     scored = session.of(TestState).scored
     return Gate(done=scored is not None and bool(scored.cards or scored.answers))
+
+
+# What step 4 remembers of class prototypes: the release under way, and what was released for each data set.
+
+_BUSY = "Class prototypes are being made: wait for them."
+_THERE = "The class prototypes of this data set are there already: nothing was charged."
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Order:
+    """A release that was asked for, on the data set that was there then; private but for the request."""
+
+    confirmed: Confirmed
+    request: PrototypesRequest
+    stop: threading.Event = field(default_factory=threading.Event)
+
+
+class PrototypesState(State):
+    """A release belongs to a data set's name, unit, labels and content, and is there whenever these are confirmed."""
+
+    def __init__(self, session: Session) -> None:
+        self._data = session.of(DataState)
+        self._lock = threading.Lock()
+        self._released: dict[Hashable, ClassPrototypes] = {}
+        self._ordered: Order | None = None
+        self._under_way: Order | None = None
+
+    @property
+    def released(self) -> ClassPrototypes | None:
+        """The prototypes of the confirmed data set."""
+        confirmed = self._data.confirmed
+        return self._released.get(_key(confirmed.dataset)) if confirmed else None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a release is under way."""
+        return self._under_way is not None
+
+    def order(self, confirmed: Confirmed, request: PrototypesRequest) -> None:
+        """Ask for a release; one that was asked for and has not begun gives way to it.
+
+        Raises:
+            UsageError: the prototypes are there already, or are being made.
+        """
+        with self._lock:
+            if self._under_way is not None:
+                raise UsageError(_BUSY)
+            if _key(confirmed.dataset) in self._released:
+                raise UsageError(_THERE)
+            self._ordered = Order(confirmed, request)
+
+    def begin(self) -> Order | None:
+        """Take up the order; None where there is none, or where it was taken up before."""
+        with self._lock:
+            self._ordered, order = None, self._ordered
+            if order is not None:
+                self._under_way = order
+            return order
+
+    def keep(self, order: Order, released: ClassPrototypes) -> None:
+        """They are released, and paid for: never again in this tab."""
+        with self._lock:
+            self._released[_key(order.confirmed.dataset)] = released
+
+    def done(self) -> None:
+        """The release under way has ended, well or badly."""
+        with self._lock:
+            self._under_way = None
+
+    def stop(self) -> None:
+        """End the release that was asked for, or is under way."""
+        with self._lock:
+            for order in (self._ordered, self._under_way):
+                if order is not None:
+                    order.stop.set()
+
+    def close(self) -> None:
+        """See `State.close`."""
+        self.stop()
+
+
+def _key(dataset: Dataset) -> Hashable:
+    return dataset.name, dataset.unit, dataset.labels, fingerprint(dataset).content
+
+
+# A set out of an exported file: its text, and what to say of its claim and its signature.
+
+_LARGEST_DEMO_SET = 16 * 2**20
+_SIGNATURES = {
+    Signature.VALID: ("Written by this installation and unchanged.", "good"),
+    Signature.CHANGED: ("Changed since this installation wrote it.", "bad"),
+    Signature.FOREIGN: ("Written elsewhere: its signature cannot be checked here.", "info"),
+    Signature.ABSENT: ("Without a signature.", "info"),
+}
+
+
+def verified(demo_set: DemoSet) -> tuple[str, str]:
+    """What to say of a loaded set: whether its certificate, built anew from its parameters, fits."""
+    certificate, found = demo_set.certificate, verify(demo_set)
+    if found.problems:
+        return f"Loaded, but its certificate is wrong: {found.problems[0]}", "bad"
+    if (reason := certificate.why_not_private) is not None:
+        return f"Loaded. This set is not private: {reason}.", "warn"
+    claim = certificate.claim
+    cost = f"epsilon {rounded_up(claim.epsilon, 4)} at delta {claim.delta:g}"
+    return f"Loaded. Its claim was accounted anew and holds: {cost}.", "good"
+
+
+def origin(text: str) -> tuple[str, str]:
+    """What to say of a loaded file's signature."""
+    return _SIGNATURES[check_signature(text)]
+
+
+def text_in(path: Path) -> str:
+    """The text of a file.
+
+    Raises:
+        UsageError: it is too large, or not text.
+    """
+    if path.stat().st_size > _LARGEST_DEMO_SET:
+        raise UsageError("This file is too large for a demo set.")
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError("This is not a demo set: the file is not text.") from error

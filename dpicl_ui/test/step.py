@@ -7,23 +7,18 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.frame.embedder_loader import EmbedderLoader
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
-from dpicl_ui.frame.ledgers import Ledgers
-from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.sessions import Sessions
+from dpicl_ui.frame.inputs import drop, taken
+from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
+from dpicl_ui.frame.sessions import Ledgers, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.frame.tree import el, notice, panel
-from dpicl_ui.frame.uploads import drop, taken
 from dpicl_ui.test.attack import AttackOffer
-from dpicl_ui.test.cards import answers, readers, subject
-from dpicl_ui.test.elsewhere import Elsewhere, answered
-from dpicl_ui.test.loaded import origin, text_in, verified
+from dpicl_ui.test.cards import answers, readers, score_card, subject
 from dpicl_ui.test.measure import FileMeasurement
-from dpicl_ui.test.open_answers import answered_in_text
 from dpicl_ui.test.prototypes import PrototypesOffer
-from dpicl_ui.test.score_card import score_card
-from dpicl_ui.test.state import TestState
+from dpicl_ui.test.readings import Elsewhere, answered, answered_in_text
+from dpicl_ui.test.state import TestState, origin, text_in, verified
 from mechanisms.demos.demo_set import DemoSet, loads
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import best_reading

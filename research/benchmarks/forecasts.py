@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from dpicl_ui.generate.pace import Pace, left, paced
-from dpicl_ui.generate.recipe_view import RecipeView, reduce_recipe
+from dpicl_ui.generate.run_view import RecipeView, reduce_recipe
 from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder

@@ -12,11 +12,9 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpicl_ui.data.schema_form import Records
-from dpicl_ui.data.state import Columns, DataState
+from dpicl_ui.data.state import Columns, DataState, Records
 from dpicl_ui.frame.sessions import Session
-from dpicl_ui.privacy.form import PrivacyForm, described, private_mechanisms
-from dpicl_ui.privacy.recipe_form import RecipeForm, Stages
+from dpicl_ui.privacy.form import PrivacyForm, RecipeForm, Stages, described, private_mechanisms
 from mechanisms.accounting import fingerprint
 from mechanisms.cli import synthesize as command
 from mechanisms.cli.main import parser

@@ -8,18 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpicl_ui.data.cards import counted, label_counts, preview_table
-from dpicl_ui.export.certificate_card import certificate
-from dpicl_ui.frame.cards import budget
+from dpicl_ui.data.records import counted, label_counts, preview_table
+from dpicl_ui.export import certificate
 from dpicl_ui.frame.sessions import Session
-from dpicl_ui.frame.tree import el, notice
+from dpicl_ui.frame.tree import budget, el, notice
 from dpicl_ui.generate.cards import finished, outcome_of_run
-from dpicl_ui.generate.recipe_view import RecipeView, replay_recipe
-from dpicl_ui.generate.run_view import RunView
-from dpicl_ui.privacy.duration import duration
-from dpicl_ui.test.cards import accuracies, subject
-from dpicl_ui.test.confused_card import confused
-from dpicl_ui.test.confusion import confusion_figure
+from dpicl_ui.generate.run_view import RecipeView, RunView, replay_recipe
+from dpicl_ui.privacy.cards import duration
+from dpicl_ui.test.cards import accuracies, confused, subject
+from dpicl_ui.test.measure import confusion_figure
 from mechanisms.data.columns import Inspection
 from mechanisms.data.table import Table
 from mechanisms.demos.demo_set import loads

@@ -13,15 +13,12 @@ import gradio as gr
 import pytest
 
 from dpicl_ui.ask.form import AskForm, described
-from dpicl_ui.ask.row_vectors import RowVectors
-from dpicl_ui.ask.state import AskState, Idle, Preparing
+from dpicl_ui.ask.state import AskState, Idle, Preparing, RowVectors
 from dpicl_ui.ask.step import AskStep, public_rows
 from dpicl_ui.data.state import DataState
 from dpicl_ui.data.step import DataStep
-from dpicl_ui.frame.embedder_loader import EmbedderLoader
-from dpicl_ui.frame.ledgers import CuratorLedger
-from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.sessions import Session, Sessions
+from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
+from dpicl_ui.frame.sessions import CuratorLedger, Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.page import PLACES
 from mechanisms.accounting import PrivacyLedger

@@ -13,9 +13,7 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from dpicl_ui.budget.compare import LETTERS, CompareState, Comparison
-from dpicl_ui.budget.compare_cards import SHOWN, Named, column
-from dpicl_ui.budget.compare_figure import score_figure
+from dpicl_ui.budget.compare import LETTERS, SHOWN, CompareState, Comparison, Named, column, score_figure
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.generate.replay import own_run
 from dpicl_ui.generate.state import GenerateState, Run

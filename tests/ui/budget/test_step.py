@@ -22,8 +22,7 @@ from dpicl_ui.frame import theme
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.page import PLACES
-from dpicl_ui.privacy.form import PrivacyForm
-from dpicl_ui.privacy.recipe_form import RecipeForm
+from dpicl_ui.privacy.form import PrivacyForm, RecipeForm
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Cap, Fingerprint, PrivacyLedger, claim, rounded_down, rounded_up
 from mechanisms.accounting.account import lines

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from dpicl_ui.ask.form import AskForm
-from dpicl_ui.ask.offer import request_of
-from dpicl_ui.data.rows import Rows
-from dpicl_ui.privacy.prompt import usual
+from dpicl_ui.ask.step import request_of
+from dpicl_ui.data.state import Rows
+from dpicl_ui.privacy.state import usual
 from mechanisms.errors import DataError, UsageError
 from tests.ui.ask.test_step import values
 from tests.ui.data.test_answered import Asked

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dpicl_ui.data.rows import Rows
+from dpicl_ui.data.state import Rows
 from mechanisms.data.columns import suggested_answers
 from mechanisms.data.sources import ANSWERED_EXAMPLES
 from mechanisms.errors import DataError, UsageError

@@ -14,9 +14,8 @@ import pytest
 from dpicl_ui.data.state import DataState
 from dpicl_ui.data.step import DataStep
 from dpicl_ui.frame.guard import guarded
-from dpicl_ui.frame.ledgers import CuratorLedger, Ledgers, OwnerLedgers, TabLedgers
 from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.sessions import Sessions
+from dpicl_ui.frame.sessions import CuratorLedger, Ledgers, OwnerLedgers, Sessions, TabLedgers
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.page import PLACES
 from mechanisms.accounting import PrivacyLedger

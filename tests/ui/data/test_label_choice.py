@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpicl_ui.data.label_choice import proposed_lines
-from dpicl_ui.data.rows import Rows
+from dpicl_ui.data.columns_form import proposed_lines
+from dpicl_ui.data.state import Rows
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.test.cards import answers
 from mechanisms.data.columns import MOST_LABELS

@@ -10,13 +10,11 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from dpicl_ui.data.rows import Rows
-from dpicl_ui.data.state import DataState
+from dpicl_ui.data.state import DataState, Rows
 from dpicl_ui.data.step import DataStep
 from dpicl_ui.frame.guard import guarded
-from dpicl_ui.frame.ledgers import CuratorLedger
 from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.sessions import Sessions
+from dpicl_ui.frame.sessions import CuratorLedger, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.page import PLACES
 from mechanisms.accounting import PrivacyLedger

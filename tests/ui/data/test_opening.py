@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpicl_ui.data.opening import LONGEST_NAME, proposed_name
+from dpicl_ui.data.source import LONGEST_NAME, proposed_name
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,11 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from dpicl_ui.data.cards import label_counts
 from dpicl_ui.data.public_card import counts_public
-from dpicl_ui.export.shapes import DEMO_SET
-from dpicl_ui.export.step import ExportStep
-from dpicl_ui.frame.embedder_loader import EmbedderLoader
-from dpicl_ui.frame.ledgers import CuratorLedger
-from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.sessions import Session, Sessions
+from dpicl_ui.data.records import label_counts
+from dpicl_ui.export import DEMO_SET, ExportStep
+from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
+from dpicl_ui.frame.sessions import CuratorLedger, Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.page import PLACES
 from dpicl_ui.privacy import state as privacy_state

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpicl_ui.data.schema_form import Records, blank, kind_of, schema_of, with_owner
+from dpicl_ui.data.state import Records, blank, kind_of, schema_of, with_owner
 from mechanisms.data.record_schema import RecordSchema
 from mechanisms.errors import StudioError, UsageError
 

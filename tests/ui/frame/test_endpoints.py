@@ -9,10 +9,9 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from dpicl_ui.frame.endpoints import LARGEST_SET
-from dpicl_ui.frame.ledgers import CuratorLedger, Ledgers, TabLedgers
 from dpicl_ui.frame.model_loader import Loaded, ModelLoader
-from dpicl_ui.page import build
+from dpicl_ui.frame.sessions import CuratorLedger, Ledgers, TabLedgers
+from dpicl_ui.page import LARGEST_SET, build
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.api import LONGEST_TEXT, MOST_TEXTS
 from mechanisms.cli.main import main

@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from dpicl_ui.frame.choices import PrivateCheckboxGroup, PrivateDropdown
 from dpicl_ui.frame.guard import guarded
+from dpicl_ui.frame.inputs import PrivateCheckboxGroup, PrivateDropdown, taken
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.frame.uploads import taken
 from dpicl_ui.page import PLACES
-from dpicl_ui.test.loaded import origin, verified
 from dpicl_ui.test.measure import spread
+from dpicl_ui.test.state import origin, verified
 from mechanisms.demos.demo_set import to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import DataError

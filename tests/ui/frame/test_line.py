@@ -12,8 +12,7 @@ import pytest
 from gradio.data_classes import PredictBodyInternal
 from gradio.server_messages import ProcessCompletedMessage
 
-from dpicl_ui.frame.guard import MODEL, PRIVATE
-from dpicl_ui.frame.line import Line, Place
+from dpicl_ui.frame.guard import MODEL, PRIVATE, Line, Place
 
 SECRET = "Canary Q. Person"
 

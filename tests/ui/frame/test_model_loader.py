@@ -12,9 +12,7 @@ import numpy as np
 import pytest
 
 from dpicl_ui.frame import model_loader
-from dpicl_ui.frame.choosable import Choosable
-from dpicl_ui.frame.embedder_loader import EmbedderLoader
-from dpicl_ui.frame.model_loader import AT_START, ModelLoader
+from dpicl_ui.frame.model_loader import AT_START, Choosable, EmbedderLoader, ModelLoader
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference.models import catalogue, embeddings, needs
 from mechanisms.inference.models.listing import EMBEDDED, GEMMA

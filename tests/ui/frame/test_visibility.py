@@ -7,8 +7,8 @@ import asyncio
 import gradio as gr
 from gradio.blocks import BlockContext
 
-from dpicl_ui.frame.ledgers import CuratorLedger
 from dpicl_ui.frame.model_loader import ModelLoader
+from dpicl_ui.frame.sessions import CuratorLedger
 from dpicl_ui.page import build
 from mechanisms.accounting import PrivacyLedger
 

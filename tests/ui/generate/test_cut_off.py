@@ -16,11 +16,9 @@ import gradio as gr
 import pytest
 
 from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.embedder_loader import EmbedderLoader
-from dpicl_ui.frame.ledgers import CuratorLedger, Ledgers, TabLedgers
-from dpicl_ui.frame.line import Line
-from dpicl_ui.frame.model_loader import Loaded, ModelLoader
-from dpicl_ui.frame.sessions import Session, Sessions
+from dpicl_ui.frame.guard import Line
+from dpicl_ui.frame.model_loader import EmbedderLoader, Loaded, ModelLoader
+from dpicl_ui.frame.sessions import CuratorLedger, Ledgers, Session, Sessions, TabLedgers
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.generate.replay import own_run
 from dpicl_ui.generate.state import GenerateState

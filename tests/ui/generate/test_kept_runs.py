@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.ledgers import TabLedgers
+from dpicl_ui.frame.sessions import TabLedgers
 from dpicl_ui.generate import kept_runs as module
 from dpicl_ui.generate.kept_runs import AGE, KeptRuns, forgotten
 from dpicl_ui.generate.replay import own_run

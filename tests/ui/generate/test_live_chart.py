@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from dpicl_ui.generate.live_chart import MOST_BARS, live, visible
-from dpicl_ui.generate.recipe_view import looked_back
-from dpicl_ui.generate.run_view import RunView, reduce
+from dpicl_ui.generate.charts import MOST_BARS, live, visible
+from dpicl_ui.generate.run_view import RunView, looked_back, reduce
 from tests.ui.generate.recording import CLEAN, HOSTILE, recording, token
 from tests.ui.generate.replaying import replay
 

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dpicl_ui.generate.pace import Pace, left, paced
-from dpicl_ui.generate.recipe_view import RecipeView, reduce_recipe
-from dpicl_ui.generate.time_card import time_card
-from dpicl_ui.privacy.duration import exactly
+from dpicl_ui.generate.pace import Pace, left, paced, time_card
+from dpicl_ui.generate.run_view import RecipeView, reduce_recipe
+from dpicl_ui.privacy.cards import exactly
 from mechanisms.records import Demonstration
 from mechanisms.runs.events import (
     DemoCompleted,

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from dpicl_ui.generate.picture_card import picture_card
-from dpicl_ui.generate.recipe_view import RecipeView, looked_back, reduce_recipe
+from dpicl_ui.generate.charts import picture_card
+from dpicl_ui.generate.run_view import RecipeView, looked_back, reduce_recipe
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.noise import SecureRandomness
 from mechanisms.runs.events import PrivateDiagnostics, TokenReleased

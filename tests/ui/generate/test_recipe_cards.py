@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from dpicl_ui.generate.choice_card import choice_card
-from dpicl_ui.generate.recipe_view import RecipeView, replay_recipe
-from dpicl_ui.generate.score_card import OWN, of_hundred, score_card
-from dpicl_ui.generate.vote_card import MOST_DRAFTS, vote_card
+from dpicl_ui.generate.cards import OWN, of_hundred, score_card
+from dpicl_ui.generate.charts import MOST_DRAFTS, choice_card, vote_card
+from dpicl_ui.generate.run_view import RecipeView, replay_recipe
 from mechanisms.demos.findings import ArmScore, Choice
 from mechanisms.exports.export_format import Released, format_named
 from mechanisms.exports.provenance import scored_facts

@@ -9,13 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpicl_ui.generate.cards import finished, outcome_of_run
-from dpicl_ui.generate.choice_card import choice_card
-from dpicl_ui.generate.live_chart import live
-from dpicl_ui.generate.recipe_view import RecipeView, looked_back, reduce_recipe, replay_recipe
-from dpicl_ui.generate.score_card import score_card
-from dpicl_ui.generate.stages_card import stages_card
-from dpicl_ui.generate.vote_card import vote_card
+from dpicl_ui.generate.cards import finished, outcome_of_run, score_card
+from dpicl_ui.generate.charts import choice_card, live, stages_card, vote_card
+from dpicl_ui.generate.run_view import RecipeView, looked_back, reduce_recipe, replay_recipe
 from mechanisms.runs.events import RunFailed, RunStopped, StageProgress, TokenReleased, VotesReleased
 from mechanisms.runs.recipe import Stage
 from tests.ui.generate.recipe_recording import STORIES, recipe_set, started, voted, winners

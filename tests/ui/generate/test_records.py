@@ -12,19 +12,14 @@ import gradio as gr
 import pandas as pd
 import pytest
 
-from dpicl_ui.data.schema_form import Records
-from dpicl_ui.data.state import Confirmed, DataState
-from dpicl_ui.export.shapes import DEMO_SET
-from dpicl_ui.export.step import ExportStep
-from dpicl_ui.frame.embedder_loader import EmbedderLoader
-from dpicl_ui.frame.ledgers import CuratorLedger
-from dpicl_ui.frame.model_loader import Loaded, ModelLoader
-from dpicl_ui.frame.sessions import Session, Sessions
+from dpicl_ui.data.state import Confirmed, DataState, Records
+from dpicl_ui.export import DEMO_SET, ExportStep
+from dpicl_ui.frame.model_loader import EmbedderLoader, Loaded, ModelLoader
+from dpicl_ui.frame.sessions import CuratorLedger, Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.generate.cards import counts, finished
-from dpicl_ui.generate.live_chart import live
-from dpicl_ui.generate.recipe_view import replay_recipe
-from dpicl_ui.generate.record_card import record
+from dpicl_ui.generate.cards import counts, finished, record
+from dpicl_ui.generate.charts import live
+from dpicl_ui.generate.run_view import replay_recipe
 from dpicl_ui.generate.runner import Runner
 from dpicl_ui.generate.state import GenerateState
 from dpicl_ui.page import PLACES

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from dpicl_ui.data.state import DataState
-from dpicl_ui.export.shapes import WITHOUT_DEMONSTRATIONS
-from dpicl_ui.export.step import ExportStep
+from dpicl_ui.export import WITHOUT_DEMONSTRATIONS, ExportStep
 from dpicl_ui.generate.replay import own_recording
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.accounting import Cap

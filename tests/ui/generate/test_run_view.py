@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dpicl_ui.generate.recipe_view import looked_back
-from dpicl_ui.generate.run_view import RunView, one_by_one, reduce
+from dpicl_ui.generate.run_view import RunView, looked_back, one_by_one, reduce
 from mechanisms.records import Demonstration
 from mechanisms.runs.events import (
     DemoCompleted,

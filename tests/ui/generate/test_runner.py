@@ -13,15 +13,13 @@ import gradio as gr
 import pytest
 
 from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.embedder_loader import EmbedderLoader
-from dpicl_ui.frame.ledgers import CuratorLedger
-from dpicl_ui.frame.line import Line
-from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.sessions import Session, Sessions
+from dpicl_ui.frame.guard import Line
+from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
+from dpicl_ui.frame.sessions import CuratorLedger, Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.generate import step
 from dpicl_ui.generate.cards import finished
-from dpicl_ui.generate.recipe_view import replay_recipe
+from dpicl_ui.generate.run_view import replay_recipe
 from dpicl_ui.generate.runner import Runner
 from dpicl_ui.generate.state import GenerateState, Made, gate
 from dpicl_ui.generate.step import GenerateStep

@@ -11,16 +11,13 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from dpicl_ui.frame.embedder_loader import EmbedderLoader
-from dpicl_ui.frame.ledgers import CuratorLedger
-from dpicl_ui.frame.line import Line
-from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.sessions import Sessions
+from dpicl_ui.frame.guard import Line
+from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
+from dpicl_ui.frame.sessions import CuratorLedger, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.generate import step as module
 from dpicl_ui.generate.pace import Pace
-from dpicl_ui.generate.recipe_view import RecipeView
-from dpicl_ui.generate.run_view import RunView
+from dpicl_ui.generate.run_view import RecipeView, RunView
 from dpicl_ui.generate.state import Run
 from dpicl_ui.generate.step import GenerateStep
 from dpicl_ui.page import PLACES

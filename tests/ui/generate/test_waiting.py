@@ -9,12 +9,11 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from dpicl_ui.frame.ledgers import CuratorLedger
-from dpicl_ui.frame.line import Place
+from dpicl_ui.frame.guard import Place
 from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.sessions import Sessions
-from dpicl_ui.generate import waiting as module
-from dpicl_ui.generate.waiting import Waiting, waiting
+from dpicl_ui.frame.sessions import CuratorLedger, Sessions
+from dpicl_ui.generate import pace as module
+from dpicl_ui.generate.pace import Waiting, waiting
 from dpicl_ui.page import build
 from mechanisms.accounting import PrivacyLedger
 from tests.ui.trees import text_of

@@ -8,9 +8,8 @@ from pathlib import Path
 import gradio as gr
 import pytest
 
-from dpicl_ui.frame.ledgers import CuratorLedger
 from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.sessions import Sessions
+from dpicl_ui.frame.sessions import CuratorLedger, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.page import PLACES
 from dpicl_ui.privacy.step import PrivacyStep

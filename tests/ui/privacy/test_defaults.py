@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from dpicl_ui.data.schema_form import Records
-from dpicl_ui.data.state import Columns, Confirmed, DataState
+from dpicl_ui.data.state import Columns, Confirmed, DataState, Records
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms import api

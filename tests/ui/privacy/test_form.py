@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dpicl_ui.privacy.form import PrivacyForm, described, private_mechanisms
-from dpicl_ui.privacy.recipe_form import RecipeForm
+from dpicl_ui.privacy.form import PrivacyForm, RecipeForm, described, private_mechanisms
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, Record

@@ -9,12 +9,10 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from dpicl_ui.frame.choosable import Choosable
 from dpicl_ui.frame.guard import guarded
-from dpicl_ui.frame.model_loader import AT_START, ModelLoader
+from dpicl_ui.frame.model_loader import AT_START, Choosable, ModelLoader
 from dpicl_ui.frame.sessions import Sessions
-from dpicl_ui.privacy.model_cards import there, would_need
-from dpicl_ui.privacy.model_choice import ModelChoice
+from dpicl_ui.privacy.model_choice import ModelChoice, there, would_need
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.errors import ModelUnavailable
 from mechanisms.inference.models import needs

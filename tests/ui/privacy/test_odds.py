@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from dpicl_ui.privacy.odds import odds
+from dpicl_ui.privacy.settings import odds
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.audit.membership import best_guess
 from tests.ui.trees import text_of

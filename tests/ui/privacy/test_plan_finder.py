@@ -13,8 +13,7 @@ import pytest
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.privacy.form import PrivacyForm
-from dpicl_ui.privacy.plan_cards import plan_figure
-from dpicl_ui.privacy.plan_finder import PlanFinder, search, with_plan
+from dpicl_ui.privacy.plan_finder import PlanFinder, plan_figure, search, with_plan
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.records import Dataset, Record

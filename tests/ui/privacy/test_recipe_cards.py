@@ -9,9 +9,8 @@ from dataclasses import replace
 import gradio as gr
 import pytest
 
-from dpicl_ui.privacy.cards import outcome
-from dpicl_ui.privacy.recipe_cards import roughly, stages_in_words, why_so_long
-from dpicl_ui.privacy.recipe_settings import PRESETS, RecipeSettings
+from dpicl_ui.privacy.cards import outcome, roughly, stages_in_words, why_so_long
+from dpicl_ui.privacy.settings import PRESETS, RecipeSettings
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.records import default_template
 from mechanisms.runs.advice import proposed

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dpicl_ui.privacy.form import PrivacyForm
-from dpicl_ui.privacy.recipe_form import RecipeForm
+from dpicl_ui.privacy.form import PrivacyForm, RecipeForm
 from mechanisms.accounting import fingerprint
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.demos.demo_set import MEASURED_SIZES

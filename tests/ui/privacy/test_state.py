@@ -12,8 +12,7 @@ import pytest
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.privacy import state as privacy_state
-from dpicl_ui.privacy.form import PrivacyForm
-from dpicl_ui.privacy.recipe_form import RecipeForm, Stages
+from dpicl_ui.privacy.form import PrivacyForm, RecipeForm, Stages
 from dpicl_ui.privacy.state import PrivacyState, gate
 from mechanisms.accounting import fingerprint
 from mechanisms.data.sizes import MeasuredSizes

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from dpicl_ui.server.bodies import MOST, MOST_VALUES, Bodies
+from dpicl_ui.server.doorkeeper import MOST, MOST_VALUES, Bodies
 from dpicl_ui.server.short_log import log_in_one_line, told
 
 JOIN = "/gradio_api/queue/join"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpicl_ui.server.elsewhere import MODEL, URL, reader_elsewhere
+from dpicl_ui.server.serving import MODEL, URL, reader_elsewhere
 from mechanisms.errors import UsageError
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from dpicl_ui.server import heartbeat
-from dpicl_ui.server.heartbeat import MOST_OF_ONE, Heartbeats
+from dpicl_ui.server import places
+from dpicl_ui.server.places import MOST_PAGES_OF_ONE, Heartbeats
 
 PATIENCE = 10.0
 
@@ -123,7 +123,7 @@ def test_where_people_sign_in_a_stranger_is_refused_and_a_person_is_unloaded_by_
 def test_one_person_holds_so_many_and_a_closed_one_makes_room():
     async def visit() -> tuple[int, int]:
         served, beats = Served(), Heartbeats()
-        pages = [Page(served, beats, str(number)) for number in range(MOST_OF_ONE)]
+        pages = [Page(served, beats, str(number)) for number in range(MOST_PAGES_OF_ONE)]
         tasks = [await page.held() for page in pages]
         over = Page(served, beats, "one more")
         await (await over.held())
@@ -148,6 +148,6 @@ def test_a_server_that_stops_ends_the_connection(monkeypatch):
         await asyncio.wait_for(task, PATIENCE)
         return page.sent
 
-    monkeypatch.setattr(heartbeat, "_PAUSE", 0.01)
+    monkeypatch.setattr(places, "_PAUSE", 0.01)
     sent = asyncio.run(visit())
     assert sent[-1] == {"type": "http.response.body", "body": b""}

@@ -18,11 +18,9 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from dpicl_ui.frame.choosable import Choosable
-from dpicl_ui.frame.ledgers import CuratorLedger, OwnerLedgers, TabLedgers
-from dpicl_ui.frame.sessions import Sessions
-from dpicl_ui.server.login import Login
-from dpicl_ui.server.serving import serving
+from dpicl_ui.frame.model_loader import Choosable
+from dpicl_ui.frame.sessions import CuratorLedger, OwnerLedgers, Sessions, TabLedgers
+from dpicl_ui.server.serving import Login, serving
 from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.accounts import Accounts
 from mechanisms.errors import UsageError

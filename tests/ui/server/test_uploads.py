@@ -16,8 +16,7 @@ from gradio.routes import App
 from starlette.middleware import Middleware
 
 from dpicl_ui.server import doorkeeper
-from dpicl_ui.server.doorkeeper import Doorkeeper
-from dpicl_ui.server.uploads import TidyParser, leave_no_parts
+from dpicl_ui.server.doorkeeper import Doorkeeper, TidyParser, leave_no_parts
 
 SECRET = b"Mr Quillfeather of 12 Orchard Lane"
 HEAD = b'--b\r\nContent-Disposition: form-data; name="files"; filename="%s"\r\n\r\n'

@@ -18,10 +18,7 @@ import pytest
 
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
-from dpicl_ui.test.attack import AttackOffer, effort
-from dpicl_ui.test.attack_card import findings
-from dpicl_ui.test.attack_figure import roc_figure
-from dpicl_ui.test.attack_state import AttackState
+from dpicl_ui.test.attack import AttackOffer, AttackState, effort, findings, roc_figure
 from dpicl_ui.test.state import TestState
 from mechanisms.accounting import Claim, PrivacyLedger, fingerprint
 from mechanisms.audit.membership import PROBABILITY, REFERENCES, WORDS, ZERO_SHOT, Roc, roc

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpicl_ui.test.bundled_file import bundled_rows_for
+from dpicl_ui.test.measure import bundled_rows_for
 from mechanisms.data.sources import ANSWERED_EXAMPLES, EXAMPLES, read_table
 
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from dpicl_ui.frame.tree import Tree
-from dpicl_ui.test.cards import accuracies, answers, readers, subject
-from dpicl_ui.test.score_card import score_card
+from dpicl_ui.test.cards import accuracies, answers, readers, score_card, subject
 from mechanisms.demos.findings import ArmScore, Choice, Score
 from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, Scorecard, best_reading
 from mechanisms.evaluation.reader import Prediction

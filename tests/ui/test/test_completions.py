@@ -11,10 +11,8 @@ import gradio as gr
 import pandas as pd
 import pytest
 
-from dpicl_ui.frame.embedder_loader import EmbedderLoader
-from dpicl_ui.frame.ledgers import Ledgers
-from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.sessions import Sessions
+from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
+from dpicl_ui.frame.sessions import Ledgers, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.page import PLACES
 from dpicl_ui.test.state import TestState

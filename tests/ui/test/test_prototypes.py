@@ -17,12 +17,9 @@ from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.page import PLACES
-from dpicl_ui.privacy.duration import duration
-from dpicl_ui.test.baseline import PROTOTYPES, verdict
-from dpicl_ui.test.cards import accuracies
-from dpicl_ui.test.prototypes_state import PrototypesState
-from dpicl_ui.test.score_card import score_card
-from dpicl_ui.test.state import TestState
+from dpicl_ui.privacy.cards import duration
+from dpicl_ui.test.cards import PROTOTYPES, accuracies, score_card, verdict
+from dpicl_ui.test.state import PrototypesState, TestState
 from dpicl_ui.test.step import EvaluationStep
 from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.data.sources import read_table

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dpicl_ui.test.time_said import MeasuringTime
+from dpicl_ui.test.measure import MeasuringTime
 from mechanisms.runs.forecast import ModelSpeed
 from tests.exports.sets import labelled
 from tests.ui.trees import text_of

@@ -1,4 +1,4 @@
-"""Step 5: the demo set as a file, and its certificate."""
+"""Step 5: the demo set as a file, in the formats of other tools, and its certificate."""
 
 from __future__ import annotations
 
@@ -6,19 +6,107 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.export.certificate_card import certificate, task
-from dpicl_ui.export.shapes import DEMO_SET, WITHOUT_DEMONSTRATIONS, explained, saved, shapes
-from dpicl_ui.frame.downloads import download, sink
 from dpicl_ui.frame.guard import PRIVATE, guarded
-from dpicl_ui.frame.ledgers import Ledgers
-from dpicl_ui.frame.sessions import Session, Sessions
+from dpicl_ui.frame.inputs import File, download, sink
+from dpicl_ui.frame.sessions import Ledgers, Session, Sessions
 from dpicl_ui.frame.step_bar import Gate, StepBar
-from dpicl_ui.frame.tree import Tree, el, notice, panel
+from dpicl_ui.frame.tree import Tree, el, fact, notice, panel
 from dpicl_ui.generate.cards import MANY, demonstrations, unfolded
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.demos.demo_set import DemoSet
+from mechanisms.demos.demo_set import FORMAT, DemoSet, to_text
+from mechanisms.demos.signature import signed
 from mechanisms.errors import UsageError
+from mechanisms.exports.export_format import Released, format_named, format_names, packed
+from mechanisms.exports.provenance import stated_facts
+from mechanisms.records import PromptTemplate
+from mechanisms.runs.preview import guarantee
+
+# The privacy certificate of a demo set, for people.
+
+
+def certificate(demo_set: DemoSet) -> list[Tree]:
+    """What is claimed, on what it rests, and what a reader should know."""
+    held = demo_set.certificate
+    private = [] if held.private else notice(f"Not private: {held.reason}.", "bad")
+    return [
+        *private,
+        el("p.guarantee", guarantee(held.claim, held.by_user)),
+        el("dl.facts.two", *(fact(*each) for each in stated_facts(demo_set))),
+        el("details", el("summary", "All parameters"), el("dl.facts.two", *_parameters(demo_set))),
+    ]
+
+
+def _parameters(demo_set: DemoSet) -> list[Tree]:
+    shown = []
+    for name, value in demo_set.certificate.parameters.items():
+        shown.append(fact(name.replace("_", " "), _value(value)))
+    return shown
+
+
+def _value(value: object) -> str:
+    if isinstance(value, dict):
+        inner = {name: f"({_value(each)})" if isinstance(each, dict) else _value(each) for name, each in value.items()}
+        return ", ".join(f"{name}: {words}" for name, words in inner.items())
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def task(template: PromptTemplate, labels: tuple[str, ...]) -> list[Tree]:
+    """The prompt that goes with a set."""
+    return [
+        el("h3", "The task"),
+        el(
+            "dl.facts",
+            fact("Instruction", template.instruction),
+            fact("Labels", ", ".join(labels)),
+            *([fact("Answer", template.output)] if template.output else []),
+        ),
+    ]
+
+
+# The formats that step 5 offers: the demo set itself, and what other tools read.
+
+DEMO_SET = "demo-set"
+WITHOUT_DEMONSTRATIONS = ("certificate", "schema")
+"""Formats in which the set is not kept: the next run would still replace it."""
+_FILE_NAME = "demonstrations.dpicl.json"
+_PURPOSE = (
+    f"One JSON file ({FORMAT}): demonstrations, prompt, certificate. It holds no text, count or index of your data "
+    "beyond what you declared public. Anyone can load it in step 4 and test it, without your data."
+)
+
+
+def shapes(made: DemoSet | None) -> list[tuple[str, str]]:
+    """Titles and names; formats of records where a set has a schema."""
+    others = [format_named(name) for name in format_names()]
+    fitting = [each for each in others if not each.of_records or (made is not None and made.schema is not None)]
+    return [("Demo set (JSON)", DEMO_SET), *((each.title, each.name) for each in fitting)]
+
+
+def explained(shape: str, made: DemoSet | None) -> list[Tree]:
+    """What a format is for, and what keeps this set out of it, or is lost in it."""
+    if shape == DEMO_SET:
+        return [el("p.muted", _PURPOSE)]
+    chosen = format_named(shape)
+    problem = made and (chosen.refusal(made) or chosen.caution(made))
+    reading = [el("p.muted", said)] if made and (said := chosen.reading(made)) else []
+    return [el("p.muted", chosen.purpose), *reading, *notice(problem or "", "warn")]
+
+
+def saved(shape: str, made: DemoSet) -> File:
+    """The set in a format.
+
+    Raises:
+        UsageError: there is no such format, or the set does not fit it.
+    """
+    text = to_text(signed(made))
+    if shape == DEMO_SET:
+        return File(_FILE_NAME, "application/json", text.encode())
+    chosen = format_named(shape)
+    return File(chosen.file_name, chosen.media_type, packed(chosen.write(Released.read(text))))
+
+
+# Step 5: the demo set as a file, and its certificate.
 
 _NO_EXAMPLES = "None: the model answers best without examples here."
 

@@ -1,1 +1,0 @@
-"""Step 5: the demo set as a file."""

@@ -1,0 +1,182 @@
+"""What people put in and take out: numbers, choices, the slider of epsilon, uploaded and saved files."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+from gradio.utils import get_upload_folder
+
+from dpicl_ui.assets import asset
+from dpicl_ui.frame.sessions import Session, State
+from dpicl_ui.frame.tree import drawn
+from mechanisms.errors import DataError, UsageError
+
+# Numbers as people type them into a form.
+
+
+def number(name: str, value: Any) -> float:
+    """A component's value as a number.
+
+    Raises:
+        UsageError: it is none.
+    """
+    try:
+        given = float(value)
+    except (TypeError, ValueError, OverflowError):
+        given = math.nan
+    if not math.isfinite(given):
+        raise UsageError(f"{name} needs a number.")
+    return given
+
+
+def whole(name: str, value: Any) -> int:
+    """A component's value as a whole number.
+
+    Raises:
+        UsageError: it is none.
+    """
+    given = number(name, value)
+    if given != int(given):
+        raise UsageError(f"{name} must be a whole number.")
+    return int(given)
+
+
+# Choices among names that come out of a private file.
+#
+# Gradio answers a value that is no longer among the choices with an exception that quotes it beside all of them, and
+# logs it: labels and column names, before anybody declared them public. Values that a page sends late are left out
+# instead.
+#
+# (Gradio writes a stub beside every module that defines a component: `*.pyi` is in .gitignore.)
+
+
+class PrivateDropdown(gr.Dropdown):
+    """A dropdown whose unknown value is no value."""
+
+    is_template = True
+
+    def preprocess(self, payload: Any) -> Any:
+        """See `gr.Dropdown.preprocess`."""
+        return super().preprocess(payload if payload in [value for _, value in self.choices] else None)
+
+
+class PrivateCheckboxGroup(gr.CheckboxGroup):
+    """Checkboxes whose unknown values are left out."""
+
+    is_template = True
+
+    def preprocess(self, payload: Any) -> Any:
+        """See `gr.CheckboxGroup.preprocess`."""
+        known = [value for _, value in self.choices]
+        return super().preprocess([value for value in payload or [] if value in known])
+
+
+# A logarithmic slider for epsilon, between better privacy and better accuracy.
+
+LOWEST, HIGHEST = 0.1, 10.0
+"""What the slider settles on, in `assets/epsilon.js`."""
+_TEMPLATE = """
+<div class="epsilon">
+  <div class="epsilon-value"><label for="NAME-number">epsilon</label>
+    <input id="NAME-number" type="number" min="0.1" max="10" step="any" inputmode="decimal">
+    <span class="epsilon-word"></span></div>
+  <input type="range" min="0" max="200" step="1" aria-label="Epsilon, logarithmic from 0.1 to 10">
+  <div class="epsilon-ticks"><span>0.1</span><span>0.3</span><span>1</span><span>3</span><span>10</span></div>
+  <div class="epsilon-ends"><span>better privacy</span><span>better accuracy</span></div>
+</div>
+"""
+
+
+def epsilon_slider(value: float = 1.0, name: str = "epsilon") -> gr.HTML:
+    """The slider with the element id `name`; its value is epsilon, and it fires `release` when a new one is settled."""
+    return gr.HTML(
+        value=value,
+        html_template=_TEMPLATE.replace("NAME", name),
+        js_on_load=asset("epsilon.js"),
+        apply_default_css=False,
+        elem_id=name,
+    )
+
+
+# Uploaded files: read once, then removed from the disk with the folder of their own that Gradio made for them.
+
+
+def drop(elem_id: str, height: int = 140) -> gr.File:
+    """A place for a file."""
+    return gr.File(show_label=False, height=height, elem_id=elem_id, elem_classes="drop")
+
+
+@contextmanager
+def taken(upload: str) -> Iterator[Path]:
+    """The uploaded file, which does not outlive the block, however the block ends.
+
+    Raises:
+        DataError: it is no upload. The page's request names the path, so it may name any: nothing but a plain file in
+            a folder right inside the folder for uploads is read, and nothing but that file is removed.
+    """
+    path = Path(upload)
+    if not _arrived(path):
+        raise DataError("The upload did not arrive: choose the file again.")
+    try:
+        yield path
+    finally:
+        _remove(path)
+
+
+def discard(upload: str) -> None:
+    """Remove an uploaded file that nothing will take; whatever else a request names stays."""
+    if _arrived(path := Path(upload)):
+        _remove(path)
+
+
+def _remove(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # not empty, or gone
+        path.parent.rmdir()
+
+
+def _arrived(path: Path) -> bool:
+    try:
+        plain = path.is_file() and not path.is_symlink()
+        return plain and path.resolve().parent.parent == Path(get_upload_folder()).resolve()
+    except (OSError, ValueError):  # no path at all
+        return False
+
+
+# Files that the browser saves, made in memory: nothing is left on the server.
+
+
+@dataclass(frozen=True)
+class File:
+    """What is to be saved: its name, its type, and what is in it."""
+
+    name: str
+    media_type: str
+    content: bytes
+
+
+class Downloads(State):
+    """How often this tab has downloaded something: a higher count is a new download."""
+
+    count = 0
+
+
+def sink() -> gr.HTML:
+    """A component without a face: what it is given, made by `download`, the browser saves."""
+    return drawn("download.js", None, elem_classes="sink")
+
+
+def download(session: Session, file: File) -> dict[str, Any]:
+    """A file for a `sink`."""
+    downloads = session.of(Downloads)
+    downloads.count += 1
+    content = base64.b64encode(file.content).decode("ascii")
+    return {"ticket": downloads.count, "name": file.name, "type": file.media_type, "bytes": content}
