@@ -10,7 +10,8 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.assets import asset
-from dpicl_ui.frame.sessions import Session, State
+from dpicl_ui.frame.guard import PRIVATE
+from dpicl_ui.frame.sessions import Session, Sessions, State
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,15 @@ class StepBar:
             )
             with gr.Column(elem_classes="step-body"):
                 yield
+
+    def follow(self, sessions: Sessions, *events: gr.events.Dependency) -> None:
+        """Show after each of these what is done: where a handler yields that shortly before its end, it gets lost."""
+
+        def told(request: gr.Request) -> dict[str, Any]:
+            return self.value(sessions.of(request))
+
+        for event in events:
+            event.then(told, None, self.html, **PRIVATE)
 
     def value(self, session: Session, go: int | None = None) -> dict[str, Any]:
         """The bar's value; with `go` the browser moves to that step."""

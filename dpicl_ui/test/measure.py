@@ -220,12 +220,12 @@ class FileMeasurement:
         self._time.wire(self.limit, read, taken_over)
         shown = [
             self.test_notice, self.own_rows, self.leave_out, self.progress, *self.about_the_set, self.matrix_head,
-            self.arm, self.measure, self.cancel, self._bar.html,
+            self.arm, self.measure, self.cancel,
         ]  # fmt: skip
         asked = [self.text, self.label, self.limit, self.own_rows, self._elsewhere.tick]
         for button, measures in ((self.measure, self._measure), (self.leave_out, self._measure_rest)):
             guarding = guarded(self.test_notice, self._measured_buttons)
-            button.click(guarding(measures), asked, shown, **MODEL, **PRIVATE)
+            self._bar.follow(self._sessions, button.click(guarding(measures), asked, shown, **MODEL, **PRIVATE))
         self.cancel.click(self._cancel, None, self.cancel, queue=False, **PRIVATE)
         self.arm.input(self._choose_arm, self.arm, [self.matrix_head, self.plot], **PRIVATE)
 
@@ -310,8 +310,7 @@ class FileMeasurement:
     def _measure_rows(
         self, test: Dataset, owners: tuple[str, ...], limit: float, ticked: bool, request: gr.Request
     ) -> Iterator[dict[Any, Any]]:
-        session = self._sessions.of(request)
-        state = session.of(TestState)
+        state = self._sessions.of(request).of(TestState)
         tested = state.measurable
         known = [row for row in test.records if row.label in tested.labels]
         unknown, chosen = len(test.records) - len(known), spread(known, int(limit))
@@ -332,7 +331,6 @@ class FileMeasurement:
         }
         yield from self._measured(state, scored, remote)
         yield from self.add_prototypes(request)
-        yield {self._bar.html: self._bar.value(session)}
 
     def _owners(self, session: Session, request: gr.Request, test: Dataset) -> tuple[str, ...]:
         """Names of the private data sets that test rows belong to."""

@@ -15,6 +15,7 @@ from mechanisms.runs.recipe import Stage
 from mechanisms.runs.recipe_forecast import ARMS, predicted_seconds, units
 from mechanisms.runs.recipe_request import RecipeRequest, RunRequest
 from mechanisms.runs.request import SynthesisRequest
+from mechanisms.tallies import masses, weights
 
 _WIDE = 0.1
 """Half an interval that tells too little, as `mechanisms.tallies.Estimate.wide` has it."""
@@ -107,9 +108,11 @@ def votes_a_draft(request: RecipeRequest, label: str) -> float:
 
 def score_margin(request: RecipeRequest) -> float:
     """Half the interval of a private accuracy near 1/2, expected from the public sizes; at most 1/2."""
-    rows = units(request, Stage.SCORE)
+    counted, each = (of(request.sizes, request.recipe.weighing) for of in (masses, weights))
+    mass = request.role(Stage.SCORE) * sum(counted.values())
+    squares = request.role(Stage.SCORE) * sum(counted[label] * each[label] for label in counted)
     noise = 2 ** (ARMS - 1) * request.score.deviation**2 / 2
-    return min(0.5, confidence.standard_errors() * math.sqrt(rows / 4 + noise) / rows)
+    return min(0.5, confidence.standard_errors() * math.sqrt(squares / 4 + noise) / mass)
 
 
 def _of_stages(request: RecipeRequest) -> Iterator[str]:

@@ -20,6 +20,7 @@ from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.request import SynthesisRequest
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
+from mechanisms.tallies import Weighing
 
 LABELS = ("a", "b")
 SPEED = ModelSpeed(position=1e-3, row=2e-3, step=3e-3)
@@ -93,6 +94,19 @@ def test_the_margin_is_about_what_the_score_gives():
         estimate = tally.accuracy(tally.release(tally.cells(right), randomness), 0)
         halves.append((estimate.high - estimate.low) / 2)
     assert score_margin(made) == pytest.approx(float(np.mean(halves)), rel=0.1)
+
+
+def test_where_labels_count_the_same_the_margin_is_of_what_the_rows_count():
+    """A large label's many rows count no more than a small one's few: a score of them is as wide."""
+    sizes = {"a": 1200} | {f"b{i}": 73 for i in range(11)}
+    labels = tuple(sizes)
+    recipe = proposed(Kind.VOTE, sizes, 1.0)
+    assert recipe.weighing is Weighing.LABELS
+    skewed = RecipeRequest(labels, default_template(labels), recipe, PrivacyTarget(1.0, 1e-6), sizes, "content")
+    even = replace(skewed, sizes=dict.fromkeys(labels, 73), recipe=replace(recipe, weighing=Weighing.ROWS))
+    assert score_margin(skewed) == pytest.approx(score_margin(even), rel=0.05)
+    assert score_margin(skewed) > 1.3 * score_margin(replace(skewed, recipe=even.recipe))
+    assert any("wider than 20 points" in each for each in preview(skewed).warnings)
 
 
 def test_a_margin_never_passes_the_whole_range():

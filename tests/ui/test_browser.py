@@ -200,6 +200,7 @@ def measure(page: Page, seen: Journey) -> None:
     press(page, "#measure", "#cancel-test:enabled, #scores .score:nth-child(3)")
     page.wait_for_selector("#scores .score:nth-child(3)", timeout=SLOW)
     page.wait_for_selector("#confusion .js-plotly-plot", timeout=SLOW)
+    page.wait_for_selector("#steps .stepper.done:has-text('Test')")
     seen.shown["scores"] = page.inner_text("#scores")
 
 

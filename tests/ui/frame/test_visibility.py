@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import gradio as gr
+import pytest
 from gradio.blocks import BlockContext
 
 from dpicl_ui.frame.model_loader import ModelLoader
@@ -13,12 +15,25 @@ from dpicl_ui.page import build
 from mechanisms.accounting import PrivacyLedger
 
 
+def page(home: Path) -> gr.Blocks:
+    async def made() -> gr.Blocks:
+        return build(CuratorLedger(PrivacyLedger(home)), ModelLoader("none"))
+
+    return asyncio.run(made())
+
+
 def test_no_layout_is_hidden_in_a_way_that_gradio_shows(tmp_path):
     """A column that is "hidden" from the start is drawn: its buttons would stand there before there is a run."""
-
-    async def made() -> gr.Blocks:
-        return build(CuratorLedger(PrivacyLedger(tmp_path)), ModelLoader("none"))
-
-    layouts = [each for each in asyncio.run(made()).blocks.values() if isinstance(each, BlockContext)]
+    layouts = [each for each in page(tmp_path).blocks.values() if isinstance(each, BlockContext)]
     assert any(getattr(each, "visible", True) is False for each in layouts)
     assert [each.elem_id for each in layouts if getattr(each, "visible", True) == "hidden"] == []
+
+
+@pytest.mark.parametrize("button", ["measure", "leave-out"])
+def test_that_something_was_measured_is_told_by_a_call_of_its_own(tmp_path, button):
+    """Of two values that a handler yields within moments the browser may draw the last alone."""
+    made = page(tmp_path)
+    ids = {each.elem_id: each._id for each in made.blocks.values() if each.elem_id}
+    [pressed] = [each for each in made.fns.values() if (ids[button], "click") in each.targets]
+    behind = [each for each in made.fns.values() if each.trigger_after == pressed._id]
+    assert [ids["steps"]] in [[each._id for each in told.outputs] for told in behind]
