@@ -46,12 +46,19 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--score", choices=["private", _NO_SCORE], help="none: leave out the last stage")
 
 
+def asks_for_stages(options: argparse.Namespace) -> bool:
+    """Whether the options ask for a run in stages, whatever is usual."""
+    return options.recipe not in (None, Kind.TOKENS) or options.shares is not None or options.split is not None
+
+
 def check_staged(options: argparse.Namespace, staged: bool) -> None:
-    """Refuse what only a run in stages has.
+    """Refuse what only a run in stages has where there are none, and what none of them knows where there are.
 
     Raises:
-        UsageError: such an option is given, and the run has none.
+        UsageError: such an option is given.
     """
+    if staged and options.best_of != 1:
+        raise UsageError("--best-of is for a run without stages: in stages all that is written stands in the ballot.")
     if not staged and (given := [name for name in _OWN if getattr(options, name) is not None]):
         raise UsageError(f"--{given[0].replace('_', '-')} needs --recipe vote or both, or --shares, or --split.")
 

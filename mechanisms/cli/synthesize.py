@@ -30,7 +30,7 @@ from mechanisms.cli.outputs import (
     read_labelled,
 )
 from mechanisms.cli.plan_options import add_plan_options, mechanism, transform
-from mechanisms.cli.recipe_options import add_recipe_options, asked_of_stages, check_staged
+from mechanisms.cli.recipe_options import add_recipe_options, asked_of_stages, asks_for_stages, check_staged
 from mechanisms.cli.records import add_record_options, beside, read_table_of, schema_of, template_of, write_records
 from mechanisms.cli.run_words import Words, claim_in_words, recipe_in_words
 from mechanisms.data.columns import to_dataset
@@ -104,17 +104,17 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _synthesize(options: argparse.Namespace) -> None:
+    _check(options)
     schema, outputs = schema_of(options), outputs_of(options)
-    spec = spec_of(options, schema, outputs)
-    staged = spec.in_stages(len(labels_of(options)))
-    _check(options, staged)
-    check_staged(options, staged)
-    if (schema or outputs) and staged:
+    if (schema or outputs) and asks_for_stages(options):
         what = "Records" if schema else "Outputs"
         raise UsageError(f"{what} are written token by token: leave out --recipe, --split and --shares.")
     ledger = PrivacyLedger()
     journal = journal_of(options, ledger)
     dataset, remarks = _dataset(options, schema, outputs)
+    spec = spec_of(options, schema, outputs)
+    staged = spec.in_stages(len(dataset.labels))
+    check_staged(options, staged)
     for warning in (*remarks, *ledger.rows.recognise(fingerprint(dataset))):
         progress(warning)
     seeded = options.test_seed is not None
@@ -175,14 +175,12 @@ def _dataset(
     return to_dataset(table, mapping, name, labels_of(options)), table.remarks
 
 
-def _check(options: argparse.Namespace, staged: bool) -> None:
+def _check(options: argparse.Namespace) -> None:
     if options.sizes is None and options.count_epsilon is None:
         raise UsageError(
             "Say how large each label is: --sizes counted declares the file's counts public (those of users with "
             "--unit-column), --sizes A=n,B=n declares others, --count-epsilon E measures them with noise."
         )
-    if staged and options.best_of != 1:
-        raise UsageError("--best-of is for a run without stages: in stages all that is written stands in the ballot.")
     if options.test_seed is not None and options.test_seed < 0:
         raise UsageError("--test-seed must not be negative.")
     if options.out:

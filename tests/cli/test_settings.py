@@ -87,11 +87,10 @@ def from_command_line(
     config.write_text(text, encoding="utf-8")
     options = parser().parse_args(["synthesize", str(file), "--config", str(config)])
     schema, outputs = schema_of(options), outputs_of(options)
-    spec = command.spec_of(options, schema, outputs)
+    command._check(options)
     dataset, _ = command._dataset(options, schema, outputs)
-    staged = spec.in_stages(len(dataset.labels))
-    command._check(options, staged)
-    check_staged(options, staged)
+    spec = command.spec_of(options, schema, outputs)
+    check_staged(options, spec.in_stages(len(dataset.labels)))
     if measured:
         assert options.count_epsilon == measured.epsilon
         spec = replace(spec, sizes=measured)
