@@ -50,7 +50,9 @@ def test_the_python_of_the_readme_works_and_is_charged(tmp_path, monkeypatch, ca
     monkeypatch.chdir(tmp_path)
     [program] = blocks("python")
     exec(compile(program, "README.md", "exec"), {})
-    [label] = ast.literal_eval(capsys.readouterr().out)
+    promise, answers = capsys.readouterr().out.splitlines()
+    assert "epsilon" in promise
+    [label] = ast.literal_eval(answers)
     written = loads((tmp_path / "from_python.json").read_text(encoding="utf-8"))
     assert label in written.labels
     assert verify(written).problems == ()

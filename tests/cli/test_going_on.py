@@ -36,8 +36,7 @@ def cut_off(capsys, monkeypatch, line: str, when: str) -> None:
             raise ModelUnavailable("The model is gone.")
 
     with monkeypatch.context() as patched:
-        for module in ("synthesize", "recipes"):
-            patched.setattr(f"mechanisms.cli.{module}.progress", breaking)
+        patched.setattr("mechanisms.cli.synthesize.progress", breaking)
         assert run(capsys, line)[0] == 4
 
 
@@ -106,8 +105,7 @@ def test_a_set_is_given_where_the_ledger_is_full_when_its_run_ends(kind, capsys,
                 patched.setattr(LedgerRun, "snapshot", full)
                 patched.setattr(PrivacyLedger, "forget", full)
 
-        for module in ("synthesize", "recipes"):
-            patched.setattr(f"mechanisms.cli.{module}.progress", fill)
+        patched.setattr("mechanisms.cli.synthesize.progress", fill)
         line = f"{LINE} {KINDS[kind]} --json --journal {tmp_path / 'run.jsonl'}"
         code, out, err = run(capsys, line)
     assert (code, err.splitlines()[-1]) == (2, "synthesize: The ledger cannot be written.")
@@ -140,8 +138,7 @@ def test_a_set_whose_place_is_gone_is_on_standard_output_and_its_run_gives_it_ag
         shutil.rmtree(folder, ignore_errors=True)
 
     with monkeypatch.context() as patched:
-        for module in ("synthesize", "recipes"):
-            patched.setattr(f"mechanisms.cli.{module}.progress", removing)
+        patched.setattr("mechanisms.cli.synthesize.progress", removing)
         code, out, err = run(capsys, f"{line} --out {folder}/demos.json --journal {journal}")
     assert code == 2
     assert "Cannot write" in err.splitlines()[-1]

@@ -591,7 +591,7 @@ PUBLIC = [
         _PUBLIC,
         (
             "mechanisms.runs.run",
-            "shown=ledger.rows.marks(data) if reads else ledger.snapshot(data.name, data.unit).marks",
+            "shown=ledger.rows.marks(data) if request.reads_rows else ledger.snapshot(data.name, data.unit).marks",
             "shown=ledger.rows.marks(data)",
         ),
     ),

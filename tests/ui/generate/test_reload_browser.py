@@ -64,7 +64,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
                 return page
 
             travel(opened, visited)
-        browser.close()
+            browser.close()  # a page that is open when the server goes says so
     return visited
 
 
