@@ -6,7 +6,7 @@ checks and the same defaults. Everything that takes a `Dataset` reads private ro
     from mechanisms import api
 
     data = api.load("notes.csv", ["Cards", "Loans"])                            # private
-    planned = api.plan(data, sizes="counted", epsilon=1.0, delta=1e-5)          # calibrated; no row is read for it
+    planned = api.plan(data, sizes="counted", epsilon=1.0, delta=1e-5)          # calibrated; nothing is charged yet
     print(planned.guarantee)
     demos = api.write(planned, data, "demos.json")                              # charged, and releasable
     print(api.classify(demos, ["Where is my card?"]))

@@ -268,10 +268,11 @@ def _ready(asked: RunRequest, journal: RunJournal | None) -> RunRequest:
     """The request calibrated, or as it was when the run was cut off; what it costs, and is weak in, is told."""
     if journal is not None and goes_on(journal):
         ready, warnings = resumed(journal, asked), tuple[str, ...]()
+        claimed = ready.claim()
     else:
         made = preview(asked)
-        ready, warnings = made.request, made.warnings if asked.stages else ()
-    progress(claim_in_words(ready.claim()))
+        ready, claimed, warnings = made.request, made.claim, made.warnings if asked.stages else ()
+    progress(claim_in_words(claimed))
     if ready.recipe is not None:
         progress(recipe_in_words(ready.recipe))
     for warning in warnings:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Generator, Iterator, Sequence
 from typing import Protocol
 
 from mechanisms.accounting import BudgetSnapshot, Fingerprint, LedgerRun, PrivacyLedger, fingerprint
-from mechanisms.data.sizes import CLEAN_VALUES, NO_NOISE, SEEDED, WHETHER_MET, WHETHER_SHOWN, MeasuredSizes
+from mechanisms.data.sizes import CLEAN_VALUES, NO_NOISE, SEEDED, WHETHER_MET, WHETHER_SHOWN
 from mechanisms.demos.demo_set import Certificate, DemoSet
 from mechanisms.errors import DataError, UsageError
 from mechanisms.inference import Embedder, LanguageModel
@@ -171,8 +170,16 @@ def _empty(
         shown=ledger.rows.marks(data) if request.reads_rows else ledger.snapshot(data.name, data.unit).marks,
         spent_before=(before.epsilon, before.delta) if before else (0.0, 0.0),
     )
-    made = DemoSet((), request.labels, request.template, certificate, model.name, model.sha256, schema=request.schema)
-    return replace(made, stages=request.stage_records())
+    return DemoSet(
+        (),
+        request.labels,
+        request.template,
+        certificate,
+        model.name,
+        model.sha256,
+        schema=request.schema,
+        stages=request.stage_records(),
+    )
 
 
 # The two kinds of work, each with what it charges and what it keeps.
@@ -264,10 +271,9 @@ def _stages(
     """Stage after stage, each on the rows of its role or with its share of epsilon."""
     if embedder is None:
         raise UsageError("A run in stages needs a model that embeds texts.")
-    if request.written is not None:
-        _check_writing(request, request.written)
     parts, writing = divide(dataset, request.recipe), None
     if request.written is not None:
+        _check_writing(request, request.written)
         writing = Writing(parts[Stage.WRITE], request.written, model, randomness, curator)
     return Stages(request, parts, model, embedder, randomness, writing, new)
 
@@ -284,35 +290,7 @@ def _check_writing(request: RecipeRequest, written: SynthesisRequest) -> None:
 # Whether a data set is the one that a run was planned for, and whether its rows took part in nothing before.
 
 
-class Planned(Protocol):
-    """A request of any kind: what it says about the data set that it is for."""
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Public label set, in order."""
-
-    @property
-    def by_user(self) -> bool:
-        """Whether the unit is all records of one user."""
-
-    @property
-    def content(self) -> str:
-        """Keyed digest of the data set."""
-
-    @property
-    def sizes(self) -> Mapping[str, int]:
-        """Declared upper bound of the units of each label."""
-
-    @property
-    def reads_rows(self) -> bool:
-        """Whether it reads any private row at all: then the file must be the very one."""
-
-    @property
-    def measured(self) -> MeasuredSizes | None:
-        """The measurement that the sizes come from, if they are not declared."""
-
-
-def check_fit(dataset: Dataset, planned: Planned) -> None:
+def check_fit(dataset: Dataset, planned: RunRequest) -> None:
     """Refuse to run on another data set than the one that was planned for.
 
     Args:

@@ -1,6 +1,7 @@
 """What an owner asks of a run, in public values: the app's form, the command line's options and Python's arguments.
 
-`RunSpec.request(dataset)` fills in what was left open, from the data set's labels and public sizes. It reads no text.
+`RunSpec.request(dataset)` fills in what was left open, from the data set's labels and public sizes. Of the rows it
+takes the counts that are declared public, and the keyed digest that binds the run to this data set.
 """
 
 from __future__ import annotations
