@@ -149,6 +149,8 @@ MOST_PAGES, MOST_PAGES_OF_ONE = 2000, 200
 """Open connections: of all, and of one person, or of one address where nobody signs in."""
 _PAUSE = 15.0
 """Seconds between two signs of life, as in Gradio."""
+_LATE = 30.0
+"""Seconds after which what was still under way when the tab closed has ended."""
 
 
 class Heartbeats:
@@ -156,6 +158,7 @@ class Heartbeats:
 
     def __init__(self) -> None:
         self._open: Counter[str] = Counter()
+        self._pages: Counter[str] = Counter()
         self._unloading = asyncio.Semaphore(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -168,22 +171,33 @@ class Heartbeats:
         whose = person or address_of(request)
         if self._open[whose] >= MOST_PAGES_OF_ONE or self._open.total() >= MOST_PAGES:
             return await PlainTextResponse("Too many open pages: close some.", 429)(scope, receive, send)
+        name = str(request.path_params["session_hash"])
         self._open[whose] += 1
+        self._pages[name] += 1
         try:
             await _beat(app, receive, send)
         finally:
             self._open -= Counter({whose: 1})
-            await self._closed(request, person)
+            self._pages -= Counter({name: 1})
+            await self._closed(request, name, person)
 
-    async def _closed(self, request: Request, person: str | None) -> None:
-        name = str(request.path_params["session_hash"])
-        session = request.app.state_holder.session_data.get(name)
+    async def _closed(self, request: Request, name: str, person: str | None) -> None:
+        """Forget the tab, and once more later: a handler that was still at work may have made its session anew."""
+        app = request.app
+        session = app.state_holder.session_data.get(name)
         if session is None:
             return
+        await self._forgotten(request, name, person)
+        session.is_closed = True  # unloading may have taken it out of the holder
+        _end_events(app, name)
+        await asyncio.wait([stopped := asyncio.create_task(app.stop_event.wait())], timeout=_LATE)
+        stopped.cancel()
+        if not self._pages[name]:  # a page may find its way back after its connection broke
+            await self._forgotten(request, name, person)
+
+    async def _forgotten(self, request: Request, name: str, person: str | None) -> None:
         async with self._unloading:  # one at a time, and off the loop that answers everybody
             await asyncio.to_thread(_unload, request, name, person)
-        session.is_closed = True  # unloading may have taken it out of the holder
-        _end_events(request.app, name)
 
 
 async def _beat(app: Any, receive: Receive, send: Send) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import platform
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
@@ -116,10 +117,14 @@ def best_device() -> torch.device:
 
 
 def best_dtype(device: torch.device) -> torch.dtype:
-    """bfloat16 where the hardware multiplies in it, float32 elsewhere."""
-    if device.type == "cpu" and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
-        return torch.float32
-    return torch.bfloat16
+    """bfloat16 where the hardware multiplies whole tiles of it, float32 elsewhere.
+
+    An x86 processor with bfloat16 instructions and no tiles (AMX) multiplies faster in float32 (docs/engine.md).
+    """
+    if device.type != "cpu" or torch.cpu._is_amx_tile_supported():
+        return torch.bfloat16
+    arm = platform.machine().lower() in ("arm64", "aarch64")
+    return torch.bfloat16 if arm and torch.ops.mkldnn._is_mkldnn_bf16_supported() else torch.float32
 
 
 class TransformersModel:
