@@ -94,8 +94,8 @@ def _who(request: RecipeRequest, stage: Stage) -> str:
     if request.recipe.division is Division.EPSILON:
         return f"All {plural}, for epsilon {request.epsilon(stage):.2g},"
     # A user who has several labels was counted for each of them; measured sizes are upper bounds.
-    about = "At most about" if request.by_user or request.measured else "About"
-    return f"{about} {roughly(units(request, stage))} {plural}"
+    at_most = " at most" if request.by_user or request.measured else ""
+    return f"About {roughly(units(request, stage))} {plural}{at_most}"
 
 
 def _task(request: RecipeRequest, stage: Stage) -> str:
@@ -125,8 +125,9 @@ def stage_facts(request: RecipeRequest) -> list[Tree]:
     shares, facts = request.recipe.shares, []
     if Stage.VOTE in shares:
         votes = [votes_a_draft(request, label) for label in request.labels]
-        between = " to ".join(dict.fromkeys((roughly(min(votes)), roughly(max(votes)))))
-        remark = f"a draft gets about {between} votes on average"
+        ends = (f"{each:.2g}" if each < 10 else roughly(each) for each in (min(votes), max(votes)))
+        between = " to ".join(dict.fromkeys(ends))
+        remark = f"votes that a draft gets on average: {between}"
         facts.append(fact("Noise on a draft's votes", f"± {request.votes.deviation:.2g}", remark))
     if (written := request.written) is not None:
         facts.append(

@@ -20,8 +20,11 @@ from mechanisms.evaluation.evaluate import (
     Accuracy,
     MeanRecall,
     Scorecard,
+    by_balanced_accuracy,
     common_reading,
     figure,
+    headline,
+    naming_largest,
     shares_of_gain,
     verdict_of_cards,
     verdict_of_score,
@@ -91,6 +94,8 @@ _BEST_READING = "Read as found most labels of the test file under the set: {read
 _IN_WORDS = {PRIOR: "With the measured prior", CONTEXTUAL: "Calibrated by empty queries", RAW: "Without calibration"}
 _EXPORTED = "As exported: {own} with the correction that the demo set carries, {raw} in a format that cannot carry it."
 _KINDS = {PRIOR: "prior", CONTEXTUAL: "calibrated", RAW: "raw"}
+_BALANCED, _ALWAYS = "balanced", "always"
+_BY_LABEL = "By balanced accuracy, since the commonest label has more than twice an even share of the rows: "
 _LIKELIEST = 8
 """Bars of an answer where there are many labels."""
 
@@ -228,9 +233,9 @@ def accuracies(
         *_sentence(cards, public),
         el(
             "div.scores",
-            *(_scores(card, common_reading(cards)) for card in cards),
+            *(_scores(card, cards) for card in cards),
             *([_prototypes(prototypes)] if prototypes else []),
-            _majority(cards[-1], labels),
+            _majority(cards, labels),
         ),
         *notice(_no_better(cards[-1], common_reading(cards)), "warn"),
         *(_by_label(cards[-1], labels) if labels else []),
@@ -240,13 +245,16 @@ def accuracies(
     ]
 
 
-def _majority(card: Scorecard, labels: Sequence[str]) -> Tree:
-    place, naming = card.majority
+def _majority(cards: Sequence[Scorecard], labels: Sequence[str]) -> Tree:
+    place, naming = cards[-1].majority
     name = el("strong", labels[place]) if labels else None
+    balanced, found = by_balanced_accuracy(cards), naming_largest(cards)
+    row = score_row(_ALWAYS, found, (found, found), f"{100 * found:.0f}%") if balanced else None
     return el(
         "div.score",
         el("div.score-name", el("strong", _COMMONEST), name, el("span.muted", _WHATEVER)),
-        accuracy_row("always", naming),
+        row or accuracy_row(_ALWAYS, naming),
+        el("p.muted", f"of all rows {_words(naming)}") if balanced else None,
     )
 
 
@@ -298,7 +306,9 @@ def _sentence(cards: Sequence[Scorecard], public: bool) -> list[Tree]:
     if cards[-1].name == PUBLIC_ONLY:
         return []
     found = shares_of_gain(cards)
-    first = el("p.guarantee", verdict_of_cards(cards, public))
+    by_label = _BY_LABEL if by_balanced_accuracy(cards) else ""
+    said = verdict_of_cards(cards, public)
+    first = el("p.guarantee", by_label + said[:1].lower() + said[1:] if by_label else said)
     if found is None:
         return [first]
     reading, shown = (f"{100 * each:+.0f}" for each in found)
@@ -313,19 +323,24 @@ def _exported(card: Scorecard) -> list[Tree]:
     return [el("p.muted", _EXPORTED.format(own=own, raw=raw))]
 
 
-def _scores(card: Scorecard, reading: str) -> Tree:
-    """The accuracy in the reading that all arms have in common, and beside it the others as smaller figures."""
-    read, kind = figure(card, reading), _KINDS[reading]
-    readings = {"prior": card.corrected, "calibrated": card.calibrated, "raw": card.raw}
-    said = [f"{name} {_words(each)}" for name, each in readings.items() if each and name != kind]
-    said.append(f"balanced {_words(card.balanced)}")
+def _scores(card: Scorecard, cards: Sequence[Scorecard]) -> Tree:
+    """The figure that arms are compared by, and beside it the others, smaller."""
+    reading = common_reading(cards)
+    kind = _BALANCED if by_balanced_accuracy(cards) else _KINDS[reading]
+    figures = {
+        _KINDS[PRIOR]: card.corrected,
+        _KINDS[CONTEXTUAL]: card.calibrated,
+        _KINDS[RAW]: card.raw,
+        _BALANCED: card.balanced,
+    }
+    said = [f"{name} {_words(each)}" for name, each in figures.items() if each and name != kind]
     if silent := sum(card.silent):
         said.append(f"{silent} without a label, counted as wrong")
     return el(
         "div.score" + (".own" if card.name == PRIVATE else ""),
         el("div.score-name", *arm_name(card.name, "strong", "span.muted", reading == PRIOR)),
-        accuracy_row(kind, read),
-        el("p.muted", " · ".join(said)) if said else None,
+        accuracy_row(kind, headline(card, cards)),
+        el("p.muted", " · ".join(said)),
     )
 
 
@@ -334,7 +349,7 @@ def _words(accuracy: Accuracy | MeanRecall) -> str:
     return f"{100 * accuracy.value:.0f}%  ({100 * low:.0f} to {100 * high:.0f})"
 
 
-def accuracy_row(kind: str, accuracy: Accuracy) -> Tree:
+def accuracy_row(kind: str, accuracy: Accuracy | MeanRecall) -> Tree:
     """An accuracy as a bar with its interval."""
     return score_row(kind, accuracy.value, accuracy.interval, _words(accuracy))
 

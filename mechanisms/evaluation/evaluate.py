@@ -341,14 +341,35 @@ def verdict_of_cards(cards: Sequence[Scorecard], public: bool = False) -> str:
         public: the set is the public-only one of its choice, and is not compared with itself.
     """
     *others, own = cards
-    _, naming = own.majority
-    labels = sum(each is not None for each in own.recalls)
-    balanced = naming.value * labels > LARGE and own_reading(cards)
-    figures = [card.balanced if balanced else figure(card, common_reading(cards)) for card in cards]
+    figures = [headline(card, cards) for card in cards]
     gains = {card.name: gain(figures[-1], each) for card, each in zip(others, figures, strict=False)}
     name = ZERO_SHOT if own.name == ZERO_SHOT else PUBLIC_ONLY if public else DEMONSTRATIONS
     gains.pop(name, None)
-    return _sentence(name, gains, figures[-1].interval, 1 / labels if balanced else naming.value)
+    return _sentence(name, gains, figures[-1].interval, naming_largest(cards))
+
+
+def by_balanced_accuracy(cards: Sequence[Scorecard]) -> bool:
+    """Whether arms are compared by balanced accuracy: the commonest label has more than twice an even share.
+
+    Only where each arm's own reading, which balanced figures are of, is the common one.
+    """
+    own = cards[-1]
+    return own.majority[1].value * _labels_met(own) > LARGE and own_reading(cards)
+
+
+def headline(card: Scorecard, cards: Sequence[Scorecard]) -> Accuracy | MeanRecall:
+    """The figure by which an arm is compared with the others."""
+    return card.balanced if by_balanced_accuracy(cards) else figure(card, common_reading(cards))
+
+
+def naming_largest(cards: Sequence[Scorecard]) -> float:
+    """What naming the commonest label every time finds, by the figure that arms are compared by."""
+    own = cards[-1]
+    return 1 / _labels_met(own) if by_balanced_accuracy(cards) else own.majority[1].value
+
+
+def _labels_met(card: Scorecard) -> int:
+    return sum(each is not None for each in card.recalls)
 
 
 def common_reading(cards: Sequence[Scorecard]) -> str:

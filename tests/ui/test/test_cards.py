@@ -112,6 +112,17 @@ def test_a_set_that_names_one_label_every_time_is_not_praised():
     assert "no more labels" not in text_of(accuracies([better], labels=("News", "Sport")))
 
 
+def test_bars_show_the_figure_that_the_sentence_compares():
+    confusion = np.array([[87, 1, 2], [3, 2, 0], [5, 0, 0]])
+    alone = Scorecard(ZERO_SHOT, Accuracy(89, 100), None, None, confusion)
+    shown = accuracies([alone, replace(alone, name=PRIVATE)])
+    mean = (87 / 90 + 2 / 5) / 3
+    assert "By balanced accuracy" in text_of(shown)
+    assert bars(shown) == pytest.approx([mean, mean, 1 / 3])
+    assert "raw 89%" in text_of(shown)
+    assert "of all rows 90%" in text_of(shown)
+
+
 def test_a_score_says_what_it_does_not_know():
     wide = Score({"demonstrations": ArmScore(0.7, (0.55, 0.8))}, untouched=False)
     shown = text_of(score_card(replace(SET, score=wide), loaded=True))
