@@ -15,7 +15,7 @@ from mechanisms.evaluation.reader import Classifier
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Floats
 from mechanisms.records import PromptTemplate
-from mechanisms.runs import stages
+from mechanisms.runs import stage as run_stage
 from mechanisms.runs.drafts import write_drafts
 
 
@@ -58,5 +58,5 @@ class Memory:
                 self.drafts[key] = write_drafts(model, template, label, *given, **named)
             return self.drafts[key]
 
-        with patch.object(Classifier, "reading", read), patch.object(stages, "write_drafts", written):
+        with patch.object(Classifier, "reading", read), patch.object(run_stage, "write_drafts", written):
             yield

@@ -21,8 +21,8 @@ from mechanisms.evaluation.evaluate import Accuracy
 from mechanisms.evaluation.grid import grid_figure
 from mechanisms.exports.provenance import scored_facts
 from mechanisms.runs.events import ScoreReleased
-from mechanisms.runs.preview import score_margin
 from mechanisms.runs.recipe import Division, Kind
+from mechanisms.runs.stages import score as stage
 from mechanisms.tallies import Score as Tally
 from tests.conftest import ROOT
 from tests.recipes.running import begun, data, planned, recipe, rows
@@ -65,8 +65,8 @@ WIDTHS = {
     "an attack's rate": lambda: attack("found_interval"),
     "extraction": lambda: width(Extraction("rows", "items", 9, 100, 40, 9, 3).interval),
     "an audit in one run": error_of_guesses,
-    "what a score is expected to tell": lambda: score_margin(
-        planned(data(rows(40)), recipe(Kind.VOTE, Division.ROLES), epsilon=100.0)
+    "what a score is expected to tell": lambda: (
+        stage.Score(planned(data(rows(40)), recipe(Kind.VOTE, Division.ROLES), epsilon=100.0)).margin
     ),
 }
 

@@ -11,6 +11,7 @@ from mechanisms.runs.events import CandidateSet, TokenReleased
 from mechanisms.runs.judging import among_in_words, ways
 from mechanisms.runs.recipe import Stage
 from mechanisms.runs.sets import NONE, PLAIN, PUBLIC
+from mechanisms.runs.stage import stage_class
 from mechanisms.steps.mechanism import Line, Picture
 
 # The live screen of a run as plain JSON values, drawn by `assets/live.js`; a pure function of the view.
@@ -342,21 +343,6 @@ def _axis(view: RecipeView, ballot: Ballot) -> str:
 
 # A recipe's stages in a row, and what is being asked of the data now.
 
-_STAGE_NAMES = {
-    Stage.WRITE: "Write",
-    Stage.VOTE: "Vote",
-    Stage.CALIBRATE: "Calibrate",
-    Stage.CHOOSE: "Choose",
-    Stage.SCORE: "Score",
-}
-_ASKED = {
-    Stage.WRITE: "Token by token: what would the {unit}s write next?",
-    Stage.VOTE: "The {unit}s vote: which draft is most like me?",
-    Stage.CALIBRATE: "Measuring how much the model prefers each label.",
-    Stage.CHOOSE: "The {unit}s judge whole sets: which one finds my label best?",
-    Stage.SCORE: "Counting how often the {unit}s' labels are found.",
-}
-
 
 def stages_card(view: RecipeView) -> list[Tree]:
     """The stages, marked as done, under way or to come; nothing for a run without stages."""
@@ -369,14 +355,14 @@ def stages_card(view: RecipeView) -> list[Tree]:
     return [
         el(
             "ul.stages",
-            *(el(f"li.stage.{mark}", _STAGE_NAMES[each]) for each, mark in zip(view.stages, marks, strict=True)),
+            *(el(f"li.stage.{mark}", stage_class(each).title) for each, mark in zip(view.stages, marks, strict=True)),
         ),
         *(_under_way(view) if running else []),
     ]
 
 
 def _under_way(view: RecipeView) -> list[Tree]:
-    words = view.drafting or (_ASKED[view.stage].format(unit=view.unit) if view.stage else "Starting …")
+    words = view.drafting or (stage_class(view.stage).question.format(unit=view.unit) if view.stage else "Starting …")
     meter = el("div.meter.private", el("div.meter-fill.by-share", numbers={"share": round(view.done or 0.0, 3)}))
     return [el("p.muted", words, role="status"), meter if view.done is not None else ""]
 

@@ -28,6 +28,7 @@ from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.recipe import Stage
 from mechanisms.runs.recipe_request import RunRequest
 from mechanisms.runs.run import synthesize
+from mechanisms.runs.stage import stage_class
 
 # Where runs are written down while they go on: one file for a data set, in a folder beside its owner's ledger.
 #
@@ -240,12 +241,6 @@ def _kept(session: Session, of: Fingerprint, events: Generator[CuratorEvent], pr
 
 # What is offered where a run on the confirmed data was cut off: to go on with it, or to leave it.
 
-_AS_FAR_AS = {
-    Stage.VOTE: "the vote",
-    Stage.CALIBRATE: "measuring which labels the model prefers",
-    Stage.CHOOSE: "the choice",
-    Stage.SCORE: "the score",
-}
 _WHAT_IT_COSTS = (
     "What was released is kept and paid for; gone on with, the run costs no more than it was to cost when it began. "
     "Generate would begin another one in its place."
@@ -325,8 +320,8 @@ def in_words(journal: RunJournal) -> str:
     """How far a run had got, and what going on costs."""
     assert journal.begun is not None
     view = replay_recipe([journal.begun, *(journal.told or ())])
-    if view.stage in _AS_FAR_AS:
-        far = f"It had got as far as {_AS_FAR_AS[view.stage]}."
+    if view.stage not in (None, Stage.WRITE):
+        far = f"It had got as far as {stage_class(view.stage).noun}."
     elif view.stages and Stage.WRITE not in view.stages:
         far = "It had only begun."
     else:

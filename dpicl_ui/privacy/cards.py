@@ -8,12 +8,14 @@ from dpicl_ui.frame.tree import Tree, el, fact, notice
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.discovery import parameters
 from mechanisms.runs.advice import FEWEST_FOR_ROLES
-from mechanisms.runs.judging import ways
-from mechanisms.runs.preview import Preview, score_margin, votes_a_draft
+from mechanisms.runs.preview import Preview
 from mechanisms.runs.recipe import Division, Stage
 from mechanisms.runs.recipe_forecast import competing, units
 from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.request import SynthesisRequest
+from mechanisms.runs.stage import stage_of
+from mechanisms.runs.stages.score import Score
+from mechanisms.runs.stages.vote import Vote
 from mechanisms.tallies import Weighing
 
 # Durations in words, foreseen and measured.
@@ -62,7 +64,7 @@ def stages_in_words(request: RecipeRequest) -> list[Tree]:
     """What each stage asks of how many, in the order in which the run asks."""
     unit = "user" if request.by_user else "row"
     remark = _ROLES if request.recipe.division is Division.ROLES else _EPSILON
-    lines = [el("li", f"{_who(request, stage)} {_task(request, stage)}") for stage in request.recipe.stages]
+    lines = [el("li", f"{_who(request, stage)} {stage_of(request, stage).task()}") for stage in request.recipe.stages]
     balanced = request.recipe.weighing is Weighing.LABELS
     return [
         el("ol.tasks", *lines),
@@ -98,44 +100,22 @@ def _who(request: RecipeRequest, stage: Stage) -> str:
     return f"About {roughly(units(request, stage))} {plural}{at_most}"
 
 
-def _task(request: RecipeRequest, stage: Stage) -> str:
-    recipe = request.recipe
-    match stage:
-        case Stage.WRITE:
-            return "may join in writing demonstrations, token by token."
-        case Stage.VOTE:
-            rounds = f", in {recipe.rounds} rounds" if recipe.rounds > 1 else ""
-            return f"vote for the one of {recipe.drafts} drafts of their label that is most like them{rounds}."
-        case Stage.CALIBRATE:
-            return "measure the model's habit: which labels it prefers whatever it reads."
-        case Stage.CHOOSE:
-            read = ways(request.sizes, recipe.weighing)
-            return (
-                f"choose which of {competing(request)} sets, each read in {read} ways, serves best: to have no "
-                "demonstrations is a choice, too."
-            )
-        case Stage.SCORE:
-            alone = recipe.division is Division.ROLES
-            remark = "They took part in nothing else" if alone else "They took part in the choice too"
-            return f"say how often the model finds their label. {remark}."
-
-
 def stage_facts(request: RecipeRequest) -> list[Tree]:
     """What the noise leaves to be seen, expected from public numbers alone."""
     shares, facts = request.recipe.shares, []
     if Stage.VOTE in shares:
-        votes = [votes_a_draft(request, label) for label in request.labels]
+        votes = [Vote(request).votes_a_draft(label) for label in request.labels]
         ends = (f"{each:.2g}" if each < 10 else roughly(each) for each in (min(votes), max(votes)))
         between = " to ".join(dict.fromkeys(ends))
         remark = f"votes that a draft gets on average: {between}"
-        facts.append(fact("Noise on a draft's votes", f"± {request.votes.deviation:.2g}", remark))
+        facts.append(fact("Noise on a draft's votes", f"± {Vote(request).tally.deviation:.2g}", remark))
     if (written := request.written) is not None:
         facts.append(
             fact("Signal-to-noise of a token", f"{written.signal_to_noise:.3g}", "of what is written token by token")
         )
     if Stage.SCORE in shares:
         remark = "sampling and noise together, 19 times of 20"
-        facts.append(fact("Private score", f"to within about {100 * score_margin(request):.0f} points", remark))
+        facts.append(fact("Private score", f"to within about {100 * Score(request).margin:.0f} points", remark))
     return facts
 
 

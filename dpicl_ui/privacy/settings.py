@@ -23,9 +23,10 @@ from mechanisms.errors import UsageError
 from mechanisms.inference.models.listing import available_models
 from mechanisms.runs.defaults import MECHANISM, RECIPE
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
-from mechanisms.runs.recipe_request import RecipeRequest
+from mechanisms.runs.recipe_request import RecipeRequest, RunRequest
 from mechanisms.runs.request import SynthesisRequest
 from mechanisms.runs.settings import settings
+from mechanisms.runs.stage import stage_class
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class
 
@@ -147,13 +148,6 @@ _DIVISIONS = [
     ("Rows: each has one task, and every task the whole epsilon", Division.ROLES.value),
     ("Epsilon: all rows take part in all tasks", Division.EPSILON.value),
 ]
-_TITLES = {
-    Stage.WRITE: "Writing",
-    Stage.VOTE: "Voting",
-    Stage.CALIBRATE: "Measuring the habit",
-    Stage.CHOOSE: "Choosing",
-    Stage.SCORE: "Scoring",
-}
 _BY_HAND = "Set the stages by hand, instead of what is proposed for your sizes and epsilon"
 
 
@@ -204,12 +198,12 @@ class RecipeSettings:
                     self.shares = [
                         gr.Number(
                             0,
-                            label=f"{title} (%)",
+                            label=f"{stage_class(stage).task_title} (%)",
                             min_width=120,
                             visible=stage not in hidden_stages(RECIPE, True),
                             elem_id=f"share-{stage}",
                         )
-                        for stage, title in _TITLES.items()
+                        for stage in Stage
                     ]
 
     @property
@@ -295,9 +289,10 @@ class RecipeSettings:
         """Nothing is set by hand any more."""
         return {self.by_hand: False, self.own: gr.Column(visible=False)}
 
-    def told(self, request: object) -> dict[Any, list[Tree]]:
-        """The plan in words; nothing where a run has no stages."""
-        return {self.words: stages_in_words(request) if isinstance(request, RecipeRequest) else []}
+    def told(self, request: RunRequest | None) -> dict[Any, list[Tree]]:
+        """The plan in words; nothing where a run has no stages, or nothing is planned."""
+        staged = request.staged if request else None
+        return {self.words: stages_in_words(staged) if staged else []}
 
 
 def _percent(share: float) -> float:

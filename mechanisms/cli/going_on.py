@@ -12,7 +12,7 @@ from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.errors import UsageError
 from mechanisms.files import check_writable
 from mechanisms.runs.journal import RunJournal
-from mechanisms.runs.recipe_request import RecipeRequest, RunRequest
+from mechanisms.runs.recipe_request import RunRequest
 from mechanisms.runs.request import SynthesisRequest
 
 _SLACK = 1e-6
@@ -68,9 +68,9 @@ def resumed(journal: RunJournal, asked: RunRequest) -> RunRequest:
     asked = asked.apportioned()
     if request.written is not None and asked.written is not None:
         _check(request.written, asked.written)
-    if isinstance(request, RecipeRequest) and isinstance(asked, RecipeRequest):
-        asked = replace(asked, written=request.written)
-        if (request.parameters(), request.template) != (asked.parameters(), asked.template):
+    if staged := asked.staged:
+        same = replace(staged, written=request.written)
+        if (request.parameters(), request.template) != (same.parameters(), same.template):
             raise UsageError("The run that was cut off had other settings: give the same options.")
     elif request.claim().epsilon > asked.target.epsilon * (1 + _SLACK):
         raise UsageError("The run that was cut off costs more than --epsilon: give the same options.")

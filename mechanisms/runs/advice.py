@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 from mechanisms.errors import UsageError
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
+from mechanisms.runs.stage import stage_class
+from mechanisms.runs.stages.vote import CLEARANCE, EXCESS
 from mechanisms.tallies import usual_weighing
 
 FEWEST_FOR_ROLES = 2000
@@ -15,8 +17,6 @@ FEWEST_FOR_ROLES = 2000
 # Two cores read about 40 private rows a second with the embedded model. A calibrator is read twice (under one of the
 # sets, and under the chosen one), a chooser once a set, a scorer once an arm of three. With six sets that makes
 # 640 + 840 + 390 row passes: three quarters of a minute. Voters are only embedded, which is cheap.
-WANTED = {Stage.VOTE: 800, Stage.CALIBRATE: 320, Stage.CHOOSE: 140, Stage.SCORE: 130}
-"""Units of each role, where there are as many."""
 VOTERS_A_LABEL = 40
 """Of many labels: each is voted on by its own rows alone."""
 MOST_VOTERS = 0.5
@@ -24,14 +24,7 @@ MOST_VOTERS = 0.5
 MOST_WRITERS = 0.5
 """Share of the units that write at most; a sample of them joins, so that more of them cost nothing but other roles."""
 
-EPSILON_PARTS = {Stage.WRITE: 12, Stage.VOTE: 4, Stage.CALIBRATE: 7, Stage.CHOOSE: 5, Stage.SCORE: 4}
-"""How stages share epsilon. Writing releases every token and not one figure; calibrating measures three times."""
-
 FEWEST_DRAFTS, MOST_DRAFTS = 8, 16
-CLEARANCE = 4.0
-"""Deviations of the noise by which a winner should stand above the field."""
-EXCESS = 2.0
-"""By how much more votes than a draft of the field a winner has, in votes of the field."""
 LAPLACE_DEVIATION = math.sqrt(2)
 """Of one vote's noise, in units of 1 / epsilon."""
 
@@ -77,9 +70,10 @@ def proposed(
 
 def _roles(stages: list[Stage], units: int, labels: int) -> dict[Stage, float]:
     """Shares that give the wanted numbers; of fewer units than roles want, what they are of the fewest."""
-    asked = [stage for stage in stages if stage is not Stage.WRITE]
-    wanted = WANTED | {Stage.VOTE: max(WANTED[Stage.VOTE], VOTERS_A_LABEL * labels)}
-    shares: dict[Stage, float] = {stage: wanted[stage] / max(units, FEWEST_FOR_ROLES) for stage in asked}
+    wanted = {stage: count for stage in stages if (count := stage_class(stage).wanted) is not None}
+    if Stage.VOTE in wanted:
+        wanted[Stage.VOTE] = max(wanted[Stage.VOTE], VOTERS_A_LABEL * labels)
+    shares: dict[Stage, float] = {stage: count / max(units, FEWEST_FOR_ROLES) for stage, count in wanted.items()}
     if Stage.VOTE in shares:
         shares[Stage.VOTE] = min(shares[Stage.VOTE], MOST_VOTERS)
     shares = {stage: _two_digits(share) for stage, share in shares.items()}
@@ -96,8 +90,9 @@ def _two_digits(share: float) -> float:
 
 
 def _epsilon_shares(stages: list[Stage]) -> dict[Stage, float]:
-    whole = sum(EPSILON_PARTS[stage] for stage in stages)
-    return {stage: EPSILON_PARTS[stage] / whole for stage in stages}
+    """Writing releases every token and not one figure, and calibrating measures three times."""
+    whole = sum(stage_class(stage).parts for stage in stages)
+    return {stage: stage_class(stage).parts / whole for stage in stages}
 
 
 def _drafts(share: float, division: Division, smallest: int, epsilon: float) -> int:

@@ -284,7 +284,7 @@ class Rebuilt:
     @property
     def recipe(self) -> RecipeRequest | None:
         """The request, where the run has stages."""
-        return self.request if isinstance(self.request, RecipeRequest) else None
+        return self.request.staged
 
 
 def rebuilt(demo_set: DemoSet) -> Rebuilt:

@@ -19,9 +19,6 @@ from scipy.special import softmax
 from mechanisms.data.sizes import Unit, units_of
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.findings import (
-    DEMONSTRATIONS,
-    PUBLIC_ONLY,
-    ZERO_SHOT,
     Choice,
     PublicSet,
     Score,
@@ -33,14 +30,12 @@ from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.records import Dataset
 from mechanisms.runs.events import (
     CandidateSet,
-    ChoiceReleased,
     PriorsReleased,
-    ScoreReleased,
     StageProgress,
 )
 from mechanisms.runs.recipe import Stage
 from mechanisms.runs.recipe_request import RecipeRequest
-from mechanisms.runs.sets import NONE, PUBLIC
+from mechanisms.runs.sets import NONE
 from mechanisms.tallies import Prior, Weighing, masses, mean_contribution, weights
 
 _LEAST_SHARE = 0.02
@@ -173,10 +168,7 @@ Arm = tuple[CandidateSet, Correction]
 
 
 class _Readings:
-    """What the model made of a stage's units so far, so that none is read twice; private.
-
-    Stages that share all units share the readings as well.
-    """
+    """What the model made of a stage's units so far, so that none is read twice; private."""
 
     def __init__(self, units: Sequence[Unit], reader: Reader) -> None:
         self.units, self._reader = units, reader
@@ -200,15 +192,19 @@ class _Readings:
         return np.concatenate([nothing, *(self._known[candidate.name, i] for i in chosen.tolist())])
 
 
-Released = PriorsReleased | ChoiceReleased | ScoreReleased
-"""What a judging stage lets out."""
+class Judging:
+    """What the judging stages of one run share: readings, corrections, and the arm that is exported.
 
-
-class Judges:
-    """Calibrators, choosers and scorers of one run; each release is public and what the next ones start from.
-
-    All that follows from a release follows from its event alone (`apply`), so that a run that was cut off goes on from
-    the events that it had told.
+    Attributes:
+        request: public.
+        sets: all that compete, in a public order.
+        reader: the model reading private texts under any of them.
+        randomness: of noise and coins.
+        held_out: whether the scorers' rows took part in nothing else, this run or another.
+        offsets: the correction of a set that is read in one way, shape (labels,).
+        arm: the set that is exported and how it is read; until there is a choice the first that private rows have made.
+        among: arms of the choice; 0 before it.
+        score: once it is released.
     """
 
     def __init__(
@@ -218,91 +214,28 @@ class Judges:
         sets: Sequence[CandidateSet],
         model: LanguageModel,
         randomness: Randomness,
-        untouched: bool,
+        held_out: bool,
     ) -> None:
         """No model reads anything yet.
 
         Args:
-            request: public.
             parts: what each stage may read; private.
-            sets: all that compete, in a public order.
-            model: the language model.
-            randomness: of noise and coins.
-            untouched: whether the scorers' rows took part in nothing else, this run or another.
         """
-        self._request, self._sets, self._randomness, self._untouched = request, sets, randomness, untouched
-        self._reader = Reader(model, request.labels, request.max_record_tokens)
-        readings = {
-            id(part): _Readings(units_of(part, request.max_unit_records), self._reader)
-            for stage, part in parts.items()
-            if stage in (Stage.CALIBRATE, Stage.CHOOSE, Stage.SCORE)
-        }
-        self._readings = {stage: readings[id(part)] for stage, part in parts.items() if id(part) in readings}
-        self._offsets: dict[tuple[str, Correction], Floats] = {}
-        # Until there is a choice it is the first set that private rows have made.
-        self._arm: Arm = (sets[2], self._fitted)
-        self._among = 0
-        self._score: Score | None = None
-        self._measured: set[Stage] = set()
+        self.request, self.sets, self.randomness, self.held_out = request, sets, randomness, held_out
+        self.reader = Reader(model, request.labels, request.max_record_tokens)
+        self._parts, self._readings = parts, dict[int, _Readings]()
+        self.offsets: dict[tuple[str, Correction], Floats] = {}
+        self.arm: Arm = (sets[2], self.fitted)
+        self.among = 0
+        self.score: Score | None = None
         by_label = weights(request.sizes, request.recipe.weighing)
         self._weights = np.array([by_label[label] for label in request.labels])
 
-    def events(self, stage: Stage) -> Iterator[StageProgress | Released]:
-        """One stage, which has been charged: what of it was not applied yet.
-
-        Whoever gets a release applies it before asking for the next event.
-        """
-        match stage:
-            case Stage.CALIBRATE if stage not in self._measured:
-                tally = self._request.comparison
-                yield from self._refine() if tally is None else self._compare(tally)
-            case Stage.CHOOSE:
-                if not self._among:
-                    yield from self._choose()
-                if stage not in self._measured:
-                    yield from self._refine()
-            case Stage.SCORE if self._score is None:
-                yield from self._scored()
-
-    def apply(self, stage: Stage, event: Released) -> None:
-        """Go on from a release of a stage, made now or before the run was cut off.
-
-        Raises:
-            UsageError: it is none of this run's.
-        """
-        match event:
-            case PriorsReleased():
-                self._measured.add(stage)
-                self._fit(stage, event)
-            case ChoiceReleased(among, (name, correction)):
-                candidate = next((each for each in self._sets if each.name == name), None)
-                if candidate is None or (name, correction) not in self._offsets:
-                    raise UsageError("The run's file tells of a choice that did not stand in it.")
-                self._arm, self._among = (candidate, Correction(correction)), len(among)
-            case ScoreReleased(score):
-                self._score = score
-
-    def _fit(self, stage: Stage, event: PriorsReleased) -> None:
-        noisy, tally = [np.array(each) for each in event.noisy], self._request.comparison
-        compared = stage is Stage.CALIBRATE and tally is not None
-        shape = len(self._sets) if compared else len(self._request.refinements), len(self._request.labels)
-        if [len(noisy), *{len(each) for each in noisy}] != [*shape]:
-            raise UsageError("The run's file lacks what was measured of a set.")
-        if compared and tally is not None:
-            for candidate, prior in zip(self._sets, noisy, strict=True):
-                self._offer(candidate, prior, tally)
-            return
-        offset, correction = self._start
-        for prior, each in zip(noisy, self._request.refinements, strict=True):
-            offset = offset + self._step(correction, prior, each)
-        self._arm = (self._arm[0], correction)
-        self._offsets[self._key] = offset
-
-    def _read(
+    def read(
         self, stage: Stage, candidate: CandidateSet, chosen: Integers, before: float, share: float
     ) -> Generator[StageProgress, None, Floats]:
         """Read units for a stage that has come as far as `before`, and will be `share` further."""
-        reading = self._readings[stage].of(candidate, chosen)
+        reading = self._of_stage(stage).of(candidate, chosen)
         while True:
             try:
                 yield StageProgress(stage, before + share * next(reading))
@@ -310,55 +243,22 @@ class Judges:
                 scores: Floats = ended.value
                 return scores
 
-    def _everyone(self, stage: Stage) -> tuple[Sequence[Unit], Integers]:
-        units = self._readings[stage].units
+    def everyone(self, stage: Stage) -> tuple[Sequence[Unit], Integers]:
+        """The units of a stage, and the positions of all of them."""
+        units = self._of_stage(stage).units
         return units, np.arange(len(units))
 
-    def _compare(self, tally: Prior) -> Iterator[StageProgress | Released]:
-        """Measure the priors of all sets at once: each calibrator judges one of them, by a coin of its own."""
-        units, everyone = self._everyone(Stage.CALIBRATE)
-        labels, number = len(self._request.labels), len(self._sets)
-        judged = np.floor(self._randomness.uniform(len(units)) * number).astype(np.int64)
-        cells = np.zeros((len(units), number, labels))
-        for k, candidate in enumerate(self._sets):
-            mine = everyone[judged == k]
-            scores = yield from self._read(Stage.CALIBRATE, candidate, mine, k / number, 1 / number)
-            cells[mine, k] = self._of_units(preferences(scores, np.zeros(labels)), [units[i] for i in mine.tolist()])
-        noisy = tally.release(cells.reshape(len(units), number * labels), self._randomness)
-        priors = noisy.reshape(number, labels)
-        shares = tuple((each.name, _shares(of)) for each, of in zip(self._sets, priors, strict=True))
-        yield PriorsReleased(shares, _rows(priors))
+    def _of_stage(self, stage: Stage) -> _Readings:
+        """Stages that share their units share what was made of them."""
+        part = self._parts[stage]
+        if id(part) not in self._readings:
+            units = units_of(part, self.request.max_unit_records)
+            self._readings[id(part)] = _Readings(units, self.reader)
+        return self._readings[id(part)]
 
-    def _offer(self, candidate: CandidateSet, prior: Floats, tally: Prior) -> None:
-        """The ways to read a set, given its noisy prior."""
-        self._offsets[candidate.name, Correction.NONE] = np.zeros(len(prior))
-        self._offsets[candidate.name, Correction.CONTEXTUAL] = self._reader.under(candidate).contextual
-        for correction in FITTED:
-            if correction is Correction.PRIOR or self._unequal:
-                self._offsets[candidate.name, correction] = self._step(correction, prior, tally)
-
-    def _step(self, correction: Correction, prior: Floats, tally: Prior) -> Floats:
-        return step(prior, targets(correction, self._sizes), tally.deviation)
-
-    def _choose(self) -> Iterator[StageProgress | Released]:
-        units, everyone = self._everyone(Stage.CHOOSE)
-        truth = self._reader.truth(units)
-        arms = [(each, correction) for each in self._sets for correction in Correction if self._known(each, correction)]
-        columns = []
-        for k, candidate in enumerate(self._sets):
-            number = len(self._sets)
-            scores = yield from self._read(Stage.CHOOSE, candidate, everyone, k / number, 1 / number)
-            columns += [
-                right(scores, self._offsets[of.name, correction], truth).astype(np.float64)
-                for of, correction in arms
-                if of is candidate
-            ]
-        contributions = self._of_units(np.stack(columns, axis=1), units)
-        names = tuple((each.name, str(how)) for each, how in arms)
-        yield ChoiceReleased(names, names[self._request.choice.release(contributions, self._randomness)])
-
-    def _known(self, candidate: CandidateSet, correction: Correction) -> bool:
-        return (candidate.name, correction) in self._offsets
+    def step(self, correction: Correction, prior: Floats, tally: Prior) -> Floats:
+        """What a noisy prior adds to a correction, shape (labels,)."""
+        return step(prior, targets(correction, self.sizes), tally.deviation)
 
     @property
     def _start(self) -> tuple[Floats, Correction]:
@@ -366,110 +266,112 @@ class Judges:
 
         A set that does best as it is gains from a fit too.
         """
-        offset = self._offsets[self._key] if self._among else np.zeros(len(self._request.labels))
-        return offset, self._arm[1] if self._arm[1] in FITTED else self._fitted
+        offset = self.offsets[self._key] if self.among else np.zeros(len(self.request.labels))
+        return offset, self.arm[1] if self.arm[1] in FITTED else self.fitted
 
-    def _refine(self) -> Iterator[StageProgress | Released]:
+    def refine(self, tallies: Sequence[Prior]) -> Iterator[StageProgress | PriorsReleased]:
         """Fit the correction of the set that is exported, on all calibrators; paid for with the stage "calibrate"."""
-        candidate, (offset, correction) = self._arm[0], self._start
-        units, everyone = self._everyone(Stage.CALIBRATE)
-        scores = yield from self._read(Stage.CALIBRATE, candidate, everyone, 0.0, 1.0)
+        candidate, (offset, correction) = self.arm[0], self._start
+        units, everyone = self.everyone(Stage.CALIBRATE)
+        scores = yield from self.read(Stage.CALIBRATE, candidate, everyone, 0.0, 1.0)
         measured = []
-        for tally in self._request.refinements:
-            noisy = tally.release(self._of_units(preferences(scores, offset), units), self._randomness)
+        for tally in tallies:
+            noisy = tally.release(self.of_units(preferences(scores, offset), units), self.randomness)
             measured.append(noisy)
-            offset = offset + self._step(correction, noisy, tally)
-        yield PriorsReleased(((candidate.name, _shares(measured[-1])),), _rows(measured))
+            offset = offset + self.step(correction, noisy, tally)
+        yield PriorsReleased(((candidate.name, shares_of(measured[-1])),), rows_of(measured))
 
-    def _of_units(self, of_records: Floats, units: Sequence[Unit]) -> Floats:
+    def fit(self, event: PriorsReleased, tallies: Sequence[Prior]) -> None:
+        """Correct the exported set by what `refine` released, now or before the run was cut off.
+
+        Raises:
+            UsageError: it is none of this run's.
+        """
+        noisy = measured(event, len(tallies), len(self.request.labels))
+        offset, correction = self._start
+        for prior, each in zip(noisy, tallies, strict=True):
+            offset = offset + self.step(correction, prior, each)
+        self.arm = (self.arm[0], correction)
+        self.offsets[self._key] = offset
+
+    def of_units(self, of_records: Floats, units: Sequence[Unit]) -> Floats:
         """Contributions of units from those of their records, each by the public weight of the record's label."""
-        return of_units(of_records * self._weights[self._reader.truth(units)][:, None], units)
+        return of_units(of_records * self._weights[self.reader.truth(units)][:, None], units)
 
     @property
-    def _sizes(self) -> list[float]:
+    def sizes(self) -> list[float]:
         """What the labels count."""
-        counted = masses(self._request.sizes, self._request.recipe.weighing)
-        return [counted[label] for label in self._request.labels]
+        counted = masses(self.request.sizes, self.request.recipe.weighing)
+        return [counted[label] for label in self.request.labels]
 
     @property
-    def _fitted(self) -> Correction:
+    def fitted(self) -> Correction:
         """The fit that is made where none was chosen."""
-        return fitted(self._sizes)
+        return fitted(self.sizes)
 
     @property
-    def _unequal(self) -> bool:
+    def unequal(self) -> bool:
         """Whether equal shares and the labels' own are different aims."""
-        return len(set(self._sizes)) > 1
+        return len(set(self.sizes)) > 1
 
     @property
     def _key(self) -> tuple[str, Correction]:
-        return self._arm[0].name, self._arm[1]
+        return self.arm[0].name, self.arm[1]
 
     @property
-    def _without(self) -> CandidateSet:
+    def without(self) -> CandidateSet:
         """No demonstrations, in the words of the exported set."""
-        return next(each for each in self._sets if not each.demonstrations and each.template == self._arm[0].template)
+        return next(each for each in self.sets if not each.demonstrations and each.template == self.arm[0].template)
 
-    def _baseline(self, candidate: CandidateSet) -> Floats:
+    def baseline(self, candidate: CandidateSet) -> Floats:
         """The correction of a set that others are compared with."""
-        known = self._offsets.get((candidate.name, self._arm[1]))
-        return self._reader.under(candidate).contextual if known is None else known
-
-    def _scored(self) -> Iterator[StageProgress | Released]:
-        units, everyone = self._everyone(Stage.SCORE)
-        truth, compared = self._reader.truth(units), self._compared()
-        columns = []
-        for k, (candidate, offset) in enumerate(compared.values()):
-            scores = yield from self._read(Stage.SCORE, candidate, everyone, k / len(compared), 1 / len(compared))
-            columns.append(right(scores, offset, truth))
-        tally = self._request.score
-        contributions = self._of_units(tally.cells(np.stack(columns, axis=1)), units)
-        cells = tally.release(contributions, self._randomness)
-        without, weighing = not self._arm[0].demonstrations, self._request.recipe.weighing
-        yield ScoreReleased(Score.of_table(tally, cells, list(compared), without, self._untouched, weighing))
-
-    def _compared(self) -> dict[str, tuple[CandidateSet, Floats]]:
-        """The arms of the score; where no demonstrations were chosen, zero-shot is the exported set."""
-        arms = {
-            name: (each, self._baseline(each))
-            for name, each in zip((ZERO_SHOT, PUBLIC_ONLY), (self._without, self._sets[1]), strict=True)
-        }
-        candidate = self._arm[0]
-        if candidate.demonstrations and candidate.name != PUBLIC:
-            arms[DEMONSTRATIONS] = (candidate, self._baseline(candidate))
-        return arms
+        known = self.offsets.get((candidate.name, self.arm[1]))
+        return self.reader.under(candidate).contextual if known is None else known
 
     def _named(self, offset: Floats) -> dict[str, float]:
-        return dict(zip(self._request.labels, offset.tolist(), strict=True))
+        return dict(zip(self.request.labels, offset.tolist(), strict=True))
 
     @property
     def _choice(self) -> Choice | None:
-        if not self._among:
+        if not self.among:
             return None
-        candidate, correction = self._arm
+        candidate, correction = self.arm
         name = candidate.name if candidate.demonstrations else NONE
-        public = self._sets[1]
-        read = PublicSet(public.demonstrations, public.template, self._named(self._baseline(public)))
-        return Choice(self._among, name, str(correction), self._named(self._baseline(self._without)), read)
+        public = self.sets[1]
+        read = PublicSet(public.demonstrations, public.template, self._named(self.baseline(public)))
+        return Choice(self.among, name, str(correction), self._named(self.baseline(self.without)), read)
 
     def kept(self, demo_set: DemoSet) -> DemoSet:
         """The set with everything that has been released for it, in the order and the words of what stands."""
-        offset = self._offsets.get(self._key)
+        offset = self.offsets.get(self._key)
         return replace(
             demo_set,
-            demonstrations=self._arm[0].demonstrations,
-            template=self._arm[0].template,
+            demonstrations=self.arm[0].demonstrations,
+            template=self.arm[0].template,
             prior=None if offset is None else self._named(offset),
             choice=self._choice,
-            score=self._score,
+            score=self.score,
         )
 
 
-def _rows(noisy: Iterable[Floats]) -> tuple[tuple[float, ...], ...]:
+def rows_of(noisy: Iterable[Floats]) -> tuple[tuple[float, ...], ...]:
+    """Noisy sums as an event holds them."""
     return tuple(tuple(each.tolist()) for each in noisy)
 
 
-def _shares(noisy: Floats) -> tuple[float, ...]:
+def shares_of(noisy: Floats) -> tuple[float, ...]:
     """Noisy sums as shares, for people to see."""
     positive = np.maximum(noisy, 0.0)
     return tuple((positive / max(float(positive.sum()), 1.0)).tolist())
+
+
+def measured(event: PriorsReleased, rows: int, labels: int) -> Sequence[Floats]:
+    """The noisy sums of a release, each of shape (labels,).
+
+    Raises:
+        UsageError: they are not so many.
+    """
+    noisy = [np.array(each) for each in event.noisy]
+    if [len(noisy), *{len(each) for each in noisy}] != [rows, labels]:
+        raise UsageError("The run's file lacks what was measured of a set.")
+    return noisy

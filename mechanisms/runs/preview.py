@@ -7,19 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar, cast
 
-from mechanisms import confidence
 from mechanisms.accounting import Claim, PrivacyTarget, rounded_up
-from mechanisms.runs.advice import CLEARANCE, EXCESS
 from mechanisms.runs.forecast import ModelSpeed
-from mechanisms.runs.recipe import Stage
-from mechanisms.runs.recipe_forecast import ARMS, predicted_seconds, units
-from mechanisms.runs.recipe_request import RecipeRequest, RunRequest
+from mechanisms.runs.recipe_forecast import predicted_seconds
+from mechanisms.runs.recipe_request import RecipeRequest, RunRequest, by_kind
 from mechanisms.runs.request import SynthesisRequest
-from mechanisms.tallies import masses, weights
-
-_WIDE = 0.1
-"""Half an interval that tells too little, as `mechanisms.tallies.Estimate.wide` has it."""
-
+from mechanisms.runs.stage import stage_of
 
 Request = TypeVar("Request", bound=RunRequest)
 
@@ -55,7 +48,7 @@ def preview(request: Request, speed: ModelSpeed | None = None) -> Preview[Reques
     """
     calibrated = cast("Request", request.calibrated())  # of the same kind
     claim = calibrated.claim()
-    more = _of_stages(calibrated) if isinstance(calibrated, RecipeRequest) else _of_tokens(calibrated)
+    more = by_kind(calibrated, _of_tokens, _of_stages)
     warnings = (*target_warnings(calibrated.target, calibrated.sizes), *more)
     return Preview(calibrated, claim, None, guarantee(claim, request.by_user), warnings).timed(speed)
 
@@ -101,37 +94,6 @@ def _of_tokens(request: SynthesisRequest) -> Iterator[str]:
         )
 
 
-def votes_a_draft(request: RecipeRequest, label: str) -> float:
-    """Votes that a draft of a label gets on average in one round."""
-    return request.role(Stage.VOTE) * request.sizes[label] / request.recipe.drafts
-
-
-def score_margin(request: RecipeRequest) -> float:
-    """Half the interval of a private accuracy near 1/2, expected from the public sizes; at most 1/2."""
-    counted, each = (of(request.sizes, request.recipe.weighing) for of in (masses, weights))
-    mass = request.role(Stage.SCORE) * sum(counted.values())
-    squares = request.role(Stage.SCORE) * sum(counted[label] * each[label] for label in counted)
-    noise = 2 ** (ARMS - 1) * request.score.deviation**2 / 2
-    return min(0.5, confidence.standard_errors() * math.sqrt(squares / 4 + noise) / mass)
-
-
 def _of_stages(request: RecipeRequest) -> Iterator[str]:
-    shares, who = request.recipe.shares, "users" if request.by_user else "rows"
-    if Stage.VOTE in shares:
-        label = min(request.sizes, key=lambda each: request.sizes[each])
-        votes, noise = votes_a_draft(request, label), request.votes.deviation
-        if EXCESS * votes < CLEARANCE * noise:
-            yield (
-                f"A draft of '{label}' gets about {votes:.2g} votes, and the noise on them is {noise:.2g}: its winners "
-                f"may be chance. Fewer drafts, more {who} or a larger epsilon help."
-            )
-    if Stage.CALIBRATE in shares:
-        rows = units(request, Stage.CALIBRATE) / len(request.labels)
-        noise = request.refinements[0].deviation
-        if rows < CLEARANCE * noise:
-            yield (
-                f"About {rows:.2g} {who} a label calibrate, and the noise on them is {noise:.2g}: its "
-                f"correction may be chance, and worse than none. More {who} or a larger epsilon for this stage help."
-            )
-    if Stage.SCORE in shares and score_margin(request) > _WIDE:
-        yield f"So few {who} score that the private accuracy will say little: its interval is wider than 20 points."
+    for stage in request.stages:
+        yield from stage_of(request, stage).warnings()

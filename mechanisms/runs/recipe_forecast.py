@@ -10,23 +10,20 @@ from mechanisms.runs.forecast import ModelSpeed, Work, written_work
 from mechanisms.runs.reading_forecast import (
     FRAME,
     NAMES_READ,
-    TEXT_READ,
     USUAL,
     prompt_work,
     reading_work,
     shown_tokens,
 )
-from mechanisms.runs.recipe import Division, Stage
-from mechanisms.runs.recipe_request import RecipeRequest, RunRequest
-from mechanisms.runs.request import SynthesisRequest
+from mechanisms.runs.recipe import Stage
+from mechanisms.runs.recipe_request import RecipeRequest, RunRequest, by_kind
 from mechanisms.runs.sets import wordings
+from mechanisms.runs.stage import stage_of
 
 _PROMPT = 24
 """Tokens of the prompt for a draft, roughly."""
 _DRAWN = 2.0
 """What a draft's token takes, in vocabularies of a row: the logits, and a draw from them."""
-ARMS = 3
-"""Zero-shot, public only, and the set: what a score compares at most."""
 
 
 @dataclass(frozen=True)
@@ -74,54 +71,35 @@ def work_by_part(request: RunRequest, together: int) -> dict[Stage | None, Work]
 
     A run that writes token by token alone is its writing.
     """
-    if isinstance(request, SynthesisRequest):
-        return {Stage.WRITE: written_work(request, together)}
+    return by_kind(
+        request,
+        lambda alone: {Stage.WRITE: written_work(alone, together)},
+        lambda staged: (
+            {None: _public_work(staged)} | {stage: stage_of(staged, stage).work(together) for stage in staged.stages}
+        ),
+    )
+
+
+def _public_work(request: RecipeRequest) -> Work:
     recipe = request.recipe
-    voted = Stage.VOTE in recipe.shares
-    drafting = _drafting(request, recipe.drafts if voted else request.shots)
-    parts: dict[Stage | None, Work] = {None: drafting + _longest_prompts(request)}
-    for stage in recipe.stages:
-        if stage is Stage.WRITE:
-            parts[stage] = written_work(request.written, together) if request.written else Work()
-        elif stage is Stage.VOTE:
-            parts[stage] = _voting(request) * recipe.rounds + drafting * (recipe.rounds - 1)
-        else:
-            parts[stage] = sum((_reading(request, each) for each in read(request, stage)), Work())
-    return parts
+    drafts = recipe.drafts if Stage.VOTE in recipe.shares else request.shots
+    return drafting_work(request, drafts) + _longest_prompts(request)
 
 
-def read(request: RecipeRequest, stage: Stage) -> Sequence[Read]:
-    """The sets under which a judging stage reads records, at most; no record is read under one of them twice.
-
-    The stages share what they read where they share all units.
-    """
-    shares, shared = request.recipe.shares, request.recipe.division is Division.EPSILON
-    chooses, calibrates = Stage.CHOOSE in shares, Stage.CALIBRATE in shares
-    records, sets = _records(request, stage), _shown_of_sets(request)
-    match stage:
-        case Stage.CALIBRATE if chooses:  # under one set each
-            return [Read(records / len(sets), shown, True) for shown in sets]
-        case Stage.CALIBRATE:
-            return [Read(records, True, True)]
-        case Stage.CHOOSE:
-            unread = records * (1 - 1 / len(sets)) if shared else records
-            chosen = 0.0 if shared else _records(request, Stage.CALIBRATE) * (1 - 1 / len(sets))
-            return [*(Read(unread, shown, False) for shown in sets), Read(chosen, True, False)]
-        case _:
-            known = (ARMS if chooses else 1 if calibrates else 0) if shared else 0
-            opened = ARMS if chooses else 1 if calibrates else 0
-            arms = (True, True, False)[:ARMS]  # the set, which was read first, public only, zero-shot
-            return [Read(0.0 if i < known else records, shown, i >= opened) for i, shown in enumerate(arms)]
-
-
-def _records(request: RecipeRequest, stage: Stage) -> float:
+def records(request: RecipeRequest, stage: Stage) -> float:
+    """How many records a stage reads, expected from the public sizes."""
     return (request.max_unit_records if request.by_user else 1) * units(request, stage)
 
 
-def _shown_of_sets(request: RecipeRequest) -> Sequence[bool]:
+def shown_of_sets(request: RecipeRequest) -> Sequence[bool]:
     """Of each set of the choice, whether it has demonstrations."""
     without = len(wordings(request.template, request.labels))
     return [False] * without + [True] * (competing(request) - without)
+
+
+def read_work(request: RecipeRequest, sets: Sequence[Read]) -> Work:
+    """What it takes to read records under sets; those that are read first open their prompts."""
+    return sum((_reading(request, each) for each in sets), Work())
 
 
 def _reading(request: RecipeRequest, of: Read) -> Work:
@@ -144,7 +122,7 @@ def _longest_prompts(request: RecipeRequest) -> Work:
     return work * (2 if Stage.WRITE in request.recipe.stages else 1)
 
 
-def _drafting(request: RecipeRequest, drafts: int) -> Work:
+def drafting_work(request: RecipeRequest, drafts: int) -> Work:
     """A ballot of so many drafts for each label; about half of what is written is of use, and compared with names."""
     labels, wanted = len(request.labels), WRITTEN * max(2, drafts)
     tokens = USUAL * wanted * request.tokens
@@ -157,9 +135,3 @@ def _drafting(request: RecipeRequest, drafts: int) -> Work:
         embedded=embedded,
     )
     return each * labels
-
-
-def _voting(request: RecipeRequest) -> Work:
-    """Voters are embedded alone, and a ballot once."""
-    ballot = len(request.labels) * (request.recipe.drafts + request.shots)
-    return Work(embedded=TEXT_READ * _records(request, Stage.VOTE) + USUAL * request.tokens * ballot)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Protocol, Self, TypeVar
 
 from mechanisms.accounting import BudgetSnapshot, Claim, PrivacyTarget, claim
 from mechanisms.data.sizes import (
@@ -16,6 +16,7 @@ from mechanisms.data.sizes import (
 )
 from mechanisms.demos.demo_set import MEASURED_SIZES, DemoSet
 from mechanisms.demos.findings import StageRecord
+from mechanisms.discovery import defined
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed, PrivacyEvent, Sequence
 from mechanisms.records import PromptTemplate
@@ -30,12 +31,9 @@ from mechanisms.runs.request import (
     SynthesisRequest,
 )
 from mechanisms.steps import TokenMechanism
-from mechanisms.tallies import Choice, Prior, Score, Votes, Weighing
 
-REFINEMENTS = 2
-"""Measurements of the exported set's prior: each reads with the correction so far, and its noise is that of a share."""
-COMPARED = 1 / 3
-"""Of what calibrating may cost, what the measurement before the choice gets: what is exported is worth more care."""
+STAGES = "mechanisms.runs.stages"
+"""The folder of the stages, one a file."""
 ALL = "all"
 """The one event list of users where stages share epsilon."""
 
@@ -146,6 +144,11 @@ class RecipeRequest:
         return self.recipe.division.value
 
     @property
+    def staged(self) -> RecipeRequest:
+        """The request itself; None of a run without stages."""
+        return self
+
+    @property
     def schema(self) -> None:
         """Records are written token by token alone."""
 
@@ -190,64 +193,12 @@ class RecipeRequest:
         whole = self.target.epsilon - self.spent
         return whole if self.recipe.division is Division.ROLES else whole * self.recipe.shares[stage]
 
-    @property
-    def votes(self) -> Votes:
-        """The tally of one round."""
-        return Votes(self.epsilon(Stage.VOTE) / self.recipe.rounds, self.by_user)
-
-    @property
-    def comparison(self) -> Prior | None:
-        """The tally that measures the priors of all sets before the choice; None where nothing is chosen."""
-        chooses = Stage.CHOOSE in self.recipe.shares
-        return Prior(self.epsilon(Stage.CALIBRATE) * COMPARED) if chooses else None
-
-    @property
-    def refinements(self) -> tuple[Prior, ...]:
-        """The tallies that fit the prior of the set that is exported, one after the other."""
-        count = REFINEMENTS if self.comparison else REFINEMENTS + 1
-        spent = COMPARED if self.comparison else 0.0
-        return (Prior(self.epsilon(Stage.CALIBRATE) * (1 - spent) / count),) * count
-
-    @property
-    def choice(self) -> Choice:
-        """The tally of the choice."""
-        return Choice(self.epsilon(Stage.CHOOSE))
-
-    @property
-    def score(self) -> Score:
-        """The tally of the score."""
-        return Score(self.epsilon(Stage.SCORE), self.by_user, self.recipe.weighing is Weighing.LABELS)
-
-    def stage_events(self, stage: Stage) -> Events:
-        """What a unit pays that takes part in a stage other than "write"."""
-        match stage:
-            case Stage.VOTE:
-                return (self.votes.event,) * self.recipe.rounds
-            case Stage.CALIBRATE:
-                first = (self.comparison.event,) if self.comparison else ()
-                return (*first, *(each.event for each in self.refinements))
-            case Stage.CHOOSE:
-                return (self.choice.event,)
-            case Stage.SCORE:
-                return (self.score.event,)
-        raise ValueError(f"the stage '{stage}' has the events of its mechanism")
-
     def charges(self, stage: Stage) -> tuple[tuple[str, Events], ...]:
         """What a stage costs, by event list: charged before its first release."""
-        lists = dict(self.written.event) if stage is Stage.WRITE and self.written else None
-        if self.recipe.division is Division.EPSILON:
-            if lists is not None:
-                return tuple(lists.items())
-            names = (ALL,) if self.by_user else self._shared_lists
-            return tuple((name, self.stage_events(stage)) for name in names)
-        if lists is not None:
-            return tuple((_role_list(stage, name), events) for name, events in lists.items())
-        if stage is Stage.VOTE and not self.by_user:
-            return tuple((f"{stage} {label}", self.stage_events(stage)) for label in self.labels)
-        return ((stage.value, self.stage_events(stage)),)
+        return _accounted(self, stage).charges()
 
     @property
-    def _shared_lists(self) -> tuple[str, ...]:
+    def shared_lists(self) -> tuple[str, ...]:
         """The lists of stages that share epsilon: those of the writing where there is one, else a label each."""
         return tuple(name for name, _ in self.written.event) if self.written else self.labels
 
@@ -285,18 +236,10 @@ class RecipeRequest:
         """
         records = []
         for stage in self.recipe.stages:
-            dearest = self._dearest(stage)
+            dearest = _accounted(self, stage).dearest()
             event = dearest[0] if len(dearest) == 1 else Sequence(dearest)
             records.append(StageRecord(stage.value, self.role(stage), event))
         return tuple(records)
-
-    def _dearest(self, stage: Stage) -> Events:
-        if stage is not Stage.WRITE or self.written is None:
-            return self.stage_events(stage)
-        if self.by_user:
-            return dict(self.written.event)[ALL]
-        smallest = min(self.labels, key=lambda label: self.sizes[label])  # its units are sampled at the highest rate
-        return dict(self.written.event)[self.written.plan.list_name(smallest, 1)]
 
     def apportioned(self) -> Self:
         """The same request, its writing on its share of the units or of epsilon."""
@@ -372,6 +315,13 @@ class RecipeRequest:
 RunRequest = SynthesisRequest | RecipeRequest
 """What fixes a run: token by token, or in stages."""
 
+_T = TypeVar("_T")
+
+
+def by_kind(request: RunRequest, tokens: Callable[[SynthesisRequest], _T], staged: Callable[[RecipeRequest], _T]) -> _T:
+    """What one of two functions makes of a request: the one place that asks which kind of run it is."""
+    return staged(request) if isinstance(request, RecipeRequest) else tokens(request)
+
 
 def writes_in_stages(mechanism: TokenMechanism | type[TokenMechanism]) -> bool:
     """Whether a recipe may write with it: it reads private rows, and protects them."""
@@ -385,5 +335,18 @@ def _check_written(written: SynthesisRequest) -> None:
         raise UsageError("In stages all that is written stands in the ballot or the choice: keep all of it.")
 
 
-def _role_list(stage: Stage, name: str) -> str:
-    return stage.value if name == ALL else f"{stage} {name}"
+class Accounted(Protocol):
+    """What a request needs of its stages, which are files of their own (`mechanisms/runs/stages/`)."""
+
+    def charges(self) -> tuple[tuple[str, Events], ...]:
+        """See `RecipeRequest.charges`."""
+        ...
+
+    def dearest(self) -> Events:
+        """The events of the unit that pays most."""
+        ...
+
+
+def _accounted(request: RecipeRequest, stage: Stage) -> Accounted:
+    found: Accounted = defined(STAGES, "STAGE")[stage](request)
+    return found

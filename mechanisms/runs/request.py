@@ -174,6 +174,10 @@ class SynthesisRequest:
     def recipe(self) -> None:
         """None, as there are no stages."""
 
+    @property
+    def staged(self) -> None:
+        """None; of a run in stages the request itself."""
+
     def apportioned(self) -> Self:
         """The same: nothing shares units or epsilon with it."""
         return self

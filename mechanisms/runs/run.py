@@ -13,29 +13,16 @@ from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Randomness, SecureRandomness
 from mechanisms.records import Dataset, person
 from mechanisms.runs.best_of import Fidelity
-from mechanisms.runs.events import (
-    ChoiceReleased,
-    CuratorEvent,
-    DemoCompleted,
-    Drafting,
-    PriorsReleased,
-    RunCompleted,
-    ScoreReleased,
-    SetKept,
-    VotesReleased,
-    WritingEvent,
-)
+from mechanisms.runs.events import CuratorEvent, DemoCompleted, Drafting, RunCompleted, SetKept, WritingEvent
+from mechanisms.runs.in_stages import Stages
 from mechanisms.runs.recipe import Division, Stage, divide
-from mechanisms.runs.recipe_request import RecipeRequest, RunRequest
+from mechanisms.runs.recipe_request import RecipeRequest, RunRequest, by_kind
 from mechanisms.runs.request import RECORD_SCHEMA, SynthesisRequest
 from mechanisms.runs.resume import Journal, at_the_end, begin, check_journal, part_of, reserved
-from mechanisms.runs.stages import Stages
+from mechanisms.runs.stage import stage_class
 from mechanisms.runs.writing import Writing
 
 TEST_SEED = "made with a test seed: an observer can predict the noise"
-
-_RELEASES = DemoCompleted | VotesReleased | PriorsReleased | ChoiceReleased | ScoreReleased
-"""What stands in the set of a run in stages from then on."""
 
 
 def synthesize(
@@ -78,12 +65,15 @@ def synthesize(
     check_journal(journal, randomness, request.reads_rows and request.not_private is None)
     check_fit(dataset, request)
     data = fingerprint(dataset)
-    work: _Work
-    if isinstance(request, RecipeRequest):
-        new = request.recipe.division is Division.ROLES and is_new(data, ledger, journal.key if journal else "")
-        work = _stages(dataset, request, model, embedder, randomness, curator, new)
-    else:
-        work = _TokenByToken(dataset, request, model, randomness, curator)
+    new = request.scheme == Division.ROLES and is_new(data, ledger, journal.key if journal else "")
+
+    def alone(asked: SynthesisRequest) -> _Work:
+        return _TokenByToken(dataset, asked, model, randomness, curator)
+
+    def staged(asked: RecipeRequest) -> _Work:
+        return _stages(dataset, asked, model, embedder, randomness, curator, new)
+
+    work = by_kind(request, alone, staged)
     for event in (journal.told if journal else None) or ():
         work.apply(event)
     yield from work.draft()  # public, and the likeliest to fail: before anybody has paid
@@ -108,12 +98,13 @@ def _told(
     if told and (kept := work.kept(demo_set)):
         demo_set = kept
         yield SetKept(demo_set)
+    releases = (DemoCompleted, *(each for stage in request.stages for each in stage_class(stage).releases))
     for together in work.events(entry, told, journal):
         if journal:
             journal.write(*together)
         for event in together:
             work.apply(event)
-            if isinstance(event, _RELEASES) and (kept := work.kept(demo_set)):
+            if isinstance(event, releases) and (kept := work.kept(demo_set)):
                 demo_set = kept
                 yield SetKept(demo_set)
             yield event

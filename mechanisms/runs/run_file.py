@@ -24,6 +24,7 @@ from mechanisms.runs.certificate import Rebuilt, rebuilt
 from mechanisms.runs.events import DemoStarted, RunCompleted, RunEvent, RunStarted, RunStopped
 from mechanisms.runs.lines import LONGEST_NAME, OfStages, OfTokens, end_line, event_of, in_words, line_of
 from mechanisms.runs.recipe import Stage
+from mechanisms.runs.stages.vote import Vote
 from mechanisms.runs.story import Paid, Story, holds
 from mechanisms.runs.verification import verify
 
@@ -254,4 +255,4 @@ def _signal(run: Rebuilt) -> float | None:
 
 def _votes(run: Rebuilt) -> float | None:
     recipe = run.recipe
-    return recipe.votes.deviation if recipe is not None and Stage.VOTE in recipe.recipe.shares else None
+    return Vote(recipe).tally.deviation if recipe is not None and Stage.VOTE in recipe.stages else None

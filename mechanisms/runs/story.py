@@ -30,6 +30,8 @@ from mechanisms.runs.events import (
 from mechanisms.runs.judging import FITTED, Correction, fitted
 from mechanisms.runs.recipe import Stage
 from mechanisms.runs.sets import NONE
+from mechanisms.runs.stage import stage_class
+from mechanisms.runs.stages.vote import Vote
 from mechanisms.runs.verification import names_of_sets
 from mechanisms.steps.mechanism import Norm
 from mechanisms.tallies import masses
@@ -115,7 +117,7 @@ class Paid:
             UsageError: they state another one.
         """
         recipe = self.run.recipe
-        same = recipe is not None and math.isclose(event.noise, recipe.votes.deviation, rel_tol=_SAME_NOISE)
+        same = recipe is not None and math.isclose(event.noise, Vote(recipe).tally.deviation, rel_tol=_SAME_NOISE)
         holds(same, "noise that is not the certificate's")
 
     def check_sets(self, names: tuple[str, ...], written: bool) -> None:
@@ -142,13 +144,6 @@ class Paid:
 
 _Whose = tuple[str, int]
 
-_WHEN = {
-    SetsMade: tuple(Stage),
-    PriorsReleased: (Stage.CALIBRATE, Stage.CHOOSE),
-    ChoiceReleased: (Stage.CHOOSE,),
-    ScoreReleased: (Stage.SCORE,),
-}
-"""The stages that a release may come in."""
 _ARMS = {ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS}
 _FIRST_JUDGED = 2
 """Place of the first set that private rows have made: after none, and public only."""
@@ -198,7 +193,9 @@ class Story:
                 holds(self.stage is Stage.VOTE, "a ballot outside the stage that votes")
                 self._vote(event)
             case SetsMade() | PriorsReleased() | ChoiceReleased() | ScoreReleased():
-                holds(self.stage in _WHEN[type(event)], "a release outside its stage")
+                anywhere = isinstance(event, SetsMade) and self.stage is not None
+                released = self.stage is not None and isinstance(event, stage_class(self.stage).releases)
+                holds(anywhere or released, "a release outside its stage")
                 self._judge(event)
             case _:
                 raise UsageError("an event that stands in no file")

@@ -4,10 +4,10 @@
     python -m research.benchmarks.planner run FOLDER --rounds 10 --out planner.jsonl
     python -m research.benchmarks.planner table planner.jsonl
 
-The stages that judge sets run as they are (`Judges`), but their model is a table of scores that were read once. A run
-draws its rows anew, with replacement from the stored private ones, and all coins and noise. What it exports is then
-measured on the stored test rows. The sets are given: what the vote's share is worth to them is not simulated. A line
-of the file is a few runs; lines are kept, and runs that were cut off go on.
+The stages that judge sets run as they are (`mechanisms.runs.stages`), but their model is a table of scores that were
+read once. A run draws its rows anew, with replacement from the stored private ones, and all coins and noise. What it
+exports is then measured on the stored test rows. The sets are given: what the vote's share is worth to them is not
+simulated. A line of the file is a few runs; lines are kept, and runs that were cut off go on.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 from unittest.mock import patch
 
 import numpy as np
@@ -16,9 +16,10 @@ from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats, SecureRandomness
 from mechanisms.records import Dataset, Record
 from mechanisms.runs import judging
-from mechanisms.runs.judging import Judges, Reader
+from mechanisms.runs.judging import Reader
 from mechanisms.runs.recipe import Division, Recipe, Stage
 from mechanisms.runs.recipe_request import RecipeRequest
+from mechanisms.runs.stage import RunState, stage_of
 from research.benchmarks.stored import Rows, Stored
 from research.benchmarks.worth import DELTA
 
@@ -61,13 +62,15 @@ def simulated(stored: Stored, recipe: Recipe, sizes: Mapping[str, int], epsilon:
     request = RecipeRequest(stored.labels, template, recipe, PrivacyTarget(epsilon, DELTA), sizes, content="")
     # Units as a list: a data set would make each of them anew whenever it is looked at.
     listed = patch.object(judging, "units_of", lambda part, most: list(part.members))
+    parts, model = drawn(stored, recipe, sum(sizes.values())), cast(LanguageModel, stored)
+    nothing = cast(Any, None)  # nobody embeds, and nothing is charged or marked
+    state = RunState(request, parts, model, nothing, SecureRandomness(), None, held_out=True, sets=tuple(stored.sets))
     with patch.object(judging, "Reader", StoredReader), listed:
-        parts, model = drawn(stored, recipe, sum(sizes.values())), cast(LanguageModel, stored)
-        judges = Judges(request, parts, stored.sets, model, SecureRandomness(), untouched=True)
-    for stage in JUDGES:
-        for _ in judges.events(stage):
-            pass
-    made = judges.kept(DemoSet((), stored.labels, template, cast(Certificate, None), "stored", ""))
+        for stage in JUDGES:
+            step = stage_of(request, stage).begin(state)
+            for event in (each for together in step.events(nothing, (), None) for each in together):
+                step.apply(event)
+    made = state.kept(DemoSet((), stored.labels, template, cast(Certificate, None), "stored", ""))
     assert made.prior is not None
     assert made.score is not None
     words = [(each.demonstrations, each.template) for each in stored.sets]

@@ -35,7 +35,7 @@ from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.noise import Floats, SecureRandomness
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record, default_template
-from mechanisms.runs import stages
+from mechanisms.runs import stage as run_stage
 from mechanisms.runs.advice import proposed
 from mechanisms.runs.drafts import write_drafts
 from mechanisms.runs.events import CandidateSet, RunCompleted, SetsMade, StageStarted
@@ -250,7 +250,7 @@ def remembered() -> Iterator[None]:
             drafts[label] = write_drafts(model, template, label, *given)
         return drafts[label]
 
-    with patch.object(Classifier, "reading", read), patch.object(stages, "write_drafts", write):
+    with patch.object(Classifier, "reading", read), patch.object(run_stage, "write_drafts", write):
         yield
 
 

@@ -9,7 +9,7 @@ from mechanisms.audit.one_run import VOTE, CanaryModel, audit_run, audited_runs,
 from mechanisms.errors import UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import PromptTemplate
-from mechanisms.runs import stages
+from mechanisms.runs import stage
 from mechanisms.runs.text import cleaned
 from mechanisms.tallies import Votes
 
@@ -37,7 +37,7 @@ class Silent(SeededRandomness):
 @pytest.fixture
 def quick_drafts(monkeypatch):
     monkeypatch.setattr(
-        stages, "write_drafts", lambda model, template, label, labels, count, *rest: tuple(map(word, range(count)))
+        stage, "write_drafts", lambda model, template, label, labels, count, *rest: tuple(map(word, range(count)))
     )
 
 

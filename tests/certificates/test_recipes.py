@@ -18,7 +18,7 @@ from mechanisms.demos.demo_set import loads
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, Record
 from mechanisms.runs import run as recipe_run
-from mechanisms.runs import stages as recipe_stages
+from mechanisms.runs import stage as recipe_stages
 from mechanisms.runs.recipe import Division, Kind, Stage
 from mechanisms.runs.verification import verify
 from mechanisms.sampling import Scheme

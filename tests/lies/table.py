@@ -21,6 +21,9 @@ _GAUSSIAN = "mechanisms.steps.gaussian"
 _REQUEST = "mechanisms.runs.request"
 _RECIPE = "mechanisms.runs.recipe_request"
 _JUDGING = "mechanisms.runs.judging"
+_VOTE = "mechanisms.runs.stages.vote"
+_SCORE = "mechanisms.runs.stages.score"
+_CALIBRATE = "mechanisms.runs.stages.calibrate"
 _SESSION = "mechanisms.answers.session"
 
 _FALSE_TALLY = """
@@ -322,9 +325,9 @@ STAGES = [
         "the score is that of the clean table",
         f"{_STAGES}[vote-rows]",
         (
-            _JUDGING,
-            "        cells = tally.release(contributions, self._randomness)\n",
-            "        tally.release(contributions, self._randomness)\n        cells = contributions.sum(axis=0)\n",
+            _SCORE,
+            "        cells = tally.release(contributions, self._state.randomness)\n",
+            "        tally.release(contributions, self._state.randomness)\n        cells = contributions.sum(axis=0)\n",
         ),
         worst=True,
     ),
@@ -352,7 +355,7 @@ STAGES = [
         "the choice is not charged",
         f"{_STAGES}[vote-rows]",
         (
-            "mechanisms.runs.stages",
+            "mechanisms.runs.in_stages",
             "                run.charge(name, events, stage)\n",
             "                if stage is not Stage.CHOOSE:\n                    run.charge(name, events, stage)\n",
         ),
@@ -361,7 +364,7 @@ STAGES = [
         "corrections are measured once",
         f"{_ROLES}[vote-rows]",
         (
-            _RECIPE,
+            _CALIBRATE,
             "return (*first, *(each.event for each in self.refinements))",
             "return first or (self.refinements[0].event,)",
         ),
@@ -380,34 +383,34 @@ STAGES = [
         f"{_ROLES}[vote-rows]",
         (
             _JUDGING,
-            "        self._offsets: dict[tuple[str, Correction], Floats] = {}\n",
-            "        self._readings[Stage.CALIBRATE] = self._readings[Stage.CHOOSE]\n        self._offsets = {}\n",
+            "part = self._parts[stage]",
+            "part = self._parts[Stage.CHOOSE if stage is Stage.CALIBRATE else stage]",
         ),
     ),
     lie(
         "a vote counts once",
         f"{_STAGES}[vote-rows]",
         (
-            "mechanisms.runs.stages",
-            "voters = units_of(self._parts[Stage.VOTE], self._request.max_unit_records)",
-            "voters = 2 * list(units_of(self._parts[Stage.VOTE], self._request.max_unit_records))",
+            _VOTE,
+            "voters = units_of(self._state.parts[Stage.VOTE], request.max_unit_records)",
+            "voters = 2 * list(units_of(self._state.parts[Stage.VOTE], request.max_unit_records))",
         ),
     ),
     lie(
         "a calibrator judges one set",
         f"{_STAGES}[vote-rows]",
-        (_JUDGING, "mine = everyone[judged == k]", "mine = everyone"),
+        (_CALIBRATE, "mine = everyone[judged == k]", "mine = everyone"),
         (
-            _JUDGING,
-            "        noisy = tally.release(cells.reshape(len(units), number * labels), self._randomness)\n"
+            _CALIBRATE,
+            "        noisy = tally.release(cells.reshape(len(units), number * labels), randomness)\n"
             "        priors = noisy.reshape(number, labels)\n",
-            "        priors = np.stack([tally.release(cells[:, k], self._randomness) for k in range(number)])\n",
+            "        priors = np.stack([tally.release(cells[:, k], randomness) for k in range(number)])\n",
         ),
     ),
     lie(
         "a second round of votes is free",
         "tests/replay/test_recipes.py::test_other_stages_cost_what_they_charge[two rounds]",
-        (_RECIPE, "return (self.votes.event,) * self.recipe.rounds", "return (self.votes.event,)"),
+        (_VOTE, "return (self.tally.event,) * self.request.recipe.rounds", "return (self.tally.event,)"),
     ),
     lie(
         "prototypes of a foreign set's score are free",

@@ -11,10 +11,10 @@ from mechanisms.runs.advice import (
     MOST_DRAFTS,
     MOST_VOTERS,
     VOTERS_A_LABEL,
-    WANTED,
     proposed,
 )
 from mechanisms.runs.recipe import Division, Kind, Stage
+from mechanisms.runs.stage import stage_class
 
 EPSILONS = (0.01, 0.3, 1.0, 3.0, 50.0)
 LABELS = (2, 4, 14, 150)
@@ -60,7 +60,9 @@ def test_roles_from_the_number_of_units_on_at_which_each_is_large_enough():
 @pytest.mark.parametrize("units", [2 * 1600, 8_000, 120_000, 1_500_000])
 def test_roles_have_the_numbers_that_compute_allows(units):
     recipe = proposed(Kind.VOTE, {"a": units // 2, "b": units // 2}, 1.0)
-    for stage, wanted in WANTED.items():
+    for stage in recipe.stages:
+        wanted = stage_class(stage).wanted
+        assert wanted is not None
         assert 0.9 * wanted <= recipe.shares[stage] * units <= 1.001 * wanted
     sets = recipe.sets + 2
     found = {stage: share * units for stage, share in recipe.shares.items()}

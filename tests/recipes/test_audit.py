@@ -15,12 +15,13 @@ from mechanisms.accounting import PrivacyTarget, claim, fingerprint
 from mechanisms.audit.mechanism import lower_bound
 from mechanisms.data.sizes import units_of
 from mechanisms.records import Dataset, Record, default_template
-from mechanisms.runs import judging, run, stages
 from mechanisms.runs import recipe as roles
 from mechanisms.runs import recipe_request as request
+from mechanisms.runs import run, stage
 from mechanisms.runs.judging import of_units, preferences
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage, divide
 from mechanisms.runs.recipe_request import RecipeRequest
+from mechanisms.runs.stages import calibrate, vote
 from tests.replay.tape import Noise, Tape
 from tests.replay.world import Ledger
 from tests.toy_embedder import ToyEmbedder
@@ -60,7 +61,7 @@ def drafts(
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr(stages, "write_drafts", drafts)
+    monkeypatch.setattr(stage, "write_drafts", drafts)
     monkeypatch.setattr(request, "claim", functools.lru_cache(claim))  # the same in every run
     monkeypatch.setattr(roles, "derived_key", lambda purpose: b"k" * 32)  # who has which role is no matter of luck
 
@@ -114,20 +115,21 @@ def voters_also_score(plant) -> None:
 
 
 def a_vote_counts_twice(plant) -> None:
-    plant.setattr(stages, "units_of", lambda data, most: [*units_of(data, most), *units_of(data, most)])
+    plant.setattr(vote, "units_of", lambda data, most: [*units_of(data, most), *units_of(data, most)])
 
 
 def a_calibrator_judges_all_sets(plant) -> None:
     """Each set's prior has the noise of an L1 norm of 1, and together they have that of their number."""
 
     def compare(self, tally):
-        units, everyone = self._everyone(Stage.CALIBRATE)
-        for candidate in self._sets:
-            scores = yield from self._read(Stage.CALIBRATE, candidate, everyone, 0.0, 1.0)
+        judging = self._state.judging
+        units, everyone = judging.everyone(Stage.CALIBRATE)
+        for candidate in self._state.sets:
+            scores = yield from judging.read(Stage.CALIBRATE, candidate, everyone, 0.0, 1.0)
             contributions = of_units(preferences(scores, np.zeros(len(LABELS))), units)
-            self._offer(candidate, tally.release(contributions, self._randomness), tally)
+            self._offer(candidate, tally.release(contributions, self._state.randomness), tally)
 
-    plant.setattr(judging.Judges, "_compare", compare)
+    plant.setattr(calibrate.Calibration, "_compare", compare)
 
 
 PLANTED = {

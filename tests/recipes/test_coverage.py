@@ -12,7 +12,7 @@ from mechanisms.noise import SeededRandomness
 from mechanisms.records import Dataset, Record
 from mechanisms.runs import recipe as roles
 from mechanisms.runs import recipe_request as request
-from mechanisms.runs import run, stages
+from mechanisms.runs import run, stage
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
 from mechanisms.runs.recipe_request import RecipeRequest
 from tests.recipes.test_audit import EMBEDDER, LABELS, SURE, TEMPLATE, drafts
@@ -57,7 +57,7 @@ def drawn(random: np.random.Generator, by_user: bool) -> Dataset:
 @pytest.mark.slow
 @pytest.mark.parametrize("by_user", [False, True])
 def test_intervals_hold_the_truth(by_user, monkeypatch):
-    monkeypatch.setattr(stages, "write_drafts", drafts)
+    monkeypatch.setattr(stage, "write_drafts", drafts)
     monkeypatch.setattr(request, "claim", functools.lru_cache(claim))
     # Under fresh keys fewer than 86 of 100 intervals of 95% would hold the truth once in 5,000 times.
     monkeypatch.setattr(roles, "derived_key", lambda purpose: b"k" * 32)

@@ -15,10 +15,11 @@ from mechanisms.runs.advice import proposed
 from mechanisms.runs.events import Drafting, StageStarted
 from mechanisms.runs.forecast import ModelSpeed, Work, measure_speed
 from mechanisms.runs.recipe import Division, Kind, Stage, divide
-from mechanisms.runs.recipe_forecast import read, seconds_by_part, units, work_by_part
+from mechanisms.runs.recipe_forecast import seconds_by_part, units, work_by_part
 from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.request import SynthesisRequest
 from mechanisms.runs.run import synthesize
+from mechanisms.runs.stage import stage_of
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
 from tests.recipes.running import TEMPLATE, Embedding, Log, Reading, begun, data, ledger, planned, recipe, rows
@@ -39,7 +40,7 @@ def test_rows_are_read_about_as_often_as_is_foreseen(division, without):
     done = sum(len(found) for kind, found, *_ in log if kind == "read")
     stages = [stage for stage in JUDGING if stage in request.recipe.shares]
     parts = divide(records, request.recipe)  # whose role is which is left to chance, and known here
-    sets = {stage: sum(each.records for each in read(request, stage)) for stage in stages}
+    sets = {stage: sum(each.records for each in stage_of(request, stage).reads()) for stage in stages}
     # Calibrators are read again where a choice was made.
     foreseen = sum(sets[stage] * len(parts[stage].records) / units(request, stage) for stage in stages)
     assert 0.6 * foreseen <= done <= 1.4 * foreseen

@@ -10,7 +10,7 @@ import pytest
 from mechanisms.data.sizes import units_of
 from mechanisms.queries.retrieval import similarities
 from mechanisms.runs import recipe as roles
-from mechanisms.runs import stages as recipe_stages
+from mechanisms.runs import stage as recipe_stages
 from mechanisms.runs.events import ChoiceReleased, PriorsReleased, SetsMade, VotesReleased
 from mechanisms.runs.recipe import Division, Kind, Stage, divide
 from mechanisms.runs.sets import NONE, PLAIN, PUBLIC

@@ -13,11 +13,12 @@ from mechanisms.noise import SeededRandomness
 from mechanisms.records import default_template
 from mechanisms.runs.advice import proposed
 from mechanisms.runs.forecast import ModelSpeed
-from mechanisms.runs.preview import preview, score_margin
+from mechanisms.runs.preview import preview
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
 from mechanisms.runs.recipe_forecast import competing, predicted_seconds, units
 from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.request import SynthesisRequest
+from mechanisms.runs.stages.score import Score
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
 from mechanisms.tallies import Weighing
@@ -87,13 +88,13 @@ def test_users_are_warned_of_as_users():
 def test_the_margin_is_about_what_the_score_gives():
     made = request(size=3000)
     rows = round(units(made, Stage.SCORE))
-    tally, randomness, rng = made.score, SeededRandomness(1), np.random.default_rng(2)
+    tally, randomness, rng = Score(made).tally, SeededRandomness(1), np.random.default_rng(2)
     halves = []
     for _ in range(30):
         right = rng.random((rows, 3)) < 0.5
         estimate = tally.accuracy(tally.release(tally.cells(right), randomness), 0)
         halves.append((estimate.high - estimate.low) / 2)
-    assert score_margin(made) == pytest.approx(float(np.mean(halves)), rel=0.1)
+    assert Score(made).margin == pytest.approx(float(np.mean(halves)), rel=0.1)
 
 
 def test_where_labels_count_the_same_the_margin_is_of_what_the_rows_count():
@@ -104,13 +105,13 @@ def test_where_labels_count_the_same_the_margin_is_of_what_the_rows_count():
     assert recipe.weighing is Weighing.LABELS
     skewed = RecipeRequest(labels, default_template(labels), recipe, PrivacyTarget(1.0, 1e-6), sizes, "content")
     even = replace(skewed, sizes=dict.fromkeys(labels, 73), recipe=replace(recipe, weighing=Weighing.ROWS))
-    assert score_margin(skewed) == pytest.approx(score_margin(even), rel=0.05)
-    assert score_margin(skewed) > 1.3 * score_margin(replace(skewed, recipe=even.recipe))
+    assert Score(skewed).margin == pytest.approx(Score(even).margin, rel=0.05)
+    assert Score(skewed).margin > 1.3 * Score(replace(skewed, recipe=even.recipe)).margin
     assert any("wider than 20 points" in each for each in preview(skewed).warnings)
 
 
 def test_a_margin_never_passes_the_whole_range():
-    assert score_margin(request(size=2)) == 0.5
+    assert Score(request(size=2)).margin == 0.5
 
 
 @pytest.mark.parametrize(

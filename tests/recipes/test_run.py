@@ -14,7 +14,7 @@ from mechanisms.demos.demo_set import loads
 from mechanisms.errors import BudgetRefused, DataError, UsageError
 from mechanisms.noise import SecureRandomness
 from mechanisms.records import Demonstration
-from mechanisms.runs import stages as recipe_stages
+from mechanisms.runs import stage as recipe_stages
 from mechanisms.runs.events import (
     ChoiceReleased,
     DemoCompleted,

@@ -10,7 +10,7 @@ from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.sizes import SCORED, WHETHER_MET, measure_sizes
 from mechanisms.noise import SecureRandomness
 from mechanisms.records import Dataset, Record
-from mechanisms.runs import run, stages
+from mechanisms.runs import run, stage
 from mechanisms.runs.recipe import Division
 from tests.recipes.test_audit import EMBEDDER, LABELS, Model, asked, drafts
 
@@ -29,7 +29,7 @@ def untouched(ledger: PrivacyLedger, dataset: Dataset, division=Division.ROLES) 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr(stages, "write_drafts", drafts)
+    monkeypatch.setattr(stage, "write_drafts", drafts)
 
 
 def test_the_first_run_by_roles_has_untouched_scorers_and_no_later_one():

@@ -19,6 +19,7 @@ from mechanisms.runs.preview import Preview, preview
 from mechanisms.runs.recipe import Division, Kind, Stage
 from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.request import SynthesisRequest
+from mechanisms.runs.stages.vote import Vote
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
 from tests.ui.trees import text_of
@@ -83,7 +84,7 @@ def test_the_outcome_tells_the_promise_the_noise_and_the_score():
     made = preview(request())
     words = text_of(outcome(made))
     assert made.guarantee in words
-    assert f"± {made.request.votes.deviation:.2g}" in words
+    assert f"± {Vote(made.request).tally.deviation:.2g}" in words
     assert "Private score" in words
     assert "known when the model is loaded" in words
 

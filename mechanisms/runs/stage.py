@@ -1,0 +1,278 @@
+"""What a stage of a run is: what it costs and takes, how it is put into words, and its step of the run.
+
+A stage is one file in `mechanisms/runs/stages/`. It defines a `PlannedStage`, which follows from public values alone,
+and the `Step` that reads private rows. What one step releases, later steps work on: it stands in the `RunState`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import ClassVar, Protocol
+
+from mechanisms.accounting import LedgerRun
+from mechanisms.demos.demo_set import DemoSet
+from mechanisms.discovery import defined
+from mechanisms.errors import UsageError
+from mechanisms.inference import Embedder, LanguageModel
+from mechanisms.noise import Randomness
+from mechanisms.records import Dataset, Demonstration
+from mechanisms.runs.drafts import write_drafts
+from mechanisms.runs.events import CandidateSet, CuratorEvent, DemoCompleted, Drafting, SetsMade, StageProgress
+from mechanisms.runs.forecast import Work
+from mechanisms.runs.judging import Judging, Reader
+from mechanisms.runs.recipe import Division, Stage
+from mechanisms.runs.recipe_request import ALL, STAGES, Events, RecipeRequest
+from mechanisms.runs.resume import Journal, let_out
+from mechanisms.runs.sets import by_label, by_turns, candidate_sets, wordings
+from mechanisms.runs.writing import Writing
+
+Texts = dict[str, tuple[str, ...]]
+"""Of each label."""
+
+
+@dataclass(frozen=True)
+class PlannedStage(ABC):
+    """One stage of a planned run.
+
+    Attributes:
+        request: public; the run's.
+        name: what shares, certificates and journals call the stage.
+        title: one word for a row of stages.
+        task_title: the same for a form that divides units among tasks.
+        question: what is asked of the data, with "{unit}" for a row or a user.
+        noun: how far a run has come that was cut off in this stage.
+        wanted: units of its role where there are as many; None: what the other stages leave.
+        parts: of epsilon, beside the other stages' parts, where stages share epsilon.
+        releases: types of the events that the stage marks as released, all of them public.
+    """
+
+    request: RecipeRequest
+
+    name: ClassVar[Stage]
+    title: ClassVar[str]
+    task_title: ClassVar[str]
+    question: ClassVar[str]
+    noun: ClassVar[str]
+    wanted: ClassVar[int | None]
+    parts: ClassVar[int]
+    releases: ClassVar[tuple[type, ...]]
+
+    @property
+    @abstractmethod
+    def events(self) -> Events:
+        """What a unit pays that takes part."""
+
+    def charges(self) -> tuple[tuple[str, Events], ...]:
+        """What the stage costs, by event list."""
+        if self.request.recipe.division is Division.ROLES:
+            return ((self.name.value, self.events),)
+        names = (ALL,) if self.request.by_user else self.request.shared_lists
+        return tuple((name, self.events) for name in names)
+
+    def dearest(self) -> Events:
+        """The events of the unit that pays most."""
+        return self.events
+
+    @abstractmethod
+    def work(self, together: int) -> Work:
+        """What the stage asks of the models; see `ModelSpeed.together`."""
+
+    def warnings(self) -> Iterator[str]:
+        """What the curator should know before anything is spent, one line each."""
+        return iter(())
+
+    @abstractmethod
+    def task(self) -> str:
+        """What is asked of its units, as the rest of a sentence that begins with them."""
+
+    @abstractmethod
+    def begin(self, state: RunState) -> Step:
+        """The stage's step of a run; nothing is read yet."""
+
+
+class Step(Protocol):
+    """A stage at work. All that follows from a release follows from its event (`apply`), told now or by a journal."""
+
+    def events(
+        self, run: LedgerRun, told: Sequence[CuratorEvent], journal: Journal | None
+    ) -> Iterator[Sequence[CuratorEvent]]:
+        """What was not applied yet of the stage, which has been charged; what is released together comes together.
+
+        Whoever gets events applies them before asking for the next ones.
+
+        Args:
+            run: where a release is marked before it is told.
+            told: what had been told when the run was cut off.
+            journal: what the ledger notes of a release; nothing is marked without one.
+
+        Raises:
+            UsageError: that does not fit the ledger.
+        """
+        ...
+
+    def apply(self, event: CuratorEvent) -> None:
+        """Go on from an event of this stage; others are ignored.
+
+        Raises:
+            UsageError: it is none of this run's.
+        """
+        ...
+
+
+def stage_class(stage: Stage) -> type[PlannedStage]:
+    """The stage of that name."""
+    found: type[PlannedStage] = defined(STAGES, "STAGE")[stage]
+    return found
+
+
+def stage_of(request: RecipeRequest, stage: Stage) -> PlannedStage:
+    """A stage of a request."""
+    return stage_class(stage)(request)
+
+
+# What the steps of one run share.
+
+_LEAST = 2
+"""Drafts of a label at least: there must be something to choose from."""
+
+
+@dataclass
+class RunState:
+    """What the steps of one run share; what private rows have shaped in it has been released.
+
+    Attributes:
+        request: public.
+        parts: what each stage may read; private.
+        held_out: whether the rows that score took part in nothing else, in this run or another.
+        public: drafts of each label that nobody judged.
+        ballots: drafts of each label that stand in the last ballot.
+        completed: demonstrations that private rows have written.
+        winners: texts of each label that private rows have voted for, best first.
+        sets: all that compete, in a public order; empty until they are made.
+    """
+
+    request: RecipeRequest
+    parts: Mapping[Stage, Dataset]
+    model: LanguageModel
+    embedder: Embedder
+    randomness: Randomness
+    writing: Writing | None
+    held_out: bool
+    public: Texts = field(default_factory=dict)
+    ballots: Texts = field(default_factory=dict)
+    completed: list[DemoCompleted] = field(default_factory=list)
+    winners: Texts = field(default_factory=dict)
+    sets: tuple[CandidateSet, ...] = ()
+
+    @property
+    def written(self) -> tuple[Demonstration, ...]:
+        """Whole demonstrations in their order: those written side by side are not completed in it."""
+        return tuple(each.demonstration for each in sorted(self.completed, key=lambda each: each.number))
+
+    @property
+    def written_texts(self) -> Mapping[str, tuple[str, ...]]:
+        """The texts of whole demonstrations, of each label."""
+        return by_label(self.written, self.request.labels)
+
+    @cached_property
+    def judging(self) -> Judging:
+        """The judges of the sets that compete."""
+        return Judging(self.request, self.parts, self.sets, self.model, self.randomness, self.held_out)
+
+    def check_longest_drafts(self) -> None:
+        """Refuse a prompt of the longest drafts that there can be, where the model has no room for it.
+
+        Raises:
+            UsageError: it has none.
+        """
+        wanted, tokens = self.request, self.request.tokens
+        words = list(self.model.encode(wanted.template.instruction) or self.model.encode("a"))
+        longest = self.model.decode((words * tokens)[:tokens])
+        self._check_length(dict.fromkeys(wanted.labels, (longest,) * wanted.shots))
+
+    def first_drafts(self) -> Iterator[Drafting]:
+        """Write the first drafts, where they are not there yet.
+
+        Raises:
+            UsageError: the model writes no usable drafts, or prompts of them are too long for it.
+        """
+        labels, wanted = self.request.labels, self.request
+        count = wanted.recipe.drafts if Stage.VOTE in self.parts else wanted.shots
+        missing = [] if self.sets else [label for label in labels if label not in self.public]
+        for label in missing:
+            yield Drafting(label, labels.index(label) + 1, len(labels))
+            self.public[label] = self.drafts(label, max(_LEAST, count))
+        if missing:
+            self._check_length(self.public)
+
+    def _check_length(self, drafts: Mapping[str, Sequence[str]]) -> None:
+        """Open the prompt of the longest set that these drafts can make, so that one too long is refused here."""
+        wanted = self.request
+        longest = {label: sorted(texts, key=len)[-wanted.shots :] for label, texts in drafts.items()}
+        reader = Reader(self.model, wanted.labels, wanted.max_record_tokens)
+        _ = reader.under(CandidateSet("longest", by_turns(longest, wanted.labels), wanted.template)).contextual
+
+    def drafts(self, label: str, count: int, examples: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """Drafts of a label from public text, none of which stands for another label; see `write_drafts`."""
+        wanted, standing = self.request, self.public | self.ballots
+        return write_drafts(
+            self.model,
+            wanted.template,
+            label,
+            wanted.labels,
+            count,
+            wanted.tokens,
+            self.randomness,
+            examples,
+            [text for other, texts in standing.items() if other != label for text in texts],
+            self.embedder,
+        )
+
+    def make_sets(self) -> Iterator[Sequence[CuratorEvent]]:
+        """The sets that compete, where they are not made yet.
+
+        Raises:
+            UsageError: nothing is left of a run that goes on after losses.
+        """
+        if self.sets:
+            return
+        if not (self.winners or self.written):
+            raise UsageError("Nothing of this run is left to keep: begin a new one.")
+        wanted = self.request
+        made = candidate_sets(
+            wordings(wanted.template, wanted.labels),
+            wanted.labels,
+            wanted.shots,
+            wanted.recipe.sets,
+            self.public,
+            self.winners,
+            self.written,
+        )
+        yield [SetsMade(made)]
+
+    def judged(
+        self, stage: Stage, events: Iterator[CuratorEvent], run: LedgerRun, journal: Journal | None
+    ) -> Iterator[Sequence[CuratorEvent]]:
+        """What a judging stage tells, after the sets are made: each release is marked before it is told."""
+        yield from self.make_sets()
+        for event in events:
+            if not isinstance(event, StageProgress):
+                let_out(run, journal, release_name(stage, event), event)
+            yield [event]
+
+    def kept(self, demo_set: DemoSet) -> DemoSet:
+        """The set with everything that has been released for it: the best winners, else what was written."""
+        if "judging" in self.__dict__:
+            return self.judging.kept(demo_set)
+        labels, shots = self.request.labels, self.request.shots
+        best = {label: texts[:shots] for label, texts in self.winners.items()}
+        return replace(demo_set, demonstrations=by_turns({**self.written_texts, **best}, labels))
+
+
+def release_name(stage: Stage, event: CuratorEvent) -> str:
+    """What the ledger calls what a stage releases at once; no label, which may be called like a stage, stands in it."""
+    number = f" {event.round}" if hasattr(event, "round") else ""
+    return f"{type(event).__name__} in {stage}{number}"
