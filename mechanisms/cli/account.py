@@ -12,8 +12,7 @@ from typing import Any
 
 from mechanisms.accounting import PrivacyTarget, claim
 from mechanisms.api import calibration, certificate_check, cost
-from mechanisms.cli.output import add_json, show
-from mechanisms.cli.plan_options import (
+from mechanisms.cli.options import (
     add_plan_options,
     add_rate_options,
     check_transform,
@@ -21,6 +20,7 @@ from mechanisms.cli.plan_options import (
     mechanism,
     sampling_plan,
 )
+from mechanisms.cli.output import add_json, show
 from mechanisms.demos.signature import same_digest
 from mechanisms.errors import AccountingError, UsageError
 from mechanisms.files import text_of

@@ -9,10 +9,11 @@ from typing import Any
 
 import yaml
 
-from mechanisms.cli.reader_options import READER_MODEL, READER_URL, REFUSED
 from mechanisms.errors import UsageError
 from mechanisms.files import text_of
 
+READER_URL, READER_MODEL = "--reader-url", "--reader-model"
+_REFUSED = "only query and evaluate read elsewhere: leave out {flag}. Private rows never leave this machine."
 _FLAG = "--config"
 _SCHEMA = "--schema"
 """The one option whose mapping is a document."""
@@ -28,7 +29,7 @@ class ConfigurableParser(argparse.ArgumentParser):
         args = None if args is None else list(args)
         for flag in (each.split("=")[0] for each in args or ()):
             if flag in (READER_URL, READER_MODEL) and flag not in flags:
-                self.exit(2, f"{self.prog}: {REFUSED.format(flag=flag)}\n")
+                self.exit(2, f"{self.prog}: {_REFUSED.format(flag=flag)}\n")
         if args is not None and _FLAG in flags:
             try:
                 args = [*_from_file(args, flags), *args]
