@@ -30,9 +30,7 @@ from mechanisms.queries import QueryMechanism, Retrieval, query_mechanism_class,
 from mechanisms.records import Dataset, PromptTemplate, Record, answer_template
 
 
-def add_commands(commands: Any) -> None:
-    """Register the command."""
-    parser = commands.add_parser("answer", help="private answers to questions, paid for one by one")
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("csv", metavar="FILE")
     parser.add_argument("query", nargs="?", help="the question")
     parser.add_argument("--test", metavar="FILE", help="ask every row of a labelled file instead, and score them")
@@ -253,3 +251,6 @@ def _evaluated(session: AnswerSession, test: list[Record]) -> dict[str, Any]:
 def _arm(scores: ArmScores) -> dict[str, Any]:
     texts = {name: round(value, 4) for name, value in asdict(scores.texts).items()} if scores.texts else {}
     return in_json(scores.accuracy) | texts
+
+
+COMMANDS = {"answer": _add_options}

@@ -41,9 +41,7 @@ _SHOWN = (
 )
 
 
-def add_commands(commands: Any) -> None:
-    """Register the command and its verbs."""
-    parser = commands.add_parser("audit", help="tests of the privacy claims, and attacks on what was released")
+def _add_options(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     step = verbs.add_parser("mechanism", help="many draws of one step on a worst-case pair of neighbours")
     step.add_argument("name", choices=mechanism_names())
@@ -299,3 +297,6 @@ def _exposure(found: Exposure, claimed: Claim | None) -> dict[str, Any]:
         "verbatim": found.verbatim,
         "ranks": _roc(found.ranks, claimed),
     }
+
+
+COMMANDS = {"audit": _add_options}

@@ -48,27 +48,26 @@ _NO_WRITER = "its writer, {writer}, is not among the models that are listed and 
 _NO_LABEL = "The answer names no label of the set, or several."
 
 
-def add_commands(commands: Any) -> None:
-    """Register both commands."""
-    query = commands.add_parser("query", help="classify one text with a demo set, answer it, or go on with it")
-    query.add_argument("demos", metavar="DEMOS")
-    query.add_argument("text")
-    query.set_defaults(run=_query)
-    test = commands.add_parser(
-        "evaluate", help="accuracy (of texts alone, perplexity) on a file, beside zero-shot and public-only"
-    )
-    test.add_argument("demos", metavar="DEMOS", nargs="+", help="one set, or two to compare on the same rows")
-    test.add_argument("--test", required=True, metavar="FILE")
-    test.add_argument("--text-column", default="text")
-    test.add_argument("--label-column", help="default: label; with a set of one kind of text there may be none ('')")
-    add_label_names(test)
-    test.add_argument("--output-column", help="outputs instead of labels: how often the set answers just so")
-    test.add_argument("--limit", type=int, help="use only the first rows")
-    _add_grid_options(test)
-    test.set_defaults(run=_evaluate)
-    for parser in (query, test):
-        _add_reader_options(parser)
-        add_json(parser)
+def _add_query(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("demos", metavar="DEMOS")
+    parser.add_argument("text")
+    _add_reader_options(parser)
+    add_json(parser)
+    parser.set_defaults(run=_query)
+
+
+def _add_evaluate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("demos", metavar="DEMOS", nargs="+", help="one set, or two to compare on the same rows")
+    parser.add_argument("--test", required=True, metavar="FILE")
+    parser.add_argument("--text-column", default="text")
+    parser.add_argument("--label-column", help="default: label; with a set of one kind of text there may be none ('')")
+    add_label_names(parser)
+    parser.add_argument("--output-column", help="outputs instead of labels: how often the set answers just so")
+    parser.add_argument("--limit", type=int, help="use only the first rows")
+    _add_grid_options(parser)
+    _add_reader_options(parser)
+    add_json(parser)
+    parser.set_defaults(run=_evaluate)
 
 
 # Who reads a set: a model of this machine, or one behind an address.
@@ -392,3 +391,6 @@ def _summary(lines: Sequence[Line]) -> dict[str, Any]:
         mean = {"accuracy": round(sum(values) / len(values), 4), "orders": len(values)}
         found.setdefault(f"{arm}, shots {shots}", {})[reading] = mean | spread
     return found
+
+
+COMMANDS = {"query": _add_query, "evaluate": _add_evaluate}

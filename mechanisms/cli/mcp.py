@@ -40,9 +40,7 @@ _ABOUT = (
 )
 
 
-def add_commands(commands: Any) -> None:
-    """Register the command."""
-    parser = commands.add_parser("mcp", help="serve demo sets to an assistant on this machine, as tools")
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("demos", metavar="DEMOS", nargs="*", help="demo sets; each goes by its file's name")
     parser.add_argument("--model", default=EMBEDDED, help="reads the texts (default: %(default)s)")
     parser.set_defaults(run=_serve)
@@ -179,3 +177,6 @@ def _in_one_line(tool: Callable[..., Any]) -> Callable[..., Any]:
             raise ToolError(f"A defect of this program ({place_of(error)}): please report it.") from None
 
     return answer
+
+
+COMMANDS = {"mcp": _add_options}

@@ -13,9 +13,7 @@ from mechanisms.runs.defaults import MECHANISM
 from mechanisms.runs.planner import Option, Task
 
 
-def add_commands(commands: Any) -> None:
-    """Register the command."""
-    parser = commands.add_parser("plan", help="the most signal for a privacy target and a budget of compute")
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mechanism", default=MECHANISM, choices=api.noisy_mechanisms())
     parser.add_argument("--size", type=int, required=True, metavar="n", help="units of the smallest label, public")
     parser.add_argument("--tokens", type=int, required=True, metavar="T")
@@ -63,3 +61,6 @@ def _line(option: Option) -> str:
         f"{'*' if option.efficient else ' '} signal-to-noise {option.signal_to_noise:7.1f}   "
         f"cost {option.cost:10.0f}   {option.plan.scheme.value:17}  {rows:14}  M = {option.plan.subsets}"
     )
+
+
+COMMANDS = {"plan": _add_options}

@@ -20,9 +20,7 @@ from mechanisms.sampling import Adjacency
 _OTHER_READER = "another model wrote the set: read here by {reader}, without what was measured for the other one"
 
 
-def add_commands(commands: Any) -> None:
-    """Register the command."""
-    parser = commands.add_parser("score", help="a private accuracy of a set of demonstrations, on rows of a file")
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("csv", metavar="FILE")
     parser.add_argument("demos", metavar="DEMOS", help="a demo set, or JSON by hand with 'demonstrations' and 'task'")
     parser.add_argument("--text-column", default="text")
@@ -108,3 +106,6 @@ def _document(found: ScoreFound, request: ScoreRequest, dataset: Dataset) -> dic
         "shown": list(api.marks(dataset)),
         "spent_before": {"epsilon": found.before.epsilon, "delta": found.before.delta},
     }
+
+
+COMMANDS = {"score": _add_options}

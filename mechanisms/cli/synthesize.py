@@ -36,7 +36,7 @@ from mechanisms.cli.synthesis_options import (
 from mechanisms.data.columns import to_dataset
 from mechanisms.data.record_schema import RecordSchema
 from mechanisms.data.sizes import MeasuredSizes, measure_sizes
-from mechanisms.data.sources import FORMATS, name_of
+from mechanisms.data.sources import name_of
 from mechanisms.demos.demo_set import DemoSet, Outputs, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import TooLong, UsageError
@@ -59,9 +59,7 @@ from mechanisms.sampling import Scheme
 _SLACK = 1e-6
 
 
-def add_commands(commands: Any) -> None:
-    """Register the command."""
-    parser = commands.add_parser("synthesize", help=f"write private demonstrations, or records, from a file: {FORMATS}")
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("csv", metavar="FILE")
     parser.add_argument("--text-column", default="text")
     parser.add_argument("--label-column", help="default: label, or none ('') where there is an output or one label")
@@ -358,3 +356,6 @@ def _settings(request: SynthesisRequest) -> tuple[Any, ...]:
 def _goes_on(journal: RunJournal | None) -> bool:
     """Whether it is of a run that was cut off."""
     return journal is not None and journal.told is not None
+
+
+COMMANDS = {"synthesize": _add_options}
