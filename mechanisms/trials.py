@@ -157,6 +157,8 @@ def evaluate(
 ) -> dict[str, Scorecard]:
     """Accuracies on labelled rows that may be read as they are: zero-shot, public-only and the set, by these names.
 
+    Nothing is remembered of the rows here: where they may be somebody's, call `about_to_score` first.
+
     Args:
         writer: writes the public-only set where a model elsewhere reads: see `writer_of`; None leaves that set out.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
+from mechanisms import api
 from mechanisms.cli.output import add_json, show
-from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.listing import EMBEDDED, available_models
 
 
@@ -19,7 +19,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 def _models(options: argparse.Namespace) -> None:
     if options.verb == "fetch":
-        model = load_model(options.model)
+        model = api.load_model(options.model)
         show(options, {"name": model.name, "sha256": model.sha256})
         return
     show(options, {"models": [asdict(each) for each in available_models()]})
