@@ -14,7 +14,6 @@ checks and the same defaults. Everything that takes a `Dataset` reads private ro
 
 from __future__ import annotations
 
-import functools
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, nullcontext
@@ -24,44 +23,59 @@ from typing import Any, Literal
 
 from mechanisms.accounting import Claim, PrivacyLedger, PrivacyTarget, claim, fingerprint
 from mechanisms.answers.request import AnswerRequest
-from mechanisms.answers.session import AnswerSession, open_session
-from mechanisms.data.columns import ColumnMapping, to_dataset
+from mechanisms.answers.session import AnswerSession, ask_all, open_session
+from mechanisms.data.columns import ColumnMapping, joined, to_dataset
+from mechanisms.data.label_names import LabelNames
 from mechanisms.data.sizes import marks_at_the_end
 from mechanisms.data.sources import KIND, name_of, of_kind, read_source
 from mechanisms.demos.demo_set import DemoSet, finite, loads, to_text
 from mechanisms.demos.signature import check_signature, digest, signed
 from mechanisms.discovery import parameters
 from mechanisms.errors import AccountingError, NotWritten, UsageError
-from mechanisms.evaluation.evaluate import Scorecard, arms_of
-from mechanisms.evaluation.evaluate import evaluate as evaluated
-from mechanisms.evaluation.reader import LocalReader, as_read_by, check_gives_labels, labelled
+from mechanisms.evaluation.reader import Prediction, labelled
 from mechanisms.exports.export_format import Released, format_named, packed
 from mechanisms.files import check_writable, keep, text_of
 from mechanisms.inference import Embedder, LanguageModel
-from mechanisms.inference.models.catalogue import load_model
+from mechanisms.inference.models.catalogue import embedded_model, load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.noise import Randomness
 from mechanisms.privacy_events import Composed
-from mechanisms.queries import query_mechanism_class
+from mechanisms.queries import Retrieval, query_mechanism_class
 from mechanisms.records import Dataset, answer_template
 from mechanisms.runs.defaults import MECHANISM
 from mechanisms.runs.events import CuratorEvent, RunCompleted, SetKept
 from mechanisms.runs.journal import RunJournal
+from mechanisms.runs.planner import Option, Task, options, ranked
 from mechanisms.runs.preview import Preview, preview
-from mechanisms.runs.public_demonstrations import public_demonstrations
 from mechanisms.runs.recipe import Kind
 from mechanisms.runs.recipe_request import RunRequest
 from mechanisms.runs.resume import Journal
 from mechanisms.runs.run import synthesize
-from mechanisms.runs.score import ScoreFound, ScoreRequest, of_demo_set, score_set, with_choice
+from mechanisms.runs.score import AnySet, ScoreFound, ScoreRequest, of_demo_set, read_set, score_set, with_choice
 from mechanisms.runs.spec import RunSpec
 from mechanisms.runs.verification import Verification, verify
 from mechanisms.sampling import Adjacency, Compose, EventOfSteps, SamplingPlan
-from mechanisms.steps import TokenMechanism, mechanism_class
+from mechanisms.steps import TokenMechanism, mechanism_class, mechanism_names
+from mechanisms.trials import (
+    about_to_score,
+    about_to_send,
+    compare,
+    evaluate,
+    evaluate_cells,
+    evaluate_completions,
+    evaluate_outputs,
+    label_elsewhere,
+    load_test,
+    respond,
+    writer_of,
+)
 
 __all__ = [
-    "NotWritten", "Plan", "Verification", "ask", "calibrate", "certificate_check", "classify", "evaluate", "export",
-    "load", "load_model", "plan", "probabilities", "read", "resume", "run", "score", "verify", "write",
+    "NotWritten", "Plan", "Verification", "about_to_score", "about_to_send", "ask", "ask_all", "ask_as", "calibrate",
+    "certificate_check", "classify", "compare", "evaluate", "evaluate_cells", "evaluate_completions",
+    "evaluate_outputs", "export", "label_elsewhere", "load", "load_model", "load_test", "marks", "plan", "planned",
+    "predictions", "probabilities", "read", "read_any", "recognise", "respond", "resume", "run", "score", "score_as",
+    "verify", "write", "writer_of",
 ]  # fmt: skip
 
 Plan = Preview[RunRequest]
@@ -81,17 +95,22 @@ def load(
     path: str | Path,
     labels: Sequence[str],
     *,
-    text: str = "text",
+    text: str | Sequence[str] = "text",
     label: str | None = "label",
     user: str | None = None,
     name: str | None = None,
+    drop_duplicates: bool = False,
+    label_names: LabelNames = (),
+    tell: Callable[[str], None] | None = None,
 ) -> Dataset:
     """A private file under its public label set; what is odd about the file is a warning.
 
     Args:
-        text, label, user: names of columns; with one of users all rows of a user are the privacy unit; without one of
-            labels all rows are of the one kind that `labels` names.
+        text, label, user: names of columns; several of texts are joined in their order; with one of users all rows of a
+            user are the privacy unit; without one of labels all rows are of the one kind that `labels` names.
         name: the data set's in the ledger; the file's name where it is left out.
+        label_names: pairs of a file's label and what it is called from here on.
+        tell: gets what is odd, in place of the warnings.
 
     Raises:
         UsageError: the labels are none, or several for rows without any.
@@ -100,12 +119,25 @@ def load(
     if isinstance(labels, str):
         raise UsageError("Give the labels as a list, one text each.")
     table = read_source(path)
-    _warn(table.remarks)
+    for remark in table.remarks:
+        (tell or _warn)(remark)
+    table, column = joined(table, [text] if isinstance(text, str) else text)
     if label is None:
         if len(labels) != 1:
             raise UsageError("Without a column of labels all rows are of one kind: give one name for it.")
         table, label = of_kind(table, labels[0]), KIND
-    return to_dataset(table, ColumnMapping(text, label, user), (name or name_of(path)).strip(), tuple(labels))
+    mapping = ColumnMapping(column, label, user, drop_duplicates, label_names=label_names)
+    return to_dataset(table, mapping, (name or name_of(path)).strip(), tuple(labels))
+
+
+def recognise(dataset: Dataset) -> list[str]:
+    """What the ledger knows of a private file's rows, a sentence each: edited since, or used under another name."""
+    return PrivacyLedger().rows.recognise(fingerprint(dataset))
+
+
+def marks(dataset: Dataset) -> tuple[str, ...]:
+    """What of a private file's rows was ever shown without noise."""
+    return PrivacyLedger().rows.marks(fingerprint(dataset))
 
 
 def plan(
@@ -240,7 +272,8 @@ def _written(
     ledger: PrivacyLedger,
     journal: RunJournal | None,
 ) -> DemoSet:
-    _warn(ledger.rows.recognise(fingerprint(dataset)))
+    for remark in ledger.rows.recognise(fingerprint(dataset)):
+        _warn(remark)
     made: list[DemoSet] = []
 
     def kept(demo_set: DemoSet, ended: RunCompleted | None) -> None:
@@ -251,7 +284,7 @@ def _written(
 
     embedder = load_embedder() if request.stages else None
     with closing(journal) if journal else nullcontext():
-        for _ in run(request, dataset, model or _embedded(), ledger, kept, journal=journal, embedder=embedder):
+        for _ in run(request, dataset, model or embedded_model(), ledger, kept, journal=journal, embedder=embedder):
             pass
     return made[-1]
 
@@ -288,7 +321,26 @@ def score(
         UsageError: the set and the data set do not fit, or a value is out of range.
     """
     request = ScoreRequest(PrivacyTarget(epsilon, delta), dataset.by_user, share)
-    return score_set(dataset, with_choice(of_demo_set(demo_set)), request, model or _embedded(), PrivacyLedger())
+    return score_as(request, with_choice(of_demo_set(demo_set)), dataset, model)
+
+
+def score_as(request: ScoreRequest, scored: AnySet, dataset: Dataset, model: LanguageModel | None = None) -> ScoreFound:
+    """`score` with every setting, of a set whoever wrote it: see `read_any`.
+
+    Raises:
+        BudgetRefused, UsageError: see `score`.
+    """
+    embedder = None if request.prototypes_epsilon is None else load_embedder()
+    return score_set(dataset, scored, request, model or embedded_model(), PrivacyLedger(), embedder)
+
+
+def read_any(path: str | Path) -> AnySet:
+    """A set to score: a demo set, or JSON by hand with its `demonstrations` and its `task` alone.
+
+    Raises:
+        UsageError: it is neither, or its task has no labels to tell apart.
+    """
+    return with_choice(read_set(text_of(str(path))))
 
 
 def ask(
@@ -319,7 +371,29 @@ def ask(
         labels=dataset.labels,
         by_user=dataset.by_user,
     ).calibrated()
-    return open_session(dataset, request, load_embedder(), model or _embedded(), PrivacyLedger())
+    return ask_as(request, dataset, model)
+
+
+def ask_as(
+    request: AnswerRequest,
+    dataset: Dataset,
+    model: LanguageModel | None = None,
+    *,
+    randomness: Randomness | None = None,
+    anew: bool = False,
+) -> AnswerSession:
+    """`ask` with every setting; `ask_all` puts all rows of a labelled file to the session, and scores the answers.
+
+    Args:
+        request: calibrated.
+        randomness: the operating system's, unless this is a test.
+        anew: pay for a new reservation, although the data set has one for another file or other terms.
+
+    Raises:
+        BudgetRefused, ReservedOtherwise, UsageError: see `ask`.
+    """
+    reader = None if request.retrieval is Retrieval.LABELS_ONLY else model or embedded_model()
+    return open_session(dataset, request, load_embedder(), reader, PrivacyLedger(), randomness, anew)
 
 
 # With demonstrations: nothing private is read, and nothing is spent.
@@ -342,7 +416,16 @@ def classify(demo_set: DemoSet, texts: Sequence[str], model: LanguageModel | Non
     """
     if isinstance(texts, str):
         raise UsageError("Give the texts as a list.")
-    return [each["label"] for each in probabilities(demo_set, model or _embedded(), texts)]
+    return [each["label"] for each in probabilities(demo_set, model or embedded_model(), texts)]
+
+
+def predictions(demo_set: DemoSet, texts: Sequence[str], model: LanguageModel | None = None) -> list[Prediction]:
+    """For each text the probabilities of the labels, as the model gives them, calibrated, and corrected if measured.
+
+    Raises:
+        UsageError: the set gives no labels.
+    """
+    return labelled(demo_set, model or embedded_model(), texts)
 
 
 def probabilities(demo_set: DemoSet, model: LanguageModel, texts: Sequence[str]) -> list[dict[str, Any]]:
@@ -351,23 +434,9 @@ def probabilities(demo_set: DemoSet, model: LanguageModel, texts: Sequence[str])
     Raises:
         UsageError: the set gives no labels.
     """
-    found = labelled(demo_set, model, texts)
+    found = predictions(demo_set, texts, model)
     each_label = [dict(zip(demo_set.labels, each.answer.tolist(), strict=True)) for each in found]
     return [{"label": max(each, key=lambda label: each[label]), "probabilities": each} for each in each_label]
-
-
-def evaluate(demo_set: DemoSet, test: Dataset, model: LanguageModel | None = None) -> dict[str, Scorecard]:
-    """Accuracies on labelled rows that may be read as they are: zero-shot, public-only and the set, by these names.
-
-    Raises:
-        UsageError: no row has one of the set's labels, or the set gives none.
-    """
-    check_gives_labels(demo_set)
-    model = model or _embedded()
-    read_here = as_read_by(demo_set, model)
-    arms = arms_of(read_here, public_demonstrations(read_here, model))
-    told = evaluated(LocalReader(model), read_here.template, read_here.labels, arms, test.records)
-    return {each.name: each for each in told if isinstance(each, Scorecard)}
 
 
 def export(text: str, to: str, out: str | Path) -> tuple[Path, ...]:
@@ -432,7 +501,7 @@ def calibrate(target: PrivacyTarget, size: int, mechanism: str, plan: SamplingPl
         StudioError: no noise meets the target.
     """
     chosen = mechanism_class(mechanism)
-    if chosen.not_private or not chosen.uses_private_rows:
+    if chosen.name not in noisy_mechanisms():
         raise UsageError(f"There is nothing to calibrate: '{chosen.name}' has no noise.")
     if not 1 <= size <= _LARGEST_SIZE:
         raise UsageError(f"The size must lie between 1 and {_LARGEST_SIZE}.")
@@ -441,6 +510,41 @@ def calibrate(target: PrivacyTarget, size: int, mechanism: str, plan: SamplingPl
         return plan.compose(event, {"each label": size}, target.delta)
 
     return calibration(chosen().for_plan(plan), plan, compose, target)
+
+
+def planned(
+    mechanism: str,
+    task: Task,
+    target: PrivacyTarget,
+    most: float,
+    *,
+    told: Callable[[Option], object] | None = None,
+) -> list[Option]:
+    """Ways to sample rows for a target within a budget of compute, calibrated, the most signal-to-noise first.
+
+    Args:
+        most: prompt tokens through the model for one demonstration.
+        told: gets each as soon as it is found.
+
+    Raises:
+        UsageError: none fits, or the mechanism has no noise.
+    """
+    if mechanism not in (known := noisy_mechanisms()):
+        raise UsageError(f"Nothing to plan for '{mechanism}': choose one of {', '.join(known)}.")
+    found = []
+    for each in options(mechanism_class(mechanism)(), task, target, most):
+        found.append(each)
+        if told:
+            told(each)
+    if not found:
+        raise UsageError("No plan fits: raise --max-prompt-tokens, or epsilon.")
+    return ranked(found)
+
+
+def noisy_mechanisms() -> list[str]:
+    """The names of the mechanisms that have noise to plan and to calibrate."""
+    each = {name: mechanism_class(name) for name in mechanism_names()}
+    return [name for name, its in each.items() if its.uses_private_rows and its.not_private is None]
 
 
 def calibration(asked: TokenMechanism, plan: SamplingPlan, compose: Compose, target: PrivacyTarget) -> dict[str, Any]:
@@ -482,11 +586,5 @@ def checked_texts(texts: object) -> Sequence[str]:
     raise UsageError(f"Give a list of 1 to {MOST_TEXTS} texts of at most {LONGEST_TEXT} characters each.")
 
 
-@functools.cache
-def _embedded() -> LanguageModel:
-    return load_model()
-
-
-def _warn(remarks: Sequence[str]) -> None:
-    for each in remarks:
-        warnings.warn(each, stacklevel=3)
+def _warn(remark: str) -> None:
+    warnings.warn(remark, stacklevel=3)

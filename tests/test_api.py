@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,14 @@ from typing import Any
 import pytest
 
 from mechanisms import api
-from mechanisms.accounting import Cap, PrivacyLedger, rounded_up
+from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget, rounded_up
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.signature import Signature, check_signature
 from mechanisms.errors import AccountingError, BudgetRefused, ModelUnavailable, UsageError
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Dataset
 from mechanisms.runs.events import VotesReleased
+from mechanisms.runs.planner import Task
 from mechanisms.runs.request import DECLARED_COUNTS, DECLARED_SIZES
 from mechanisms.runs.run import synthesize
 from mechanisms.runs.verification import verify
@@ -194,3 +196,35 @@ def test_a_file_that_was_used_under_another_name_is_warned_of(data, tmp_path):
     again = api.load(tmp_path / "notes.csv", ["a", "b"], name="other")
     with pytest.warns(UserWarning, match="notes"):
         write(again, tmp_path / "demos.json", sizes="counted")
+
+
+def test_several_columns_are_one_text_and_what_is_odd_is_told_to_whom_it_is_asked(tmp_path):
+    path, told = tmp_path / "notes.csv", []
+    path.write_text("title,body,label\nA,one,x\nA,one,x\nB,two,y\n", encoding="latin-1")
+    data = api.load(
+        path,
+        ["First", "y"],
+        text=["title", "body"],
+        drop_duplicates=True,
+        label_names=(("x", "First"),),
+        tell=told.append,
+    )
+    assert [(each.text, each.label) for each in data.records] == [("A one", "First"), ("B two", "y")]
+    path.write_bytes("text,label\ncaf\u00e9,x\n".encode("cp1252"))
+    api.load(path, ["x"], tell=told.append)
+    assert len(told) == 1
+    with pytest.warns(UserWarning, match=re.escape(told[0])):
+        api.load(path, ["x"])
+
+
+def test_plans_are_told_as_they_are_found_and_ranked_at_the_end():
+    told, task, target = [], Task(size=2000, tokens=4, prompt_tokens=40), PrivacyTarget(1.0, 1e-5)
+    found = api.planned("noisy-max", task, target, 400, told=told.append)
+    assert {(each.plan, each.cost) for each in found} == {(each.plan, each.cost) for each in told}
+    assert [each.signal_to_noise for each in found] == sorted((each.signal_to_noise for each in told), reverse=True)
+    for mechanism, budget, said in (
+        ("public", 400, "Nothing to plan for 'public'"),
+        ("noisy-max", 1, "No plan fits"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            api.planned(mechanism, task, target, budget)

@@ -8,12 +8,11 @@ another digest was given.
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from collections.abc import Callable
 
 from mechanisms.accounting import PrivacyTarget, claim
 from mechanisms.api import calibration, certificate_check, cost
-from mechanisms.cli.output import add_json, show
-from mechanisms.cli.plan_options import (
+from mechanisms.cli.options import (
     add_plan_options,
     add_rate_options,
     check_transform,
@@ -21,23 +20,29 @@ from mechanisms.cli.plan_options import (
     mechanism,
     sampling_plan,
 )
+from mechanisms.cli.output import add_json, show
 from mechanisms.demos.signature import same_digest
 from mechanisms.errors import AccountingError, UsageError
 from mechanisms.files import text_of
 
 
-def add_commands(commands: Any) -> None:
-    """Register both commands."""
-    calibrate = commands.add_parser("calibrate", help="noise for a privacy target")
-    calibrate.add_argument("--epsilon", type=float, required=True)
-    account = commands.add_parser("account", help="epsilon of given noise, or of a demo set")
-    account.add_argument("--from", dest="source", metavar="FILE", help="check a demo set's certificate")
-    account.add_argument("--digest", help="with --from: what the certificate page on paper says; refuse another file")
-    for parser, run in ((calibrate, _calibrate), (account, _account)):
-        add_plan_options(parser, delta_required=parser is calibrate)  # a demo set carries its own delta
-        add_rate_options(parser)
-        add_json(parser)
-        parser.set_defaults(run=run)
+def _add_calibrate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--epsilon", type=float, required=True)
+    add_plan_options(parser)
+    _add_both(parser, _calibrate)
+
+
+def _add_account(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--from", dest="source", metavar="FILE", help="check a demo set's certificate")
+    parser.add_argument("--digest", help="with --from: what the certificate page on paper says; refuse another file")
+    add_plan_options(parser, delta_required=False)  # a demo set carries its own delta
+    _add_both(parser, _account)
+
+
+def _add_both(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], None]) -> None:
+    add_rate_options(parser)
+    add_json(parser)
+    parser.set_defaults(run=run)
 
 
 def _calibrate(options: argparse.Namespace) -> None:
@@ -69,3 +74,6 @@ def _check(options: argparse.Namespace) -> None:
         raise AccountingError(f"The certificate is refused. {document['problems'][0]}")
     if options.digest is not None and not same_digest(document["digest"], options.digest):
         raise AccountingError("This is not the file of that certificate page: its digest is another one.")
+
+
+COMMANDS = {"calibrate": _add_calibrate, "account": _add_account}

@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
-from mechanisms import confidence
-from mechanisms.accounting import PrivacyLedger
+from mechanisms import api, confidence
+from mechanisms.accounting import PrivacyTarget
 from mechanisms.answers.events import AnswerReleased, AnswersOpened, answer_in_words, reservation_in_words
 from mechanisms.answers.odds import odds_in_words
 from mechanisms.answers.request import AnswerRequest
-from mechanisms.answers.session import AnswerSession, AnswersScored, ArmScores, ask_all, open_session
-from mechanisms.cli.answer_options import add_answer_options, answer_request
-from mechanisms.cli.label_names import label_names
-from mechanisms.cli.output import add_json, progress, show
-from mechanisms.cli.scoring import about_to_score, not_private
-from mechanisms.data.columns import ColumnMapping, asked_column, to_dataset
+from mechanisms.answers.session import AnswerSession, AnswersScored, ArmScores
+from mechanisms.cli.options import (
+    add_label_names,
+    add_parameter_options,
+    described,
+    given,
+    label_names,
+    labels_of,
+)
+from mechanisms.cli.output import add_json, in_json, not_private, progress, show, told_of_owners, told_of_rows
 from mechanisms.data.sizes import SCORED
-from mechanisms.data.sources import name_of, read_source
-from mechanisms.data.table import Table
+from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import UsageError
-from mechanisms.inference.models.catalogue import load_model
-from mechanisms.inference.models.embeddings import load_embedder
-from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
-from mechanisms.queries import Retrieval
-from mechanisms.records import Dataset, Record
+from mechanisms.inference.models.listing import EMBEDDED
+from mechanisms.noise import SeededRandomness
+from mechanisms.queries import QueryMechanism, Retrieval, query_mechanism_class, query_mechanism_names
+from mechanisms.records import Dataset, PromptTemplate, Record, answer_template
 
 
-def add_commands(commands: Any) -> None:
-    """Register the command."""
-    parser = commands.add_parser("answer", help="private answers to questions, paid for one by one")
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("csv", metavar="FILE")
     parser.add_argument("query", nargs="?", help="the question")
     parser.add_argument("--test", metavar="FILE", help="ask every row of a labelled file instead, and score them")
@@ -41,6 +41,99 @@ def add_commands(commands: Any) -> None:
     parser.set_defaults(run=_answer)
 
 
+def add_answer_options(parser: argparse.ArgumentParser) -> None:
+    """Files and columns, mechanism, retrieval, budget, prompts."""
+    data = parser.add_argument_group("data")
+    data.add_argument("--text-column", default="text", metavar="A[,B,...]", help="several are joined in this order")
+    data.add_argument("--label-column", default="label", help="the label, or the answer in words")
+    add_label_names(data)
+    data.add_argument("--unit-column", help="user id: the privacy unit becomes all rows of a user")
+    data.add_argument("--labels", metavar="A,B,...", help="the public label set; leave it out for open answers")
+    data.add_argument("--name", help="the data set's name in the ledger (default: the file's name)")
+    answers = parser.add_argument_group("answers")
+    answers.add_argument("--mechanism", default="knn-votes", choices=query_mechanism_names())
+    answers.add_argument("--retrieval", default=Retrieval.THRESHOLD.value, choices=[each.value for each in Retrieval])
+    answers.add_argument(
+        "--threshold",
+        type=float,
+        default=AnswerRequest.threshold,
+        help="cosine similarity from which on a row takes part, and pays (default: %(default)s)",
+    )
+    answers.add_argument("--shards", type=int, default=AnswerRequest.shards, metavar="S", help="groups asked apart")
+    answers.add_argument("--neighbours", type=int, default=AnswerRequest.neighbours, metavar="N", help="examples each")
+    rate = answers.add_mutually_exclusive_group()
+    rate.add_argument("--rate", type=float, metavar="q", help="poisson: probability that a row is drawn")
+    rate.add_argument("--size", type=int, metavar="n", help="poisson: public number of rows; the rate is S N / n")
+    budget = parser.add_argument_group("budget")
+    budget.add_argument("--queries", type=int, required=True, metavar="Q", help="answers that every row can pay for")
+    budget.add_argument("--epsilon", type=float, required=True, help="what all answers together may cost")
+    budget.add_argument("--delta", type=float, required=True, help="failure probability of the claim, well under 1/n")
+    budget.add_argument("--new-reservation", action="store_true", help="pay again, for a changed file or other terms")
+    prompts = parser.add_argument_group("prompts")
+    prompts.add_argument("--instruction", help="what a prompt asks for")
+    prompts.add_argument("--text-field", help="how prompts call the text (default: the first text column's name)")
+    prompts.add_argument("--label-field", help="how prompts call the label (default: the column's name)")
+    prompts.add_argument("--max-record-tokens", type=int, default=AnswerRequest.max_record_tokens)
+    prompts.add_argument("--max-query-tokens", type=int, default=AnswerRequest.max_query_tokens)
+    prompts.add_argument("--answer-tokens", type=int, default=AnswerRequest.answer_tokens)
+    prompts.add_argument("--model", default=EMBEDDED)
+    add_parameter_options(parser, _described())
+
+
+def _described() -> dict[str, dict[str, Parameter]]:
+    """The mechanisms' parameters but their noise, which follows from epsilon."""
+    flags = described(query_mechanism_class(name) for name in query_mechanism_names())
+    return {flag: users for flag, users in flags.items() if flag != "noise"}
+
+
+def answer_request(options: argparse.Namespace) -> AnswerRequest:
+    """The calibrated request that the options describe.
+
+    Raises:
+        UsageError: a value is out of range, or does not go with the others.
+    """
+    labels = labels_of(options)
+    return AnswerRequest(
+        template=_template(options, labels),
+        mechanism=_mechanism(options),
+        target=PrivacyTarget(options.epsilon, options.delta),
+        queries=options.queries,
+        labels=labels,
+        by_user=options.unit_column is not None,
+        retrieval=Retrieval(options.retrieval),
+        threshold=options.threshold,
+        shards=options.shards,
+        neighbours=options.neighbours,
+        rate=_rate(options),
+        max_record_tokens=options.max_record_tokens,
+        max_query_tokens=options.max_query_tokens,
+        answer_tokens=options.answer_tokens,
+    ).calibrated()
+
+
+def _rate(options: argparse.Namespace) -> float | None:
+    if options.size is None:
+        return None if options.rate is None else float(options.rate)
+    if options.size < 1:
+        raise UsageError("--size must be at least 1.")
+    return min(1.0, float(options.shards * options.neighbours / options.size))
+
+
+def _mechanism(options: argparse.Namespace) -> QueryMechanism:
+    chosen, values = query_mechanism_class(options.mechanism), given(options, _described())
+    own = {each.flag: each.name for each in parameters(chosen)}
+    if foreign := [flag for flag in values if flag not in own]:
+        raise UsageError(f"--{foreign[0]} is no parameter of '{options.mechanism}'.")
+    arguments: dict[str, Any] = {own[flag]: value for flag, value in values.items()}
+    return chosen(**arguments)
+
+
+def _template(options: argparse.Namespace, labels: tuple[str, ...]) -> PromptTemplate:
+    text = options.text_field or options.text_column.split(",")[0]
+    usual = answer_template(labels, text, options.label_field or options.label_column)
+    return PromptTemplate(options.instruction or usual.instruction, usual.text, usual.label)
+
+
 def _answer(options: argparse.Namespace) -> None:
     if (options.query is None) == (options.test is None):
         raise UsageError("Give a question, or a file of questions with --test FILE.")
@@ -49,7 +142,7 @@ def _answer(options: argparse.Namespace) -> None:
     if options.test_seed is not None and options.test_seed < 0:
         raise UsageError("--test-seed must not be negative.")
     request = answer_request(options)
-    file = _test_file(options) if options.test else None
+    file = _read(options, options.test, "test file") if options.test else None
     test = _test_rows(file, options, request) if file else []
     if odds := odds_in_words(request):
         progress(odds)
@@ -66,27 +159,25 @@ def _answer(options: argparse.Namespace) -> None:
     show(options, _document(session.opened, released))
 
 
-def _read(options: argparse.Namespace, path: str, unit: str | None) -> tuple[Table, ColumnMapping]:
-    """A file with its text columns joined into one, and how to read it."""
-    table = read_source(path)
-    for remark in table.remarks:
-        progress(remark)
-    names = [name.strip() for name in options.text_column.split(",")]
-    first, *others = (asked_column(table, name) for name in names)
-    joined = first.str.cat(others, sep=" ") if others else first
-    frame = table.frame.assign(**{options.text_column: joined})
-    return replace(table, frame=frame), ColumnMapping(
-        options.text_column, options.label_column, unit, label_names=label_names(options)
+def _read(
+    options: argparse.Namespace, path: str, name: str | None, labels: tuple[str, ...] = (), user: str | None = None
+) -> Dataset:
+    return api.load(
+        path,
+        labels,
+        text=[each.strip() for each in options.text_column.split(",")],
+        label=options.label_column,
+        user=user,
+        name=name,
+        label_names=label_names(options),
+        tell=progress,
     )
-
-
-def _test_file(options: argparse.Namespace) -> Dataset:
-    return to_dataset(*_read(options, options.test, None), "test file", ())
 
 
 def _scored(session: AnswerSession, file: Dataset, test: list[Record]) -> dict[str, Any]:
     """The figures with the session's terms; apart from them where the rows are somebody's private ones."""
-    owners = about_to_score(file)
+    owners = api.about_to_score(file)
+    told_of_owners(owners)
     terms = _terms(session.opened)
     if not owners:
         return _evaluated(session, test) | terms
@@ -105,15 +196,10 @@ def _test_rows(file: Dataset, options: argparse.Namespace, request: AnswerReques
 
 
 def _open(options: argparse.Namespace, request: AnswerRequest) -> AnswerSession:
-    table, mapping = _read(options, options.csv, options.unit_column)
-    name = (options.name or name_of(options.csv)).strip()
-    dataset = to_dataset(table, mapping, name, request.labels)
-    seed = options.test_seed
-    randomness: Randomness = SecureRandomness() if seed is None else SeededRandomness(seed)
-    model = None if request.retrieval is Retrieval.LABELS_ONLY else load_model(options.model)
-    return open_session(
-        dataset, request, load_embedder(), model, PrivacyLedger(), randomness, anew=options.new_reservation
-    )
+    dataset = _read(options, options.csv, options.name, request.labels, options.unit_column)
+    model = None if request.retrieval is Retrieval.LABELS_ONLY else api.load_model(options.model)
+    randomness = None if options.test_seed is None else SeededRandomness(options.test_seed)
+    return api.ask_as(request, dataset, model, randomness=randomness, anew=options.new_reservation)
 
 
 def _document(opened: AnswersOpened, released: AnswerReleased) -> dict[str, Any]:
@@ -150,11 +236,11 @@ def _terms(opened: AnswersOpened) -> dict[str, Any]:
 def _evaluated(session: AnswerSession, test: list[Record]) -> dict[str, Any]:
     document: dict[str, Any] = {"rows": len(test), "level": confidence.LEVEL}
     done = 0
-    for event in ask_all(session, test):
+    for event in api.ask_all(session, test):
         match event:
             case AnswerReleased():
                 done += 1
-                progress(f"{done} of {len(test)}")
+                told_of_rows(done, len(test))
             case AnswersScored():
                 document["private_answers"] = _arm(event.private)
                 document["zero_shot"] = _arm(event.zero_shot) if event.zero_shot else None
@@ -163,7 +249,8 @@ def _evaluated(session: AnswerSession, test: list[Record]) -> dict[str, Any]:
 
 
 def _arm(scores: ArmScores) -> dict[str, Any]:
-    accuracy = scores.accuracy
-    interval = [round(bound, 4) for bound in accuracy.interval]
     texts = {name: round(value, 4) for name, value in asdict(scores.texts).items()} if scores.texts else {}
-    return {"accuracy": round(accuracy.value, 4), "interval": interval} | texts
+    return in_json(scores.accuracy) | texts
+
+
+COMMANDS = {"answer": _add_options}

@@ -16,9 +16,7 @@ from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.listing import EMBEDDED
 
 
-def add_commands(commands: Any) -> None:
-    """Register the command."""
-    parser = commands.add_parser("bench", help="time the engine beside plain loops and the machine's ceiling")
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="under two minutes on two cores; all of it takes fifteen")
     parser.add_argument("--texts", metavar="FILE", help="public texts to measure on (default: the bundled messages)")
     parser.add_argument("--model", default=EMBEDDED)
@@ -64,3 +62,6 @@ def _line(measured: Measured) -> str:
 
 def _plain(measured: Measured) -> dict[str, Any]:
     return {name: value for name, value in asdict(measured).items() if value is not None} | {"holds": measured.holds}
+
+
+COMMANDS = {"bench": _add_options}

@@ -3,142 +3,189 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from mechanisms.cli.comparing import compared
-from mechanisms.cli.completions import completion_of, perplexities
-from mechanisms.cli.grid import add_grid_options, check_grid, in_cells, read_in_cells
-from mechanisms.cli.label_names import add_label_names, label_names
-from mechanisms.cli.open_answers import answer_of, answered
-from mechanisms.cli.output import add_json, progress, show
-from mechanisms.cli.reader_options import add_reader_options, remote_reader
-from mechanisms.cli.reading_elsewhere import evaluated_elsewhere, queried_elsewhere
-from mechanisms.cli.scoring import about_to_score, not_private, scorecards
-from mechanisms.data.columns import ColumnMapping, to_dataset
-from mechanisms.data.sources import KIND, of_kind, read_source
-from mechanisms.demos.demo_set import DemoSet, loads
-from mechanisms.errors import UsageError
-from mechanisms.evaluation.completions import check_texts
-from mechanisms.evaluation.evaluate import arms_of
-from mechanisms.evaluation.reader import (
-    LocalReader,
-    as_read_by,
-    check_gives_labels,
-    check_labels,
-    labelled,
-    readers_in_words,
-    same_reader,
+from mechanisms import api, confidence
+from mechanisms.cli.config_file import READER_MODEL, READER_URL
+from mechanisms.cli.options import add_label_names, label_names
+from mechanisms.cli.output import (
+    add_json,
+    check_apart,
+    in_json,
+    not_private,
+    progress,
+    show,
+    told_of_owners,
+    told_of_rows,
 )
-from mechanisms.files import text_of
+from mechanisms.demos.demo_set import DemoSet
+from mechanisms.errors import UsageError
+from mechanisms.evaluation.completions import Surprise, check_texts
+from mechanisms.evaluation.evaluate import AS_READ, PUBLIC_ONLY, Comparison, Scorecard
+from mechanisms.evaluation.grid import CellProgress, Grid, GridBegun, GridRead, Line
+from mechanisms.evaluation.open_answers import OpenScorecard
+from mechanisms.evaluation.reader import check_gives_labels, check_labels, readers_in_words, same_reader
+from mechanisms.evaluation.remote_reader import RemoteReader
+from mechanisms.files import check_writable, text_of
 from mechanisms.inference import LanguageModel
-from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.listing import EMBEDDED
+from mechanisms.inference.remote import KEY_VARIABLE, ChatServer, ServerAddress, key_from_environment
 from mechanisms.records import Dataset, Record
-from mechanisms.runs.public_demonstrations import public_demonstrations
 
 _NO_CELLS = (
     "A table of cells is of one model's weights, and a server does not show whose it answers with: leave out --shots, "
     "--orders, --seed, --out and --plot."
 )
-
-_LABEL = "label"
 _ONE_KIND = (
     "A set of one kind of text is read as it is, here: leave out the second set, --shots, --orders, --seed, "
     "--out, --plot, --reader-url and --reader-model."
 )
 _HERE = "What is answered with text is answered by a model of this machine: leave out --reader-url and --reader-model."
+_NO_WRITER = "its writer, {writer}, is not among the models that are listed and on this machine"
+_NO_LABEL = "The answer names no label of the set, or several."
 
 
-def add_commands(commands: Any) -> None:
-    """Register both commands."""
-    query = commands.add_parser("query", help="classify one text with a demo set, answer it, or go on with it")
-    query.add_argument("demos", metavar="DEMOS")
-    query.add_argument("text")
-    query.set_defaults(run=_query)
-    test = commands.add_parser(
-        "evaluate", help="accuracy (of texts alone, perplexity) on a file, beside zero-shot and public-only"
+def _add_query(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("demos", metavar="DEMOS")
+    parser.add_argument("text")
+    _add_reader_options(parser)
+    add_json(parser)
+    parser.set_defaults(run=_query)
+
+
+def _add_evaluate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("demos", metavar="DEMOS", nargs="+", help="one set, or two to compare on the same rows")
+    parser.add_argument("--test", required=True, metavar="FILE")
+    parser.add_argument("--text-column", default="text")
+    parser.add_argument("--label-column", help="default: label; with a set of one kind of text there may be none ('')")
+    add_label_names(parser)
+    parser.add_argument("--output-column", help="outputs instead of labels: how often the set answers just so")
+    parser.add_argument("--limit", type=int, help="use only the first rows")
+    _add_grid_options(parser)
+    _add_reader_options(parser)
+    add_json(parser)
+    parser.set_defaults(run=_evaluate)
+
+
+# Who reads a set: a model of this machine, or one behind an address.
+
+
+def _add_reader_options(parser: argparse.ArgumentParser) -> None:
+    """Either a model here, or an address and a model's name there."""
+    group = parser.add_argument_group(
+        "reader",
+        "a model of this machine, or one behind an OpenAI-compatible address, to which the demonstrations and the "
+        f"queries then leave. If that wants a key: {KEY_VARIABLE} in the environment, and nowhere else.",
     )
-    test.add_argument("demos", metavar="DEMOS", nargs="+", help="one set, or two to compare on the same rows")
-    test.add_argument("--test", required=True, metavar="FILE")
-    test.add_argument("--text-column", default="text")
-    test.add_argument("--label-column", help="default: label; with a set of one kind of text there may be none ('')")
-    add_label_names(test)
-    test.add_argument("--output-column", help="outputs instead of labels: how often the set answers just so")
-    test.add_argument("--limit", type=int, help="use only the first rows")
-    add_grid_options(test)
-    test.set_defaults(run=_evaluate)
-    for parser in (query, test):
-        add_reader_options(parser)
-        add_json(parser)
+    group.add_argument("--model", metavar="NAME", help=f"of this machine (default: {EMBEDDED})")
+    group.add_argument(
+        READER_URL, metavar="URL", help="base of an API, such as https://HOST/v1; http:// for this machine alone"
+    )
+    group.add_argument(READER_MODEL, metavar="NAME", help="the model as that server calls it")
+
+
+def _remote_reader(options: argparse.Namespace) -> RemoteReader | None:
+    """The reader elsewhere, if one is asked for; nothing is sent yet.
+
+    Raises:
+        UsageError: half of it is said, or another model as well, or the address or the key cannot be used.
+    """
+    if options.reader_url is None and options.reader_model is None:
+        return None
+    if options.reader_url is None or options.reader_model is None:
+        raise UsageError(f"A reader elsewhere needs both {READER_URL} and {READER_MODEL}.")
+    if options.model is not None:
+        raise UsageError(f"One model reads: leave out --model, or {READER_URL} and {READER_MODEL}.")
+    address = ServerAddress.of(options.reader_url)
+    return RemoteReader(ChatServer(address, options.reader_model, key_from_environment()))
+
+
+def _model(options: argparse.Namespace, *written: DemoSet) -> LanguageModel:
+    """The model of this machine; tells of each set that another one wrote it."""
+    model = api.load_model(options.model or EMBEDDED)
+    for each in written:
+        if not same_reader(each, model):
+            progress(readers_in_words(each, model))
+    return model
+
+
+def _models(written: DemoSet, reader: LanguageModel | RemoteReader) -> dict[str, Any]:
+    same = not isinstance(reader, RemoteReader) and same_reader(written, reader)
+    return {"written_with": written.model_id, "read_by": reader.name, "same_model": same}
+
+
+# `query`.
 
 
 def _query(options: argparse.Namespace) -> None:
-    written, remote = loads(text_of(options.demos)), remote_reader(options)
+    written, remote = api.read(options.demos), _remote_reader(options)
     if remote is not None and written.in_text:
         raise UsageError(_HERE)
     if not written.in_text:
         check_gives_labels(written)
     if remote is not None:
-        show(options, queried_elsewhere(remote, written, options.text))
+        show(options, _queried_elsewhere(remote, written, options.text))
         return
-    model = load_model(options.model or EMBEDDED)
-    demo_set = _as_read_by(written, model)
+    model = _model(options, written)
     terms = _models(written, model) | not_private((), written.certificate.why_not_private)
-    if demo_set.template.output is not None:
-        show(options, {"answer": answer_of(demo_set, model, options.text)} | terms)
+    if written.in_text:
+        [said] = api.respond(written, [options.text], model)
+        show(options, {"completion" if written.completes else "answer": said} | terms)
         return
-    if demo_set.completes:
-        show(options, {"completion": completion_of(demo_set, model, options.text)} | terms)
-        return
-    [prediction] = labelled(written, model, [options.text])
+    [prediction] = api.predictions(written, [options.text], model)
     readings = {"": prediction.answer, "_calibrated": prediction.calibrated, "_raw": prediction.raw}
-    labels = {f"label{way}": demo_set.labels[int(each.argmax())] for way, each in readings.items()}
+    labels = {f"label{way}": written.labels[int(each.argmax())] for way, each in readings.items()}
     probabilities = {
-        f"probabilities{way}": dict(zip(demo_set.labels, each.tolist(), strict=True)) for way, each in readings.items()
+        f"probabilities{way}": dict(zip(written.labels, each.tolist(), strict=True)) for way, each in readings.items()
     }
     show(options, labels | probabilities | terms)
 
 
+def _queried_elsewhere(reader: RemoteReader, written: DemoSet, text: str) -> dict[str, Any]:
+    for line in api.about_to_send(reader, [written]):
+        progress(line)
+    label = api.label_elsewhere(written, text, reader)
+    if label is None:
+        progress(_NO_LABEL)
+    return {"label": label, **_models(written, reader)}
+
+
+# `evaluate`.
+
+
 def _evaluate(options: argparse.Namespace) -> None:
-    texts = [text_of(path) for path in options.demos]
-    written = [loads(text) for text in texts]
-    remote = remote_reader(options)
+    written = [api.read(path) for path in options.demos]
+    remote = _remote_reader(options)
     _check(options, written, elsewhere=remote is not None)
-    whole = _test_file(options, written[0])
+    whole = api.load_test(
+        options.test,
+        written[0],
+        text=options.text_column,
+        label=options.label_column,
+        output=options.output_column,
+        label_names=label_names(options),
+    )
     test = replace(whole, records=_read_by(written[0], whole)[: options.limit])
     if remote is not None:
-        show(options, evaluated_elsewhere(remote, options.demos, written, whole, test.records))
+        show(options, _evaluated_elsewhere(remote, options.demos, written, whole, test))
         return
     if written[0].completes:
         check_texts([each.text for each in test.records])
-    terms = not_private(about_to_score(whole), *(each.certificate.why_not_private for each in written))
-    model = load_model(options.model or EMBEDDED)
-    sets = [_as_read_by(each, model) for each in written]
-    if len(sets) > 1:
-        show(options, compared(options.demos, sets, LocalReader(model), test.records) | terms)
+    owners = api.about_to_score(whole)
+    told_of_owners(owners)
+    terms = not_private(owners, *(each.certificate.why_not_private for each in written))
+    model = _model(options, *written)
+    if len(written) > 1:
+        show(options, _compared(options.demos, written, test, model) | terms)
         return
-    document: dict[str, Any] = {"rows": 0, **_models(written[0], model), **terms}
-    if options.output_column:
-        show(options, document | answered(sets[0], model, test.records))
-    elif sets[0].completes:
-        show(options, document | perplexities(sets[0], model, test.records))
-    elif in_cells(options):
-        show(options, document | read_in_cells(options, texts[0], sets[0], model, test, bool(terms)))
+    document = {"rows": 0, **_models(written[0], model), **terms}
+    if _in_cells(options):
+        show(options, document | _read_in_cells(options, written[0], test, model, bool(terms)))
     else:
-        arms = arms_of(sets[0], public_demonstrations(sets[0], model))
-        show(options, document | scorecards(LocalReader(model), sets[0], arms, test.records))
-
-
-def _test_file(options: argparse.Namespace, written: DemoSet) -> Dataset:
-    table, label = read_source(options.test), _LABEL if options.label_column is None else options.label_column
-    mapping = ColumnMapping(options.text_column, label, label_names=label_names(options))
-    unsaid = options.label_column is None and _LABEL not in table.columns
-    if options.output_column or (written.completes and (unsaid or label == "")):  # which label a row has is not asked
-        mapping = ColumnMapping(options.text_column, KIND, output=options.output_column)
-        table = of_kind(table, written.labels[0])
-    return to_dataset(table, mapping, "test file", ())
+        show(options, document | _figures(options, written[0], test, model))
 
 
 def _read_by(written: DemoSet, test: Dataset) -> Sequence[Record]:
@@ -151,35 +198,199 @@ def _check(options: argparse.Namespace, sets: Sequence[DemoSet], elsewhere: bool
         raise UsageError("--limit must be at least 1.")
     if len(options.demos) > 2:
         raise UsageError("evaluate takes one set, or two to compare.")
-    if len(options.demos) == 2 and in_cells(options):
+    if len(options.demos) == 2 and _in_cells(options):
         raise UsageError("Two sets are compared as they are: leave out --shots, --orders, --out and --plot.")
-    if elsewhere and in_cells(options):
+    if elsewhere and _in_cells(options):
         raise UsageError(_NO_CELLS)
     _check_outputs(options, sets, elsewhere)
-    check_grid(options, read=(*options.demos, options.test))
+    _grid(options)
+    for path in filter(None, (options.out, options.plot)):
+        check_writable(path)
+    check_apart(options.out, options.plot, but=(*options.demos, options.test))
+
+
+def _grid(options: argparse.Namespace) -> Grid:
+    return Grid(tuple(options.shots or ()), options.orders or 0, options.seed or 0)
 
 
 def _check_outputs(options: argparse.Namespace, sets: Sequence[DemoSet], elsewhere: bool) -> None:
     if options.output_column and elsewhere:
         raise UsageError(_HERE)
-    if options.output_column and (len(options.demos) == 2 or in_cells(options)):
+    if options.output_column and (len(options.demos) == 2 or _in_cells(options)):
         raise UsageError("Outputs are read of one set as it is: leave out --shots, --orders, --out and --plot.")
     for each in sets:
         if options.output_column and each.template.output is None:
             raise UsageError("The demonstrations of this set have no outputs: leave out --output-column.")
         if not options.output_column and each.template.output is not None and len(each.labels) == 1:
             raise UsageError("The demonstrations of this set have outputs: give the test file's --output-column.")
-        if each.completes and (elsewhere or len(options.demos) == 2 or in_cells(options)):
+        if each.completes and (elsewhere or len(options.demos) == 2 or _in_cells(options)):
             raise UsageError(_ONE_KIND)
         if not options.output_column and not each.completes:
             check_labels(each.labels, each.schema)
 
 
-def _as_read_by(written: DemoSet, model: LanguageModel) -> DemoSet:
-    if not same_reader(written, model):
-        progress(readers_in_words(written, model))
-    return as_read_by(written, model)
+# What is said of a set's figures, of two sets', and of a reader's elsewhere.
 
 
-def _models(written: DemoSet, model: LanguageModel) -> dict[str, Any]:
-    return {"written_with": written.model_id, "read_by": model.name, "same_model": same_reader(written, model)}
+def _figures(options: argparse.Namespace, written: DemoSet, test: Dataset, model: LanguageModel) -> dict[str, Any]:
+    if options.output_column:
+        return _of_outputs(api.evaluate_outputs(written, test, model, told=told_of_rows))
+    if written.completes:
+        return _of_texts(api.evaluate_completions(written, test, model, told=_told_of_prompts))
+    return _of_labels(api.evaluate(written, test, model, told=told_of_rows), written.labels)
+
+
+def _told_of_prompts(done: int, total: int) -> None:
+    progress(f"{done} of {total} prompts")
+
+
+def _of_outputs(found: Mapping[str, OpenScorecard]) -> dict[str, Any]:
+    document: dict[str, Any] = {"level": confidence.LEVEL}
+    for name, each in found.items():
+        document |= {"rows": each.exact.total, name: {"exact": in_json(each.exact), "f1": in_json(each.f1)}}
+    return document
+
+
+def _of_texts(found: Mapping[str, Surprise]) -> dict[str, Any]:
+    document: dict[str, Any] = {"level": confidence.LEVEL}
+    for name, each in found.items():
+        interval = [round(bound, 3) for bound in each.interval]
+        document |= {"rows": each.texts, name: {"perplexity": round(each.perplexity, 3), "interval": interval}}
+    return document
+
+
+def _of_labels(found: Mapping[str, Scorecard], labels: Sequence[str]) -> dict[str, Any]:
+    own = [*found.values()][-1]
+    place, naming = own.majority
+    return {
+        "rows": own.raw.total,
+        "level": confidence.LEVEL,
+        "majority": {"label": labels[place]} | in_json(naming),
+        **{name: _readings(each, labels) for name, each in found.items()},
+    }
+
+
+def _readings(card: Scorecard, labels: Sequence[str]) -> dict[str, Any]:
+    return {
+        "raw": in_json(card.raw),
+        **({"calibrated": in_json(card.calibrated)} if card.calibrated else {"without_answer": sum(card.silent)}),
+        **({"prior": in_json(card.corrected)} if card.corrected else {}),
+        "balanced": in_json(card.balanced),
+        "recall": {label: in_json(each) for label, each in zip(labels, card.recalls, strict=True) if each},
+        "confusion": {"labels": list(labels), "counts": card.confusion.tolist()},
+    }
+
+
+def _compared(
+    names: Sequence[str], sets: Sequence[DemoSet], test: Dataset, reader: LanguageModel | RemoteReader
+) -> dict[str, Any]:
+    """The two sets in every reading; `names` are those of their files."""
+    first, second = sets
+    found = api.compare(first, second, test, reader, told=lambda done: progress(f"{done} rows read"))
+    [total] = {each.first.total for each in found.values()}
+    written = dict(zip(("first", "second"), zip(names, (each.model_id for each in sets), strict=True), strict=True))
+    return {
+        "rows": total,
+        "level": confidence.LEVEL,
+        **{place: {"file": name, "written_with": writer} for place, (name, writer) in written.items()},
+        "read_by": reader.name,
+        **({} if AS_READ in found else _silent(*found.values())),
+        **{name: _of_both(each) for name, each in found.items()},
+    }
+
+
+def _silent(read: Comparison) -> dict[str, Any]:
+    """Of a reader that answers in words."""
+    return {"without_answer": dict(zip(("first", "second"), read.silent, strict=True))}
+
+
+def _of_both(each: Comparison) -> dict[str, Any]:
+    return {
+        "first": in_json(each.first),
+        "second": in_json(each.second),
+        "only_first_right": each.only_first,
+        "only_second_right": each.only_second,
+        "mcnemar_p": each.p_value,
+    }
+
+
+def _evaluated_elsewhere(
+    reader: RemoteReader, names: Sequence[str], written: Sequence[DemoSet], whole: Dataset, test: Dataset
+) -> dict[str, Any]:
+    for line in api.about_to_send(reader, written, whole):
+        progress(line)
+    api.about_to_score(whole)  # nobody's rows, until somebody brings them as private ones
+    if len(written) > 1:
+        return _compared(names, written, test, reader)
+    [demo_set], left_out = written, dict[str, Any]()
+    writer = api.writer_of(demo_set) if demo_set.demonstrations else None
+    if writer is None and demo_set.demonstrations:
+        reason = _NO_WRITER.format(writer=demo_set.model_id)
+        progress(f"{PUBLIC_ONLY} is left out: {reason}.")
+        left_out = {"left_out": {PUBLIC_ONLY: reason}}
+    found = api.evaluate(demo_set, test, reader, writer=writer, told=told_of_rows)
+    return {**_models(demo_set, reader), **_of_labels(found, demo_set.labels), **left_out}
+
+
+# `evaluate` in cells: fewer shots and other orders, into a table that a run which was cut off goes on with.
+
+
+def _add_grid_options(parser: argparse.ArgumentParser) -> None:
+    """Shots, orders, the public seed, and where the table and the plot go."""
+    group = parser.add_argument_group("cells", "the set with fewer shots and in other orders, a cell for each")
+    group.add_argument(
+        "--shots", type=int, nargs="+", metavar="S", help="demonstrations a label, as far as it has them"
+    )
+    group.add_argument("--orders", type=int, metavar="N", help="N random orders as well (default: its own order alone)")
+    group.add_argument("--seed", type=int, help="public seed of the orders and of public-only (default: 0)")
+    group.add_argument("--out", metavar="CSV", help="tidy table; a cell that stands in it is not computed again")
+    group.add_argument("--plot", metavar="FILE.html", help="accuracy by shots, as one page")
+
+
+def _in_cells(options: argparse.Namespace) -> bool:
+    return any(getattr(options, name) is not None for name in ("shots", "orders", "seed", "out", "plot"))
+
+
+def _read_in_cells(
+    options: argparse.Namespace, written: DemoSet, test: Dataset, model: LanguageModel, curator_only: bool
+) -> dict[str, Any]:
+    """Compute the cells that the table lacks, and give a summary."""
+    out, plot = (Path(path) if path else None for path in (options.out, options.plot))
+    [file], grid = options.demos, _grid(options)
+    for told in api.evaluate_cells(
+        written, text_of(file), test, grid, model, out=out, plot=plot, curator_only=curator_only
+    ):
+        match told:
+            case GridBegun():
+                for line in _before_cells(told, grid, options.out):
+                    progress(line)
+            case CellProgress(cell, number, missing, done, rows):
+                of = f"cell {number} of {missing}: {cell.arm.name}, shots {cell.shots}, order {cell.order}"
+                progress(f"{of}, {done} of {rows} rows")
+            case GridRead(lines, rows, cells, computed):
+                document = {"rows": rows, "cells": cells, "computed": computed, "seed": grid.seed, **_summary(lines)}
+    return document
+
+
+def _before_cells(begun: GridBegun, grid: Grid, out: str | None) -> Iterator[str]:
+    for number in grid.shots:
+        if number > begun.most_shots:
+            yield f"--shots {number}: left out, the set has {begun.most_shots} of some label"
+    if kept := begun.cells - begun.missing:
+        yield f"{kept} of {begun.cells} cells stand in '{out}' already"
+
+
+def _summary(lines: Sequence[Line]) -> dict[str, Any]:
+    """For each arm, number of shots and reading: the mean over the orders, and the worst and the best of them."""
+    groups: dict[tuple[str, str, str], list[float]] = {}
+    for line in lines:
+        groups.setdefault((line.arm, line.shots, line.reading), []).append(line.accuracy.value)
+    found: dict[str, Any] = {}
+    for (arm, shots, reading), values in groups.items():
+        spread = {"lowest": round(min(values), 4), "highest": round(max(values), 4)} if len(values) > 1 else {}
+        mean = {"accuracy": round(sum(values) / len(values), 4), "orders": len(values)}
+        found.setdefault(f"{arm}, shots {shots}", {})[reading] = mean | spread
+    return found
+
+
+COMMANDS = {"query": _add_query, "evaluate": _add_evaluate}

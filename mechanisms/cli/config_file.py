@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
 
-from mechanisms.cli.reader_options import READER_MODEL, READER_URL, REFUSED
 from mechanisms.errors import UsageError
 from mechanisms.files import text_of
 
+READER_URL, READER_MODEL = "--reader-url", "--reader-model"
+_REFUSED = "only query and evaluate read elsewhere: leave out {flag}. Private rows never leave this machine."
 _FLAG = "--config"
 _SCHEMA = "--schema"
 """The one option whose mapping is a document."""
@@ -20,15 +21,26 @@ _NOT_IN_A_FILE = {_FLAG, "--help"}
 
 
 class ConfigurableParser(argparse.ArgumentParser):
-    """A command that may read its options from a file: every one that takes part in `add_config`."""
+    """A command that may read its options from a file: every one that takes part in `add_config`.
+
+    Args:
+        add: adds the options, when they are asked for.
+    """
+
+    def __init__(self, *arguments: Any, add: Callable[[argparse.ArgumentParser], None] | None = None, **named: Any):
+        super().__init__(*arguments, **named)
+        self._add = add
 
     def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
         """See `argparse.ArgumentParser`: the file's options come first, so that later ones override them."""
+        add, self._add = self._add, None
+        if add is not None:
+            add(self)
         flags = self._option_string_actions
         args = None if args is None else list(args)
         for flag in (each.split("=")[0] for each in args or ()):
             if flag in (READER_URL, READER_MODEL) and flag not in flags:
-                self.exit(2, f"{self.prog}: {REFUSED.format(flag=flag)}\n")
+                self.exit(2, f"{self.prog}: {_REFUSED.format(flag=flag)}\n")
         if args is not None and _FLAG in flags:
             try:
                 args = [*_from_file(args, flags), *args]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from mechanisms.api import export
 from mechanisms.cli.output import add_json, check_apart, progress, show
@@ -11,10 +10,9 @@ from mechanisms.exports.export_format import Released, format_named, format_name
 from mechanisms.files import text_of
 
 
-def add_commands(commands: Any) -> None:
-    """Register the command."""
+def _add_options(parser: argparse.ArgumentParser) -> None:
     listed = "; ".join(f"{name}: {format_named(name).title}" for name in format_names())
-    parser = commands.add_parser("export", help="a demo set in the shape of another tool", epilog=f"Formats: {listed}.")
+    parser.epilog = f"Formats: {listed}."
     parser.add_argument("demos", metavar="DEMOS", help="a demo set, as `synthesize` and the app write it")
     parser.add_argument("--format", required=True, choices=format_names(), metavar="NAME", help="see below")
     parser.add_argument(
@@ -32,3 +30,6 @@ def _export(options: argparse.Namespace) -> None:
     for said in filter(None, (chosen.caution(released.demo_set), chosen.reading(released.demo_set))):
         progress(said)
     show(options, {"format": chosen.name, "files": written, "digest": released.digest})
+
+
+COMMANDS = {"export": _add_options}

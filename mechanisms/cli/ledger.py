@@ -12,9 +12,7 @@ from mechanisms.errors import UsageError
 from mechanisms.records import privacy_unit
 
 
-def add_commands(commands: Any) -> None:
-    """Register the command and its three verbs."""
-    parser = commands.add_parser("ledger", help="what data sets have spent, and their caps")
+def _add_options(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     shown = verbs.add_parser("show", help="spend of one data set, or of all")
     shown.add_argument("name", nargs="?")
@@ -55,3 +53,6 @@ def _export(options: argparse.Namespace) -> None:
     runs = {name: ledger.history(name) for name in names}
     caps = {name: ledger.caps(name) for name in names}
     show(options, {"data_sets": _snapshots(ledger), "caps": caps, "runs": runs})
+
+
+COMMANDS = {"ledger": _add_options}

@@ -6,26 +6,35 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
+from importlib import import_module
 
 from mechanisms import __version__
-from mechanisms.cli import (
-    account,
-    answer,
-    audit,
-    bench,
-    classify,
-    export,
-    ledger,
-    mcp,
-    models,
-    plan,
-    replay,
-    score,
-    synthesize,
-    users,
-)
 from mechanisms.cli.config_file import ConfigurableParser
 from mechanisms.errors import StudioError, place_of
+
+COMMANDS = {
+    "calibrate": ("account", "noise for a privacy target"),
+    "account": ("account", "epsilon of given noise, or of a demo set"),
+    "plan": ("plan", "the most signal for a privacy target and a budget of compute"),
+    "synthesize": (
+        "synthesize",
+        "write private demonstrations, or records, from a file: CSV, TSV, Excel (.xlsx), Parquet or JSON Lines",
+    ),
+    "replay": ("replay", "look at a saved run again"),
+    "export": ("export", "a demo set in the shape of another tool"),
+    "query": ("classify", "classify one text with a demo set, answer it, or go on with it"),
+    "evaluate": ("classify", "accuracy (of texts alone, perplexity) on a file, beside zero-shot and public-only"),
+    "score": ("score", "a private accuracy of a set of demonstrations, on rows of a file"),
+    "answer": ("answer", "private answers to questions, paid for one by one"),
+    "audit": ("audit", "tests of the privacy claims, and attacks on what was released"),
+    "bench": ("bench", "time the engine beside plain loops and the machine's ceiling"),
+    "ledger": ("ledger", "what data sets have spent, and their caps"),
+    "models": ("models", "list the models that can be used here, or prepare one"),
+    "users": ("users", "who may sign in to the app; each person has a ledger of their own"),
+    "mcp": ("mcp", "serve demo sets to an assistant on this machine, as tools"),
+}
+"""Of each command its module, which is imported when the command is asked for, and what the list of commands says."""
 
 
 def parser(prog: str = "dpicl") -> argparse.ArgumentParser:
@@ -33,13 +42,15 @@ def parser(prog: str = "dpicl") -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog=prog, description="Differentially private demonstrations.")
     top.add_argument("--version", action="version", version=__version__)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=ConfigurableParser)
-    modules = (
-        account, plan, synthesize, replay, export, classify, score, answer, audit, bench, ledger, models,
-        users, mcp,
-    )  # fmt: skip
-    for module in modules:
-        module.add_commands(commands)
+    for name, (_, words) in COMMANDS.items():
+        commands.add_parser(name, help=words, add=partial(_add, name))
     return top
+
+
+def _add(name: str, parser: argparse.ArgumentParser) -> None:
+    """The options of a command, from its module."""
+    module, _ = COMMANDS[name]
+    import_module(f"mechanisms.cli.{module}").COMMANDS[name](parser)
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = "dpicl") -> int:

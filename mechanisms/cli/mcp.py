@@ -20,15 +20,14 @@ from mcp.server.fastmcp.exceptions import ToolError
 from mechanisms import api, confidence
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.api import certificate_check, checked_texts, probabilities
-from mechanisms.cli.plan import planned
-from mechanisms.cli.scoring import in_json
+from mechanisms.cli import plan as planning
+from mechanisms.cli.output import in_json
 from mechanisms.demos.demo_set import DemoSet, loads
 from mechanisms.errors import StudioError, UsageError, place_of
 from mechanisms.evaluation.evaluate import Accuracy, known_rows
 from mechanisms.evaluation.reader import check_gives_labels
 from mechanisms.files import text_of
 from mechanisms.inference import LanguageModel
-from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.records import Record
 from mechanisms.runs.defaults import MECHANISM
@@ -41,9 +40,7 @@ _ABOUT = (
 )
 
 
-def add_commands(commands: Any) -> None:
-    """Register the command."""
-    parser = commands.add_parser("mcp", help="serve demo sets to an assistant on this machine, as tools")
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("demos", metavar="DEMOS", nargs="*", help="demo sets; each goes by its file's name")
     parser.add_argument("--model", default=EMBEDDED, help="reads the texts (default: %(default)s)")
     parser.set_defaults(run=_serve)
@@ -58,7 +55,7 @@ def _serve(options: argparse.Namespace) -> None:
     ):  # refused at the start, not in the middle of a talk
         if (reason := loads(text).certificate.why_not_private) is not None:
             raise UsageError(f"'{path}' is not private ({reason}): it is not served.")
-    server(texts, functools.cache(lambda: load_model(options.model))).run("stdio")
+    server(texts, functools.cache(lambda: api.load_model(options.model))).run("stdio")
 
 
 def server(texts: Mapping[str, str], model: Callable[[], LanguageModel]) -> FastMCP[None]:
@@ -165,9 +162,8 @@ def plan(
 
     The budget is in prompt tokens for one demonstration; `size` is the public number of rows of the smallest label.
     """
-    return planned(
-        mechanism, Task(size, tokens, prompt_tokens, 1, shots), PrivacyTarget(epsilon, delta), max_prompt_tokens
-    )
+    task, target = Task(size, tokens, prompt_tokens, 1, shots), PrivacyTarget(epsilon, delta)
+    return [planning.in_json(each) for each in api.planned(mechanism, task, target, max_prompt_tokens)]
 
 
 def _in_one_line(tool: Callable[..., Any]) -> Callable[..., Any]:
@@ -181,3 +177,6 @@ def _in_one_line(tool: Callable[..., Any]) -> Callable[..., Any]:
             raise ToolError(f"A defect of this program ({place_of(error)}): please report it.") from None
 
     return answer
+
+
+COMMANDS = {"mcp": _add_options}

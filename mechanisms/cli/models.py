@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
-from typing import Any
 
+from mechanisms import api
 from mechanisms.cli.output import add_json, show
-from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.listing import EMBEDDED, available_models
 
 
-def add_commands(commands: Any) -> None:
-    """Register the command."""
-    parser = commands.add_parser("models", help="list the models that can be used here, or prepare one")
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("verb", nargs="?", choices=("list", "fetch"), default="list")
     parser.add_argument("--model", default=EMBEDDED, help="which model to fetch and convert")
     add_json(parser)
@@ -22,7 +19,10 @@ def add_commands(commands: Any) -> None:
 
 def _models(options: argparse.Namespace) -> None:
     if options.verb == "fetch":
-        model = load_model(options.model)
+        model = api.load_model(options.model)
         show(options, {"name": model.name, "sha256": model.sha256})
         return
     show(options, {"models": [asdict(each) for each in available_models()]})
+
+
+COMMANDS = {"models": _add_options}

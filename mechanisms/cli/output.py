@@ -6,11 +6,14 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mechanisms.errors import UsageError, printable
+from mechanisms.evaluation.evaluate import Accuracy, MeanRecall
+
+_ON_PRIVATE_ROWS = "accuracy without noise on rows of a private data set: for the curator alone"
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -65,3 +68,41 @@ def check_apart(*places: str | Path | None, but: Iterable[str | Path | None] = (
         if whole in known:
             raise UsageError(f"Two files would be written to '{place}': give each a place of its own.")
         known.add(whole)
+
+
+# What a document says of figures, and of itself.
+
+
+def in_json(each: Accuracy | MeanRecall) -> dict[str, Any]:
+    """An accuracy with its interval."""
+    return {"accuracy": round(each.value, 4), "interval": [round(bound, 4) for bound in each.interval]}
+
+
+def not_private(owners: Sequence[str], *sets: str | None) -> dict[str, Any]:
+    """What a document says of itself; nothing where the rows are nobody's and every set that is used is private.
+
+    Args:
+        owners: whose private rows the figures are of.
+        sets: of each set why it is not private: what is computed from it follows from its rows, without noise.
+    """
+    reason = _ON_PRIVATE_ROWS if owners else next(filter(None, sets), None)
+    return {"private": False, "reason": reason, "curator_only": True} if reason else {}
+
+
+def told_of_rows(done: int, total: int) -> None:
+    """How far a reading is."""
+    progress(f"{done} of {total}")
+
+
+def told_of_owners(owners: Sequence[str], file: str = "test file") -> None:
+    """Whose private rows are among a file's, if anybody's; before figures of them are shown.
+
+    Args:
+        file: what it is called.
+    """
+    if owners:
+        names = ", ".join(f"'{name}'" for name in owners)
+        progress(
+            f"The {file} shares rows with {names}. Its figures have no noise: they are for the curator alone, "
+            "promise nothing about those rows, and every later certificate of theirs says that they were shown."
+        )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from typing import Any
 
 from mechanisms.cli.output import add_json, show
 from mechanisms.cli.run_words import cut_off_in_words
@@ -34,9 +33,7 @@ _BESIDE = 3
 """Candidates that are named beside the one that was released."""
 
 
-def add_commands(commands: Any) -> None:
-    """Register the command."""
-    parser = commands.add_parser("replay", help="look at a saved run again")
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_file", metavar="FILE", help="saved in step 3 of the app (docs/run_files.md)")
     parser.add_argument("--pause", type=float, default=0.0, metavar="SECONDS", help="between two events")
     add_json(parser)
@@ -122,3 +119,6 @@ def _of_hundred(interval: tuple[float, float]) -> str:
 
 def _whole(each: Demonstration) -> str:
     return each.text if each.output is None else f"{each.text} → {each.output}"
+
+
+COMMANDS = {"replay": _add_options}

@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from typing import Any
 
-from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
-from mechanisms.cli.label_names import add_label_names, label_names
+from mechanisms import api
+from mechanisms.accounting import PrivacyTarget
+from mechanisms.cli.options import add_label_names, label_names
 from mechanisms.cli.output import add_json, progress, show
-from mechanisms.data.columns import ColumnMapping, to_dataset
 from mechanisms.data.sizes import WHETHER_MET, WHETHER_SHOWN
-from mechanisms.data.sources import name_of, read_source
 from mechanisms.demos.findings import DEMONSTRATIONS
-from mechanisms.files import text_of
-from mechanisms.inference.models.catalogue import load_model
-from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.records import Dataset
 from mechanisms.runs.request import FILE_FORMAT, LABEL_SET
-from mechanisms.runs.score import ScoreFound, ScoreRequest, read_set, score_set, with_choice
+from mechanisms.runs.score import ScoreFound, ScoreRequest
 from mechanisms.sampling import Adjacency
 
 _OTHER_READER = "another model wrote the set: read here by {reader}, without what was measured for the other one"
 
 
-def add_commands(commands: Any) -> None:
-    """Register the command."""
-    parser = commands.add_parser("score", help="a private accuracy of a set of demonstrations, on rows of a file")
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("csv", metavar="FILE")
     parser.add_argument("demos", metavar="DEMOS", help="a demo set, or JSON by hand with 'demonstrations' and 'task'")
     parser.add_argument("--text-column", default="text")
@@ -59,7 +52,7 @@ def add_commands(commands: Any) -> None:
 
 
 def _score(options: argparse.Namespace) -> None:
-    scored = with_choice(read_set(text_of(options.demos)))
+    scored = api.read_any(options.demos)
     request = ScoreRequest(
         target=PrivacyTarget(options.epsilon, options.delta),
         by_user=options.unit_column is not None,
@@ -68,31 +61,32 @@ def _score(options: argparse.Namespace) -> None:
         max_unit_records=options.max_unit_records,
         prototypes_epsilon=options.prototypes_epsilon,
     )
-    table, ledger = read_source(options.csv), PrivacyLedger()
-    mapping = ColumnMapping(options.text_column, options.label_column, options.unit_column, options.drop_duplicates)
-    mapping = replace(mapping, label_names=label_names(options))
-    dataset = to_dataset(table, mapping, (options.name or name_of(options.csv)).strip(), scored.labels)
-    for warning in (*table.remarks, *ledger.rows.recognise(fingerprint(dataset))):
+    dataset = api.load(
+        options.csv,
+        scored.labels,
+        text=options.text_column,
+        label=options.label_column,
+        user=options.unit_column,
+        name=options.name,
+        drop_duplicates=options.drop_duplicates,
+        label_names=label_names(options),
+        tell=progress,
+    )
+    for warning in api.recognise(dataset):
         progress(warning)
-    embedder = None if request.prototypes_epsilon is None else load_embedder()
-    model = load_model(options.model)
-    if scored.as_read_by(model) is not scored and scored.model_sha256 is not None:
+    model = api.load_model(options.model)
+    if scored.model_sha256 not in (None, model.sha256):
         progress(_OTHER_READER.format(reader=model.name))
-    found = score_set(dataset, scored, request, model, ledger, embedder)
-    for line in _remarks(found):
-        progress(line)
-    show(options, _document(found, request, dataset, ledger))
+    found = api.score_as(request, scored, dataset, model)
+    for name, arm in found.score.arms.items():
+        if arm.wide:
+            progress(f"{name}: too few rows to say much; raise --share or --epsilon")
+    show(options, _document(found, request, dataset))
 
 
-def _remarks(found: ScoreFound) -> list[str]:
-    wide = [name for name, arm in found.score.arms.items() if arm.wide]
-    return [f"{name}: too few rows to say much; raise --share or --epsilon" for name in wide]
-
-
-def _document(found: ScoreFound, request: ScoreRequest, dataset: Dataset, ledger: PrivacyLedger) -> dict[str, Any]:
+def _document(found: ScoreFound, request: ScoreRequest, dataset: Dataset) -> dict[str, Any]:
     """The shape of a demo set's `score`, with what it cost."""
-    shown, score = ledger.rows.marks(fingerprint(dataset)), found.score
-    own = score.exported(without=DEMONSTRATIONS not in score.arms)
+    own = found.score.exported(without=DEMONSTRATIONS not in found.score.arms)
     return {
         **found.score.to_json(),
         "gains": {
@@ -109,6 +103,9 @@ def _document(found: ScoreFound, request: ScoreRequest, dataset: Dataset, ledger
         "share": request.share,
         "event": found.event.to_json(),
         "public_inputs": [LABEL_SET, FILE_FORMAT, WHETHER_SHOWN, WHETHER_MET],
-        "shown": list(shown),
+        "shown": list(api.marks(dataset)),
         "spent_before": {"epsilon": found.before.epsilon, "delta": found.before.delta},
     }
+
+
+COMMANDS = {"score": _add_options}

@@ -12,31 +12,31 @@ from typing import Any, Literal
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.api import run
 from mechanisms.cli.config_file import add_config
-from mechanisms.cli.going_on import (
-    add_journal_options,
-    goes_on,
-    journal_of,
-    measured_before,
-    resumed,
-)
-from mechanisms.cli.label_names import add_labels, labels_of
+from mechanisms.cli.options import add_labels, add_plan_options, labels_of, mechanism, transform
 from mechanisms.cli.output import add_json, check_apart, progress, show, show_json
-from mechanisms.cli.outputs import (
+from mechanisms.cli.run_words import Words, claim_in_words, recipe_in_words
+from mechanisms.cli.synthesis_options import (
     add_output_options,
+    add_recipe_options,
+    add_record_options,
+    asked_of_stages,
+    asks_for_stages,
+    beside,
+    check_staged,
     label_column,
     open_template_of,
     outputs_of,
     read_answered,
     read_labelled,
+    read_table_of,
+    schema_of,
+    template_of,
+    write_records,
 )
-from mechanisms.cli.plan_options import add_plan_options, mechanism, transform
-from mechanisms.cli.recipe_options import add_recipe_options, asked_of_stages, asks_for_stages, check_staged
-from mechanisms.cli.records import add_record_options, beside, read_table_of, schema_of, template_of, write_records
-from mechanisms.cli.run_words import Words, claim_in_words, recipe_in_words
 from mechanisms.data.columns import to_dataset
 from mechanisms.data.record_schema import RecordSchema
-from mechanisms.data.sizes import measure_sizes
-from mechanisms.data.sources import FORMATS, name_of
+from mechanisms.data.sizes import MeasuredSizes, measure_sizes
+from mechanisms.data.sources import name_of
 from mechanisms.demos.demo_set import DemoSet, Outputs, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import TooLong, UsageError
@@ -52,17 +52,14 @@ from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.lockstep import check_schema
 from mechanisms.runs.preview import preview
 from mechanisms.runs.recipe_request import RunRequest
-from mechanisms.runs.request import (
-    MIN_TOKENS,
-    SynthesisRequest,
-)
+from mechanisms.runs.request import MIN_TOKENS, SynthesisRequest
 from mechanisms.runs.spec import RunSpec
 from mechanisms.sampling import Scheme
 
+_SLACK = 1e-6
 
-def add_commands(commands: Any) -> None:
-    """Register the command."""
-    parser = commands.add_parser("synthesize", help=f"write private demonstrations, or records, from a file: {FORMATS}")
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("csv", metavar="FILE")
     parser.add_argument("--text-column", default="text")
     parser.add_argument("--label-column", help="default: label, or none ('') where there is an output or one label")
@@ -100,7 +97,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--engine", choices=ENGINES, default=LOCAL, help="ray: rows over the workers of a cluster")
     parser.add_argument("--out", metavar="FILE", help="where the demo set goes (default: standard output)")
     parser.add_argument("--test-seed", type=int, help="reproducible and NOT PRIVATE: for tests only")
-    add_journal_options(parser)
+    _add_journal_options(parser)
 
 
 def _synthesize(options: argparse.Namespace) -> None:
@@ -110,7 +107,7 @@ def _synthesize(options: argparse.Namespace) -> None:
         what = "Records" if schema else "Outputs"
         raise UsageError(f"{what} are written token by token: leave out --recipe, --split and --shares.")
     ledger = PrivacyLedger()
-    journal = journal_of(options, ledger)
+    journal = _journal_of(options, ledger)
     dataset, remarks = _dataset(options, schema, outputs)
     spec = spec_of(options, schema, outputs)
     staged = spec.in_stages(len(dataset.labels))
@@ -238,8 +235,8 @@ def _with_sizes(
         return spec
     if options.count_epsilon >= options.epsilon:
         raise UsageError("--count-epsilon must be smaller than --epsilon: the demonstrations need the rest.")
-    if journal is not None and goes_on(journal):
-        return replace(spec, sizes=measured_before(journal, fingerprint(dataset).content))
+    if journal is not None and _goes_on(journal):
+        return replace(spec, sizes=_measured_before(journal, fingerprint(dataset).content))
     return replace(spec, sizes=measure_sizes(dataset, options.count_epsilon, options.delta, ledger, randomness))
 
 
@@ -266,8 +263,8 @@ def _declared_sizes(text: str) -> dict[str, int]:
 
 def _ready(asked: RunRequest, journal: RunJournal | None) -> RunRequest:
     """The request calibrated, or as it was when the run was cut off; what it costs, and is weak in, is told."""
-    if journal is not None and goes_on(journal):
-        ready, warnings = resumed(journal, asked), tuple[str, ...]()
+    if journal is not None and _goes_on(journal):
+        ready, warnings = _resumed(journal, asked), tuple[str, ...]()
         claimed = ready.claim()
     else:
         made = preview(asked)
@@ -278,3 +275,87 @@ def _ready(asked: RunRequest, journal: RunJournal | None) -> RunRequest:
     for warning in warnings:
         progress(warning)
     return ready
+
+
+# `--journal` and `--resume`: a run that can go on after a crash.
+
+
+def _add_journal_options(parser: argparse.ArgumentParser) -> None:
+    """The options; one of them at most."""
+    files = parser.add_mutually_exclusive_group()
+    files.add_argument("--journal", metavar="RUN", help="write the run down as it goes, so that it can be gone on with")
+    files.add_argument("--resume", metavar="RUN", help="go on with a run that was cut off, given the same options")
+
+
+def _journal_of(options: argparse.Namespace, ledger: PrivacyLedger) -> RunJournal | None:
+    """The journal that the options ask for.
+
+    Raises:
+        UsageError: the file cannot be used, or the run is not private.
+    """
+    path = options.journal or options.resume
+    if path is None:
+        return None
+    if options.test_seed is not None:
+        raise UsageError("A run with a test seed is not private: leave out --journal and --resume.")
+    check_writable(path)
+    return RunJournal.read(Path(path), ledger) if options.resume else RunJournal.new(Path(path))
+
+
+def _measured_before(journal: RunJournal, content: str) -> MeasuredSizes:
+    """The sizes that were measured, and charged, before the run began.
+
+    Args:
+        content: keyed digest of the data set.
+
+    Raises:
+        UsageError: none were.
+    """
+    measured = journal.request(content).measured
+    if measured is None:
+        raise UsageError("The run that was cut off measured no sizes: leave out --count-epsilon.")
+    return measured
+
+
+def _resumed(journal: RunJournal, asked: RunRequest) -> RunRequest:
+    """The request of the run that was cut off, where the options ask for the same.
+
+    Raises:
+        UsageError: they ask for something else.
+    """
+    request = journal.request(asked.content)
+    if bool(request.stages) != bool(asked.stages):
+        have = "has" if request.stages else "has no"
+        raise UsageError(f"The run that was cut off {have} stages: give the same options.")
+    asked = asked.apportioned()
+    if request.written is not None and asked.written is not None:
+        _check_same(request.written, asked.written)
+    if staged := asked.staged:
+        same = replace(staged, written=request.written)
+        if (request.parameters(), request.template) != (same.parameters(), same.template):
+            raise UsageError("The run that was cut off had other settings: give the same options.")
+    elif request.claim().epsilon > asked.target.epsilon * (1 + _SLACK):
+        raise UsageError("The run that was cut off costs more than --epsilon: give the same options.")
+    return request
+
+
+def _check_same(request: SynthesisRequest, asked: SynthesisRequest) -> None:
+    """Noise was calibrated when the run began: it is the run's, whatever is asked."""
+    if request.mechanism.name == asked.mechanism.name:
+        asked = replace(asked, mechanism=request.mechanism)
+    if _settings(request) != _settings(asked):
+        raise UsageError("The run that was cut off had other settings: give the same options.")
+
+
+def _settings(request: SynthesisRequest) -> tuple[Any, ...]:
+    names = (request.mechanism.name, request.transform.name, request.plan.scheme)
+    schema = request.schema.digest if request.schema else None
+    return request.parameters(), *names, request.labels, request.template, schema, request.target.delta
+
+
+def _goes_on(journal: RunJournal | None) -> bool:
+    """Whether it is of a run that was cut off."""
+    return journal is not None and journal.told is not None
+
+
+COMMANDS = {"synthesize": _add_options}

@@ -5,16 +5,13 @@ from __future__ import annotations
 import argparse
 import getpass
 import sys
-from typing import Any
 
 from mechanisms.accounts import Accounts, normalised
 from mechanisms.cli.output import add_json, progress, show
 from mechanisms.errors import UsageError
 
 
-def add_commands(commands: Any) -> None:
-    """Register the command and its three verbs."""
-    parser = commands.add_parser("users", help="who may sign in to the app; each person has a ledger of their own")
+def _add_options(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     add = verbs.add_parser("add", help="add a person; asks for a password")
     add.add_argument("name")
@@ -61,3 +58,6 @@ def _remove(options: argparse.Namespace) -> None:
 
 def _list(options: argparse.Namespace) -> None:
     show(options, {"users": Accounts().names()})
+
+
+COMMANDS = {"users": _add_options}

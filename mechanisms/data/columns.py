@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -110,6 +110,19 @@ def asked_column(table: Table, name: str) -> pd.Series:
         known = len(table.columns)
         raise DataError(f"There is no column '{name}' among the file's {known}: its first line must name it just so.")
     return cells
+
+
+def joined(table: Table, names: Sequence[str]) -> tuple[Table, str]:
+    """A table in which the texts of several columns are one, and that one's name.
+
+    Raises:
+        DataError: a column is missing.
+    """
+    if len(names) == 1:
+        return table, names[0]
+    first, *others = (asked_column(table, name) for name in names)
+    whole = ",".join(names)
+    return replace(table, frame=table.frame.assign(**{whole: first.str.cat(others, sep=" ")})), whole
 
 
 def label_set(table: Table, column: str) -> list[str]:

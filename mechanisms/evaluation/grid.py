@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
+import json
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, fields, replace
@@ -13,12 +15,14 @@ import numpy as np
 import plotly.graph_objects as go
 
 from mechanisms import confidence
+from mechanisms.accounting import fingerprint
+from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, truth_of
 from mechanisms.evaluation.reader import CONTEXTUAL, PRIOR, RAW, READINGS, Arm, LocalReader
 from mechanisms.files import keep
 from mechanisms.inference import LanguageModel
-from mechanisms.records import Demonstration, PromptTemplate, Record
+from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record
 
 # A set with fewer shots and in other orders: the cells of a grid, each read on all test rows under one prompt.
 #
@@ -27,6 +31,22 @@ from mechanisms.records import Demonstration, PromptTemplate, Record
 
 WHOLE = "all"
 OWN_ORDER = 0
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What is asked for, see `cells_of`; public.
+
+    Raises:
+        UsageError: a number is out of range.
+    """
+
+    shots: tuple[int, ...] = ()
+    orders: int = 0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        cells_of((), self.shots, self.orders, self.seed)
 
 
 @dataclass(frozen=True)
@@ -239,6 +259,94 @@ def _line(row: Mapping[str, str]) -> Line:
 
 def _foreign(path: Path) -> UsageError:
     return UsageError(f"'{path}' is no table that evaluate wrote: choose another place for --out.")
+
+
+# The whole grid, cell by cell, each in the table as soon as it is read.
+
+_DIGITS = 16
+"""Of a digest, as the table shows it: enough to tell files apart."""
+
+
+@dataclass(frozen=True)
+class GridBegun:
+    """How many cells there are, how many of them the table lacks, and the most shots that every arm has."""
+
+    cells: int
+    missing: int
+    most_shots: int
+
+
+@dataclass(frozen=True)
+class CellProgress:
+    """Rows done of a cell, the one of that number among the cells that the table lacked."""
+
+    cell: Cell
+    number: int
+    missing: int
+    done: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class GridRead:
+    """The lines of the cells that were asked for, and how many cells were computed now.
+
+    Attributes:
+        rows: test rows that have one of the labels.
+    """
+
+    lines: list[Line]
+    rows: int
+    cells: int
+    computed: int
+
+
+def origin_of(
+    text: str, test: Dataset, model: LanguageModel, public: Sequence[Demonstration], grid: Grid, curator_only: bool
+) -> Origin:
+    """What a grid's figures are of.
+
+    Args:
+        text: the demo set's file.
+    """
+    return Origin(
+        set=_digest(text),
+        test=fingerprint(test).content[:_DIGITS],  # keyed: its rows may be somebody's
+        model=model.sha256[:_DIGITS],
+        public=_digest(json.dumps([(each.text, each.label) for each in public])),
+        seed=str(grid.seed),
+        curator_only="yes" if curator_only else "no",
+    )
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+
+
+def read_grid(
+    model: LanguageModel, demo_set: DemoSet, arms: Sequence[Arm], known: Sequence[Record], grid: Grid, results: Results
+) -> Iterator[GridBegun | CellProgress | GridRead]:
+    """Read the cells that the table lacks.
+
+    Args:
+        arms: the set, as the model reads it, beside its baselines.
+        known: test rows that have one of the labels.
+        results: the table; gets the cells.
+    """
+    cells = cells_of(arms, grid.shots, grid.orders, grid.seed)
+    missing = [cell for cell in cells if not results.has(cell)]
+    yield GridBegun(len(cells), len(missing), most_shots(arms))
+    for number, cell in enumerate(missing, 1):
+        reading = read_cell(model, demo_set.template, demo_set.labels, cell, known)
+        while True:
+            try:
+                yield CellProgress(cell, number, len(missing), next(reading), len(known))
+            except StopIteration as ended:
+                results.add(cell, ended.value)
+                break
+    wanted = {cell.key for cell in cells}
+    lines = [line for line in results.lines if (line.arm, line.shots, line.order) in wanted]
+    yield GridRead(lines, len(known), len(cells), len(missing))
 
 
 # A grid as a page that loads nothing from elsewhere: accuracy by shots, one line an arm and reading.

@@ -8,9 +8,9 @@ from typing import Any
 
 from mechanisms import confidence
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.cli.label_names import add_label_names, label_names
-from mechanisms.cli.output import add_json, progress, show
-from mechanisms.cli.scoring import about_to_score, in_json, not_private
+from mechanisms.api import about_to_score
+from mechanisms.cli.options import add_label_names, label_names
+from mechanisms.cli.output import add_json, in_json, not_private, progress, show, told_of_owners
 from mechanisms.data.columns import ColumnMapping, to_dataset
 from mechanisms.data.sizes import CLEAN_VALUES
 from mechanisms.data.sources import name_of, read_source
@@ -67,11 +67,14 @@ def _measure(options: argparse.Namespace) -> None:
     test = _rows(options, options.test, labels)
     arms: dict[str, Sequence[Labelled]] = {DEMONSTRATIONS: _texts(sets)}
     owners = about_to_score(test)
+    told_of_owners(owners)
     if public:
         arms[PUBLIC_ONLY] = _as_many(_texts(public), arms[DEMONSTRATIONS])
     if options.train:
         train = _rows(options, options.train, labels)
-        owners += about_to_score(train, "file of --train")
+        others = about_to_score(train)
+        told_of_owners(others, "file of --train")
+        owners += others
         progress(_TRAIN)
         arms[REAL_ROWS] = _as_many(train.records, arms[DEMONSTRATIONS])
     copied = dict(_copied(options, labels, arms)) if options.private else {}

@@ -6,18 +6,20 @@ A function or a class is replaced wherever the program holds it, whatever the mo
 from __future__ import annotations
 
 import os
+import pkgutil
 import secrets
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
 
-from mechanisms import __version__
+from mechanisms import __version__, cli
 from mechanisms.cli.main import main
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
@@ -25,6 +27,8 @@ from mechanisms.noise import SecureRandomness, SeededRandomness
 from tests.baselines.toys import MODELS
 from tests.toy_embedder import ToyEmbedder
 
+for _, _name, _ in pkgutil.iter_modules(cli.__path__, f"{cli.__name__}."):
+    import_module(_name)  # a command that is imported later would hold what is in the program's place by then
 PACKAGE = "mechanisms"
 VERSION = __version__
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

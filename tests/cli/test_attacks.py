@@ -6,9 +6,10 @@ import json
 
 import pytest
 
+from mechanisms import api
 from mechanisms.accounting import Claim, PrivacyLedger, fingerprint
 from mechanisms.audit.membership import NOTHING, RELEASED, ROWS
-from mechanisms.cli import attacks
+from mechanisms.cli import audit
 from mechanisms.data.sizes import ATTACKED
 from mechanisms.records import Dataset, Record
 from tests.audit.test_extraction import Parrot
@@ -23,7 +24,7 @@ DEMOS = [{"text": "a public text", "label": "red"}, {"text": "another", "label":
 @pytest.fixture
 def files(tmp_path, monkeypatch):
     """A private file, a held-out one, and a set by hand."""
-    monkeypatch.setattr(attacks, "load_model", lambda name: Learning())
+    monkeypatch.setattr(api, "load_model", lambda name: Learning())
     for name in ("private", "other"):
         rows = [f"{name} note {i} to {name}{i}@example.org,{LABELS[i % 2]}" for i in range(24)]
         (tmp_path / f"{name}.csv").write_text("\n".join(["text,label", *rows]) + "\n")
@@ -56,7 +57,7 @@ def test_membership(capsys, files):
 
 
 def test_extraction(capsys, files, monkeypatch):
-    monkeypatch.setattr(attacks, "load_model", lambda name: Parrot())
+    monkeypatch.setattr(api, "load_model", lambda name: Parrot())
     document = told(capsys, f"audit extract {files}/private.csv {files}/demos.json --prompts 2 --answer-tokens 120")
     rates = {
         shown: document[shown]["e-mail address"]["answers_with_private_item"] for shown in (NOTHING, ROWS, RELEASED)
@@ -65,7 +66,7 @@ def test_extraction(capsys, files, monkeypatch):
 
 
 def test_texts_of_one_kind_leak_as_well_and_tell_no_labels(capsys, files, monkeypatch):
-    monkeypatch.setattr(attacks, "load_model", lambda name: Parrot())
+    monkeypatch.setattr(api, "load_model", lambda name: Parrot())
     one = files / "one"
     one.mkdir()
     rows = [f"private note {i} to private{i}@example.org,mail" for i in range(24)]
@@ -86,7 +87,7 @@ def test_texts_of_one_kind_leak_as_well_and_tell_no_labels(capsys, files, monkey
 
 
 def test_canaries(capsys, files, monkeypatch):
-    monkeypatch.setattr(attacks, "load_model", lambda name: ToyModel())
+    monkeypatch.setattr(api, "load_model", lambda name: ToyModel())
     options = "--labels red,blue --epsilon 2 --delta 1e-5 --mechanism non-private --subsets 4 --tokens 3"
     document = told(capsys, f"audit canary {files}/private.csv {options} --canaries 4 --secrets 12")
     assert document["claim"] == {"epsilon": None, "delta": 1e-5}
@@ -95,8 +96,8 @@ def test_canaries(capsys, files, monkeypatch):
 
 
 def test_a_claim_stands_beside_what_the_attack_reaches(capsys, files, monkeypatch):
-    task, _ = attacks._task(f"{files}/demos.json")
-    monkeypatch.setattr(attacks, "_task", lambda path: (task, Claim(1.0, 1e-5, "prv", 1.0, "pld")))
+    task, _ = audit._task(f"{files}/demos.json")
+    monkeypatch.setattr(audit, "_task", lambda path: (task, Claim(1.0, 1e-5, "prv", 1.0, "pld")))
     line = f"audit mia {files}/private.csv {files}/demos.json --held-out {files}/other.csv --prompts 2"
     document = told(capsys, line)
     assert document["claim"] == {"epsilon": 1.0, "delta": 1e-5}

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from mechanisms.cli import classify
+from mechanisms import api
 from mechanisms.demos.findings import Choice
 from mechanisms.records import Demonstration
 from tests.cli.command import run
@@ -31,10 +31,10 @@ def using(capsys, monkeypatch, tmp_path):
     """Runs a command with a set and the toy model; gives its document."""
     (tmp_path / "test.csv").write_text("text,label\n" + "".join(f"text {i},Sport\n" for i in range(6)))
     (tmp_path / "set.json").write_text("{}")
-    monkeypatch.setattr(classify, "load_model", lambda name: OtherModel() if name == "other" else ToyModel())
+    monkeypatch.setattr(api, "load_model", lambda name: OtherModel() if name == "other" else ToyModel())
 
     def used(demos, command, *rest, said=""):
-        monkeypatch.setattr(classify, "loads", lambda text: demos)
+        monkeypatch.setattr(api, "read", lambda path: demos)
         code, out, err = run(capsys, f"{command} {tmp_path / 'set.json'} --json", *rest)
         assert code == 0, err
         assert said in err

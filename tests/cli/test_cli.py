@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.data.sources import EXAMPLES
+from mechanisms.data.sources import EXAMPLES, FORMATS
 from mechanisms.demos.demo_set import loads
 from mechanisms.runs.recipe import Division, Kind
 from mechanisms.runs.request import FILE_FORMAT
@@ -229,6 +229,15 @@ def test_every_command_has_help(capsys, command):
     code, out, _ = run(capsys, f"{command} --help")
     assert code == 0
     assert "usage" in out
+
+
+def test_the_list_of_commands_needs_none_of_them():
+    program = (
+        "import sys; from mechanisms.cli.main import parser; print(parser().format_help());"
+        "assert not [each for each in ('torch', 'numpy', 'mechanisms.api') if each in sys.modules]"
+    )
+    told = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert FORMATS in " ".join(told.split())
 
 
 def test_an_audit_reports_what_it_can_prove(capsys):

@@ -8,10 +8,11 @@ from dataclasses import replace
 
 import pytest
 
+from mechanisms import api
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.cli import classify, synthesize
+from mechanisms.cli import synthesize
 from mechanisms.cli.main import parser
-from mechanisms.cli.outputs import read_labelled
+from mechanisms.cli.synthesis_options import read_labelled
 from mechanisms.data.columns import ColumnMapping, to_dataset
 from mechanisms.data.sizes import SCORED
 from mechanisms.data.sources import read_table
@@ -39,7 +40,7 @@ def notes(tmp_path, capsys, monkeypatch) -> str:
         yield ToyModel()
 
     monkeypatch.setattr(synthesize, "opened", opened)
-    monkeypatch.setattr(classify, "load_model", lambda name: ToyModel())
+    monkeypatch.setattr(api, "load_model", lambda name: ToyModel())
     code, _, err = run(
         capsys,
         f"synthesize {tmp_path}/private.csv {WRITING} --out {tmp_path}/notes.json --label-column",

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from mechanisms.cli import classify
+from mechanisms import api
 from mechanisms.records import Demonstration
 from tests.cli.command import run
 from tests.toy_model import ToyModel
@@ -34,7 +34,7 @@ def evaluated(capsys, monkeypatch, tmp_path):
     (tmp_path / "test.csv").write_text(f"text,label\n{rows}")
     (tmp_path / "set.json").write_text(SET.dumps())
     (tmp_path / "other.json").write_text(replace(SET, prior=None, demonstrations=SET.demonstrations[::-1]).dumps())
-    monkeypatch.setattr(classify, "load_model", lambda name: Counting())
+    monkeypatch.setattr(api, "load_model", lambda name: Counting())
     monkeypatch.chdir(tmp_path)
 
     def called(*rest, sets=("set.json",), test="test.csv"):

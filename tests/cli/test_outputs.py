@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from mechanisms import confidence
-from mechanisms.cli import classify, synthesize
+from mechanisms import api, confidence
+from mechanisms.cli import synthesize
 from mechanisms.demos.demo_set import loads
 from mechanisms.evaluation.completions import answering
 from tests.cli.command import check_refusal, run
@@ -40,7 +40,7 @@ def line(tmp_path, monkeypatch) -> str:
         yield Plain()
 
     monkeypatch.setattr(synthesize, "opened", opened)
-    monkeypatch.setattr(classify, "load_model", lambda name: Plain())
+    monkeypatch.setattr(api, "load_model", lambda name: Plain())
     return f"synthesize {path} --text-column question {REST}"
 
 

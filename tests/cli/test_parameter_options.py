@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from mechanisms.cli.answer_options import add_answer_options
-from mechanisms.cli.plan_options import add_plan_options
+from mechanisms.cli.answer import add_answer_options
+from mechanisms.cli.options import add_plan_options
 from mechanisms.discovery import parameters
 from mechanisms.queries import query_mechanism_class, query_mechanism_names
 from mechanisms.steps import mechanism_class, mechanism_names, transform_class, transform_names

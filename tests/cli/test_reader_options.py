@@ -10,9 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from mechanisms import confidence
+from mechanisms import api, confidence, trials
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.cli import classify, reading_elsewhere
 from mechanisms.data.columns import ColumnMapping, to_dataset
 from mechanisms.data.sizes import CLEAN_VALUES
 from mechanisms.data.sources import read_table
@@ -39,9 +38,9 @@ def files(tmp_path, monkeypatch):
     """Files of a set and of test rows, a key, and a home of one's own."""
     monkeypatch.setenv("DPICL_HOME", str(tmp_path / "home"))
     monkeypatch.setenv(KEY_VARIABLE, KEY)
-    monkeypatch.setattr(reading_elsewhere, "listed_as", lambda label: "toy" if label == "toy" else None)
-    monkeypatch.setattr(reading_elsewhere, "load_model", lambda name: ToyModel())
-    monkeypatch.setattr(classify, "load_model", None)  # nothing here asks for it
+    monkeypatch.setattr(trials, "listed_as", lambda label: "toy" if label == "toy" else None)
+    monkeypatch.setattr(trials, "load_model", lambda name: ToyModel())
+    monkeypatch.setattr(api, "load_model", None)  # nothing here asks for it
     lines = [f"text {i},{'Sport' if i % 3 else 'News'}" for i in range(20)]
     (tmp_path / "test.csv").write_text("\n".join(["text,label", *lines]))
     (tmp_path / "set.json").write_text(SET.dumps())
@@ -105,7 +104,7 @@ def test_public_text_is_left_out_with_its_reason_where_its_writer_is_not_here(fi
     for missing in ({"listed_as": lambda label: None}, {"load_model": lambda name: Namesake()}):
         with monkeypatch.context() as patched:
             for name, value in missing.items():
-                patched.setattr(reading_elsewhere, name, value)
+                patched.setattr(trials, name, value)
             with serving(right_of) as server:
                 line = f"evaluate {files}/set.json --test {files}/test.csv --limit 6 --json {asked_of(server)}"
                 report = json.loads(run(capsys, line)[1])

@@ -10,8 +10,7 @@ import pytest
 
 from mechanisms.accounting import fingerprint
 from mechanisms.cli.main import parser
-from mechanisms.cli.outputs import outputs_of
-from mechanisms.cli.records import schema_of
+from mechanisms.cli.synthesis_options import outputs_of, schema_of
 from mechanisms.cli.synthesize import spec_of
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.demos.demo_set import loads

@@ -17,8 +17,8 @@ BY_HAND = {"demonstrations": [{"text": "a rose", "label": "red"}, {"text": "the 
 @pytest.fixture
 def line(monkeypatch, tmp_path) -> str:
     """Scores a small file with a set that was written by hand."""
-    monkeypatch.setattr("mechanisms.cli.score.load_model", lambda name: Honest())
-    monkeypatch.setattr("mechanisms.cli.score.load_embedder", ToyEmbedder)
+    monkeypatch.setattr("mechanisms.api.load_model", lambda name: Honest())
+    monkeypatch.setattr("mechanisms.api.load_embedder", ToyEmbedder)
     rows = [f"{('red', 'blue')[i % 2]} secret {i},{('red', 'blue')[i % 2]},user {i % 20}" for i in range(200)]
     (tmp_path / "rows.csv").write_text("text,label,who\n" + "\n".join(rows))
     (tmp_path / "set.json").write_text(json.dumps(BY_HAND))

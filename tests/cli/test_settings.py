@@ -18,9 +18,7 @@ from dpicl_ui.privacy.form import PrivacyForm, RecipeForm, Stages, described, pr
 from mechanisms.accounting import fingerprint
 from mechanisms.cli import synthesize as command
 from mechanisms.cli.main import parser
-from mechanisms.cli.outputs import outputs_of
-from mechanisms.cli.recipe_options import check_staged
-from mechanisms.cli.records import schema_of
+from mechanisms.cli.synthesis_options import check_staged, outputs_of, schema_of
 from mechanisms.data.columns import ColumnMapping, to_dataset
 from mechanisms.data.record_schema import RecordSchema
 from mechanisms.data.sizes import MeasuredSizes

@@ -12,7 +12,7 @@ import pytest
 from mechanisms.accounting import PrivacyLedger, database, fingerprint, ledger
 from mechanisms.accounting import database as known_rows
 from mechanisms.accounting.account import as_csv, as_document
-from mechanisms.cli.scoring import about_to_score
+from mechanisms.api import about_to_score
 from mechanisms.data.sizes import CLEAN_VALUES, SCORED, mark_attacked, measure_sizes
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.run import synthesize

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import shutil
@@ -180,6 +181,16 @@ def load_model(
     if device.type == "cpu":
         loaded.threads = following
     return loaded
+
+
+@functools.cache
+def embedded_model() -> TransformersModel:
+    """The embedded model, loaded once a process.
+
+    Raises:
+        ModelUnavailable: see `load_model`.
+    """
+    return load_model()
 
 
 def listed_as(label: str) -> str | None:

@@ -1,11 +1,12 @@
-"""The options that fix mechanism, sampling and delta, shared by several commands."""
+"""Options that several commands share: labels and their names, mechanism, sampling and delta."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from typing import Any
 
-from mechanisms.cli.parameter_options import add_parameter_options, described, given
+from mechanisms.data.label_names import LabelNames, named, read_names
 from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed
@@ -19,6 +20,48 @@ from mechanisms.steps import (
     transform_class,
     transform_names,
 )
+
+_SHARED = "parameters of several mechanisms"
+
+
+# `--labels`, and `--label-names`: other names for a file's labels, on every command that reads them.
+
+
+def add_label_names(parser: argparse._ActionsContainer) -> None:
+    """The option."""
+    parser.add_argument(
+        "--label-names",
+        metavar="FILE.yaml|LABEL=NAME,...",
+        help="public names for labels of the file: prompts, results and the set know the labels by these alone",
+    )
+
+
+def add_labels(parser: argparse._ActionsContainer) -> None:
+    """The label set, and names for it."""
+    parser.add_argument("--labels", required=True, metavar="A,B,...", help="the public label set")
+    add_label_names(parser)
+
+
+def labels_of(options: argparse.Namespace) -> tuple[str, ...]:
+    """The label set, by its names; empty where none was given.
+
+    Raises:
+        UsageError: two labels would be called the same.
+    """
+    given = options.labels.split(",") if options.labels else ()
+    return named((label.strip() for label in given), label_names(options))
+
+
+def label_names(options: argparse.Namespace) -> LabelNames:
+    """What was given.
+
+    Raises:
+        UsageError: not readable, or not one to one.
+    """
+    return read_names(options.label_names) if options.label_names else ()
+
+
+# Mechanism, sampling and delta.
 
 
 def add_plan_options(parser: argparse.ArgumentParser, delta_required: bool = True, by_rows: bool = False) -> None:
@@ -169,3 +212,48 @@ def composition(options: argparse.Namespace, plan: SamplingPlan) -> Compose:
 
 def _one_label(plan: SamplingPlan, event: EventOfSteps, rate: float, delta: float) -> Composed:
     return Composed("label", (("each label", plan.label_events(event, rate) + plan.overflow_allowed(rate, delta)),))
+
+
+# Flags of described parameters: whatever a mechanism or a transform says about its own.
+
+
+def described(users: Iterable[Any]) -> dict[str, dict[str, Parameter]]:
+    """Flag by flag, which of `users` have it, by name, and what it means there."""
+    flags: dict[str, dict[str, Parameter]] = {}
+    for user in users:
+        for each in parameters(user):
+            flags.setdefault(each.flag, {})[user.name] = each
+    return flags
+
+
+def add_parameter_options(parser: argparse.ArgumentParser, flags: dict[str, dict[str, Parameter]]) -> None:
+    """One option a flag, grouped by whose it is, without a default: what is not given keeps the mechanism's own."""
+    groups: dict[str, Any] = {}
+    for flag, users in flags.items():
+        title = f"parameters of {next(iter(users))}" if len(users) == 1 else _SHARED
+        if title not in groups:
+            groups[title] = parser.add_argument_group(title)
+        [each, *_] = users.values()
+        kind: dict[str, Any] = {"type": float, "metavar": "X"}
+        if isinstance(each.default, bool):
+            kind = {"action": argparse.BooleanOptionalAction}
+        elif isinstance(each.default, int):
+            kind = {"type": int, "metavar": "N"}
+        groups[title].add_argument(f"--{flag}", dest=_destination(flag), default=None, help=_words(users), **kind)
+
+
+def _words(users: dict[str, Parameter]) -> str:
+    """What the flag means to each of its users: no two need mean the same."""
+    told = {name: f"{each.help} ({each.citation})" for name, each in users.items()}
+    words = " ".join(meaning if len(told) == 1 else f"{name}: {meaning}" for name, meaning in told.items())
+    return words.replace("%", "%%")
+
+
+def given(options: argparse.Namespace, flags: Iterable[str]) -> dict[str, Any]:
+    """The flags that were given, and their values."""
+    values = {flag: getattr(options, _destination(flag)) for flag in flags}
+    return {flag: value for flag, value in values.items() if value is not None}
+
+
+def _destination(flag: str) -> str:
+    return "parameter_" + flag.replace("-", "_")

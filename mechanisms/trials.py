@@ -1,0 +1,310 @@
+"""A set tried on rows that may be read as they are: what comes before, and figures beside zero-shot and public-only.
+
+Whoever reads is a model of this machine, or one elsewhere, which gets no row that a private data set has, and no set
+that promises nothing. Figures have no noise: `about_to_score` remembers whose rows they are of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.data.columns import ColumnMapping, to_dataset
+from mechanisms.data.label_names import LabelNames
+from mechanisms.data.sizes import mark_scored, owners_of
+from mechanisms.data.sources import KIND, of_kind, read_source
+from mechanisms.demos.demo_set import DemoSet, longest_output
+from mechanisms.errors import UsageError
+from mechanisms.evaluation.completions import Surprise, answering, completing, surprises
+from mechanisms.evaluation.evaluate import PRIVATE, Comparison, Progress, Scorecard, arms_of, known_rows
+from mechanisms.evaluation.evaluate import compare as compared
+from mechanisms.evaluation.evaluate import evaluate as evaluated
+from mechanisms.evaluation.grid import (
+    CellProgress,
+    Grid,
+    GridBegun,
+    GridRead,
+    Results,
+    grid_figure,
+    origin_of,
+    read_grid,
+    write_plot,
+)
+from mechanisms.evaluation.open_answers import OpenScorecard, evaluate_open
+from mechanisms.evaluation.reader import (
+    Arm,
+    LocalReader,
+    QueryReader,
+    as_read_by,
+    check_labels,
+    same_reader,
+    without_corrections,
+)
+from mechanisms.evaluation.remote_reader import RemoteReader, read_remotely_in_words, refuse_set_without_promise
+from mechanisms.inference import LanguageModel
+from mechanisms.inference.models.catalogue import embedded_model, listed_as, load_model
+from mechanisms.noise import SeededRandomness
+from mechanisms.records import Dataset
+from mechanisms.runs.public_demonstrations import public_demonstrations
+
+Reader = LanguageModel | RemoteReader
+"""What reads public demonstrations: a model of this machine, or one behind an address."""
+Told = Callable[[int, int], object]
+"""Gets how many rows are done, and of how many."""
+_Card = TypeVar("_Card", Scorecard, OpenScorecard)
+
+_LABEL = "label"
+_SHARED = (
+    "The test file shares rows with {names}: private rows never leave this machine. Bring rows that took no part, or "
+    "read the set with a model of this machine."
+)
+
+
+def _unheard(*_: int) -> None:
+    pass
+
+
+# Before anything is read.
+
+
+def load_test(
+    path: str | Path,
+    demo_set: DemoSet,
+    *,
+    text: str = "text",
+    label: str | None = None,
+    output: str | None = None,
+    label_names: LabelNames = (),
+) -> Dataset:
+    """A file of rows that a set is tried on; `about_to_score` says whether they are somebody's private ones.
+
+    Args:
+        label: a column; "label" where it is left out. For a set of one kind of text there may be none, or "".
+        output: the column of the right answers, for a set with outputs; labels are then not read.
+
+    Raises:
+        DataError: the file cannot be read, or lacks a column.
+    """
+    table, column = read_source(path), _LABEL if label is None else label
+    mapping = ColumnMapping(text, column, label_names=label_names)
+    unsaid = label is None and _LABEL not in table.columns
+    if output or (demo_set.completes and (unsaid or label == "")):  # which label a row has is not asked
+        mapping, table = ColumnMapping(text, KIND, output=output), of_kind(table, demo_set.labels[0])
+    return to_dataset(table, mapping, "test file", ())
+
+
+def about_to_score(test: Dataset) -> list[str]:
+    """Mark a whole file's rows, whose figures have no noise; the names of the private data sets that have some of them.
+
+    Later certificates of those data sets say that they were shown; figures of such rows are for their curator alone.
+    """
+    scored, ledger = fingerprint(test), PrivacyLedger()
+    owners = owners_of(scored, ledger)
+    mark_scored(scored, ledger)
+    return owners
+
+
+def about_to_send(reader: RemoteReader, sets: Sequence[DemoSet], test: Dataset | None = None) -> list[str]:
+    """What leaves this machine with these sets and a whole test file, in sentences to be read before anything does.
+
+    Raises:
+        UsageError: private rows would leave: the file shares some, or a set promises nothing.
+    """
+    _check_may_leave(sets, test)
+    return [reader.leaving, *(read_remotely_in_words(each, reader) for each in sets)]
+
+
+# One text, or several.
+
+
+def label_elsewhere(demo_set: DemoSet, text: str, reader: RemoteReader) -> str | None:
+    """The label that the answer of a model elsewhere names; None where it names none, or several.
+
+    Raises:
+        UsageError: the set promises nothing.
+        ModelUnavailable: there is no answer.
+    """
+    _, [shown] = _read_by(reader, [demo_set])
+    return reader.label(shown.template, shown.labels, Arm(PRIVATE, shown.demonstrations), text)
+
+
+def respond(demo_set: DemoSet, texts: Sequence[str], model: LanguageModel | None = None) -> list[str]:
+    """What the model says to each text behind a set with outputs, or how it goes on behind one of one kind of text.
+
+    Raises:
+        UsageError: the set answers with labels.
+    """
+    model = model or embedded_model()
+    shown = as_read_by(demo_set, model)
+    if shown.completes:
+        return list(completing(model, shown, shown.demonstrations).answers(texts))
+    responder = answering(model, shown.template, shown.demonstrations, longest_output(shown))
+    return list(responder.answers(texts))
+
+
+# A labelled file, or one of outputs or of texts.
+
+
+def evaluate(
+    demo_set: DemoSet,
+    test: Dataset,
+    model: Reader | None = None,
+    *,
+    writer: LanguageModel | None = None,
+    told: Told = _unheard,
+) -> dict[str, Scorecard]:
+    """Accuracies on labelled rows that may be read as they are: zero-shot, public-only and the set, by these names.
+
+    Nothing is remembered of the rows here: where they may be somebody's, call `about_to_score` first.
+
+    Args:
+        writer: writes the public-only set where a model elsewhere reads: see `writer_of`; None leaves that set out.
+
+    Raises:
+        UsageError: no row has one of the set's labels, or the set gives none; or private rows would leave.
+        ModelUnavailable: a model elsewhere does not answer.
+    """
+    check_labels(demo_set.labels, demo_set.schema)
+    reader, [shown] = _read_by(model, [demo_set], test)
+    writer = reader.model if isinstance(reader, LocalReader) else writer
+    arms = arms_of(shown, public_demonstrations(shown, writer) if writer else None)
+    return _found(evaluated(reader, shown.template, shown.labels, arms, test.records), told)
+
+
+def evaluate_outputs(
+    demo_set: DemoSet, test: Dataset, model: LanguageModel | None = None, *, told: Told = _unheard
+) -> dict[str, OpenScorecard]:
+    """How often answers are just the rows' outputs, and how many words they share with them; arms as in `evaluate`.
+
+    Raises:
+        UsageError: a row or a demonstration has no output.
+    """
+    model = model or embedded_model()
+    shown, arms = _here(demo_set, model)
+    return _found(evaluate_open(model, shown.template, arms, test.records, longest_output(shown)), told)
+
+
+def evaluate_completions(
+    demo_set: DemoSet, test: Dataset, model: LanguageModel | None = None, *, told: Told = _unheard
+) -> dict[str, Surprise]:
+    """Perplexities of the rows' texts, of a set of one kind of text; arms as in `evaluate`.
+
+    Args:
+        told: of prompts, not of rows.
+
+    Raises:
+        UsageError: fewer than two rows say something.
+        ModelUnavailable: the model's logits are not finite.
+    """
+    model = model or embedded_model()
+    shown, arms = _here(demo_set, model)
+    found: dict[str, Surprise] = {}
+    for each in surprises(model, shown, arms, [row.text for row in test.records]):
+        found[each.name] = each
+        told(len(found), len(arms))
+    return found
+
+
+def evaluate_cells(
+    demo_set: DemoSet,
+    text: str,
+    test: Dataset,
+    grid: Grid,
+    model: LanguageModel | None = None,
+    *,
+    out: Path | None = None,
+    plot: Path | None = None,
+    curator_only: bool = False,
+) -> Iterator[GridBegun | CellProgress | GridRead]:
+    """Accuracies of a set with fewer shots and in other orders, a cell for each, beside zero-shot and public-only.
+
+    Args:
+        text: of the set's file; the table names its digest.
+        out: the table; a cell that stands in it is not computed again.
+        plot: a page with accuracies by shots.
+        curator_only: rows of the test are somebody's private ones: table and page say so.
+
+    Raises:
+        UsageError: no row has one of the labels, the table is of another origin, or a file cannot be written.
+    """
+    model, known = model or embedded_model(), known_rows(demo_set.labels, test.records)
+    # Written from a public seed, so that a run that goes on reads the same ones; nothing private is drawn.
+    shown = as_read_by(demo_set, model)
+    public = public_demonstrations(shown, model, SeededRandomness(grid.seed))
+    results = Results(origin_of(text, test, model, public, grid, curator_only), out)
+    for each in read_grid(model, shown, arms_of(shown, public), known, grid, results):
+        if isinstance(each, GridRead) and plot:
+            write_plot(plot, grid_figure(each.lines, curator_only))
+        yield each
+
+
+def compare(
+    first: DemoSet,
+    second: DemoSet,
+    test: Dataset,
+    model: Reader | None = None,
+    *,
+    told: Callable[[int], object] = _unheard,
+) -> dict[str, Comparison]:
+    """Two sets on the same rows, with McNemar's exact test, in every reading that both have.
+
+    Args:
+        told: how many rows are read, of both sets together.
+
+    Raises:
+        UsageError, ModelUnavailable: see `evaluate`; or the sets have other labels.
+    """
+    reader, [one, other] = _read_by(model, [first, second], test)
+    reading = compared(reader, one, other, test.records)
+    while True:
+        try:
+            told(next(reading))
+        except StopIteration as ended:
+            found: dict[str, Comparison] = ended.value
+            return found
+
+
+def writer_of(demo_set: DemoSet) -> LanguageModel | None:
+    """The model that wrote a set, where it is listed and on this machine."""
+    name = listed_as(demo_set.model_id)
+    model = load_model(name) if name else None
+    return model if model is not None and same_reader(demo_set, model) else None
+
+
+# Who reads, and beside what.
+
+
+def _read_by(
+    model: Reader | None, sets: Sequence[DemoSet], test: Dataset | None = None
+) -> tuple[QueryReader, list[DemoSet]]:
+    """Who reads, and the sets as that one may."""
+    if isinstance(model, RemoteReader):
+        _check_may_leave(sets, test)
+        return model, [without_corrections(each) for each in sets]
+    reader = LocalReader(model or embedded_model())
+    return reader, [as_read_by(each, reader.model) for each in sets]
+
+
+def _check_may_leave(sets: Sequence[DemoSet], test: Dataset | None) -> None:
+    if test is not None and (owners := owners_of(fingerprint(test), PrivacyLedger())):
+        raise UsageError(_SHARED.format(names=", ".join(f"'{name}'" for name in owners)))
+    for each in sets:
+        refuse_set_without_promise(each)
+
+
+def _here(demo_set: DemoSet, model: LanguageModel) -> tuple[DemoSet, tuple[Arm, ...]]:
+    """A set as a model of this machine may read it, and beside its baselines."""
+    shown = as_read_by(demo_set, model)
+    return shown, arms_of(shown, public_demonstrations(shown, model))
+
+
+def _found(events: Iterable[Progress | _Card], told: Told) -> dict[str, _Card]:
+    found: dict[str, _Card] = {}
+    for each in events:
+        if isinstance(each, Progress):
+            told(each.done, each.total)
+        else:
+            found[each.name] = each
+    return found
