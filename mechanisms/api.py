@@ -36,8 +36,7 @@ from mechanisms.evaluation.reader import Prediction, labelled
 from mechanisms.exports.export_format import Released, format_named, packed
 from mechanisms.files import check_writable, keep, text_of
 from mechanisms.inference import Embedder, LanguageModel
-from mechanisms.inference.models.catalogue import embedded_model, load_model
-from mechanisms.inference.models.embeddings import load_embedder
+from mechanisms.inference.models import embedded_model, load_embedder, load_model
 from mechanisms.noise import Randomness
 from mechanisms.privacy_events import Composed
 from mechanisms.queries import Retrieval, query_mechanism_class

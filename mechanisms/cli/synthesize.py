@@ -41,7 +41,7 @@ from mechanisms.demos.demo_set import DemoSet, Outputs, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import TooLong, UsageError
 from mechanisms.files import check_writable, keep
-from mechanisms.inference.models.embeddings import load_embedder
+from mechanisms.inference.models import load_embedder
 from mechanisms.inference.models.engines import ENGINES, LOCAL, opened
 from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness

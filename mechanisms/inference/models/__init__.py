@@ -1,1 +1,43 @@
-"""Which models there are, and how each is loaded."""
+"""Models on this machine. What computes with them takes seconds to import, and is imported when one is loaded."""
+
+from __future__ import annotations
+
+from mechanisms.inference.language_model import Embedder, LanguageModel
+from mechanisms.inference.models.listing import EMBEDDED
+
+
+def load_model(name: str = EMBEDDED) -> LanguageModel:
+    """Load a model; see `catalogue.load_model`, which also tells how far it is.
+
+    Raises:
+        ModelUnavailable: it is not there, does not fit in memory, or lets one row of a batch touch another.
+        UsageError: the environment's number of threads is none.
+    """
+    from mechanisms.inference.models import catalogue
+
+    return catalogue.load_model(name)
+
+
+def embedded_model() -> LanguageModel:
+    """The embedded model, loaded once a process; see `load_model`."""
+    from mechanisms.inference.models import catalogue
+
+    return catalogue.embedded_model()
+
+
+def load_embedder() -> Embedder:
+    """Load the model that places texts near each other.
+
+    Raises:
+        ModelUnavailable: it is neither in its wheel nor to be had from the hub.
+    """
+    from mechanisms.inference.models import embeddings
+
+    return embeddings.load_embedder()
+
+
+def listed_as(label: str) -> str | None:
+    """The name of a listed model on this machine whose label this is: what a set's file calls its writer by."""
+    from mechanisms.inference.models import catalogue
+
+    return catalogue.listed_as(label)
