@@ -18,11 +18,20 @@ _CODE = re.compile(r"\[([^\]]+)\]\((?!docs/|https?:|#)([^)#]+\.(?:py|csv|json|tx
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages beside docs/, with links as seen from inside it."""
     for name, page in _PAGES.items():
-        text = _FRONT_MATTER.sub("", (_TOP / name).read_text(encoding="utf-8"))
-        files.append(File.generated(config, page, content=_CODE.sub(r"\1", text).replace("](docs/", "](")))
+        text = _CODE.sub(r"\1", _FRONT_MATTER.sub("", (_TOP / name).read_text(encoding="utf-8")))
+        text = text.replace("](research/docs/", "](research/").replace("](docs/", "](")
+        files.append(File.generated(config, page, content=text))
+    for path in sorted((_TOP / "research/docs").glob("*.md")):
+        text = path.read_text(encoding="utf-8").replace("](../../docs/", "](../")
+        text = text.replace("](../../README.md", "](../index.md")
+        files.append(File.generated(config, f"research/{path.name}", content=text))
     return files
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Links to the README lead to the site's first page."""
+    """Links to the README lead to the site's first page, links to what was measured to its pages of the site."""
+    markdown = markdown.replace("](../../research/docs/", "](../research/").replace(
+        "](../research/docs/", "](research/"
+    )
+    markdown = markdown.replace("](../SECURITY.md", "](SECURITY.md")
     return markdown.replace("](../README.md", "](index.md").replace("](README.md", "](index.md")

@@ -1,4 +1,4 @@
-"""The README's commands, and its Python, run as they are printed, on the bundled data and the real model."""
+"""The commands and the Python of README and docs/reference.md, run as printed on bundled data and the real model."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from tests.conftest import ROOT
 PROGRAM = [".venv/bin/python", "-m", "mechanisms"]
 
 
-def blocks(kind: str) -> list[str]:
-    """What stands in the README's fenced blocks of a kind."""
-    return re.findall(rf"```{kind}\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+def blocks(kind: str, *pages: str) -> list[str]:
+    """What stands in the fenced blocks of a kind, page after page."""
+    texts = [(ROOT / page).read_text(encoding="utf-8") for page in pages]
+    return [block for text in texts for block in re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL)]
 
 
 def commands() -> list[list[str]]:
-    """Words of each command in the README's `sh` blocks; `make` sets up what the others need."""
-    lines = "".join(blocks("sh")).replace("\\\n", " ").splitlines()
+    """Words of each command in the `sh` blocks; `make` sets up what the others need."""
+    lines = "".join(blocks("sh", "README.md", "docs/reference.md")).replace("\\\n", " ").splitlines()
     found = [shlex.split(line, comments=True) for line in lines]
     return [words for words in found if words and words[0] != "make"]
 
@@ -48,7 +49,7 @@ def test_every_command_of_the_readme_works(tmp_path, monkeypatch, capsys):
 def test_the_python_of_the_readme_works_and_is_charged(tmp_path, monkeypatch, capsys):
     (tmp_path / "assets").symlink_to(ROOT / "assets")
     monkeypatch.chdir(tmp_path)
-    [program] = blocks("python")
+    [program] = blocks("python", "README.md")
     exec(compile(program, "README.md", "exec"), {})
     promise, answers = capsys.readouterr().out.splitlines()
     assert "epsilon" in promise

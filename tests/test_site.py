@@ -42,6 +42,7 @@ def served(site: Path) -> Iterator[str]:
 def test_every_page_of_the_docs_is_in_the_menu(site: Path):
     menu = (site / "index.html").read_text(encoding="utf-8")
     pages = [path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")]
+    pages += [Path("research") / path.with_suffix(".html").name for path in (ROOT / "research/docs").glob("*.md")]
     assert len(pages) > 20
     wanted = [str(page).replace("README", "index") for page in pages]
     assert [page for page in wanted if f'href="{page}"' not in menu] == []

@@ -52,7 +52,7 @@ class RecordSchema:
         except RecursionError as error:
             raise UsageError(f"{_NO_SCHEMA}it is nested too deeply.") from error
         where = "/".join(str(part) for part in problem.absolute_path) or "the top level"
-        raise UsageError(f"{_NO_SCHEMA}{problem.validator} fails at {where}; docs/structured.md says what can be kept.")
+        raise UsageError(f"{_NO_SCHEMA}{problem.validator} fails at {where}; docs/data.md says what can be kept.")
 
     @classmethod
     def read(cls, text: str) -> RecordSchema:

@@ -297,7 +297,7 @@ def _counted(
 # What a set is worth in one sentence: better than the model alone, than public text, than one label, or not.
 #
 # A difference is told where its interval leaves zero out, and nowhere else. Rows that took part in the choice
-# flatter what they chose (docs/worth.md has the rates), so that a lead on such rows is called no more than that.
+# flatter what they chose (rates: research/docs/worth.md), so that a lead on such rows is called no more than that.
 
 Interval = tuple[float, float]
 

@@ -87,7 +87,7 @@ class DraftPrompt:
     """Asks for one text of a label from public text alone: in the model's chat template where it was trained with one.
 
     A small model that is asked writes texts of the label; one that continues plain text soon writes something else
-    (docs/worth.md).
+    (research/docs/worth.md).
 
     Attributes:
         prefix: all that stands before the cue.

@@ -17,7 +17,7 @@ from mechanisms.steps import mechanism_class
 
 MECHANISM = "gaussian"
 RECIPE = Kind.BOTH
-"""Shows every token's noisy distribution, and finds no fewer labels than the vote alone (docs/worth.md)."""
+"""Shows every token's noisy distribution, and finds no fewer labels than the vote alone (research/docs/worth.md)."""
 FEWEST_SUBSETS = 4
 
 

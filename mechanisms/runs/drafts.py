@@ -23,7 +23,7 @@ with 8 and without a bound fewer."""
 WRITTEN = 4
 """Drafts written for one that is asked for, together: many rows are hardly slower than few. About half of them are of
 use, and of those the likelier half is kept: of a small model's sentences the unlikely half is mostly what makes no
-sense (read side by side: docs/worth.md)."""
+sense (read side by side: research/docs/worth.md)."""
 _TRIES = 12
 """The same at most, where few are of use."""
 _FEWEST = 2

@@ -90,7 +90,7 @@ def step(noisy: Floats, target: Floats, deviation: float = 0.0) -> Floats:
     """What a measurement adds to a correction: `log(target) - log(share)`, of mean 0.
 
     Half a deviation of the noise is added to each sum, in proportion to the target: where rows are few the step is a
-    small one, where they are many it changes nothing (docs/worth.md).
+    small one, where they are many it changes nothing (research/docs/worth.md).
 
     Args:
         noisy: noisy sums of label probabilities, shape (labels,); only their shares are used.
@@ -156,7 +156,7 @@ def preferences(scores: Floats, correction: Floats) -> Floats:
 def right(scores: Floats, correction: Floats, truth: NDArray[np.int64]) -> NDArray[np.bool_]:
     """For a choice or a score: whether each record's own label is the likeliest, shape (records,).
 
-    A choice by the label's probability, which is as cheap, was found to choose worse (docs/worth.md).
+    A choice by the label's probability, which is as cheap, was found to choose worse (research/docs/worth.md).
     """
     finite = np.isfinite(scores).all(axis=1)
     return np.asarray(finite & ((scores + correction).argmax(axis=1) == truth))

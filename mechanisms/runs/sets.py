@@ -17,7 +17,7 @@ _IN_PLAIN_WORDS = 3
 def wordings(template: PromptTemplate, labels: Sequence[str]) -> tuple[PromptTemplate, ...]:
     """The owner's words for a task, and "Text" and "Label" where the owner's are others.
 
-    Which of them a small model understands better can make ten points and more (docs/worth.md).
+    Which of them a small model understands better can make ten points and more (research/docs/worth.md).
     """
     plain = default_template(tuple(labels))
     return (template,) if template == plain else (template, plain)

@@ -1,4 +1,4 @@
-"""Private answers on public research data: neighbours above a threshold against Poisson samples, in docs/answers.md.
+"""Private answers on public research data: neighbours against Poisson samples: writes docs/results/answers.md.
 
     python -m research.benchmarks.answers DATA trec agnews squad [--model gemma-3-270m]
 
@@ -40,7 +40,7 @@ DRAWS = 50
 """Releases of the same votes at each epsilon, so that the noise of one draw is not taken for an effect."""
 THRESHOLDS = np.round(np.arange(0.1, 0.75, 0.05), 2)
 ENOUGH = 2 / 3
-OUT = Path(__file__).parents[2] / "docs" / "answers.md"
+OUT = Path(__file__).parents[2] / "docs" / "results" / "answers.md"
 HEAD = """# Private answers: what they are worth
 
 Made by `python -m research.benchmarks.answers DATA trec agnews squad` and the same with `--model gemma-3-270m`, on

@@ -1,4 +1,4 @@
-"""The table of docs/attacks.md: each attack at epsilon 1, 8 and infinity, beside what it finds when rows are planted.
+"""The table of research/docs/attacks.md: each attack at epsilon 1, 8 and infinity, beside planted rows.
 
     python -m research.benchmarks.attacks run DATA --runs 3 --out attacks.jsonl
     python -m research.benchmarks.attacks table attacks.jsonl

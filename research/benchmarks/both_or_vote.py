@@ -1,4 +1,4 @@
-"""The recipes "vote" and "both", read alike, and what the outcome card says of each (docs/worth.md).
+"""The recipes "vote" and "both", read alike, and what the outcome card says of each (research/docs/worth.md).
 
     python -m research.benchmarks.both_or_vote run DATA --out both_or_vote.jsonl
     python -m research.benchmarks.both_or_vote table both_or_vote.jsonl
@@ -272,7 +272,7 @@ COLUMNS = (("zero-shot", "prior"), ("public-only", "prior"), (None, "prior"), (N
 
 
 def table(options: argparse.Namespace) -> None:
-    """The table of docs/worth.md: means over runs, and the lowest and highest of them."""
+    """The table of research/docs/worth.md: means over runs, and the lowest and highest of them."""
     found = lines(options.file)
     print(
         "| set | recipe | runs | majority | zero-shot | public-only | as exported | balanced | chosen | praise held |"

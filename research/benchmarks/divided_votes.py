@@ -1,4 +1,4 @@
-"""Whole votes against divided ones at equal rho, in docs/answers.md.
+"""Whole votes against divided ones at equal rho, in research/docs/answers.md.
 
     python -m research.benchmarks.divided_votes DATA trec agnews [--model gemma-3-270m] [--questions 60]
 

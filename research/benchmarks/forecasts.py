@@ -1,4 +1,4 @@
-"""The forecast of a run in stages beside what the run took, by stage, on four shapes of data: for docs/engine.md.
+"""The forecast of a run in stages beside what it took, by stage, on four shapes of data: for research/docs/engine.md.
 
     OMP_NUM_THREADS=1 python -m research.benchmarks.forecasts run --out forecasts.jsonl DATA "4 labels"
     python -m research.benchmarks.forecasts table forecasts.jsonl

@@ -1,4 +1,4 @@
-"""Demonstrations that say text to their text: exact answers and shared words, for docs/open_answers.md.
+"""Demonstrations that say text to their text: exact answers and shared words, for research/docs/open_answers.md.
 
     python -m research.benchmarks.open_answers run DATA --tasks mit_g mit_d squad --runs 5 --out open.jsonl
     python -m research.benchmarks.open_answers table open.jsonl

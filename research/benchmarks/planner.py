@@ -188,7 +188,7 @@ def _draws(title: str, passes: int) -> int:
 
 
 def table(options: argparse.Namespace) -> None:
-    """The tables of docs/worth.md."""
+    """The tables of research/docs/worth.md."""
     found = lines(options.file)
     for rows in SIZES:
         print(f"\n**{rows:,} rows**\n")

@@ -117,7 +117,7 @@ def rates(setting: Setting, ahead: float, trials: int) -> Counter[str]:
 
 
 def main() -> None:
-    """Print the table of docs/worth.md."""
+    """Print the table of research/docs/worth.md."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=4000)
     parser.add_argument("--ahead", type=float, nargs="+", default=[0.0, 0.05, 0.1])

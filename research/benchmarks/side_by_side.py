@@ -1,4 +1,4 @@
-"""One demonstration set a mechanism on AG News, side by side: writes docs/side_by_side.md.
+"""One demonstration set a mechanism on AG News, side by side: writes docs/results/side_by_side.md.
 
     python -m research.benchmarks.side_by_side TRAIN.csv TEST.csv
 
@@ -32,7 +32,7 @@ MECHANISMS = {
     "blended-logits": "--mechanism blended-logits",
     "difference-clipping": "--mechanism difference-clipping",
 }
-OUT = Path(__file__).parents[2] / "docs" / "side_by_side.md"
+OUT = Path(__file__).parents[2] / "docs" / "results" / "side_by_side.md"
 
 
 def run(line: list[str]) -> Any:

@@ -2,7 +2,7 @@
 
     python -m research.benchmarks.structured movies.jsonl
 
-The file is JSON Lines with the properties of `MOVIE`; docs/structured.md has what was measured.
+The file is JSON Lines with the properties of `MOVIE`; research/docs/open_answers.md has what was measured.
 """
 
 from __future__ import annotations

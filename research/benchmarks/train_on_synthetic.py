@@ -1,4 +1,4 @@
-"""Train on synthetic, test on real: what some hundreds of demonstrations are worth as training data (docs/measures.md).
+"""Train on synthetic, test on real: hundreds of demonstrations as training data (research/docs/measures.md).
 
     python -m research.benchmarks.train_on_synthetic run DATA agnews --texts 400 --runs 3 --out synthetic.jsonl
     python -m research.benchmarks.train_on_synthetic table synthetic.jsonl
@@ -160,7 +160,7 @@ COLUMNS = ("trained_on", "label_fidelity", "distinct_1", "distinct_2", "distinct
 
 
 def table(options: argparse.Namespace) -> None:
-    """The table of docs/measures.md: means over runs, and half of their 95% interval."""
+    """The table of research/docs/measures.md: means over runs, and half of their 95% interval."""
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for line in lines(options.file):
         epsilon = "" if line["epsilon"] is None else f", epsilon {line['epsilon']:g}"

@@ -1,4 +1,4 @@
-"""What demonstrations are worth: accuracies of recipes and of their baselines, for docs/worth.md.
+"""What demonstrations are worth: accuracies of recipes and of their baselines, for research/docs/worth.md.
 
     python -m research.benchmarks.worth DATA agnews --epsilons 1 0.5 4 --tokens 1 --runs 5 --out worth.jsonl
     python -m research.benchmarks.worth_table worth.jsonl

@@ -1,4 +1,4 @@
-"""The table of docs/worth.md: means over the runs of `research.benchmarks.worth`, and half of their 95% interval.
+"""The table of research/docs/worth.md: means over runs of `research.benchmarks.worth`, half of their 95% interval.
 
 python -m research.benchmarks.worth_table worth.jsonl
 """
@@ -32,7 +32,7 @@ COLUMNS = (
 
 
 def table(files: Sequence[str]) -> None:
-    """The table of docs/worth.md: means over runs, and half of their 95% interval."""
+    """The table of research/docs/worth.md: means over runs, and half of their 95% interval."""
     print("| task, model, epsilon | runs |", " | ".join(" ".join(filter(None, each)) for each in COLUMNS), end=" ")
     print("| chosen | score |")
     print("|---|---|" + "---|" * (len(COLUMNS) + 2))

@@ -1,1 +1,1 @@
-"""GINC (Xie et al. 2022): texts of hidden Markov models, whose likelihoods are exact; see docs/ginc.md."""
+"""GINC (Xie et al. 2022): texts of hidden Markov models, whose likelihoods are exact; see research/docs/ginc.md."""

@@ -1,4 +1,4 @@
-"""The tables of docs/ginc.md, and its figure: means over runs, and half of their 95% interval.
+"""The tables of research/docs/ginc.md, and its figure: means over runs, and half of their 95% interval.
 
 python -m research.ginc.table docs/results/ginc.jsonl --figure docs/results/ginc.svg
 """

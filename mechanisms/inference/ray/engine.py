@@ -1,4 +1,4 @@
-"""A language model whose rows are spread over workers of a Ray cluster; docs/scale_out.md says how and why."""
+"""A language model whose rows are spread over workers of a Ray cluster; research/docs/scale_out.md says how and why."""
 
 from __future__ import annotations
 

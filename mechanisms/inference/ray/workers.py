@@ -183,7 +183,8 @@ def _guarded(work: Callable[[], _T]) -> _T | StudioError:
     except StudioError as error:
         return type(error)(str(error))  # without its traceback
     except Exception as error:
-        return ModelUnavailable(f"A worker of the Ray engine failed ({type(error).__name__}): see docs/scale_out.md.")
+        failed = f"A worker of the Ray engine failed ({type(error).__name__})"
+        return ModelUnavailable(f"{failed}: see research/docs/scale_out.md.")
 
 
 # The workers of the Ray engine that live: hired, checked, and replaced when they are lost.
