@@ -156,7 +156,7 @@ class ExportStep:
     def _marked(self, session: Session, ledger: PrivacyLedger) -> DemoSet | None:
         """The set as it may be exported now: what became known since it was written is on it."""
         made = session.of(GenerateState).made
-        return made.demo_set.with_marks(ledger.rows.marks(made.of)) if made else None
+        return made.demo_set.with_disclosures(ledger.rows.disclosures(made.of)) if made else None
 
     def _show(self, request: gr.Request) -> Any:
         made = self._marked(self._sessions.of(request), self._ledgers.of(request))

@@ -26,7 +26,7 @@ from mechanisms.answers.request import AnswerRequest
 from mechanisms.answers.session import AnswerSession, ask_all, open_session
 from mechanisms.data.columns import ColumnMapping, joined, to_dataset
 from mechanisms.data.label_names import LabelNames
-from mechanisms.data.sizes import marks_at_the_end
+from mechanisms.data.sizes import disclosures_at_the_end
 from mechanisms.data.sources import KIND, name_of, of_kind, read_source
 from mechanisms.demos.demo_set import DemoSet, finite, loads, to_text
 from mechanisms.demos.signature import check_signature, digest, signed
@@ -34,7 +34,7 @@ from mechanisms.discovery import parameters
 from mechanisms.errors import AccountingError, NotWritten, UsageError
 from mechanisms.evaluation.reader import Prediction, labelled
 from mechanisms.exports.export_format import Released, format_named, packed
-from mechanisms.files import check_writable, keep, text_of
+from mechanisms.files import atomic_write, check_writable, text_of
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.inference.models import embedded_model, load_embedder, load_model
 from mechanisms.noise import Randomness
@@ -50,31 +50,31 @@ from mechanisms.runs.recipe import Kind
 from mechanisms.runs.recipe_request import RunRequest
 from mechanisms.runs.resume import Journal
 from mechanisms.runs.run import synthesize
-from mechanisms.runs.score import AnySet, ScoreFound, ScoreRequest, of_demo_set, read_set, score_set, with_choice
+from mechanisms.runs.score import ScoredSet, ScoreFound, ScoreRequest, of_demo_set, read_set, score_set, with_choice
 from mechanisms.runs.spec import RunSpec
 from mechanisms.runs.verification import Verification, verify
 from mechanisms.sampling import Adjacency, Compose, EventOfSteps, SamplingPlan
 from mechanisms.steps import TokenMechanism, mechanism_class, mechanism_names
 from mechanisms.trials import (
-    about_to_score,
     about_to_send,
     compare,
     evaluate,
     evaluate_cells,
     evaluate_completions,
     evaluate_outputs,
-    label_elsewhere,
+    label_remotely,
     load_test,
+    mark_test_file,
     respond,
     writer_of,
 )
 
 __all__ = [
-    "NotWritten", "Plan", "Verification", "about_to_score", "about_to_send", "ask", "ask_all", "ask_as", "calibrate",
-    "certificate_check", "classify", "compare", "evaluate", "evaluate_cells", "evaluate_completions",
-    "evaluate_outputs", "export", "label_elsewhere", "load", "load_model", "load_test", "marks", "plan", "planned",
-    "predictions", "probabilities", "read", "read_any", "recognise", "respond", "resume", "run", "score", "score_as",
-    "verify", "write", "writer_of",
+    "NotWritten", "Plan", "Verification", "about_to_send", "ask", "ask_all", "ask_as", "calibrate", "certificate_check",
+    "classify", "compare", "disclosures", "evaluate", "evaluate_cells", "evaluate_completions", "evaluate_outputs",
+    "export", "label_remotely", "load", "load_model", "load_test", "mark_test_file", "plan", "planned", "predictions",
+    "probabilities", "read", "read_any", "recognise", "respond", "resume", "run", "score", "score_as", "verify",
+    "write", "writer_of",
 ]  # fmt: skip
 
 Plan = Preview[RunRequest]
@@ -134,9 +134,9 @@ def recognise(dataset: Dataset) -> list[str]:
     return PrivacyLedger().rows.recognise(fingerprint(dataset))
 
 
-def marks(dataset: Dataset) -> tuple[str, ...]:
+def disclosures(dataset: Dataset) -> tuple[str, ...]:
     """What of a private file's rows was ever shown without noise."""
-    return PrivacyLedger().rows.marks(fingerprint(dataset))
+    return PrivacyLedger().rows.disclosures(fingerprint(dataset))
 
 
 def plan(
@@ -217,8 +217,8 @@ def run(
                 yield event
     finally:
         if last is not None:
-            marks = marks_at_the_end(fingerprint(dataset), ledger)  # what was shown while it ran counts too
-            keep(last.demo_set.with_marks(marks), last if isinstance(last, RunCompleted) else None)
+            disclosures = disclosures_at_the_end(fingerprint(dataset), ledger)  # what was shown while it ran counts too
+            keep(last.demo_set.with_disclosures(disclosures), last if isinstance(last, RunCompleted) else None)
 
 
 def write(
@@ -279,7 +279,7 @@ def _written(
         made.append(demo_set)
         _put(demo_set, Path(out))
         if journal is not None and ended is not None:
-            journal.end(ended, ledger, demo_set.certificate.shown)
+            journal.end(ended, ledger, demo_set.certificate.disclosures)
 
     embedder = load_embedder() if request.stages else None
     with closing(journal) if journal else nullcontext():
@@ -291,7 +291,7 @@ def _written(
 def _put(demo_set: DemoSet, out: Path) -> None:
     text = to_text(signed(demo_set))
     try:
-        keep(out, text)
+        atomic_write(out, text)
     except UsageError as error:
         raise NotWritten(f"{error} The set is not lost: this error's `text` holds it.", text) from error
 
@@ -323,7 +323,9 @@ def score(
     return score_as(request, with_choice(of_demo_set(demo_set)), dataset, model)
 
 
-def score_as(request: ScoreRequest, scored: AnySet, dataset: Dataset, model: LanguageModel | None = None) -> ScoreFound:
+def score_as(
+    request: ScoreRequest, scored: ScoredSet, dataset: Dataset, model: LanguageModel | None = None
+) -> ScoreFound:
     """`score` with every setting, of a set whoever wrote it: see `read_any`.
 
     Raises:
@@ -333,7 +335,7 @@ def score_as(request: ScoreRequest, scored: AnySet, dataset: Dataset, model: Lan
     return score_set(dataset, scored, request, model or embedded_model(), PrivacyLedger(), embedder)
 
 
-def read_any(path: str | Path) -> AnySet:
+def read_any(path: str | Path) -> ScoredSet:
     """A set to score: a demo set, or JSON by hand with its `demonstrations` and its `task` alone.
 
     Raises:
@@ -455,14 +457,14 @@ def export(text: str, to: str, out: str | Path) -> tuple[Path, ...]:
     if problems := verify(released.demo_set).problems:
         raise AccountingError(f"The certificate is refused, so nothing is written. {problems[0]}")
     if len(files) == 1 or path.suffix == ".zip":
-        keep(path, packed(files))
+        atomic_write(path, packed(files))
         return (path,)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"Cannot make the folder '{path}': choose another place.") from error
     for name, content in files.items():
-        keep(path / name, content)
+        atomic_write(path / name, content)
     return tuple(path / name for name in files)
 
 

@@ -119,7 +119,7 @@ _AS_ASKED = 0o666
 _DEVICES = ("/dev/", "/proc/")
 
 
-def keep(path: Path, content: str | bytes) -> None:
+def atomic_write(path: Path, content: str | bytes) -> None:
     """Put a content in the place of what a file held: whoever reads it sees one or the other, never a part.
 
     Text is UTF-8, with the line breaks that it has. A link stays one, and what is no file (/dev/null) is written to. So

@@ -131,7 +131,7 @@ class Repeat:
 
 
 @dataclass(frozen=True)
-class Sequence:
+class SequentialComposition:
     """Adaptive composition of different events; under `Poisson` all of them see one and the same sample."""
 
     of: tuple[PrivacyEvent, ...]
@@ -145,7 +145,7 @@ class Sequence:
         return {"type": "sequence", "of": [event.to_json() for event in self.of]}
 
 
-PrivacyEvent = Gaussian | Laplace | Pure | ZCDP | Approximate | Poisson | Repeat | Sequence
+PrivacyEvent = Gaussian | Laplace | Pure | ZCDP | Approximate | Poisson | Repeat | SequentialComposition
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ def _parse(document: Any) -> PrivacyEvent:
         "approximate": lambda d: Approximate(float(d["delta"])),
         "poisson": lambda d: Poisson(float(d["rate"]), _parse(d["of"])),
         "repeat": lambda d: Repeat(int(d["count"]), _parse(d["of"])),
-        "sequence": lambda d: Sequence(tuple(_parse(each) for each in d["of"])),
+        "sequence": lambda d: SequentialComposition(tuple(_parse(each) for each in d["of"])),
     }
     kind = document.get("type")
     if kind not in readers:

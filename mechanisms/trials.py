@@ -1,7 +1,7 @@
 """A set tried on rows that may be read as they are: what comes before, and figures beside zero-shot and public-only.
 
 Whoever reads is a model of this machine, or one elsewhere, which gets no row that a private data set has, and no set
-that promises nothing. Figures have no noise: `about_to_score` remembers whose rows they are of.
+that promises nothing. Figures have no noise: `mark_test_file` remembers whose rows they are of.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mechanisms.data.sizes import mark_scored, owners_of
 from mechanisms.data.sources import KIND, of_kind, read_source
 from mechanisms.demos.demo_set import DemoSet, longest_output
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.completions import Surprise, answering, completing, surprises
+from mechanisms.evaluation.completions import CompletionPerplexity, answering, completing, completion_perplexities
 from mechanisms.evaluation.evaluate import PRIVATE, Comparison, Progress, Scorecard, arms_of, known_rows
 from mechanisms.evaluation.evaluate import compare as compared
 from mechanisms.evaluation.evaluate import evaluate as evaluated
@@ -78,7 +78,7 @@ def load_test(
     output: str | None = None,
     label_names: LabelNames = (),
 ) -> Dataset:
-    """A file of rows that a set is tried on; `about_to_score` says whether they are somebody's private ones.
+    """A file of rows that a set is tried on; `mark_test_file` says whether they are somebody's private ones.
 
     Args:
         label: a column; "label" where it is left out. For a set of one kind of text there may be none, or "".
@@ -95,7 +95,7 @@ def load_test(
     return to_dataset(table, mapping, "test file", ())
 
 
-def about_to_score(test: Dataset) -> list[str]:
+def mark_test_file(test: Dataset) -> list[str]:
     """Mark a whole file's rows, whose figures have no noise; the names of the private data sets that have some of them.
 
     Later certificates of those data sets say that they were shown; figures of such rows are for their curator alone.
@@ -119,7 +119,7 @@ def about_to_send(reader: RemoteReader, sets: Sequence[DemoSet], test: Dataset |
 # One text, or several.
 
 
-def label_elsewhere(demo_set: DemoSet, text: str, reader: RemoteReader) -> str | None:
+def label_remotely(demo_set: DemoSet, text: str, reader: RemoteReader) -> str | None:
     """The label that the answer of a model elsewhere names; None where it names none, or several.
 
     Raises:
@@ -157,7 +157,7 @@ def evaluate(
 ) -> dict[str, Scorecard]:
     """Accuracies on labelled rows that may be read as they are: zero-shot, public-only and the set, by these names.
 
-    Nothing is remembered of the rows here: where they may be somebody's, call `about_to_score` first.
+    Nothing is remembered of the rows here: where they may be somebody's, call `mark_test_file` first.
 
     Args:
         writer: writes the public-only set where a model elsewhere reads: see `writer_of`; None leaves that set out.
@@ -188,7 +188,7 @@ def evaluate_outputs(
 
 def evaluate_completions(
     demo_set: DemoSet, test: Dataset, model: LanguageModel | None = None, *, told: Told = _unheard
-) -> dict[str, Surprise]:
+) -> dict[str, CompletionPerplexity]:
     """Perplexities of the rows' texts, of a set of one kind of text; arms as in `evaluate`.
 
     Args:
@@ -200,8 +200,8 @@ def evaluate_completions(
     """
     model = model or embedded_model()
     shown, arms = _here(demo_set, model)
-    found: dict[str, Surprise] = {}
-    for each in surprises(model, shown, arms, [row.text for row in test.records]):
+    found: dict[str, CompletionPerplexity] = {}
+    for each in completion_perplexities(model, shown, arms, [row.text for row in test.records]):
         found[each.name] = each
         told(len(found), len(arms))
     return found

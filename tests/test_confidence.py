@@ -16,7 +16,7 @@ from mechanisms.audit.membership import roc
 from mechanisms.audit.one_run import best_guesses
 from mechanisms.demos.demo_set import DemoSet, loads
 from mechanisms.demos.findings import Score
-from mechanisms.evaluation.completions import Surprise
+from mechanisms.evaluation.completions import CompletionPerplexity
 from mechanisms.evaluation.evaluate import Accuracy
 from mechanisms.evaluation.grid import grid_figure
 from mechanisms.exports.provenance import scored_facts
@@ -60,7 +60,7 @@ WIDTHS = {
     "a private accuracy": estimate,
     "a private difference": difference,
     "an accuracy on a test file": lambda: width(Accuracy(40, 100).interval),
-    "perplexity": lambda: width(Surprise("set", 9, 2.0, 0.1).interval),
+    "perplexity": lambda: width(CompletionPerplexity("set", 9, 2.0, 0.1).interval),
     "the area below an attack's curve": lambda: attack("interval"),
     "an attack's rate": lambda: attack("found_interval"),
     "extraction": lambda: width(Extraction("rows", "items", 9, 100, 40, 9, 3).interval),

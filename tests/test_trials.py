@@ -69,9 +69,9 @@ def test_private_rows_and_sets_without_promise_are_not_sent_by_any_way(letters, 
 def test_one_text_is_sent_with_a_set_that_promises_something():
     server = Server()
     with pytest.raises(UsageError, match="promises nothing"):
-        api.label_elsewhere(WITHOUT_PROMISE, "a text", RemoteReader(server))
+        api.label_remotely(WITHOUT_PROMISE, "a text", RemoteReader(server))
     assert server.asked == []
-    assert api.label_elsewhere(SET, "a text", RemoteReader(server)) == "Sport"
+    assert api.label_remotely(SET, "a text", RemoteReader(server)) == "Sport"
     assert len(server.asked) == 1
 
 
@@ -85,12 +85,12 @@ def test_public_text_is_an_arm_elsewhere_where_its_writer_is_given():
 
 
 def test_whose_rows_are_scored_is_told_and_remembered(letters):
-    assert api.about_to_score(PUBLIC) == []
-    assert SCORED not in api.marks(letters)
-    assert api.about_to_score(SHARED) == ["letters"]
-    assert SCORED in api.marks(letters)
+    assert api.mark_test_file(PUBLIC) == []
+    assert SCORED not in api.disclosures(letters)
+    assert api.mark_test_file(SHARED) == ["letters"]
+    assert SCORED in api.disclosures(letters)
     later = Dataset("later", ("News",), [PUBLIC.records[0]])
-    assert SCORED in api.marks(later)  # nobody's then
+    assert SCORED in api.disclosures(later)  # nobody's then
 
 
 def test_a_file_of_texts_alone_is_of_the_sets_one_kind(tmp_path: Path):

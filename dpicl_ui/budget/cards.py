@@ -209,7 +209,7 @@ def others(snapshots: Sequence[BudgetSnapshot]) -> list[Tree]:
 def _other(snapshot: BudgetSnapshot) -> Tree:
     spent = f"{rounded_up(snapshot.epsilon, 3)} of {snapshot.cap.epsilon:g}"
     cells = (snapshot.name, unit_in_words(snapshot.unit), str(snapshot.runs))
-    known = el("p.remark", f"known besides: {'; '.join(snapshot.marks)}") if snapshot.marks else None
+    known = el("p.remark", f"known besides: {'; '.join(snapshot.disclosures)}") if snapshot.disclosures else None
     return el("tr", *(el("td", cell) for cell in cells), el("td", spent, known))
 
 

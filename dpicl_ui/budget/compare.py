@@ -15,7 +15,7 @@ from dpicl_ui.frame.inputs import taken
 from dpicl_ui.frame.sessions import Ledgers, Session, Sessions, State
 from dpicl_ui.frame.theme import AXIS, BLUE, GRID, LAYOUT, ORANGE, TEAL, chart
 from dpicl_ui.frame.tree import Tree, el, fact, notice, panel
-from dpicl_ui.generate.cards import TOUCHED, demonstration, of_hundred
+from dpicl_ui.generate.cards import NOT_HELD_OUT, demonstration, of_hundred
 from dpicl_ui.generate.replay import own_run, text_in
 from mechanisms import confidence
 from mechanisms.accounting import cost_in_words, rounded_up
@@ -107,7 +107,7 @@ def column(letter: str, named: Named) -> list[Tree]:
     return [
         el("h3", f"{letter}. ", el("span", named.name)),
         el("p.muted", f"{run.made.created[:_TIME].replace('T', ' ')} UTC{'; stopped' if run.stopped else ''}"),
-        *notice(_MARKED.format(marks="; ".join(held.shown)) if held.shown else "", "warn"),
+        *notice(_MARKED.format(marks="; ".join(held.disclosures)) if held.disclosures else "", "warn"),
         el(
             "dl.facts",
             fact("Epsilon", rounded_up(held.claim.epsilon, 4), f"at delta {rounded_up(held.claim.delta, 2)}"),
@@ -123,7 +123,7 @@ def column(letter: str, named: Named) -> list[Tree]:
             el("summary", _CHARGED_AT_MOST if run.stopped else _CHARGED),
             el("p.remark", in_words(held.event)),
         ),
-        *notice(TOUCHED if score is not None and not score.untouched else "", "warn"),
+        *notice(NOT_HELD_OUT if score is not None and not score.held_out else "", "warn"),
         *_demonstrations(run.made),
     ]
 

@@ -236,8 +236,8 @@ def _marked(session: Session, ledger: PrivacyLedger, account: Account) -> Budget
     confirmed, snapshot = session.of(DataState).confirmed, account.snapshot
     if confirmed is None or (confirmed.dataset.name, confirmed.dataset.unit) != (snapshot.name, snapshot.unit):
         return snapshot
-    known = (*snapshot.marks, *ledger.rows.marks(fingerprint(confirmed.dataset)))
-    return replace(snapshot, marks=tuple(dict.fromkeys(known)))
+    known = (*snapshot.disclosures, *ledger.rows.disclosures(fingerprint(confirmed.dataset)))
+    return replace(snapshot, disclosures=tuple(dict.fromkeys(known)))
 
 
 def _counted(account: Account, planned: Planned | None = None) -> list[Cap]:

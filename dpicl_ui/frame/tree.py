@@ -126,7 +126,7 @@ def budget(snapshot: BudgetSnapshot, planned: float | None = None, warnings: tup
             ),
             el("p.muted", f"Epsilon, {runs}, counted for {unit_in_words(snapshot.unit)} by {snapshot.bound}."),
             *notice(_TOO_MUCH if planned and planned > snapshot.remaining else "", "warn"),
-            *notice(_KNOWN.format(marks="; ".join(snapshot.marks)) if snapshot.marks else "", "warn"),
+            *notice(_KNOWN.format(marks="; ".join(snapshot.disclosures)) if snapshot.disclosures else "", "warn"),
             *(tree for warning in warnings for tree in notice(warning, "warn")),
         )
     ]

@@ -95,7 +95,7 @@ def finished(view: RecipeView) -> list[Tree]:
     known = view.demonstrations
     if not known:
         return [head, el("p.muted", no_demonstrations(view) or _NOTHING_YET)]
-    marked = view.run.demo_set is not None and bool(view.run.demo_set.certificate.shown)
+    marked = view.run.demo_set is not None and bool(view.run.demo_set.certificate.disclosures)
     shown = (demonstration(each, view.run.demo_set, tokens) for each, tokens in zip(known, counts(view), strict=True))
     return [
         head,
@@ -166,7 +166,7 @@ def outcome_of_loading(view: RecipeView) -> tuple[str, str]:
 OWN = "demonstrations"
 _NAMES = {"zero-shot": "Zero-shot", "public-only": "Public only", OWN: "Demonstrations"}
 _TOO_FEW = "too few rows"
-_UNTOUCHED = "These rows took no part in what was written or chosen."
+_HELD_OUT = "These rows took no part in what was written or chosen."
 _LESS_FITTED = (
     "What it is compared with is corrected less finely, out of fewer rows: read with as much care it may do better."
 )
@@ -174,7 +174,7 @@ _NO_BETTER = (
     "This score does not show that the set is better than naming the largest label every time, by the public sizes."
 )
 _USERS = "Every user counts the same."
-TOUCHED = "These rows may have taken part in the choice: the chosen set's figure may be a little optimistic."
+NOT_HELD_OUT = "These rows may have taken part in the choice: the chosen set's figure may be a little optimistic."
 _DUST = 1e-9
 """Of float: .71 times 100 is no more than 71."""
 
@@ -197,7 +197,7 @@ def score_card(view: RecipeView) -> list[Tree]:
         ),
         el("p.muted", " ".join(_remarks(view, score))),
         *notice(_no_better(view), "warn"),
-        *notice("" if score.untouched else TOUCHED, "warn"),
+        *notice("" if score.held_out else NOT_HELD_OUT, "warn"),
     ]
 
 
@@ -205,8 +205,8 @@ def _remarks(view: RecipeView, score: Score) -> Iterator[str]:
     yield f"{score.percent} intervals, of the noise and of which rows happened to be asked."
     if OWN in score.arms:
         yield _LESS_FITTED
-    if score.untouched:
-        yield _UNTOUCHED
+    if score.held_out:
+        yield _HELD_OUT
     if view.unit != "row":
         yield _USERS
 

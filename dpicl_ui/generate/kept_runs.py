@@ -33,7 +33,7 @@ _KEPT_NOWHERE = (
     "score and replay."
 )
 _COSTS_AGAIN = "What it cost stays spent, and another run costs its epsilon again{price}."
-_GOING_ON = "What it cost stays spent; the run that was cut off costs no more than it was to cost."
+_RESUMING = "What it cost stays spent; the run that was cut off costs no more than it was to cost."
 _AT_ONCE: dict[str, Any] = {"queue": False, **PRIVATE}
 
 
@@ -41,7 +41,7 @@ class Presses(State):
     """How many runs were begun in a tab, and whether the one that was asked about goes on with another."""
 
     def __init__(self, session: Session) -> None:
-        self.count, self.going_on = 0, False
+        self.count, self.resume = 0, False
 
 
 class Replacing:
@@ -65,8 +65,8 @@ class Replacing:
     def wire(self, start: gr.Button, go_on: gr.Button, where: gr.HTML) -> None:
         """Let these buttons ask first; what is wrong is said in `where`."""
         shown = [self.body, self.words, self.save, self.anew, self.again, where]
-        for button, going_on in ((start, False), (go_on, True)):
-            button.click(guarded(where)(self._presser(going_on)), None, shown, **_AT_ONCE)
+        for button, resume in ((start, False), (go_on, True)):
+            button.click(guarded(where)(self._presser(resume)), None, shown, **_AT_ONCE)
         self.yes.click(guarded(where)(self.agreed), None, shown, **_AT_ONCE)
         self.no.click(self.hidden, None, self.body, **_AT_ONCE)
 
@@ -74,13 +74,13 @@ class Replacing:
         """What it becomes where nothing is asked."""
         return {self.body: gr.Column(visible=False)}
 
-    def _presser(self, going_on: bool) -> Any:
+    def _presser(self, resume: bool) -> Any:
         def press(request: gr.Request) -> dict[Any, Any]:
-            return self.pressed(self._sessions.of(request), going_on)
+            return self.pressed(self._sessions.of(request), resume)
 
         return press
 
-    def pressed(self, session: Session, going_on: bool) -> dict[Any, Any]:
+    def pressed(self, session: Session, resume: bool) -> dict[Any, Any]:
         """Begin a run, or ask.
 
         Raises:
@@ -89,13 +89,13 @@ class Replacing:
         if session.of(DataState).confirmed is None:  # step 3 is open for a run that stays on the screen
             raise UsageError(NO_DATA)
         state, presses = session.of(GenerateState), session.of(Presses)
-        presses.going_on = going_on
+        presses.resume = resume
         if state.under_way or not state.untaken:
             return self._begin(presses)
         assert state.made is not None
         return {
             self.body: gr.Column(visible=True),
-            self.words: question(session, going_on),
+            self.words: question(session, resume),
             self.save: gr.Button(visible=seen(state.made.demo_set.certificate.private)),
         }
 
@@ -105,15 +105,15 @@ class Replacing:
 
     def _begin(self, presses: Presses) -> dict[Any, Any]:
         presses.count += 1
-        return self.hidden() | {self.again if presses.going_on else self.anew: presses.count}
+        return self.hidden() | {self.again if presses.resume else self.anew: presses.count}
 
 
-def question(session: Session, going_on: bool) -> list[Tree]:
+def question(session: Session, resume: bool) -> list[Tree]:
     """What is lost, and what the next run costs."""
     planned = session.of(PrivacyState).planned
     charge = planned.charge if planned else 0.0
     price = f" ({charge:.3g})" if 0 < charge < math.inf else ""
-    cost = _GOING_ON if going_on else _COSTS_AGAIN.format(price=price)
+    cost = _RESUMING if resume else _COSTS_AGAIN.format(price=price)
     return notice(f"{_KEPT_NOWHERE} {cost}", "warn")
 
 
@@ -156,7 +156,7 @@ class _Kept:
         file: its run file, packed.
         of: the data set, without digests of its rows.
         owner: the open page that has it, or had it last.
-        ledger: where marks of the data set are noted while that page is open; `marks` are those from before.
+        ledger: where marks of the data set are noted while that page is open; `disclosures` are those from before.
         until: when it goes; None while the page is open.
     """
 
@@ -164,12 +164,14 @@ class _Kept:
     of: Fingerprint
     owner: TabKey
     ledger: PrivacyLedger
-    marks: tuple[str, ...] = ()
+    disclosures: tuple[str, ...] = ()
     until: float | None = None
 
-    def marked(self) -> tuple[str, ...]:
+    def disclosed(self) -> tuple[str, ...]:
         """All marks that are known by now."""
-        return tuple(sorted({*self.marks, *(self.ledger.rows.marks(self.of) if self.until is None else ())}))
+        return tuple(
+            sorted({*self.disclosures, *(self.ledger.rows.disclosures(self.of) if self.until is None else ())})
+        )
 
 
 class KeptRuns:
@@ -217,7 +219,7 @@ class KeptRuns:
             return False
         *events, end = from_lines(zlib.decompress(kept.file).decode())
         assert isinstance(end, ENDS)
-        end = replace(end, demo_set=end.demo_set.with_marks(kept.marks))
+        end = replace(end, demo_set=end.demo_set.with_disclosures(kept.disclosures))
         state.restore(Run(recording=[*events, end]), Made(end.demo_set, kept.of))
         return True
 
@@ -228,7 +230,7 @@ class KeptRuns:
             if tab.value is None or kept is None or kept.owner is not tab:  # a reload may have it already
                 return
             try:
-                kept.marks = kept.marked()
+                kept.disclosures = kept.disclosed()
             except StudioError:  # what has to be on the set is not known
                 del self._runs[tab.value]
                 return
@@ -248,7 +250,7 @@ class KeptRuns:
             kept = self._runs.get(tab.value) if tab.value else None
             if kept is not None:
                 # The page before may still be open to the server, and its ledger then has the newest marks.
-                kept.marks, kept.owner, kept.ledger, kept.until = kept.marked(), tab, ledger, None
+                kept.disclosures, kept.owner, kept.ledger, kept.until = kept.disclosed(), tab, ledger, None
             return kept
 
     def _sweep(self) -> None:

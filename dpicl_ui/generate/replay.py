@@ -210,7 +210,7 @@ def own_run(session: Session, ledger: PrivacyLedger) -> str:
     recording, made = own_recording(session), session.of(GenerateState).made
     if not recording or made is None:
         raise UsageError("No run of this tab has ended with demonstrations: write some in step 3 first.")
-    return to_lines(recording, ledger.rows.marks(made.of))
+    return to_lines(recording, ledger.rows.disclosures(made.of))
 
 
 def own_recording(session: Session) -> Sequence[RunEvent]:

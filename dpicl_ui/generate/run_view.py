@@ -12,7 +12,7 @@ from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.findings import Score
 from mechanisms.errors import UsageError
 from mechanisms.records import Demonstration, person
-from mechanisms.runs.best_of import first
+from mechanisms.runs.best_of import first_of_each_label
 from mechanisms.runs.certificate import rebuilt
 from mechanisms.runs.events import (
     CandidateSet,
@@ -334,7 +334,7 @@ class RecipeView:
             return self.run.demo_set
         # Of several to keep the best of: those that came first, until the best are known.
         most = dict.fromkeys(self.labels, self.run.kept) if self.run.kept is not None else None
-        finished = self.run.finished if most is None else first(self.run.finished, most)
+        finished = self.run.finished if most is None else first_of_each_label(self.run.finished, most)
         return self.run.demo_set.with_demonstrations(finished)
 
     @property

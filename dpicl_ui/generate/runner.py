@@ -155,7 +155,7 @@ class Runner:
         events = self._start(confirmed.dataset, request, ledger, curator, journal)
         yield from self._followed(session, confirmed, events, pressed, journal, unfinished)
 
-    def going_on(
+    def resume(
         self,
         session: Session,
         ledger: PrivacyLedger,
@@ -319,7 +319,7 @@ class CutOffCard:
 def in_words(journal: RunJournal) -> str:
     """How far a run had got, and what going on costs."""
     assert journal.begun is not None
-    view = replay_recipe([journal.begun, *(journal.told or ())])
+    view = replay_recipe([journal.begun, *(journal.replayed or ())])
     if view.stage not in (None, Stage.WRITE):
         far = f"It had got as far as {stage_class(view.stage).noun}."
     elif view.stages and Stage.WRITE not in view.stages:

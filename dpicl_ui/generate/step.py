@@ -229,9 +229,9 @@ class GenerateStep:
         journal, place = self.cut_off.journal(request)
 
         def begin(run: Run) -> Generator[CuratorEvent]:
-            return self._runner.going_on(session, ledger, run, journal, curator, place)
+            return self._runner.resume(session, ledger, run, journal, curator, place)
 
-        run = session.of(GenerateState).begin(1 + len(journal.told or ()))
+        run = session.of(GenerateState).begin(1 + len(journal.replayed or ()))
         yield from self._followed(session, ledger, run, begin, curator)
 
     def _followed(

@@ -10,7 +10,7 @@ from mechanisms.discovery import parameters
 from mechanisms.runs.advice import FEWEST_FOR_ROLES
 from mechanisms.runs.preview import Preview
 from mechanisms.runs.recipe import Division, Stage
-from mechanisms.runs.recipe_forecast import competing, units
+from mechanisms.runs.recipe_forecast import choice_count, units
 from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.request import SynthesisRequest
 from mechanisms.runs.stage import stage_of
@@ -86,7 +86,7 @@ def why_so_long(preview: Preview[RecipeRequest]) -> str:
         shorter.append("without the private score")
     if shown > _MANY:
         shorter.append("with fewer or shorter label names")
-    sets = f"each of {competing(request)} sets of {shown}" if all_choose else shown
+    sets = f"each of {choice_count(request)} sets of {shown}" if all_choose else shown
     told = f"mostly for reading {'all ' if all_choose else ''}rows behind {sets} demonstrations"
     return f"{told}: {' or '.join(shorter)} it is shorter" if shorter else told
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpicl_ui.frame.tree import MANY_LABELS, Tree, el, in_words, notice, private_tag
-from dpicl_ui.generate.cards import OWN, TOUCHED, demonstrations, of_hundred, unfolded, weighed
+from dpicl_ui.generate.cards import NOT_HELD_OUT, OWN, demonstrations, of_hundred, unfolded, weighed
 from dpicl_ui.test.state import ANSWERED, OF_ONE_KIND
 from mechanisms import confidence
 from mechanisms.accounting import rounded_up
@@ -379,7 +379,7 @@ _TITLES = {
     _PROTOTYPES: PROTOTYPES,
 }
 _LARGEST, _BY_SIZES = "The largest label", "named every time, by the public sizes"
-_UNTOUCHED = "These rows took part in nothing that was chosen."
+_HELD_OUT = "These rows took part in nothing that was chosen."
 _WITH_NOISE = "Released with noise, as part of the run's epsilon: public."
 _FROM_FILE = "These figures are what the file says; they cannot be checked without its data."
 
@@ -398,7 +398,7 @@ def score_card(demo_set: DemoSet | None, loaded: bool) -> list[Tree]:
     arms = el(
         "div.scores", *(_arm(name, each, loaded) for name, each in score.arms.items()), _majority_of_set(demo_set)
     )
-    remark = el("p.muted", f"{_UNTOUCHED if score.untouched else TOUCHED} {_WITH_NOISE} {covered}")
+    remark = el("p.muted", f"{_HELD_OUT if score.held_out else NOT_HELD_OUT} {_WITH_NOISE} {covered}")
     beside = notice(_compared(score), "info")
     majority = demo_set.majority[1] if demo_set.majority else None
     sentence = verdict_of_score(score, not demo_set.demonstrations, majority)

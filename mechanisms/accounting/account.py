@@ -20,7 +20,7 @@ from mechanisms.privacy_events import (
     PrivacyEvent,
     Pure,
     Repeat,
-    Sequence,
+    SequentialComposition,
 )
 from mechanisms.records import unit_in_words
 
@@ -32,8 +32,8 @@ class BudgetSnapshot:
     """What a data set has spent of its cap, by the smallest valid bound, and over how many runs.
 
     Attributes:
-        marks: what was done under this name that has no cost, such as showing clean values: acts of the curator's, and
-            nothing that follows from which rows there are.
+        disclosures: what was done under this name that has no cost, such as showing clean values: acts of the
+            curator's, and nothing that follows from which rows there are.
     """
 
     name: str
@@ -43,12 +43,16 @@ class BudgetSnapshot:
     bound: str
     cap: Cap
     runs: int
-    marks: tuple[str, ...] = ()
+    disclosures: tuple[str, ...] = ()
 
     @property
     def remaining(self) -> float:
         """Epsilon left under the cap."""
         return max(0.0, self.cap.epsilon - self.epsilon)
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values; disclosures are called `marks` there."""
+        return {"marks" if name == "disclosures" else name: value for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True)
@@ -126,7 +130,7 @@ def _words(event: PrivacyEvent) -> str:
             return f"{_words(of)} on a sample that each unit joins with probability {rate:.3g}"
         case Repeat(count, of):
             return f"{count} times ({_words(of)})"
-        case Sequence(of):
+        case SequentialComposition(of):
             return " and ".join(_words(each) for each in of)
 
 
@@ -183,14 +187,14 @@ def _cells(account: Account) -> Iterator[list[str]]:
         cost = (run.epsilon, run.delta) if run.counted is not None else (0.0, 0.0)
         numbers = (*cost, after.epsilon, after.delta, snapshot.cap.epsilon, snapshot.cap.delta, left)
         shown = [repr(float(each)) for each in numbers]
-        yield [*map(safe, words), *shown[:4], after.bound, *shown[4:], safe("; ".join(snapshot.marks))]
+        yield [*map(safe, words), *shown[:4], after.bound, *shown[4:], safe("; ".join(snapshot.disclosures))]
 
 
 def as_document(account: Account) -> dict[str, Any]:
     """The account as JSON values, with every run's event and every cap that there was."""
     return {
         "format": FORMAT,
-        "data_set": asdict(account.snapshot) | {"unit_in_words": unit_in_words(account.snapshot.unit)},
+        "data_set": account.snapshot.to_json() | {"unit_in_words": unit_in_words(account.snapshot.unit)},
         "caps": [{"since": since, "epsilon": cap.epsilon, "delta": cap.delta} for since, cap in account.caps],
         "runs": [_run(line) for line in lines(account)],
     }

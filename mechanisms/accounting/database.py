@@ -233,7 +233,7 @@ class KnownRows:
             values = (_NO_NAME, reason, content, now(), rows.tobytes())
             database.execute("INSERT OR IGNORE INTO marks VALUES (?, ?, ?, ?, ?)", values)
 
-    def marks(self, data: Fingerprint) -> tuple[str, ...]:
+    def disclosures(self, data: Fingerprint) -> tuple[str, ...]:
         """Why clean values of a data set count as known; private.
 
         That is what is marked under its name, or on rows of it, or of any file that was used under its name.
@@ -302,7 +302,7 @@ def take_over(
         raise UsageError("The run was begun on other data: give the same file, columns and name.")
     if (used, json.loads(document)) != (mechanism, event.to_json()):
         raise UsageError("The run was planned otherwise: it goes on with its own settings alone.")
-    if status == "running" and _lives(holder):
+    if status == "running" and _is_alive(holder):
         raise UsageError("This run is still at work: wait for its end.")
     own = _new_holder()
     database.execute("UPDATE resumable SET holder = ? WHERE run = ?", (own, run))
@@ -343,7 +343,7 @@ def _new_holder() -> str:
     return f"{os.getpid()} {psutil.Process().create_time():.2f} {secrets.token_hex(8)}"
 
 
-def _lives(holder: str) -> bool:
+def _is_alive(holder: str) -> bool:
     """Whether the holder's process is still there."""
     pid, started, _ = holder.split()
     try:

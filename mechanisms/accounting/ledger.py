@@ -65,9 +65,9 @@ class PrivacyLedger:
     def _snapshot(self, database: sqlite3.Connection, name: str, unit: str, but: int = 0) -> BudgetSnapshot:
         cap, spends = self._cap(database, name, unit), self._spends(database, name, unit, but)
         used = usage(spends, cap)
-        marks = database.execute("SELECT DISTINCT reason FROM marks WHERE name = ? ORDER BY reason", (name,))
+        found = database.execute("SELECT DISTINCT reason FROM marks WHERE name = ? ORDER BY reason", (name,))
         return BudgetSnapshot(
-            name, unit, used.epsilon, used.delta, used.bound, cap, len(spends), tuple(reason for (reason,) in marks)
+            name, unit, used.epsilon, used.delta, used.bound, cap, len(spends), tuple(reason for (reason,) in found)
         )
 
     def _cap(self, database: sqlite3.Connection, name: str, unit: str) -> Cap:

@@ -18,7 +18,7 @@ from mechanisms.privacy_events import (
     PrivacyEvent,
     Pure,
     Repeat,
-    Sequence,
+    SequentialComposition,
 )
 
 # What an accountant answers.
@@ -205,7 +205,7 @@ def _parts(event: PrivacyEvent, count: int = 1) -> Iterator[tuple[PrivacyEvent, 
     match event:
         case Repeat(times, of):
             yield from _parts(of, count * times)
-        case Sequence(of):
+        case SequentialComposition(of):
             for each in of:
                 yield from _parts(each, count)
         case _:

@@ -24,7 +24,7 @@ class AnswersOpened:
         public_inputs: see `AnswerRequest.public_inputs`.
         notes: what the data owner should know, one line each.
         budget: the data set's ledger, this reservation included.
-        shown: why clean values of the data set count as known: threshold, shards and the like are then no longer
+        disclosures: why clean values of the data set count as known: threshold, shards and the like are then no longer
             independent of it.
     """
 
@@ -41,7 +41,7 @@ class AnswersOpened:
     public_inputs: tuple[str, ...]
     notes: tuple[str, ...]
     budget: BudgetSnapshot
-    shown: tuple[str, ...] = ()
+    disclosures: tuple[str, ...] = ()
 
     @property
     def sure_left(self) -> int:

@@ -223,7 +223,7 @@ def open_session(
     units = SearchableUnits(dataset, request, embedder)
     if not randomness.private:
         ledger.rows.mark(wanted.data, SEEDED)
-    shown = ledger.rows.marks(wanted.data)
+    disclosures = ledger.rows.disclosures(wanted.data)
     opened = AnswersOpened(
         name=dataset.name,
         unit=dataset.unit,
@@ -236,9 +236,9 @@ def open_session(
         noise=request.mechanism.deviation,
         private=randomness.private,
         public_inputs=request.public_inputs,
-        notes=(*notes, *([_SHOWN.format(reasons="; ".join(shown))] if shown else [])),
+        notes=(*notes, *([_SHOWN.format(reasons="; ".join(disclosures))] if disclosures else [])),
         budget=ledger.snapshot(dataset.name, dataset.unit),
-        shown=shown,
+        disclosures=disclosures,
     )
     return AnswerSession(opened, request, units, embedder, respondent, model, paid, randomness)
 

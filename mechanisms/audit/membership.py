@@ -21,7 +21,7 @@ from mechanisms.inference import LanguageModel
 from mechanisms.inference.prompts import QueryPrompt, first_tokens
 from mechanisms.noise import Floats, Randomness, SecureRandomness
 from mechanisms.records import Dataset, Demonstration, Record
-from mechanisms.runs.score import AnySet
+from mechanisms.runs.score import ScoredSet
 
 # How well a score tells members from others: points of its ROC curve, its area, and what a claim allows.
 
@@ -228,7 +228,7 @@ class Membership:
 class Attacker:
     """Knows the model, the task, the rows that it asks about, and public texts; sees the prompt's answers alone."""
 
-    def __init__(self, model: LanguageModel, task: AnySet, references: Sequence[Sequence[Demonstration]]) -> None:
+    def __init__(self, model: LanguageModel, task: ScoredSet, references: Sequence[Sequence[Demonstration]]) -> None:
         """Prepare the prompts by which scores are calibrated: none, and the references, which hold no member."""
         self._model, self._task = model, task
         self._without = self._under(())
@@ -287,7 +287,7 @@ def _odds(log_probabilities: Floats) -> Floats:
 
 def membership(
     model: LanguageModel,
-    task: AnySet,
+    task: ScoredSet,
     private: Dataset,
     held_out: Dataset,
     effort: Effort | None = None,

@@ -176,12 +176,12 @@ def _read(
 
 def _scored(session: AnswerSession, file: Dataset, test: list[Record]) -> dict[str, Any]:
     """The figures with the session's terms; apart from them where the rows are somebody's private ones."""
-    owners = api.about_to_score(file)
+    owners = api.mark_test_file(file)
     told_of_owners(owners)
     terms = _terms(session.opened)
     if not owners:
         return _evaluated(session, test) | terms
-    shown = sorted({*session.opened.shown, SCORED})
+    shown = sorted({*session.opened.disclosures, SCORED})
     marked = terms | {"curator_diagnostics_shown": True, "shown": shown}
     return _evaluated(session, test) | {"session": marked} | not_private(owners)
 
@@ -227,8 +227,8 @@ def _terms(opened: AnswersOpened) -> dict[str, Any]:
         "noise": opened.noise,
         "private": opened.private,
         "public_inputs": list(opened.public_inputs),
-        "curator_diagnostics_shown": bool(opened.shown),
-        "shown": list(opened.shown),
+        "curator_diagnostics_shown": bool(opened.disclosures),
+        "shown": list(opened.disclosures),
         "reservation": "continued" if opened.continued else "new",
     }
 

@@ -31,7 +31,7 @@ from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.records import Dataset, default_template
 from mechanisms.runs.request import SynthesisRequest
-from mechanisms.runs.score import AnySet, read_set, with_choice
+from mechanisms.runs.score import ScoredSet, read_set, with_choice
 from mechanisms.steps import mechanism_names
 
 _REASON = "figures of attacks on private rows, without noise: for the curator alone"
@@ -218,7 +218,7 @@ def _canary(options: argparse.Namespace) -> None:
     show(options, document)
 
 
-def _task(path: str) -> tuple[AnySet, Claim | None]:
+def _task(path: str) -> tuple[ScoredSet, Claim | None]:
     """A set with what it claims; one by hand claims nothing."""
     text = text_of(path)
     document = read_json(text)

@@ -11,7 +11,7 @@ from mechanisms.cli.output import add_json, progress, show
 from mechanisms.data.columns import ColumnMapping, guess_columns, to_records
 from mechanisms.data.sources import EXAMPLES, name_of, read_source
 from mechanisms.errors import DataError
-from mechanisms.inference.engine.threads import number_held
+from mechanisms.inference.engine.threads import fixed_thread_count
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.listing import EMBEDDED
 
@@ -25,7 +25,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _bench(options: argparse.Namespace) -> None:
-    model, texts = load_model(options.model, number_held()), _texts(options)  # what it times takes turns
+    model, texts = load_model(options.model, fixed_thread_count()), _texts(options)  # what it times takes turns
     found = []
     for measured in bench(model, texts, options.quick):
         found.append(measured)

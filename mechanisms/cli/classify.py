@@ -23,7 +23,7 @@ from mechanisms.cli.output import (
 )
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.completions import Surprise, check_texts
+from mechanisms.evaluation.completions import CompletionPerplexity, check_texts
 from mechanisms.evaluation.evaluate import AS_READ, PUBLIC_ONLY, Comparison, Scorecard
 from mechanisms.evaluation.grid import CellProgress, Grid, GridBegun, GridRead, Line
 from mechanisms.evaluation.open_answers import OpenScorecard
@@ -147,7 +147,7 @@ def _query(options: argparse.Namespace) -> None:
 def _queried_elsewhere(reader: RemoteReader, written: DemoSet, text: str) -> dict[str, Any]:
     for line in api.about_to_send(reader, [written]):
         progress(line)
-    label = api.label_elsewhere(written, text, reader)
+    label = api.label_remotely(written, text, reader)
     if label is None:
         progress(_NO_LABEL)
     return {"label": label, **_models(written, reader)}
@@ -174,7 +174,7 @@ def _evaluate(options: argparse.Namespace) -> None:
         return
     if written[0].completes:
         check_texts([each.text for each in test.records])
-    owners = api.about_to_score(whole)
+    owners = api.mark_test_file(whole)
     told_of_owners(owners)
     terms = not_private(owners, *(each.certificate.why_not_private for each in written))
     model = _model(options, *written)
@@ -251,7 +251,7 @@ def _of_outputs(found: Mapping[str, OpenScorecard]) -> dict[str, Any]:
     return document
 
 
-def _of_texts(found: Mapping[str, Surprise]) -> dict[str, Any]:
+def _of_texts(found: Mapping[str, CompletionPerplexity]) -> dict[str, Any]:
     document: dict[str, Any] = {"level": confidence.LEVEL}
     for name, each in found.items():
         interval = [round(bound, 3) for bound in each.interval]
@@ -319,7 +319,7 @@ def _evaluated_elsewhere(
 ) -> dict[str, Any]:
     for line in api.about_to_send(reader, written, whole):
         progress(line)
-    api.about_to_score(whole)  # nobody's rows, until somebody brings them as private ones
+    api.mark_test_file(whole)  # nobody's rows, until somebody brings them as private ones
     if len(written) > 1:
         return _compared(names, written, test, reader)
     [demo_set], left_out = written, dict[str, Any]()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 from typing import Any
 
 from mechanisms.accounting import Cap, PrivacyLedger
@@ -31,7 +30,7 @@ def _snapshots(ledger: PrivacyLedger, name: str | None = None) -> list[dict[str,
     known = [(each, unit) for each, unit in ledger.names() if name in (None, each)]
     if name is not None and not known:
         raise UsageError(f"The ledger knows no data set '{name}'.")
-    return [asdict(ledger.snapshot(each, unit)) for each, unit in known]
+    return [ledger.snapshot(each, unit).to_json() for each, unit in known]
 
 
 def _show(options: argparse.Namespace) -> None:
@@ -44,7 +43,7 @@ def _cap(options: argparse.Namespace) -> None:
         raise UsageError("Give the data set's name, and the column of users where it has one: neither may be empty.")
     ledger, unit = PrivacyLedger(), privacy_unit(options.unit_column)
     ledger.set_cap(name, unit, Cap(options.epsilon, options.delta))
-    show(options, asdict(ledger.snapshot(name, unit)))
+    show(options, ledger.snapshot(name, unit).to_json())
 
 
 def _export(options: argparse.Namespace) -> None:

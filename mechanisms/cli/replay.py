@@ -58,7 +58,7 @@ def _replay(options: argparse.Namespace) -> None:
         "demonstrations": len(made.demonstrations),
         "epsilon": finite(made.certificate.claim.epsilon),
         "delta": made.certificate.claim.delta,
-        "marks": list(made.certificate.shown),
+        "marks": list(made.certificate.disclosures),
     }
     show(options, document)
 

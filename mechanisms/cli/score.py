@@ -103,7 +103,7 @@ def _document(found: ScoreFound, request: ScoreRequest, dataset: Dataset) -> dic
         "share": request.share,
         "event": found.event.to_json(),
         "public_inputs": [LABEL_SET, FILE_FORMAT, WHETHER_SHOWN, WHETHER_MET],
-        "shown": list(api.marks(dataset)),
+        "shown": list(api.disclosures(dataset)),
         "spent_before": {"epsilon": found.before.epsilon, "delta": found.before.delta},
     }
 

@@ -16,7 +16,7 @@ from mechanisms.data.sources import KIND, RECORD, as_lines, of_kind, read_record
 from mechanisms.data.table import Table
 from mechanisms.demos.demo_set import Answers, DemoSet, Outputs, to_text
 from mechanisms.errors import UsageError
-from mechanisms.files import check_writable, keep, text_of
+from mechanisms.files import atomic_write, check_writable, text_of
 from mechanisms.records import PromptTemplate, open_template
 from mechanisms.runs.defaults import RECIPE
 from mechanisms.runs.recipe import Division, Kind, Stage
@@ -60,7 +60,7 @@ def schema_of(options: argparse.Namespace) -> RecordSchema | None:
         raise UsageError("With --schema all rows are records of one kind: give --labels one name for it.")
     if options.min_tokens:
         raise UsageError("A record ends where its schema says: leave out --min-tokens.")
-    for path in beside(options.out).values() if options.out else ():
+    for path in accompanying_files(options.out).values() if options.out else ():
         check_writable(str(path))
     given = str(options.schema)
     return RecordSchema.read(given if given.startswith("{") else text_of(given))
@@ -83,15 +83,15 @@ def write_records(path: str, demo_set: DemoSet, document: Mapping[str, Any]) -> 
     """Write records as lines, their schema and their demo set with its certificate, where that is asked for."""
     if demo_set.schema is None or Path(path).suffix != _LINES:
         return False
-    others = beside(path)
-    keep(others["demos"], to_text(dict(document)))  # what is paid for first
-    keep(others["schema"], to_text(demo_set.schema.document))
-    keep(Path(path), as_lines(each.text for each in demo_set.demonstrations))
+    others = accompanying_files(path)
+    atomic_write(others["demos"], to_text(dict(document)))  # what is paid for first
+    atomic_write(others["schema"], to_text(demo_set.schema.document))
+    atomic_write(Path(path), as_lines(each.text for each in demo_set.demonstrations))
     progress(f"The schema is in '{others['schema'].name}', the certificate in '{others['demos'].name}'.")
     return True
 
 
-def beside(path: str) -> dict[str, Path]:
+def accompanying_files(path: str) -> dict[str, Path]:
     """What is written beside records at a path, and where."""
     if Path(path).suffix != _LINES:
         return {}

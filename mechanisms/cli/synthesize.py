@@ -16,12 +16,12 @@ from mechanisms.cli.options import add_labels, add_plan_options, labels_of, mech
 from mechanisms.cli.output import add_json, check_apart, progress, show, show_json
 from mechanisms.cli.run_words import Words, claim_in_words, recipe_in_words
 from mechanisms.cli.synthesis_options import (
+    accompanying_files,
     add_output_options,
     add_recipe_options,
     add_record_options,
     asked_of_stages,
     asks_for_stages,
-    beside,
     check_staged,
     label_column,
     open_template_of,
@@ -40,7 +40,7 @@ from mechanisms.data.sources import name_of
 from mechanisms.demos.demo_set import DemoSet, Outputs, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import TooLong, UsageError
-from mechanisms.files import check_writable, keep
+from mechanisms.files import atomic_write, check_writable
 from mechanisms.inference.models import load_embedder
 from mechanisms.inference.models.engines import ENGINES, LOCAL, opened
 from mechanisms.inference.models.listing import EMBEDDED
@@ -144,7 +144,7 @@ def _keep(
     document = signed(demo_set)
     try:
         if options.out and not write_records(options.out, demo_set, document):
-            keep(Path(options.out), to_text(document))
+            atomic_write(Path(options.out), to_text(document))
     except UsageError:  # the run's file stays as it is too: gone on with, it gives the set again
         progress("The set is on standard output: what it cost stays charged, so keep it from there.")
         show_json(document)
@@ -153,7 +153,7 @@ def _keep(
         show(options, document)
     if journal is not None and ended is not None:
         try:
-            journal.end(ended, ledger, demo_set.certificate.shown)
+            journal.end(ended, ledger, demo_set.certificate.disclosures)
         except TooLong as error:
             progress(str(error))
 
@@ -182,7 +182,7 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("--test-seed must not be negative.")
     if options.out:
         check_writable(options.out)
-    written = (options.out, *beside(options.out or "").values(), options.journal or options.resume)
+    written = (options.out, *accompanying_files(options.out or "").values(), options.journal or options.resume)
     check_apart(*written, but=(options.csv, options.config, options.label_names, options.schema))
 
 
@@ -235,7 +235,7 @@ def _with_sizes(
         return spec
     if options.count_epsilon >= options.epsilon:
         raise UsageError("--count-epsilon must be smaller than --epsilon: the demonstrations need the rest.")
-    if journal is not None and _goes_on(journal):
+    if journal is not None and _is_resumed(journal):
         return replace(spec, sizes=_measured_before(journal, fingerprint(dataset).content))
     return replace(spec, sizes=measure_sizes(dataset, options.count_epsilon, options.delta, ledger, randomness))
 
@@ -263,7 +263,7 @@ def _declared_sizes(text: str) -> dict[str, int]:
 
 def _ready(asked: RunRequest, journal: RunJournal | None) -> RunRequest:
     """The request calibrated, or as it was when the run was cut off; what it costs, and is weak in, is told."""
-    if journal is not None and _goes_on(journal):
+    if journal is not None and _is_resumed(journal):
         ready, warnings = _resumed(journal, asked), tuple[str, ...]()
         claimed = ready.claim()
     else:
@@ -353,9 +353,9 @@ def _settings(request: SynthesisRequest) -> tuple[Any, ...]:
     return request.parameters(), *names, request.labels, request.template, schema, request.target.delta
 
 
-def _goes_on(journal: RunJournal | None) -> bool:
+def _is_resumed(journal: RunJournal | None) -> bool:
     """Whether it is of a run that was cut off."""
-    return journal is not None and journal.told is not None
+    return journal is not None and journal.replayed is not None
 
 
 COMMANDS = {"synthesize": _add_options}

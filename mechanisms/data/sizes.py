@@ -75,10 +75,10 @@ def without_rows(test: Dataset, left_out: Sequence[bool]) -> Dataset:
     return replace(test, records=[test.records[i] for i in kept], witnesses=witnesses)
 
 
-def marks_at_the_end(data: Fingerprint, ledger: PrivacyLedger) -> tuple[str, ...]:
+def disclosures_at_the_end(data: Fingerprint, ledger: PrivacyLedger) -> tuple[str, ...]:
     """A data set's marks when a run has ended, whose set is paid for and must not be lost with the ledger."""
     try:
-        return ledger.rows.marks(data)
+        return ledger.rows.disclosures(data)
     except StudioError:
         return (UNKNOWN,)
 

@@ -51,7 +51,7 @@ class Certificate:
     stages share ("roles" or "epsilon"), and what its tokens were written with stands in the parameters, `written`.
 
     Attributes:
-        shown: why clean values of the data count as known, so that choices made since may depend on them.
+        disclosures: why clean values of the data count as known, so that choices made since may depend on them.
     """
 
     private: bool
@@ -64,7 +64,7 @@ class Certificate:
     parameters: dict[str, Any]
     event: Composed
     public_inputs: tuple[str, ...]
-    shown: tuple[str, ...] = ()
+    disclosures: tuple[str, ...] = ()
     spent_before: tuple[float, float] = (0.0, 0.0)
 
     @property
@@ -96,8 +96,8 @@ class Certificate:
                 "check": {"name": self.claim.check_accountant, "epsilon": finite(self.claim.check)},
             },
             "public_inputs": list(self.public_inputs),
-            "curator_diagnostics_shown": bool(self.shown),
-            **({"shown": list(self.shown)} if self.shown else {}),
+            "curator_diagnostics_shown": bool(self.disclosures),
+            **({"shown": list(self.disclosures)} if self.disclosures else {}),
             "spent_before": {"epsilon": self.spent_before[0], "delta": self.spent_before[1]},
         }
 
@@ -170,15 +170,15 @@ class DemoSet:
         ordered = sorted(demonstrations, key=lambda demonstration: self.labels.index(demonstration.label))
         return replace(self, demonstrations=tuple(ordered))
 
-    def with_marks(self, marks: tuple[str, ...]) -> DemoSet:
+    def with_disclosures(self, disclosures: tuple[str, ...]) -> DemoSet:
         """The same set, marked also with what became known after it was written: which set is exported is a choice.
 
         A set that no row was read for is left as it is: a mark follows from rows.
         """
         if WHETHER_SHOWN not in self.certificate.public_inputs:
             return self
-        shown = tuple(sorted({*self.certificate.shown, *marks}))
-        return replace(self, certificate=replace(self.certificate, shown=shown))
+        found = tuple(sorted({*self.certificate.disclosures, *disclosures}))
+        return replace(self, certificate=replace(self.certificate, disclosures=found))
 
     def to_json(self) -> Json:
         """The whole document, without a signature."""
@@ -281,8 +281,8 @@ def _certificate(privacy: Json) -> Certificate:
     accountants = privacy["accountants"]
     if accountants["claimed"]["epsilon"] != privacy["epsilon"]:
         raise UsageError("This is not a demo set: privacy/accountants/claimed/epsilon is not privacy/epsilon.")
-    shown = privacy.get("shown", [CLEAN_VALUES] if privacy["curator_diagnostics_shown"] else [])
-    if bool(shown) != privacy["curator_diagnostics_shown"]:
+    disclosures = privacy.get("shown", [CLEAN_VALUES] if privacy["curator_diagnostics_shown"] else [])
+    if bool(disclosures) != privacy["curator_diagnostics_shown"]:
         raise UsageError("This is not a demo set: privacy/curator_diagnostics_shown does not fit privacy/shown.")
     return Certificate(
         private=privacy["private"],
@@ -301,7 +301,7 @@ def _certificate(privacy: Json) -> Certificate:
         parameters=privacy["parameters"],
         event=from_json(privacy["event"]),
         public_inputs=tuple(privacy["public_inputs"]),
-        shown=tuple(shown),
+        disclosures=tuple(disclosures),
         spent_before=(privacy["spent_before"]["epsilon"], privacy["spent_before"]["delta"]),
     )
 
@@ -380,7 +380,7 @@ class Outputs:
         return {"answers": self.answers.value, **own, "max_tokens": self.max_tokens}
 
 
-def with_something_said(demonstrations: Iterable[Demonstration]) -> tuple[Demonstration, ...]:
+def without_empty_outputs(demonstrations: Iterable[Demonstration]) -> tuple[Demonstration, ...]:
     """Those without the ones to whose text nothing is said: a public rule, an empty output is no example."""
     return tuple(each for each in demonstrations if each.output != "")
 

@@ -20,7 +20,7 @@ ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS, PROTOTYPES = "zero-shot", "public-only",
 
 _UNSTATED = 0.95
 """The level of intervals in files that do not say one."""
-_UNTOUCHED, _TOUCHED = "private", "private, and they may have taken part in what was chosen"
+_HELD_OUT, _NOT_HELD_OUT = "private", "private, and they may have taken part in what was chosen"
 
 
 @dataclass(frozen=True)
@@ -64,21 +64,21 @@ class Score:
 
     Attributes:
         arms: by name.
-        untouched: the rows took part in nothing that was chosen.
+        held_out: the rows took part in nothing that was chosen.
         level: of the intervals; None in files of before, which do not say it.
         gains: how much better what is exported is than each other arm, on the same rows, in [-1, 1].
         weighing: what counts the same; by labels an accuracy is a balanced one.
     """
 
     arms: Mapping[str, ArmScore]
-    untouched: bool
+    held_out: bool
     level: float | None = None
     gains: Mapping[str, ArmScore] = field(default_factory=dict)
     weighing: Weighing = Weighing.ROWS
 
     @classmethod
     def of_table(
-        cls, tally: ScoreTally, cells: Floats, names: Sequence[str], without: bool, untouched: bool, weighing: Weighing
+        cls, tally: ScoreTally, cells: Floats, names: Sequence[str], without: bool, held_out: bool, weighing: Weighing
     ) -> Score:
         """The score that a released table says.
 
@@ -87,11 +87,11 @@ class Score:
             cells: the table, shape (2^arms,).
             names: of the arms, in the table's order.
             without: what is exported has no demonstrations.
-            untouched: see `Score`.
+            held_out: see `Score`.
             weighing: see `Score`.
         """
         found = {name: _in_file(tally.accuracy(cells, i)) for i, name in enumerate(names)}
-        score = cls(found, untouched, confidence.LEVEL, weighing=weighing)
+        score = cls(found, held_out, confidence.LEVEL, weighing=weighing)
         own = names.index(score.exported(without))
         gains = {name: _in_file(tally.difference(cells, own, i)) for i, name in enumerate(names) if i != own}
         return replace(score, gains=gains)
@@ -104,7 +104,7 @@ class Score:
     @property
     def rows(self) -> str:
         """What the file says about the rows."""
-        return _UNTOUCHED if self.untouched else _TOUCHED
+        return _HELD_OUT if self.held_out else _NOT_HELD_OUT
 
     def exported(self, without: bool) -> str:
         """Name of the arm of what is exported; `without` demonstrations it is one of those that it is compared with."""
@@ -131,7 +131,7 @@ class Score:
         read = document.get("gains", {}).items()
         gains = {name: ArmScore(each["value"], tuple(each["interval"])) for name, each in read}
         weighing = Weighing(document.get("weighing", Weighing.ROWS))
-        return cls(arms, document["rows"] == _UNTOUCHED, document.get("level"), gains, weighing)
+        return cls(arms, document["rows"] == _HELD_OUT, document.get("level"), gains, weighing)
 
 
 def _in_file(estimate: Estimate) -> ArmScore:

@@ -181,7 +181,7 @@ def _prompt(
 
 
 @dataclass(frozen=True)
-class Surprise:
+class CompletionPerplexity:
     """How surprised a model is, behind one set of demonstrations, by how real texts go on.
 
     Attributes:
@@ -216,7 +216,9 @@ def check_texts(texts: Sequence[str]) -> None:
         raise UsageError("Perplexity has an interval only over two texts or more.")
 
 
-def surprises(model: LanguageModel, demo_set: DemoSet, arms: Sequence[Arm], texts: Sequence[str]) -> Iterator[Surprise]:
+def completion_perplexities(
+    model: LanguageModel, demo_set: DemoSet, arms: Sequence[Arm], texts: Sequence[str]
+) -> Iterator[CompletionPerplexity]:
     """How likely the model finds the texts' first tokens, as many as the set's texts have, behind each arm.
 
     Raises:
@@ -232,11 +234,11 @@ def surprises(model: LanguageModel, demo_set: DemoSet, arms: Sequence[Arm], text
         found = log_likelihoods(model, prompt.prefix, rows, len(prompt.head))
         if not np.isfinite(found).all():
             raise ModelUnavailable("The model gives no usable logits for these texts: choose another --model.")
-        yield _surprise(arm.name, -found, lengths)
+        yield _completion_perplexity(arm.name, -found, lengths)
 
 
-def _surprise(name: str, totals: Floats, lengths: Floats) -> Surprise:
+def _completion_perplexity(name: str, totals: Floats, lengths: Floats) -> CompletionPerplexity:
     """A ratio of two sums over texts, and the error of such a ratio (Cochran 1977, section 2.11)."""
     mean, count = float(totals.sum() / lengths.sum()), len(lengths)
     residuals = float(np.square(totals - mean * lengths).sum())
-    return Surprise(name, count, mean, math.sqrt(residuals * count / (count - 1)) / float(lengths.sum()))
+    return CompletionPerplexity(name, count, mean, math.sqrt(residuals * count / (count - 1)) / float(lengths.sum()))

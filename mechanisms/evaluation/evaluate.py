@@ -329,7 +329,7 @@ def verdict_of_score(score: Score, without: bool, majority: float | None) -> str
     if own not in score.arms or score.arms[own].wide:
         return ""
     gains = {name: gain.interval for name, gain in score.gains.items()}
-    return _sentence(own, gains, score.arms[own].interval, majority, _BETTER if score.untouched else _AHEAD)
+    return _sentence(own, gains, score.arms[own].interval, majority, _BETTER if score.held_out else _AHEAD)
 
 
 def verdict_of_cards(cards: Sequence[Scorecard], public: bool = False) -> str:

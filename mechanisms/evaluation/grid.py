@@ -20,7 +20,7 @@ from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, truth_of
 from mechanisms.evaluation.reader import CONTEXTUAL, PRIOR, RAW, READINGS, Arm, LocalReader
-from mechanisms.files import keep
+from mechanisms.files import atomic_write
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record
 
@@ -222,7 +222,7 @@ class Results:
         """Put a cell in the table, all its readings at once."""
         self.lines += [Line(*cell.key, reading, accuracy) for reading, accuracy in found.items()]
         if self._path is not None:
-            keep(self._path, self.text())
+            atomic_write(self._path, self.text())
 
     def text(self) -> str:
         """The table as CSV."""
@@ -400,4 +400,4 @@ def write_plot(path: Path, figure: go.Figure) -> None:
     Raises:
         UsageError: the place cannot be written.
     """
-    keep(path, figure.to_html(include_plotlyjs=True, full_html=True))
+    atomic_write(path, figure.to_html(include_plotlyjs=True, full_html=True))

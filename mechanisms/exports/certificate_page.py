@@ -69,8 +69,8 @@ def _template() -> jinja2.Template:
 def _alarms(held: Certificate) -> Iterator[str]:
     if not held.private:
         yield f"Not private: {held.reason or 'nothing is promised'}."
-    if held.shown:
-        yield _SEEN.format("; ".join(held.shown))
+    if held.disclosures:
+        yield _SEEN.format("; ".join(held.disclosures))
 
 
 def _of_task(made: DemoSet) -> Iterator[Fact]:

@@ -83,7 +83,7 @@ class ExportFormat:
         media_type: of that file.
         files: writes them; more than one is a folder.
         correction: where it keeps the measured correction; None: it has no place for it; empty: no model reads it.
-        keeps_marks: whether it says where a set is not private, and that clean figures were seen.
+        keeps_disclosures: whether it says where a set is not private, and that clean figures were seen.
         without_demonstrations: whether a set that has none makes sense in it.
         of_records: whether it is for records of a schema alone.
         misfit: one sentence why a set cannot be written so, beside these rules; None where it can.
@@ -96,7 +96,7 @@ class ExportFormat:
     media_type: str
     files: Callable[[Released], Files]
     correction: str | None = None
-    keeps_marks: bool = True
+    keeps_disclosures: bool = True
     without_demonstrations: bool = False
     of_records: bool = False
     misfit: Callable[[DemoSet], str | None] = _fits
@@ -105,7 +105,7 @@ class ExportFormat:
         """One sentence why a set cannot be exported so; None where it can."""
         if not (demo_set.demonstrations or self.without_demonstrations):
             return _NO_DEMONSTRATIONS.format(self.title)
-        if not (demo_set.certificate.private or self.keeps_marks):
+        if not (demo_set.certificate.private or self.keeps_disclosures):
             return _NOT_PRIVATE.format(self.title)
         if self.of_records and demo_set.schema is None:
             return "These demonstrations are no records of a schema: choose another format."
@@ -113,7 +113,7 @@ class ExportFormat:
 
     def caution(self, demo_set: DemoSet) -> str | None:
         """One sentence on a mark that this export loses; None where it loses none."""
-        return _UNMARKED.format(self.title) if demo_set.certificate.shown and not self.keeps_marks else None
+        return _UNMARKED.format(self.title) if demo_set.certificate.disclosures and not self.keeps_disclosures else None
 
     def reading(self, demo_set: DemoSet) -> str | None:
         """One sentence on what becomes of the set's measured correction; None where there is none to lose."""

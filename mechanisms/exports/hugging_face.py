@@ -53,7 +53,7 @@ def _promise(made: DemoSet) -> str:
     if not made.certificate.private:
         return "**They are not private**: they may repeat the rows they were written from."
     marked = " Clean figures of the data were seen by the curator, so that later choices may depend on it."
-    return "They are differentially private." + (marked if made.certificate.shown else "")
+    return "They are differentially private." + (marked if made.certificate.disclosures else "")
 
 
 def _header(made: DemoSet) -> dict[str, object]:

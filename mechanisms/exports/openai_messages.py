@@ -23,5 +23,5 @@ FORMAT = ExportFormat(
     file_name=FILE_NAME,
     media_type="application/jsonl",
     files=_files,
-    keeps_marks=False,
+    keeps_disclosures=False,
 )

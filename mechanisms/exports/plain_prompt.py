@@ -20,6 +20,6 @@ FORMAT = ExportFormat(
     file_name=FILE_NAME,
     media_type="text/plain",
     files=_files,
-    keeps_marks=False,
+    keeps_disclosures=False,
     without_demonstrations=True,
 )

@@ -39,7 +39,7 @@ def stated_facts(demo_set: DemoSet) -> list[Fact]:
     held = demo_set.certificate
     claim = held.claim
     spent = cost_in_words(*held.spent_before) if held.spent_before[0] else "nothing"
-    shown = f"yes ({'; '.join(held.shown)}): later choices may depend on the data" if held.shown else "no"
+    shown = f"yes ({'; '.join(held.disclosures)}): later choices may depend on the data" if held.disclosures else "no"
     return [
         Fact("Epsilon", rounded_up(claim.epsilon, 4), f"claimed by {claim.accountant}"),
         Fact("Checked", rounded_up(claim.check, 4), f"second accountant, {claim.check_accountant}"),
@@ -77,7 +77,7 @@ def scored_facts(demo_set: DemoSet) -> list[Fact]:
     what = "Private score" if by_rows else f"{_BALANCED} (labels count the same)"
     same = "the same" if _equal_sizes(demo_set) else "not measured"
     other = [Fact(_BALANCED, same, balanced_in_words(demo_set))] if by_rows else []
-    rows = "took part in nothing that was chosen" if score.untouched else "may have taken part in what was chosen"
+    rows = "took part in nothing that was chosen" if score.held_out else "may have taken part in what was chosen"
     return [
         Fact(
             f"{what}, {name}",
@@ -122,8 +122,8 @@ def provenance(released: Released) -> dict[str, Any]:
         "delta": held.claim.delta,
         "unit": held.unit,
         "mechanism": held.mechanism,
-        "curator_diagnostics_shown": bool(held.shown),
-        **({"shown": list(held.shown)} if held.shown else {}),
+        "curator_diagnostics_shown": bool(held.disclosures),
+        **({"shown": list(held.disclosures)} if held.disclosures else {}),
         "model": model,
         **({"prior": dict(made.prior)} if made.prior else {}),
         "demo_set_digest": released.digest,
@@ -136,7 +136,7 @@ def in_a_line(released: Released) -> str:
     claim = f"{cost_in_words(held.claim.epsilon, held.claim.delta)} for {unit_in_words(held.unit)}"
     said = [
         f"synthetic; {claim}" if held.private else f"synthetic; not private: {held.reason or 'nothing is promised'}",
-        *([f"known to the curator: {', '.join(held.shown)}"] if held.shown else []),
+        *([f"known to the curator: {', '.join(held.disclosures)}"] if held.disclosures else []),
         f"demo set {released.digest}",
     ]
     return printable("; ".join(said))

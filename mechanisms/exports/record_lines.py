@@ -20,6 +20,6 @@ FORMAT = ExportFormat(
     media_type="application/jsonl",
     files=_files,
     correction="",
-    keeps_marks=False,
+    keeps_disclosures=False,
     of_records=True,
 )

@@ -103,7 +103,7 @@ _MOST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class Patience:
+class RequestPolicy:
     """How a server is asked; public.
 
     Attributes:
@@ -133,12 +133,12 @@ class ChatServer:
     """
 
     def __init__(
-        self, address: ServerAddress, model: str, key: str | None = None, patience: Patience | None = None
+        self, address: ServerAddress, model: str, key: str | None = None, policy: RequestPolicy | None = None
     ) -> None:
         if not model.strip():
             raise UsageError("Say which model the server should answer with.")
         self.host, self.model = address.host, model.strip()
-        self._address, self._patience = address, patience or Patience()
+        self._address, self._policy = address, policy or RequestPolicy()
         self._headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
@@ -162,7 +162,7 @@ class ChatServer:
             yield asyncio.run(self._batch(messages[start : start + _BATCH], tokens))
 
     async def _batch(self, messages: Sequence[str], tokens: int) -> list[str]:
-        turns = asyncio.Semaphore(self._patience.at_once)
+        turns = asyncio.Semaphore(self._policy.at_once)
         async with self._client() as client:
             try:
                 async with asyncio.TaskGroup() as group:
@@ -174,7 +174,7 @@ class ChatServer:
     def _client(self) -> httpx.AsyncClient:
         return httpx.AsyncClient(
             headers=self._headers,
-            timeout=self._patience.timeout,
+            timeout=self._policy.timeout,
             follow_redirects=False,  # the key and the texts are for this address
             trust_env=self._address.encrypted,  # a proxy reads what is not encrypted, also on its way to this machine
         )
@@ -184,12 +184,12 @@ class ChatServer:
         # In ASCII: a command line may bring characters that are no Unicode text.
         body = json.dumps({**chat, "temperature": 0, "max_tokens": tokens, "stream": False}).encode("ascii")
         async with turns:
-            wait = self._patience.first_wait
-            for _ in range(self._patience.tries - 1):
+            wait = self._policy.first_wait
+            for _ in range(self._policy.tries - 1):
                 status, asked_for, found = await self._post(client, body)
                 if not _may_pass(status):
                     break
-                await asyncio.sleep(min(max(wait, asked_for), self._patience.longest_wait))
+                await asyncio.sleep(min(max(wait, asked_for), self._policy.longest_wait))
                 wait *= 2
             else:
                 status, _, found = await self._post(client, body)
@@ -202,7 +202,7 @@ class ChatServer:
         found = b""
         try:
             async with (
-                asyncio.timeout(self._patience.timeout),  # the client's own begins anew with every byte
+                asyncio.timeout(self._policy.timeout),  # the client's own begins anew with every byte
                 client.stream("POST", self._address.endpoint, content=body) as response,
             ):
                 async for part in response.aiter_raw():
@@ -211,7 +211,7 @@ class ChatServer:
                         raise ModelUnavailable(f"{self.name} answers with more than {_MOST_BYTES >> 20} MiB.")
                 return response.status_code, _seconds(response.headers.get("Retry-After", "")), found
         except (TimeoutError, httpx.TimeoutException) as error:
-            limit = f"{self._patience.timeout:g} seconds"
+            limit = f"{self._policy.timeout:g} seconds"
             raise ModelUnavailable(f"{self.name} did not answer within {limit}: try again, or ask another.") from error
         except httpx.ConnectError as error:
             raise ModelUnavailable(
@@ -224,7 +224,7 @@ class ChatServer:
         """What a status says, in words of ours: a server's own may repeat the key."""
         if _may_pass(status):
             why = "is too busy" if status == HTTPStatus.TOO_MANY_REQUESTS else "failed"
-            return f"{why} ({status}), {self._patience.tries} times: try again later."
+            return f"{why} ({status}), {self._policy.tries} times: try again later."
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             return f"refuses the key ({status}): set {KEY_VARIABLE} to one that it takes."
         if status == HTTPStatus.NOT_FOUND:

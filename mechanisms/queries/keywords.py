@@ -13,7 +13,7 @@ from scipy.stats import norm
 from mechanisms.discovery import parameter, validate
 from mechanisms.errors import UsageError
 from mechanisms.noise import Integers, Randomness
-from mechanisms.queries.mechanism import GRID, QueryMechanism, QueryRelease, drowned
+from mechanisms.queries.mechanism import GRID, QueryMechanism, QueryRelease, noise_caution
 
 _GAP_SENSITIVITY = 2
 """One shard's answer moves every count by at most one, so each order statistic, so a gap of two of them by two."""
@@ -109,7 +109,7 @@ class Keywords(QueryMechanism):
 
     def caution(self, shards: int) -> str | None:
         """See `QueryMechanism.caution`: a gap as wide as the test's threshold passes half of the time."""
-        return drowned(_GAP_SENSITIVITY + self.deviation * float(norm.isf(self.failure)), shards)
+        return noise_caution(_GAP_SENSITIVITY + self.deviation * float(norm.isf(self.failure)), shards)
 
     def calibrate(self, rho: float, delta: float) -> Keywords:
         """See `QueryMechanism.calibrate`."""

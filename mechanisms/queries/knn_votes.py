@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 
 from mechanisms.discovery import parameter, validate
 from mechanisms.noise import Integers, Randomness
-from mechanisms.queries.mechanism import GRID, QueryMechanism, QueryRelease, drowned
+from mechanisms.queries.mechanism import GRID, QueryMechanism, QueryRelease, noise_caution
 
 SENSITIVITY = math.sqrt(2)
 """One shard turns one vote into another. Both have a sum of 1 at most, and nothing below 0; with `d = v - w` that gives
@@ -57,7 +57,7 @@ class KnnVotes(QueryMechanism):
 
     def caution(self, shards: int) -> str | None:
         """See `QueryMechanism.caution`: two labels' votes should differ by more than the noise on their difference."""
-        return drowned(math.sqrt(2) * self.noise, shards)
+        return noise_caution(math.sqrt(2) * self.noise, shards)
 
     def calibrate(self, rho: float, delta: float) -> Self:
         """See `QueryMechanism.calibrate`."""

@@ -97,7 +97,7 @@ class QueryMechanism(Protocol):
         ...
 
 
-def drowned(needed: float, shards: int) -> str | None:
+def noise_caution(needed: float, shards: int) -> str | None:
     """`QueryMechanism.caution`, from how many shards would have to agree for an even chance."""
     if needed <= shards:
         return None

@@ -65,7 +65,7 @@ class Fidelity:
         return tuple(written[place] for place in sorted(_first(places, written, kept)))
 
 
-def first(written: Sequence[Demonstration], kept: Mapping[str, int]) -> tuple[Demonstration, ...]:
+def first_of_each_label(written: Sequence[Demonstration], kept: Mapping[str, int]) -> tuple[Demonstration, ...]:
     """The first texts of each label: what a set holds whose run has not come to choose."""
     return tuple(written[place] for place in _first(range(len(written)), written, kept))
 

@@ -34,7 +34,7 @@ _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: 
 
 
 @contextmanager
-def at(field: str) -> Iterator[None]:
+def naming_field(field: str) -> Iterator[None]:
     """Name the field of a refused value."""
     try:
         yield
@@ -96,7 +96,7 @@ def measured_of(stated: Stated, sizes: dict[str, int]) -> MeasuredSizes | None:
         return None
     cost = stated.within("measured")
     measured = MeasuredSizes(sizes, cost.of("epsilon", float), cost.of("failure", float), NO_FILE)
-    with at(cost.where):
+    with naming_field(cost.where):
         Pure(measured.epsilon)
         Approximate(measured.failure)
         if measured.epsilon < SMALLEST_EPSILON or measured.failure <= 0:
@@ -119,7 +119,7 @@ def plan_of(demo_set: DemoSet, named: Stated, stated: Stated, share: float = 1.0
     scheme = Scheme(named.known("scheme", list(Scheme)))
     numbers = {name: stated.of(name, int) for name in ("subsets", "per_subset", "tokens")}
     shots, unit_rows = stated.of("shots_per_label", int), stated.of("unit_rows", bool)
-    with at(stated.where):
+    with naming_field(stated.where):
         plan = SamplingPlan(scheme, shots=shots, unit_rows=unit_rows, share=share, **numbers)
     check_extent(demo_set.labels, shots, stated)
     return plan
@@ -144,9 +144,9 @@ def writing_of(
         measured: the measurement that they come from.
     """
     certificate = demo_set.certificate
-    with at("privacy/delta"):
+    with naming_field("privacy/delta"):
         target = PrivacyTarget(1.0, certificate.claim.delta)
-    with at(f"{stated.where}/sizes"):
+    with naming_field(f"{stated.where}/sizes"):
         for size in sizes.values():
             plan.rate(size)
     used, transform = _mechanism(named, stated), _transform(named, stated)
@@ -156,7 +156,7 @@ def writing_of(
     for name, field in (("min_tokens", "min_tokens"), ("kept_per_label", "kept")):
         if name in stated.values:
             caps[field] = stated.of(name, int)
-    with at(stated.where):
+    with naming_field(stated.where):
         return SynthesisRequest(
             labels=demo_set.labels,
             template=demo_set.template,
@@ -177,13 +177,13 @@ def writing_of(
 
 def _mechanism(named: Stated, stated: Stated) -> TokenMechanism:
     used = mechanism_class(named.known("mechanism", mechanism_names()))
-    with at(stated.where):
+    with naming_field(stated.where):
         return used(**stated.own(used))
 
 
 def _transform(named: Stated, stated: Stated) -> Transform:
     used = transform_class(named.known("transform", transform_names()))
-    with at(stated.where):
+    with naming_field(stated.where):
         return used(**stated.own(used))
 
 
@@ -204,9 +204,9 @@ def recipe_of(demo_set: DemoSet, stated: Stated) -> RecipeRequest:
     _check_names(demo_set, recipe)
     certificate = demo_set.certificate
     epsilon = stated.of("target_epsilon", float)
-    with at("privacy/delta"):
+    with naming_field("privacy/delta"):
         PrivacyTarget(1.0, certificate.claim.delta)
-    with at(stated.where):
+    with naming_field(stated.where):
         target = PrivacyTarget(epsilon, certificate.claim.delta)
     shots = stated.of("shots_per_label", int)
     check_extent(demo_set.labels, shots, stated)
@@ -216,7 +216,7 @@ def recipe_of(demo_set: DemoSet, stated: Stated) -> RecipeRequest:
     if certificate.by_user:
         caps["max_unit_records"] = stated.of("max_unit_records", int)
     written = _written(demo_set, stated, recipe, sizes, measured)
-    with at(stated.where):
+    with naming_field(stated.where):
         return RecipeRequest(
             labels=demo_set.labels,
             template=demo_set.template,
@@ -242,7 +242,7 @@ def _recipe(stated: Stated) -> Recipe:
     # Files of before state no weighing: rows counted the same.
     weighing = stated.known("weighing", list(Weighing)) if "weighing" in stated.values else Weighing.ROWS
     numbers = {name: stated.of(name, int) for name in ("drafts", "rounds", "sets")}
-    with at(stated.where):
+    with naming_field(stated.where):
         return Recipe(Kind(kind), Division(division), shared, **numbers, weighing=Weighing(weighing))
 
 
@@ -296,7 +296,7 @@ def rebuilt(demo_set: DemoSet) -> Rebuilt:
     stated = Stated(demo_set.certificate.parameters)
     if "recipe" in stated.values:
         request = recipe_of(demo_set, stated)
-        with at(stated.where):
+        with naming_field(stated.where):
             return Rebuilt(request, request.certified_event())
     certificate = demo_set.certificate
     names = {"mechanism": certificate.mechanism, "transform": certificate.transform, "scheme": certificate.scheme}
@@ -304,5 +304,5 @@ def rebuilt(demo_set: DemoSet) -> Rebuilt:
     plan = plan_of(demo_set, named, stated)
     sizes = sizes_of(demo_set.labels, stated)
     written = writing_of(demo_set, named, stated, plan, sizes, measured_of(stated, sizes))
-    with at(stated.where):
+    with naming_field(stated.where):
         return Rebuilt(written, written.certified_event())

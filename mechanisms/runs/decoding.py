@@ -57,7 +57,7 @@ def _shows(text: str) -> bool:
 # public as the candidates always were, and what must come next is free: nothing is drawn for it.
 
 
-class Form(Protocol):
+class DecodingState(Protocol):
     """A demonstration in the making.
 
     Attributes:
@@ -110,7 +110,7 @@ class Form(Protocol):
         ...
 
 
-class TextForm:
+class TextState:
     """A text and, where it has one, its output, each ended by a stop token or by its share of the charged tokens.
 
     The stop token that ends a text is drawn, and charged, like any other; what is written in its place is `between`,
@@ -135,16 +135,16 @@ class TextForm:
 
     @property
     def forced(self) -> bool:
-        """See `Form`."""
+        """See `DecodingState`."""
         return bool(self._forced)
 
     def take(self) -> None:
-        """See `Form`."""
+        """See `DecodingState`."""
         self.written.append(self._forced.popleft())
         self._start = len(self.written)
 
     def accept(self, token: int) -> None:
-        """See `Form`; whether it ends a field is decided on the token itself."""
+        """See `DecodingState`; whether it ends a field is decided on the token itself."""
         ends = token in self._model.stop_tokens
         if not ends:
             self.written.append(token)
@@ -157,26 +157,26 @@ class TextForm:
                 self.take()
 
     def barred(self, size: int) -> Integers:
-        """See `Form`; an output may well repeat what the text says, but not itself."""
+        """See `DecodingState`; an output may well repeat what the text says, but not itself."""
         least = self._least if self._text_end is None else 1
         return np.array(sorted(barred(self.field, least, self._model)), dtype=np.int64)
 
     @property
     def field(self) -> Sequence[int]:
-        """See `Form`."""
+        """See `DecodingState`."""
         return self.written[self._start :]
 
     def close(self) -> None:
-        """See `Form`."""
+        """See `DecodingState`."""
         self.stopped = True
 
     @property
     def text(self) -> str:
-        """See `Form`."""
+        """See `DecodingState`."""
         return self._model.decode(self.written)
 
     def demonstration(self, label: str) -> Demonstration:
-        """See `Form`; the last field is cut back to whole sentences where the tokens ran out.
+        """See `DecodingState`; the last field is cut back to whole sentences where the tokens ran out.
 
         A text with an output stays as it is: the output was written to all of it.
         """
@@ -187,11 +187,11 @@ class TextForm:
         return Demonstration(text, label, last) if self._between else Demonstration(last, label)
 
     def counts(self, charged: int) -> TokenCounts | None:
-        """See `Form`."""
+        """See `DecodingState`."""
         return None
 
 
-class RecordForm:
+class RecordState:
     """A record of a JSON schema."""
 
     def __init__(self, grammar: Grammar) -> None:
@@ -205,44 +205,44 @@ class RecordForm:
 
     @property
     def forced(self) -> bool:
-        """See `Form`: by the schema."""
+        """See `DecodingState`: by the schema."""
         return self._grammar.forced
 
     def take(self) -> None:
-        """See `Form`."""
+        """See `DecodingState`."""
         self.written.append(self._grammar.take())
         self._taken, self._value = self._taken + 1, len(self.written)
         self.stopped = self._grammar.complete
 
     def accept(self, token: int) -> None:
-        """See `Form`."""
+        """See `DecodingState`."""
         self._grammar.accept(token)
         self.written.append(token)
         self.stopped = self._grammar.complete
 
     def barred(self, size: int) -> Integers:
-        """See `Form`."""
+        """See `DecodingState`."""
         return barred_by(self._grammar, self.written[self._value :], size)
 
     @property
     def field(self) -> Sequence[int]:
-        """See `Form`: a record begins with its brace."""
+        """See `DecodingState`: a record begins with its brace."""
         return self.written
 
     def close(self) -> None:
-        """See `Form`."""
+        """See `DecodingState`."""
         self.written.extend(self._grammar.rest())
         self.stopped = True
 
     @property
     def text(self) -> str:
-        """See `Form`."""
+        """See `DecodingState`."""
         return self._grammar.text(self.written)
 
     def demonstration(self, label: str) -> Demonstration:
-        """See `Form`; a whole record is put in its canonical form, so that no two texts say the same."""
+        """See `DecodingState`; a whole record is put in its canonical form, so that no two texts say the same."""
         return Demonstration(rewritten(self.text) if self.stopped else self.text, label)
 
     def counts(self, charged: int) -> TokenCounts | None:
-        """See `Form`."""
+        """See `DecodingState`."""
         return TokenCounts(charged, self._taken, len(self.written) - charged - self._taken)

@@ -10,7 +10,7 @@ from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import DraftPrompt, Embedder, LanguageModel
 from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.records import PromptTemplate
-from mechanisms.runs.text import bare, cleaned, quotes
+from mechanisms.runs.text import cleaned, normalised_text, quotes
 
 TOP_P = 0.85
 """Read side by side with the embedded model, 32 drafts a label. At a top-p of .92 more sentences lose their thread. At
@@ -67,14 +67,19 @@ def write_drafts(
     wanted, most = WRITTEN * count, _TRIES * count
     at_once = min(wanted, model.rows_at_once(1, len(prefix) + len(cue) + tokens))
     drafts: dict[str, float] = {}
-    others, said = set(map(bare, taken)), bare(model.decode(prefix))
+    others, said = set(map(normalised_text, taken)), normalised_text(model.decode(prefix))
     written = 0
     while written < wanted or (len(drafts) < count and written < most):
         rows = min(at_once, most - written)
         written += rows
         for each, likelihood in _write(model, prefix, [cue] * rows, tokens, randomness):
             text = cleaned(each, template, label, labels)
-            if text is not None and text not in examples and not quotes(text, said) and bare(text) not in others:
+            if (
+                text is not None
+                and text not in examples
+                and not quotes(text, said)
+                and normalised_text(text) not in others
+            ):
                 drafts.setdefault(text, likelihood)
     if len(drafts) < min(count, _FEWEST):
         raise UsageError(

@@ -13,7 +13,7 @@ from mechanisms.records import Dataset
 from mechanisms.runs.events import CuratorEvent, Drafting, SetsMade, StageStarted
 from mechanisms.runs.recipe import Stage
 from mechanisms.runs.recipe_request import RecipeRequest
-from mechanisms.runs.resume import Journal, check_told
+from mechanisms.runs.resume import Journal, check_replayed
 from mechanisms.runs.stage import RunState, release_name, stage_class, stage_of
 from mechanisms.runs.writing import Writing
 
@@ -69,7 +69,7 @@ class Stages:
         yield from self._state.first_drafts()
 
     def events(
-        self, run: LedgerRun | None, told: Sequence[CuratorEvent] = (), journal: Journal | None = None
+        self, run: LedgerRun | None, replayed: Sequence[CuratorEvent] = (), journal: Journal | None = None
     ) -> Iterator[Sequence[CuratorEvent]]:
         """What is left of all stages, each charged before its first release; what is let out together comes together.
 
@@ -77,15 +77,15 @@ class Stages:
 
         Args:
             run: where stages are charged, and marked before they are told.
-            told: what had been told when the run was cut off.
+            replayed: the events that had been yielded when the run was cut off.
             journal: what the ledger notes of a part that is marked; nothing is marked without one.
 
         Raises:
             UsageError: that does not fit the ledger, or nothing is left to go on with.
         """
         assert run is not None, "a run in stages is always charged"
-        check_told(_marks(told), run)
-        entered = [event.stage for event in told if isinstance(event, StageStarted)]
+        check_replayed(_replayed_parts(replayed), run)
+        entered = [event.stage for event in replayed if isinstance(event, StageStarted)]
         for stage, step in self._steps.items():
             if stage is not Stage.WRITE:
                 yield from ([each] for each in self._state.first_drafts())
@@ -94,7 +94,7 @@ class Stages:
             if stage not in entered:
                 yield [StageStarted(stage, run.snapshot())]
             self._stage = stage
-            yield from step.events(run, told, journal)
+            yield from step.events(run, replayed, journal)
         yield from ([each] for each in self._state.first_drafts())
         yield from self._state.make_sets()
 
@@ -107,10 +107,10 @@ class Stages:
         return demo_set
 
 
-def _marks(told: Sequence[CuratorEvent]) -> Iterator[str]:
+def _replayed_parts(replayed: Sequence[CuratorEvent]) -> Iterator[str]:
     """The releases that were told, as the ledger calls them; the stage that writes marks its own."""
     stage = None
-    for event in told:
+    for event in replayed:
         if isinstance(event, StageStarted):
             stage = event.stage
         elif stage is not None and isinstance(event, stage_class(stage).releases):

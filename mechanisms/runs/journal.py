@@ -17,7 +17,7 @@ from typing import Any
 from mechanisms.accounting import PrivacyLedger, new_key
 from mechanisms.data.sizes import WHETHER_MET, WHETHER_SHOWN
 from mechanisms.errors import UsageError
-from mechanisms.files import keep
+from mechanisms.files import atomic_write
 from mechanisms.runs.certificate import rebuilt
 from mechanisms.runs.events import RunEvent, RunStarted, TokenReleased
 from mechanisms.runs.lines import line_of
@@ -37,7 +37,7 @@ class RunJournal:
         path: where it is.
         key: what the ledger knows the run by.
         begun: the first event of a run that was cut off; None where it only begins.
-        told: what it had told when it was cut off, without its first event; None where it only begins.
+        replayed: the events before it was cut off, without its first event; None where it only begins.
     """
 
     def __init__(
@@ -45,11 +45,11 @@ class RunJournal:
         path: Path,
         key: str,
         begun: RunStarted | None = None,
-        told: Sequence[RunEvent] | None = None,
+        replayed: Sequence[RunEvent] | None = None,
         whole: int = 0,
         missing: str = "",
     ) -> None:
-        self.key, self.told = key, told
+        self.key, self.replayed = key, replayed
         self.path, self.begun, self._whole, self._missing = path, begun, whole, missing
         self._file: int | None = None
         self._events: list[RunEvent] = []
@@ -109,7 +109,7 @@ class RunJournal:
 
     def begin(self, started: RunStarted) -> None:
         """See `Journal.begin`."""
-        self._events = [started, *(self.told or ())]
+        self._events = [started, *(self.replayed or ())]
         if self.begun is not None:
             if not _same(self.begun, started):
                 raise UsageError("The file is of another run: its settings, or its model, are others.")
@@ -129,11 +129,11 @@ class RunJournal:
             self._events += events
             self._append(lines, durable=not all(isinstance(event, TokenReleased) for event in events))
 
-    def end(self, ended: ENDS, ledger: PrivacyLedger, marks: tuple[str, ...] = ()) -> None:
+    def end(self, ended: ENDS, ledger: PrivacyLedger, disclosures: tuple[str, ...] = ()) -> None:
         """The run has ended: its run file takes the journal's place, and the ledger forgets what it told.
 
         Args:
-            ended, marks: see `to_lines`.
+            ended, disclosures: see `to_lines`.
             ledger: the run's.
 
         Raises:
@@ -143,9 +143,9 @@ class RunJournal:
         """
         self._append("", durable=True)
         ledger.forget(self.key)  # all of it is in the file; and without a journal nobody would
-        text = to_lines([*self._events, ended], marks)
+        text = to_lines([*self._events, ended], disclosures)
         self.close()
-        keep(self.path, text)
+        atomic_write(self.path, text)
 
     def close(self) -> None:
         """Write no more; the file stays as it is."""

@@ -36,7 +36,7 @@ from mechanisms.runs.events import (
 from mechanisms.runs.recipe import Stage
 from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.sets import NONE
-from mechanisms.tallies import Prior, Weighing, masses, mean_contribution, weights
+from mechanisms.tallies import LabelBias, Weighing, masses, mean_contribution, weights
 
 _LEAST_SHARE = 0.02
 """Of an even share of the probability: noise may leave less than nothing of it, and a logarithm needs something."""
@@ -256,7 +256,7 @@ class Judging:
             self._readings[id(part)] = _Readings(units, self.reader)
         return self._readings[id(part)]
 
-    def step(self, correction: Correction, prior: Floats, tally: Prior) -> Floats:
+    def step(self, correction: Correction, prior: Floats, tally: LabelBias) -> Floats:
         """What a noisy prior adds to a correction, shape (labels,)."""
         return step(prior, targets(correction, self.sizes), tally.deviation)
 
@@ -269,7 +269,7 @@ class Judging:
         offset = self.offsets[self._key] if self.among else np.zeros(len(self.request.labels))
         return offset, self.arm[1] if self.arm[1] in FITTED else self.fitted
 
-    def refine(self, tallies: Sequence[Prior]) -> Iterator[StageProgress | PriorsReleased]:
+    def refine(self, tallies: Sequence[LabelBias]) -> Iterator[StageProgress | PriorsReleased]:
         """Fit the correction of the set that is exported, on all calibrators; paid for with the stage "calibrate"."""
         candidate, (offset, correction) = self.arm[0], self._start
         units, everyone = self.everyone(Stage.CALIBRATE)
@@ -281,7 +281,7 @@ class Judging:
             offset = offset + self.step(correction, noisy, tally)
         yield PriorsReleased(((candidate.name, shares_of(measured[-1])),), rows_of(measured))
 
-    def fit(self, event: PriorsReleased, tallies: Sequence[Prior]) -> None:
+    def fit(self, event: PriorsReleased, tallies: Sequence[LabelBias]) -> None:
         """Correct the exported set by what `refine` released, now or before the run was cut off.
 
         Raises:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from mechanisms.errors import UsageError
 from mechanisms.runs.events import (
@@ -85,7 +85,7 @@ class _Gain(_Shape):
 
 class _Score(_Shape):
     arms: Annotated[dict[_Name, _Arm], Field(min_length=1, max_length=100)]
-    untouched: bool
+    held_out: bool = Field(validation_alias=AliasChoices("untouched", "held_out"), serialization_alias="untouched")
     level: _Level | None = None
     gains: Annotated[dict[_Name, _Gain], Field(max_length=100)] = {}
     weighing: Weighing = Weighing.ROWS
@@ -220,7 +220,7 @@ _LEDGER = (DemoStarted, StageStarted)
 def line_of(event: RunEvent) -> str | None:
     """An event as a line of a run file, without its line break; None for one that no file holds."""
     shape = _SHAPES.get(type(event))
-    return shape.model_validate(event).model_dump_json() if shape is not None else None
+    return shape.model_validate(event).model_dump_json(by_alias=True) if shape is not None else None
 
 
 def end_line(stopped: bool) -> str:

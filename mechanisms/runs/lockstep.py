@@ -43,10 +43,10 @@ def check_schema(schema: RecordSchema, model: LanguageModel) -> None:
 
 def write_rest(writers: Sequence[DemonstrationWriter], model: LanguageModel) -> None:
     """Write records to their end whose charged tokens are used up: the public row goes on alone, and greedily."""
-    write_publicly(writers, model, REST, lambda writer: writer.form.stopped)
+    write_publicly(writers, model, REST, lambda writer: writer.state.stopped)
     for writer in writers:
-        if not writer.form.stopped:
-            writer.form.close()
+        if not writer.state.stopped:
+            writer.state.close()
 
 
 def write_publicly(
@@ -63,7 +63,7 @@ def write_publicly(
     session = model.open(going[0].prompt.prefix, rows, max(map(len, rows)), most)
     for _ in range(most):
         for writer, logits in zip(going, session.logits(), strict=True):
-            writer.go_on_publicly(logits)
+            writer.write_public_token(logits)
         kept = [i for i, writer in enumerate(going) if not ended(writer)]
         if not kept:
             return
@@ -160,7 +160,7 @@ def write_together(
     while batch.writers:
         yield from batch.release()
         for writer in (each for each in batch.writers if each.ended):
-            if request.answered_by_model or (request.schema is not None and not writer.form.stopped):
+            if request.answered_by_model or (request.schema is not None and not writer.state.stopped):
                 waiting.append(writer)
             else:
                 yield writer.completed
@@ -219,7 +219,7 @@ class _Batch:
             return None
         # For a token that is forced nobody joins a new sample; whose token is, follows from released tokens.
         anew = self._request.plan.scheme is Scheme.PER_TOKEN
-        self._drawn = [_NOBODY if anew and writer.form.forced else writer.join() for writer in self.writers]
+        self._drawn = [_NOBODY if anew and writer.state.forced else writer.join() for writer in self.writers]
         rows = [row for drawn in self._drawn for row in drawn.prompts]
         if not rows:
             return None
@@ -230,8 +230,8 @@ class _Batch:
         """One token of each demonstration: the one that is forced, or one that is drawn."""
         slices, everything = self._slices, self._public.logits()
         for i, writer in enumerate(self.writers):
-            if writer.form.forced:
-                writer.form.take()
+            if writer.state.forced:
+                writer.state.take()
                 continue
             row = slice(i, i + 1)
             columns = writer.candidates(everything[i])

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.data.record_schema import RecordSchema
-from mechanisms.demos.demo_set import DemoSet, Outputs, outputs_of, with_something_said
+from mechanisms.demos.demo_set import DemoSet, Outputs, outputs_of, without_empty_outputs
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Randomness, SecureRandomness
 from mechanisms.records import Demonstration, PromptTemplate
@@ -93,5 +93,5 @@ def written_publicly(
     ]
     for group in groups(writers, request, model):
         deque(write_together(group, request, model), maxlen=0)
-    written = with_something_said(writer.demonstration for writer in writers)
+    written = without_empty_outputs(writer.demonstration for writer in writers)
     return written if tries == 1 else Fidelity(model, template, labels).best(written, per_label)

@@ -46,7 +46,7 @@ def units(request: RecipeRequest, stage: Stage) -> float:
     return request.role(stage) * sum(request.sizes.values())
 
 
-def competing(request: RecipeRequest) -> int:
+def choice_count(request: RecipeRequest) -> int:
     """Sets that stand in the choice: none in each wording, public only, winners of the vote, and what was written."""
     recipe, words = request.recipe, wordings(request.template, request.labels)
     voted = recipe.sets if Stage.VOTE in recipe.shares else 0
@@ -94,7 +94,7 @@ def records(request: RecipeRequest, stage: Stage) -> float:
 def shown_of_sets(request: RecipeRequest) -> Sequence[bool]:
     """Of each set of the choice, whether it has demonstrations."""
     without = len(wordings(request.template, request.labels))
-    return [False] * without + [True] * (competing(request) - without)
+    return [False] * without + [True] * (choice_count(request) - without)
 
 
 def read_work(request: RecipeRequest, sets: Sequence[Read]) -> Work:

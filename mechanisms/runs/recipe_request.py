@@ -18,7 +18,7 @@ from mechanisms.demos.demo_set import MEASURED_SIZES, DemoSet
 from mechanisms.demos.findings import StageRecord
 from mechanisms.discovery import defined
 from mechanisms.errors import UsageError
-from mechanisms.privacy_events import Composed, PrivacyEvent, Sequence
+from mechanisms.privacy_events import Composed, PrivacyEvent, SequentialComposition
 from mechanisms.records import PromptTemplate
 from mechanisms.runs.events import RunStarted
 from mechanisms.runs.recipe import Division, Recipe, Stage
@@ -237,7 +237,7 @@ class RecipeRequest:
         records = []
         for stage in self.recipe.stages:
             dearest = _accounted(self, stage).dearest()
-            event = dearest[0] if len(dearest) == 1 else Sequence(dearest)
+            event = dearest[0] if len(dearest) == 1 else SequentialComposition(dearest)
             records.append(StageRecord(stage.value, self.role(stage), event))
         return tuple(records)
 

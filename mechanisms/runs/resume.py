@@ -15,7 +15,7 @@ from mechanisms.noise import Randomness
 from mechanisms.privacy_events import Composed
 from mechanisms.runs.events import DemoCompleted, DemoStarted, TokenReleased
 
-Whose = tuple[str, int]
+DemonstrationKey = tuple[str, int]
 """A demonstration: its label and its number."""
 
 
@@ -24,7 +24,7 @@ class Journal(Protocol):
 
     Attributes:
         key: what the ledger knows the run by.
-        told: what the run had told when it was cut off, in order, without its first event; None where it only begins.
+        replayed: the events before it was cut off, in order, without its first event; None where it only begins.
     """
 
     @property
@@ -32,7 +32,7 @@ class Journal(Protocol):
         """See above."""
 
     @property
-    def told(self) -> Sequence[Any] | None:
+    def replayed(self) -> Sequence[Any] | None:
         """See above."""
 
     def begin(self, started: Any) -> None:
@@ -64,7 +64,7 @@ def reserved(
     """The run in the ledger: a new one, or the one that the journal is of."""
     if journal is None:
         return ledger.begin(data, mechanism, event, claimed)
-    if journal.told is None:
+    if journal.replayed is None:
         return ledger.begin(data, mechanism, event, claimed, journal.key)
     return ledger.resume(data, mechanism, event, claimed, journal.key)
 
@@ -74,10 +74,10 @@ def begin(journal: Journal | None, started: Any) -> Sequence[Any]:
     if journal is None:
         return ()
     journal.begin(started)
-    return journal.told or ()
+    return journal.replayed or ()
 
 
-def let_out(run: LedgerRun | None, journal: Journal | None, part: str, *events: Any) -> None:
+def mark_released(run: LedgerRun | None, journal: Journal | None, part: str, *events: Any) -> None:
     """Mark a part that has been drawn, before anybody is told."""
     if run is not None and journal is not None:
         run.mark(part, journal.lines(*events))
@@ -101,18 +101,18 @@ def check_journal(journal: Journal | None, randomness: Randomness, private: bool
         raise UsageError("Only a private run can be gone on with: leave out its journal.")
 
 
-def part_of(whose: Whose) -> str:
+def part_of(key: DemonstrationKey) -> str:
     """What the ledger calls a demonstration."""
-    return f"write {whose[0]} {whose[1]}"
+    return f"write {key[0]} {key[1]}"
 
 
-def whose(event: DemoStarted | TokenReleased | DemoCompleted) -> Whose:
+def demonstration_key(event: DemoStarted | TokenReleased | DemoCompleted) -> DemonstrationKey:
     """The demonstration that an event is about."""
     label = event.demonstration.label if isinstance(event, DemoCompleted) else event.label
     return label, event.number
 
 
-def check_told(parts: Iterable[str], run: LedgerRun | None) -> None:
+def check_replayed(parts: Iterable[str], run: LedgerRun | None) -> None:
     """Refuse a journal that tells of what the ledger never let out.
 
     Raises:

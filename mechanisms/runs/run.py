@@ -74,32 +74,32 @@ def synthesize(
         return _stages(dataset, asked, model, embedder, randomness, curator, new)
 
     work = by_kind(request, alone, staged)
-    for event in (journal.told if journal else None) or ():
+    for event in (journal.replayed if journal else None) or ():
         work.apply(event)
     yield from work.draft()  # public, and the likeliest to fail: before anybody has paid
     entry = _reserved(data, request, ledger, randomness, journal)
     try:
         _mark(data, request, ledger, randomness, curator)
         before = entry.before if entry else None
-        yield from _told(work, _empty(data, request, model, ledger, randomness, before), request, entry, journal)
+        yield from _run_events(work, _empty(data, request, model, ledger, randomness, before), request, entry, journal)
     finally:
         if entry:
             entry.finish()
 
 
-def _told(
+def _run_events(
     work: _Work, demo_set: DemoSet, request: RunRequest, entry: LedgerRun | None, journal: Journal | None
 ) -> Iterator[CuratorEvent]:
     """All that is told of a run that is reserved; each release is in the journal, and in the kept set, before."""
     started = request.started(demo_set, entry.before if entry else None)
-    told = begin(journal, started)
+    replayed = begin(journal, started)
     yield started
-    yield from told
-    if told and (kept := work.kept(demo_set)):
+    yield from replayed
+    if replayed and (kept := work.kept(demo_set)):
         demo_set = kept
         yield SetKept(demo_set)
     releases = (DemoCompleted, *(each for stage in request.stages for each in stage_class(stage).releases))
-    for together in work.events(entry, told, journal):
+    for together in work.events(entry, replayed, journal):
         if journal:
             journal.write(*together)
         for event in together:
@@ -131,6 +131,13 @@ def _mark(data: Fingerprint, request: RunRequest, ledger: PrivacyLedger, randomn
             ledger.rows.mark(data, mark)
 
 
+def _disclosures(data: Fingerprint, request: RunRequest, ledger: PrivacyLedger) -> tuple[str, ...]:
+    """Those on the certificate; a set that no row was read for says nothing that follows from the rows."""
+    if request.reads_rows:
+        return ledger.rows.disclosures(data)
+    return ledger.snapshot(data.name, data.unit).disclosures
+
+
 def _empty(
     data: Fingerprint,
     request: RunRequest,
@@ -157,8 +164,7 @@ def _empty(
         parameters=request.parameters(),
         event=request.certified_event(),
         public_inputs=(*request.public_inputs, *(each for each, holds in said.items() if holds)),
-        # A set that no row was read for says nothing that follows from the rows.
-        shown=ledger.rows.marks(data) if request.reads_rows else ledger.snapshot(data.name, data.unit).marks,
+        disclosures=_disclosures(data, request, ledger),
         spent_before=(before.epsilon, before.delta) if before else (0.0, 0.0),
     )
     return DemoSet(
@@ -181,7 +187,7 @@ class _Work(Protocol):
         """What is public and comes before anybody pays."""
 
     def events(
-        self, entry: LedgerRun | None, told: Sequence[CuratorEvent], journal: Journal | None
+        self, entry: LedgerRun | None, replayed: Sequence[CuratorEvent], journal: Journal | None
     ) -> Iterator[Sequence[CuratorEvent]]:
         """What is left of the run; what is let out together comes together."""
 
@@ -217,7 +223,7 @@ class _TokenByToken:
         return iter(())
 
     def events(
-        self, entry: LedgerRun | None, told: Sequence[CuratorEvent], journal: Journal | None
+        self, entry: LedgerRun | None, replayed: Sequence[CuratorEvent], journal: Journal | None
     ) -> Iterator[Sequence[WritingEvent]]:
         """See `_Work`."""
 
@@ -227,7 +233,7 @@ class _TokenByToken:
             entry.charge(*self._request.charge(label, number), part_of((label, number)))
             return entry.snapshot()
 
-        yield from ([event] for event in self._writing.events(charge, entry, told, journal))
+        yield from ([event] for event in self._writing.events(charge, entry, replayed, journal))
 
     def apply(self, event: CuratorEvent) -> None:
         """See `_Work`: what is written knows itself."""
@@ -242,7 +248,7 @@ class _TokenByToken:
         Raises:
             UsageError: nothing is left of a run that goes on after losses.
         """
-        if not self._writing.whole:
+        if not self._writing.completed:
             raise UsageError("Nothing of this run is left to keep: begin a new one.")
         made, request = self._writing.demonstrations, self._request
         if self._fidelity is not None:
@@ -324,4 +330,4 @@ def is_new(data: Fingerprint, ledger: PrivacyLedger, but: str = "") -> bool:
 
     Another run may have given its scorers other roles, and whoever has seen a score may choose by it.
     """
-    return not ledger.rows.marks(data) and not earlier_runs(data, ledger, but)
+    return not ledger.rows.disclosures(data) and not earlier_runs(data, ledger, but)

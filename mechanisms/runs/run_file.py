@@ -24,8 +24,8 @@ from mechanisms.runs.certificate import Rebuilt, rebuilt
 from mechanisms.runs.events import DemoStarted, RunCompleted, RunEvent, RunStarted, RunStopped
 from mechanisms.runs.lines import LONGEST_NAME, OfStages, OfTokens, end_line, event_of, in_words, line_of
 from mechanisms.runs.recipe import Stage
+from mechanisms.runs.run_history import PermittedReleases, RunHistory, require
 from mechanisms.runs.stages.vote import Vote
-from mechanisms.runs.story import Paid, Story, holds
 from mechanisms.runs.verification import verify
 
 FORMAT = "dpicl-run/1"
@@ -44,12 +44,12 @@ ENDS = RunCompleted | RunStopped
 """How a run ends that can be saved."""
 
 
-def to_lines(recording: Sequence[RunEvent], marks: tuple[str, ...] = ()) -> str:
+def to_lines(recording: Sequence[RunEvent], disclosures: tuple[str, ...] = ()) -> str:
     """A recorded run as the text of a file.
 
     Args:
         recording: from its first event to its last one.
-        marks: why clean values of the data count as known by now; they are added to the certificate's.
+        disclosures: why clean values of the data count as known by now; they are added to the certificate's.
 
     Raises:
         UsageError: the run has not ended, or is not private: what it showed is for its curator alone.
@@ -58,7 +58,7 @@ def to_lines(recording: Sequence[RunEvent], marks: tuple[str, ...] = ()) -> str:
     begun, ended = (recording[0], recording[-1]) if recording else (None, None)
     if not isinstance(begun, RunStarted) or not isinstance(ended, ENDS):
         raise UsageError("There is no run to save: only one that was completed or stopped can be.")
-    made = ended.demo_set.with_marks(marks)
+    made = ended.demo_set.with_disclosures(disclosures)
     _check_made(made)
     told = (line for event in recording if (line := line_of(event)) is not None)
     end = end_line(isinstance(ended, RunStopped))
@@ -101,16 +101,16 @@ def unfinished(text: str) -> tuple[str, list[RunEvent]]:
     with _line(1):
         document = _json(lines[0])
         key = str(document.pop(_UNFINISHED, "")) if isinstance(document, dict) else ""
-        story = _head(document, MOST_STATED)
-        holds(bool(_KEY.fullmatch(key)), "its run has ended, and cannot be gone on with")
-    return key, [story.begun, *_events(story, lines[1:])]
+        history = _head(document, MOST_STATED)
+        require(bool(_KEY.fullmatch(key)), "its run has ended, and cannot be gone on with")
+    return key, [history.begun, *_events(history, lines[1:])]
 
 
-def _events(story: Story, lines: Sequence[str]) -> Iterator[RunEvent]:
+def _events(history: RunHistory, lines: Sequence[str]) -> Iterator[RunEvent]:
     for number, line in enumerate(lines, 2):
         with _line(number):
-            yield _told(story, line)
-    if problems := verify(story.made).problems:
+            yield _told(history, line)
+    if problems := verify(history.made).problems:
         raise _refused(f"its certificate is wrong: {problems[0]}")
 
 
@@ -127,10 +127,10 @@ def from_lines(text: str) -> list[RunEvent]:
     if not 2 <= len(lines) <= MOST_LINES:
         raise _refused("it has too few lines, or too many")
     with _line(1):
-        story = _head(_json(lines[0]), MOST_DEMONSTRATIONS)
-    events = [story.begun, *_events(story, lines[1:-1])]
+        history = _head(_json(lines[0]), MOST_DEMONSTRATIONS)
+    events = [history.begun, *_events(history, lines[1:-1])]
     with _line(len(lines)):
-        events.append(_end(story, lines[-1]))
+        events.append(_end(history, lines[-1]))
     return events
 
 
@@ -154,10 +154,10 @@ def _json(line: str) -> Any:
         raise UsageError("it is not JSON, repeats a field, or is nested too deeply") from None
 
 
-def _head(document: Any, most: int) -> Story:
+def _head(document: Any, most: int) -> RunHistory:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise UsageError("its format is another one")
-    holds(_UNFINISHED not in document, "its run has not ended: it can be gone on with, and not be shown yet")
+    require(_UNFINISHED not in document, "its run has not ended: it can be gone on with, and not be shown yet")
     if set(document) != _HEAD:
         raise UsageError(f"it has other fields than {', '.join(sorted(_HEAD))}")
     made = loads(to_text(document["demo_set"]))
@@ -172,12 +172,12 @@ def _head(document: Any, most: int) -> Story:
     for name, value in shape.model_validate(begun):
         if getattr(stated, name) != value:
             raise UsageError(f"run/{name}: is not what the certificate has paid for")
-    return Story(begun, made, paid, most)
+    return RunHistory(begun, made, paid, most)
 
 
-def _paid(made: DemoSet) -> Paid:
+def _paid(made: DemoSet) -> PermittedReleases:
     try:
-        return Paid(rebuilt(made))
+        return PermittedReleases(rebuilt(made))
     except StudioError as error:
         raise UsageError(f"its certificate is wrong: {error}") from None
 
@@ -189,22 +189,22 @@ def _check_made(made: DemoSet) -> None:
         raise UsageError(f"A run file has room for labels of at most {LONGEST_NAME} characters.")
 
 
-def _told(story: Story, line: str) -> RunEvent:
+def _told(history: RunHistory, line: str) -> RunEvent:
     _json(line)
     event = event_of(line)
     if isinstance(event, str):
         raise UsageError("the run ends before the file does")
-    story.add(event)
+    history.add(event)
     return event
 
 
-def _end(story: Story, line: str) -> RunEvent:
+def _end(history: RunHistory, line: str) -> RunEvent:
     _json(line)
     how = event_of(line)
     if not isinstance(how, str):
         raise UsageError("the file ends before the run does")
-    story.end(stopped=how == "stopped")
-    return RunStopped(story.made) if how == "stopped" else RunCompleted(story.made, None)
+    history.end(stopped=how == "stopped")
+    return RunStopped(history.made) if how == "stopped" else RunCompleted(history.made, None)
 
 
 # What a run comes to, to be held against others: no more than its file holds.

@@ -42,7 +42,7 @@ _USUAL_TOKENS = 30
 
 
 @dataclass(frozen=True)
-class AnySet:
+class ScoredSet:
     """Demonstrations and the task that they are for; public.
 
     Attributes:
@@ -85,7 +85,7 @@ class AnySet:
         by_label = np.array([1.0 if self.weights is None else self.weights[label] for label in self.labels])
         return np.asarray(by_label[truth])
 
-    def as_read_by(self, model: LanguageModel) -> AnySet:
+    def as_read_by(self, model: LanguageModel) -> ScoredSet:
         """The set as a model may read it: without corrections that were measured with another one."""
         if self.model_sha256 == model.sha256:
             return self
@@ -99,7 +99,7 @@ class AnySet:
             raise UsageError(f"A demonstration has the label '{foreign[0]}', which is not one of the task's.")
 
 
-def with_choice(task: AnySet) -> AnySet:
+def with_choice(task: ScoredSet) -> ScoredSet:
     """The set, for whoever asks which of its labels a text has.
 
     Raises:
@@ -109,7 +109,7 @@ def with_choice(task: AnySet) -> AnySet:
     return task
 
 
-def read_set(text: str) -> AnySet:
+def read_set(text: str) -> ScoredSet:
     """Read a demo set, or JSON with its `demonstrations` and its `task` alone.
 
     Raises:
@@ -120,19 +120,19 @@ def read_set(text: str) -> AnySet:
         return of_demo_set(loads(text))
     _check(document)
     task = document["task"]
-    return AnySet(
+    return ScoredSet(
         tuple(Demonstration(each["text"], each["label"]) for each in document["demonstrations"]),
         tuple(task["labels"]),
         PromptTemplate(task["instruction"], **task["template"]),
     )
 
 
-def of_demo_set(demo_set: DemoSet) -> AnySet:
+def of_demo_set(demo_set: DemoSet) -> ScoredSet:
     """An export, read with the corrections that were measured for it."""
     parameters = demo_set.certificate.parameters
     by_roles = parameters.get("division") == Division.ROLES.value
     read = sum(stage.role for stage in demo_set.stages if stage.name != Stage.SCORE)
-    return AnySet(
+    return ScoredSet(
         demo_set.demonstrations,
         demo_set.labels,
         demo_set.template,
@@ -239,7 +239,7 @@ class ScoreFound:
 
 def score_set(
     dataset: Dataset,
-    scored: AnySet,
+    scored: ScoredSet,
     request: ScoreRequest,
     model: LanguageModel,
     ledger: PrivacyLedger,
@@ -273,12 +273,12 @@ def score_set(
     tally = request.tally(scored.weighing)
     event = _event(tally, prototypes)
     claimed = claim(event, request.target.delta)
-    untouched = request.share <= scored.spare + _ALL_BUT_ONE and _only(scored, fingerprint(dataset), ledger)
+    held_out = request.share <= scored.spare + _ALL_BUT_ONE and _only(scored, fingerprint(dataset), ledger)
     with charged(dataset, _SCORE, event, claimed, ledger, randomness) as before:
         right, names, units = _asked(dataset, request, reader, arms, prototypes, embedder, randomness)
         counted = tally.cells(right) * scored.row_weights(reader.truth(units))[:, None]
         cells = tally.release(of_units(counted, units), randomness)
-    score = Score.of_table(tally, cells, names, not scored.demonstrations, untouched, scored.weighing)
+    score = Score.of_table(tally, cells, names, not scored.demonstrations, held_out, scored.weighing)
     return ScoreFound(score, claimed, event, before, _reason(scored, randomness))
 
 
@@ -306,7 +306,7 @@ def _asked(
     return np.stack(columns, axis=1), names, units
 
 
-def _arms(scored: AnySet, model: LanguageModel, reader: Reader) -> dict[str, Arm]:
+def _arms(scored: ScoredSet, model: LanguageModel, reader: Reader) -> dict[str, Arm]:
     """What is compared; a set without demonstrations is zero-shot itself."""
     own = scored.template
     wanted: list[_Compared] = [
@@ -327,7 +327,7 @@ def _arms(scored: AnySet, model: LanguageModel, reader: Reader) -> dict[str, Arm
     return arms
 
 
-def _public_only(scored: AnySet, model: LanguageModel) -> _Compared:
+def _public_only(scored: ScoredSet, model: LanguageModel) -> _Compared:
     """The public-only set that stood in the choice, read like the chosen one; else one that is written now."""
     if public := scored.public_only:
         return CandidateSet(PUBLIC_ONLY, public.demonstrations, public.template), public.prior
@@ -345,18 +345,18 @@ def _event(tally: ScoreTally, prototypes: Prototypes | None) -> Composed:
     return Composed("role", tuple(lists))
 
 
-def _reason(scored: AnySet, randomness: Randomness) -> str | None:
+def _reason(scored: ScoredSet, randomness: Randomness) -> str | None:
     return scored.reason if randomness.private else TEST_SEED
 
 
-def _only(scored: AnySet, data: Fingerprint, ledger: PrivacyLedger) -> bool:
+def _only(scored: ScoredSet, data: Fingerprint, ledger: PrivacyLedger) -> bool:
     """Whether no run that the ledger knows can have read the scorers' rows but to count them.
 
     That is so where there was one run, by roles, which did not score, and it did what the set says that made it. Of
     another one nobody knows which rows it left out.
     """
     made = scored.event
-    if made is None or made.per != "role" or _SCORE in dict(made) or ledger.rows.marks(data):
+    if made is None or made.per != "role" or _SCORE in dict(made) or ledger.rows.disclosures(data):
         return False
     uncounted = without_counts(made)  # the ledger knows the measurement of sizes as a run of its own
     return [run["event"] for run in earlier_runs(data, ledger)] in ([made.to_json()], [uncounted.to_json()])

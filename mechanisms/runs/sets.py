@@ -23,7 +23,7 @@ def wordings(template: PromptTemplate, labels: Sequence[str]) -> tuple[PromptTem
     return (template,) if template == plain else (template, plain)
 
 
-def by_turns(texts: Mapping[str, Sequence[str]], labels: Sequence[str]) -> tuple[Demonstration, ...]:
+def interleaved(texts: Mapping[str, Sequence[str]], labels: Sequence[str]) -> tuple[Demonstration, ...]:
     """Demonstrations with the labels taking turns: a small model answers with whatever stands last in a block."""
     most = max(len(texts[label]) for label in labels)
     return tuple(
@@ -60,7 +60,7 @@ def candidate_sets(
         written: demonstrations of the stage "write".
     """
     own, *others = words
-    unjudged = by_turns({label: public[label][:shots] for label in labels}, labels)
+    unjudged = interleaved({label: public[label][:shots] for label in labels}, labels)
     made = [CandidateSet(NONE, (), own), CandidateSet(PUBLIC, unjudged, own)]
     for number in range(sets):
         order = list(labels) if number % 2 == 0 else list(reversed(labels))
@@ -68,9 +68,9 @@ def candidate_sets(
             chosen = {label: _window(winners[label], number * shots, shots) for label in labels}
             plain = others if number % _IN_PLAIN_WORDS == _IN_PLAIN_WORDS - 1 else []
             name = f"voted {number + 1}{PLAIN if plain else ''}"
-            made.append(CandidateSet(name, by_turns(chosen, order), *(plain or [own])))
+            made.append(CandidateSet(name, interleaved(chosen, order), *(plain or [own])))
         if written and number < 2:
-            made.append(CandidateSet(f"written {number + 1}", by_turns(by_label(written, labels), order), own))
+            made.append(CandidateSet(f"written {number + 1}", interleaved(by_label(written, labels), order), own))
     return (*made, *(CandidateSet(f"{NONE}{PLAIN}", (), plain) for plain in others))
 
 

@@ -25,8 +25,8 @@ from mechanisms.runs.forecast import Work
 from mechanisms.runs.judging import Judging, Reader
 from mechanisms.runs.recipe import Division, Stage
 from mechanisms.runs.recipe_request import ALL, STAGES, Events, RecipeRequest
-from mechanisms.runs.resume import Journal, let_out
-from mechanisms.runs.sets import by_label, by_turns, candidate_sets, wordings
+from mechanisms.runs.resume import Journal, mark_released
+from mechanisms.runs.sets import by_label, candidate_sets, interleaved, wordings
 from mechanisms.runs.writing import Writing
 
 Texts = dict[str, tuple[str, ...]]
@@ -97,7 +97,7 @@ class Step(Protocol):
     """A stage at work. All that follows from a release follows from its event (`apply`), told now or by a journal."""
 
     def events(
-        self, run: LedgerRun, told: Sequence[CuratorEvent], journal: Journal | None
+        self, run: LedgerRun, replayed: Sequence[CuratorEvent], journal: Journal | None
     ) -> Iterator[Sequence[CuratorEvent]]:
         """What was not applied yet of the stage, which has been charged; what is released together comes together.
 
@@ -105,7 +105,7 @@ class Step(Protocol):
 
         Args:
             run: where a release is marked before it is told.
-            told: what had been told when the run was cut off.
+            replayed: the events that had been yielded when the run was cut off.
             journal: what the ledger notes of a release; nothing is marked without one.
 
         Raises:
@@ -213,7 +213,7 @@ class RunState:
         wanted = self.request
         longest = {label: sorted(texts, key=len)[-wanted.shots :] for label, texts in drafts.items()}
         reader = Reader(self.model, wanted.labels, wanted.max_record_tokens)
-        _ = reader.under(CandidateSet("longest", by_turns(longest, wanted.labels), wanted.template)).contextual
+        _ = reader.under(CandidateSet("longest", interleaved(longest, wanted.labels), wanted.template)).contextual
 
     def drafts(self, label: str, count: int, examples: tuple[str, ...] = ()) -> tuple[str, ...]:
         """Drafts of a label from public text, none of which stands for another label; see `write_drafts`."""
@@ -260,7 +260,7 @@ class RunState:
         yield from self.make_sets()
         for event in events:
             if not isinstance(event, StageProgress):
-                let_out(run, journal, release_name(stage, event), event)
+                mark_released(run, journal, release_name(stage, event), event)
             yield [event]
 
     def kept(self, demo_set: DemoSet) -> DemoSet:
@@ -269,7 +269,7 @@ class RunState:
             return self.judging.kept(demo_set)
         labels, shots = self.request.labels, self.request.shots
         best = {label: texts[:shots] for label, texts in self.winners.items()}
-        return replace(demo_set, demonstrations=by_turns({**self.written_texts, **best}, labels))
+        return replace(demo_set, demonstrations=interleaved({**self.written_texts, **best}, labels))
 
 
 def release_name(stage: Stage, event: CuratorEvent) -> str:

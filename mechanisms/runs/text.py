@@ -98,14 +98,14 @@ def _unquoted(text: str) -> str:
     return inner.strip() if whole else text
 
 
-def bare(text: str) -> str:
+def normalised_text(text: str) -> str:
     """What texts have in common that differ in case, spaces and punctuation alone."""
     return "".join(each for each in text.casefold() if unicodedata.category(each)[0] not in "PZC")
 
 
 def quotes(text: str, said: str) -> bool:
-    """Whether a whole sentence of a draft stands in the prompt that it was written for, which is `bare`."""
-    sentences = filter(None, map(bare, _SENTENCE_END.split(text)))
+    """Whether a whole sentence of a draft stands in the prompt that it was written for, which is `normalised_text`."""
+    sentences = filter(None, map(normalised_text, _SENTENCE_END.split(text)))
     return any(len(each) >= _LEAST_QUOTE and each in said for each in sentences)
 
 

@@ -87,9 +87,9 @@ def names_of_sets(recipe: Recipe, words: int) -> list[str]:
 
 
 def _of_score(score: Score, recipe: Recipe, public_inputs: Sequence[str]) -> Iterator[str]:
-    if score.untouched and recipe.division is not Division.ROLES:
+    if score.held_out and recipe.division is not Division.ROLES:
         yield "score/rows: where every unit takes part in every stage, these rows took part in the choice."
-    elif score.untouched and WHETHER_MET not in public_inputs:
+    elif score.held_out and WHETHER_MET not in public_inputs:
         yield f"score/rows: '{WHETHER_MET}' must stand among privacy/public_inputs."
     if score.weighing is not recipe.weighing:
         yield "score/weighing: the run's parameters state another one."

@@ -11,7 +11,7 @@ from mechanisms.inference import Embedder
 from mechanisms.noise import Floats
 from mechanisms.queries.retrieval import similarities
 from mechanisms.records import Record
-from mechanisms.runs.text import bare
+from mechanisms.runs.text import normalised_text
 from mechanisms.tallies import mean_contribution
 
 Ballots = Mapping[str, Sequence[str]]
@@ -32,14 +32,14 @@ def winners(ballots: Ballots, votes: Mapping[str, Floats], most: int) -> dict[st
     found: dict[str, list[int]] = {label: [] for label in ballots}
     standing: set[str] = set()
     for _, label, place in sorted(cast, key=lambda each: -each[0]):
-        text = bare(ballots[label][place])
+        text = normalised_text(ballots[label][place])
         if len(found[label]) < most and text not in standing:
             standing.add(text)
             found[label].append(place)
     return {label: tuple(places) for label, places in found.items()}
 
 
-class Polls:
+class VoteCollector:
     """Where private texts vote. One place for all labels: a unit's vector has an entry for every draft of each."""
 
     def __init__(self, embedder: Embedder, ballots: Ballots) -> None:

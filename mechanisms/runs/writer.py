@@ -13,7 +13,7 @@ from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import GenerationPrompt, Grammar, LanguageModel
 from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.records import Demonstration, Record
-from mechanisms.runs.decoding import Form, RecordForm, TextForm, visible
+from mechanisms.runs.decoding import DecodingState, RecordState, TextState, visible
 from mechanisms.runs.events import DemoCompleted, PrivateDiagnostics, TokenReleased, WritingEvent
 from mechanisms.runs.request import SynthesisRequest
 from mechanisms.sampling import (
@@ -44,11 +44,11 @@ class PrivateRows:
     overflow: bool
 
 
-def _form(request: SynthesisRequest, model: LanguageModel, prompt: GenerationPrompt) -> Form:
+def _decoding_state(request: SynthesisRequest, model: LanguageModel, prompt: GenerationPrompt) -> DecodingState:
     if request.schema is not None:
-        return RecordForm(Grammar(request.schema.text, model))
+        return RecordState(Grammar(request.schema.text, model))
     most = request.plan.tokens - request.outputs.charged if request.outputs else None
-    return TextForm(model, request.min_tokens, prompt.between, most)
+    return TextState(model, request.min_tokens, prompt.between, most)
 
 
 def _content(record: Record) -> tuple[str, str]:
@@ -89,7 +89,7 @@ class DemonstrationWriter:
             request.records_per_row,
             request.outputs.shown if request.outputs else 0,
         )
-        self.form = _form(request, model, self.prompt)
+        self.state = _decoding_state(request, model, self.prompt)
         self.charged = 0
         self.output: str | None = None
         self._units, self._request, self._model, self._randomness = units, request, model, randomness
@@ -102,17 +102,17 @@ class DemonstrationWriter:
     @property
     def written(self) -> list[int]:
         """The tokens so far, behind the cue."""
-        return self.form.written
+        return self.state.written
 
     @property
     def completed(self) -> DemoCompleted:
         """The demonstration, and of a record who decided its tokens."""
-        return DemoCompleted(self.demonstration, self.number, self.form.counts(self.charged))
+        return DemoCompleted(self.demonstration, self.number, self.state.counts(self.charged))
 
     @property
     def demonstration(self) -> Demonstration:
         """What has been written, as a demonstration; with the output that a model gave it, where one did."""
-        made = self.form.demonstration(self.label)
+        made = self.state.demonstration(self.label)
         return made if self.output is None else replace(made, output=self.output)
 
     @property
@@ -123,12 +123,12 @@ class DemonstrationWriter:
     @property
     def full(self) -> bool:
         """Whether its room in a row is used up, or it has ended."""
-        return self.form.stopped or self.left <= 0
+        return self.state.stopped or self.left <= 0
 
     @property
     def left(self) -> int:
         """Tokens for which its row has room."""
-        return self._request.room - (len(self.written) - self.form.begun)
+        return self._request.room - (len(self.written) - self.state.begun)
 
     def restore(self, released: Sequence[TokenReleased]) -> None:
         """Write again what was released before the run was cut off; nothing is drawn.
@@ -138,11 +138,11 @@ class DemonstrationWriter:
         """
         try:
             for event in released:
-                while self.form.forced:
-                    self.form.take()
+                while self.state.forced:
+                    self.state.take()
                 if self.ended or not self._may_be(event):
                     raise ValueError("this token may not come next")
-                self.form.accept(event.token or 0)
+                self.state.accept(event.token or 0)
                 self.charged += 1
         except (ValueError, IndexError, OverflowError, TypeError) as error:
             raise UsageError("The run's tokens are not those of this model: give the model that it had.") from error
@@ -150,19 +150,19 @@ class DemonstrationWriter:
     def _may_be(self, event: TokenReleased) -> bool:
         if event.token is None or self._model.decode([event.token]) != event.candidates[event.chosen]:
             return False
-        return event.token not in self.form.barred(event.token + 1)
+        return event.token not in self.state.barred(event.token + 1)
 
-    def go_on_publicly(self, logits: Floats) -> None:
+    def write_public_token(self, logits: Floats) -> None:
         """Write the next token without any private row: what is forced, or else likeliest.
 
         Args:
             logits: of the public row, shape (vocabulary,).
         """
-        if self.form.forced:
-            self.form.take()
+        if self.state.forced:
+            self.state.take()
         else:
             columns = self.candidates(logits)
-            self.form.accept(int(columns[np.argmax(logits[columns])]))
+            self.state.accept(int(columns[np.argmax(logits[columns])]))
 
     def join(self) -> PrivateRows:
         """Draw who joins, and write their prompts, the tokens so far behind the cue."""
@@ -218,7 +218,7 @@ class DemonstrationWriter:
         return tuple(tuple(row) for row in rows)
 
     def candidates(self, logits: Floats) -> Integers:
-        """S: the K likeliest tokens of the public distribution that the demonstration's form does not bar.
+        """S: the K likeliest tokens of the public distribution that the demonstration's decoding state does not bar.
 
         Args:
             logits: of the public row, shape (vocabulary,).
@@ -227,9 +227,9 @@ class DemonstrationWriter:
             ModelUnavailable: there is none whose logit is finite.
         """
         usable = np.where(np.isfinite(logits), logits, -np.inf)
-        usable[self.form.barred(len(logits))] = -np.inf
+        usable[self.state.barred(len(logits))] = -np.inf
         order = np.argsort(-usable, kind="stable")
-        likeliest = visible(self.form.field, order[np.isfinite(usable[order])], self._model)
+        likeliest = visible(self.state.field, order[np.isfinite(usable[order])], self._model)
         columns = np.array(list(islice(likeliest, self._request.candidates)), dtype=np.int64)
         if not len(columns):
             raise ModelUnavailable("The model gives no usable logits for the public prompt: choose another model.")
@@ -254,17 +254,17 @@ class DemonstrationWriter:
         """Release one token of the candidates `columns`; whether it is the last is decided on the token itself."""
         release = self._releaser.step(distributions)
         self.charged += 1
-        self.form.accept(int(columns[release.index]))
+        self.state.accept(int(columns[release.index]))
         yield TokenReleased(
             label=self.label,
             number=self.number,
             step=self.charged,
-            text=self.form.text,
+            text=self.state.text,
             candidates=tuple(self._model.decode([int(column)]) for column in columns),
             chosen=release.index,
             scores=None if release.scores is None else tuple(release.scores.tolist()),
             public=tuple((distributions.public_probabilities * self._request.plan.subsets).tolist()),
-            stop=self.form.stopped,
+            stop=self.state.stopped,
             free=release.free,
             trail=release.trail,
             token=int(columns[release.index]),

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from mechanisms.accounting import BudgetSnapshot, LedgerRun
-from mechanisms.demos.demo_set import with_something_said
+from mechanisms.demos.demo_set import without_empty_outputs
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Randomness
 from mechanisms.records import Dataset, Demonstration
 from mechanisms.runs.events import DemoCompleted, DemoCutOff, DemoStarted, TokenReleased, WritingEvent
 from mechanisms.runs.lockstep import finish_publicly, groups, write_together
 from mechanisms.runs.request import SynthesisRequest
-from mechanisms.runs.resume import Journal, Whose, check_told, let_out, part_of, whose
+from mechanisms.runs.resume import DemonstrationKey, Journal, check_replayed, demonstration_key, mark_released, part_of
 from mechanisms.runs.writer import DemonstrationWriter
 from mechanisms.sampling import Scheme
 
@@ -29,7 +29,7 @@ class Writing:
     """All demonstrations of a run, written label by label; whoever pays for them says so in `events`.
 
     Attributes:
-        whole: those that have come to their end.
+        completed: those that have come to their end.
     """
 
     def __init__(
@@ -57,15 +57,15 @@ class Writing:
         }
         self._request, self._model = request, model
         self._planned = list(groups(list(self._writers.values()), request, model))
-        self._told: dict[Whose, list[TokenReleased]] = {}
-        self.whole: dict[Whose, Demonstration] = {}
-        self._cut_off: dict[Whose, DemoCutOff] = {}
+        self._tokens: dict[DemonstrationKey, list[TokenReleased]] = {}
+        self.completed: dict[DemonstrationKey, Demonstration] = {}
+        self._cut_off: dict[DemonstrationKey, DemoCutOff] = {}
 
     def events(
         self,
         charge: Charge,
         run: LedgerRun | None = None,
-        told: Sequence[Any] = (),
+        replayed: Sequence[Any] = (),
         journal: Journal | None = None,
     ) -> Iterator[WritingEvent]:
         """Write what is not written yet.
@@ -73,33 +73,39 @@ class Writing:
         Args:
             charge: is called for each demonstration before its first token; once more where it was cut off before.
             run: where a demonstration is marked before its first token is told.
-            told: what had been told when the run was cut off.
+            replayed: the events that had been yielded when the run was cut off.
             journal: what the ledger notes of a demonstration that is marked; nothing is marked without one.
 
         Raises:
             UsageError: that does not fit the ledger.
         """
         seen = run.released if run else frozenset()
-        for event in told:
+        for event in replayed:
             self._keep(event)
-        check_told((part_of(each) for each, told in self._told.items() if told or each in self.whole), run)
+        check_replayed(
+            (part_of(each) for each, replayed in self._tokens.items() if replayed or each in self.completed), run
+        )
         for event in self._written(charge, seen):
-            if run and isinstance(event, TokenReleased | DemoCompleted) and part_of(whose(event)) not in seen:
-                seen |= {part_of(whose(event))}
-                let_out(run, journal, part_of(whose(event)), event)
+            if (
+                run
+                and isinstance(event, TokenReleased | DemoCompleted)
+                and part_of(demonstration_key(event)) not in seen
+            ):
+                seen |= {part_of(demonstration_key(event))}
+                mark_released(run, journal, part_of(demonstration_key(event)), event)
             self._keep(event)
             yield event
 
     def _keep(self, event: object) -> None:
         match event:
             case DemoStarted():
-                self._told.setdefault(whose(event), [])
+                self._tokens.setdefault(demonstration_key(event), [])
             case TokenReleased():
-                self._told.setdefault(whose(event), []).append(event)
+                self._tokens.setdefault(demonstration_key(event), []).append(event)
             case DemoCutOff():
                 self._cut_off[event.label, event.number] = event
             case DemoCompleted():
-                self.whole[whose(event)] = event.demonstration
+                self.completed[demonstration_key(event)] = event.demonstration
             case _:
                 pass
 
@@ -120,7 +126,7 @@ class Writing:
     def _together(self, group: Sequence[DemonstrationWriter], charge: Charge) -> Iterator[WritingEvent]:
         for writer in group:
             each = writer.label, writer.number
-            begun, paid = each in self._told, charge(*each)
+            begun, paid = each in self._tokens, charge(*each)
             if not begun:
                 yield DemoStarted(*each, paid)
         yield from write_together(group, self._request, self._model)
@@ -129,12 +135,12 @@ class Writing:
         """What was let out in part: its sample is gone, and some steps on one and the rest on another are not paid."""
         going = []
         for each, writer in self._writers.items():
-            if part_of(each) not in seen or each in self.whole:
+            if part_of(each) not in seen or each in self.completed:
                 continue
-            if not self._told.get(each):
+            if not self._tokens.get(each):
                 yield from self._dropped(writer)
                 continue
-            writer.restore(self._told[each])
+            writer.restore(self._tokens[each])
             if not writer.ended and each not in self._cut_off:
                 yield DemoCutOff(*each, finished=True)
             going.append(writer)
@@ -148,4 +154,4 @@ class Writing:
     @property
     def demonstrations(self) -> tuple[Demonstration, ...]:
         """What is whole."""
-        return with_something_said(self.whole[each] for each in self._writers if each in self.whole)
+        return without_empty_outputs(self.completed[each] for each in self._writers if each in self.completed)

@@ -16,7 +16,7 @@ from mechanisms.privacy_events import Gaussian, Poisson, PrivacyEvent
 from mechanisms.sampling import Compose, SamplingPlan, sensitivity
 from mechanisms.steps.ball import GRID, INITIAL_RADIUS, good_radius, on_grid, projected_offsets, searches, within
 from mechanisms.steps.distributions import TokenDistributions, TokenRelease
-from mechanisms.steps.mechanism import Line, Norm, Picture, Sensitivity, TokenMechanism, Told
+from mechanisms.steps.mechanism import Line, Norm, Picture, PublicTokenRecord, Sensitivity, TokenMechanism
 
 BALL_SHARE = 0.8
 """rho: the share of the M rows that the target radius is to cover (Gao et al. 2025, section 4.1)."""
@@ -176,9 +176,9 @@ class AdaDPSyn(TokenMechanism):
         """See `TokenMechanism.longest_trail`: a pair for each refinement."""
         return self.refinements
 
-    def picture(self, told: Sequence[Told]) -> Picture:
+    def picture(self, released: Sequence[PublicTokenRecord]) -> Picture:
         """See `TokenMechanism.picture`: the balls that were tried at the last token."""
-        last, ball = told[-1], INITIAL_RADIUS
+        last, ball = released[-1], INITIAL_RADIUS
         rows = sum(last.public)
         lines = [Line("All distributions", spans=((0.0, ball),), note=f"{ball:.2f}")]
         for number, (reach, covered) in enumerate(last.trail, 1):

@@ -13,7 +13,7 @@ from mechanisms.discovery import parameter
 from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.sampling import Compose
 from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, to_lattice
-from mechanisms.steps.mechanism import Line, Picture, Told, below_largest, likeliest
+from mechanisms.steps.mechanism import Line, Picture, PublicTokenRecord, below_largest, likeliest
 from mechanisms.steps.softmax_draw import SoftmaxDraw
 
 _SMALLEST_CLIP, _LARGEST_CLIP = 1e-7, 1e3
@@ -81,9 +81,9 @@ class DifferenceClipping(SoftmaxDraw):
         scale = distributions.expected_rows * self.temperature * GRID
         return TokenRelease(randomness.gumbel_argmax(self.aggregate(distributions), scale), None)
 
-    def picture(self, told: Sequence[Told]) -> Picture:
+    def picture(self, released: Sequence[PublicTokenRecord]) -> Picture:
         """See `TokenMechanism.picture`: how far the rows can pull each candidate from its public logit."""
-        public = told[-1].public
+        public = released[-1].public
         logits = below_largest(public)
         lines = (
             Line(

@@ -28,7 +28,7 @@ MOST_LINES = 8
 """A picture is to be read beside text that is being written."""
 
 
-class Told(Protocol):
+class PublicTokenRecord(Protocol):
     """What is told of a released token; see `TokenReleased`."""
 
     @property
@@ -217,11 +217,11 @@ class TokenMechanism(Protocol):
         """Entries of a step's `TokenRelease.trail` at most."""
         return 0
 
-    def picture(self, told: Sequence[Told]) -> Picture | None:
+    def picture(self, released: Sequence[PublicTokenRecord]) -> Picture | None:
         """What it does to a demonstration, from public values and from releases; None where bars say it all.
 
         Args:
-            told: the demonstration's released tokens so far, at least one.
+            released: the demonstration's released tokens so far, at least one.
         """
         return None
 

@@ -12,11 +12,10 @@ import numpy as np
 from mechanisms.accounting import PrivacyTarget, calibrate_noise
 from mechanisms.discovery import parameter, validate
 from mechanisms.noise import Integers, Randomness
-from mechanisms.privacy_events import Poisson, PrivacyEvent, Pure
-from mechanisms.privacy_events import Sequence as InSequence
+from mechanisms.privacy_events import Poisson, PrivacyEvent, Pure, SequentialComposition
 from mechanisms.sampling import Compose, SamplingPlan, Scheme
 from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, choose, lattice_sum, to_lattice
-from mechanisms.steps.mechanism import Line, Picture, Sensitivity, Span, TokenMechanism, Told
+from mechanisms.steps.mechanism import Line, Picture, PublicTokenRecord, Sensitivity, Span, TokenMechanism
 from mechanisms.steps.noisy_max import NoisyMax
 
 _LARGEST_EPSILON = 50.0
@@ -95,7 +94,7 @@ class SvtPublic(TokenMechanism):
     def event(self, steps: int, rate: float) -> PrivacyEvent:
         """See `TokenMechanism.event`: searches and choices on one sample, no more than tokens; then the mixture."""
         most = min(self.private_tokens, steps)
-        demonstration = InSequence((Pure(self.half, most), Pure(self.half, most)))
+        demonstration = SequentialComposition((Pure(self.half, most), Pure(self.half, most)))
         return demonstration if rate == 1.0 else Poisson(rate, demonstration)
 
     def calibrate(self, compose: Compose, target: PrivacyTarget) -> SvtPublic:
@@ -129,16 +128,16 @@ class SvtPublic(TokenMechanism):
         """See `TokenMechanism.step`: a private token."""
         return self._choice.step(distributions, randomness)
 
-    def picture(self, told: Sequence[Told]) -> Picture:
+    def picture(self, released: Sequence[PublicTokenRecord]) -> Picture:
         """See `TokenMechanism.picture`: which tokens were paid for, and which were free."""
-        paid, free = (_runs([each.free is wanted for each in told]) for wanted in (False, True))
-        counts = [sum(each.free is wanted for each in told) for wanted in (False, True)]
+        paid, free = (_runs([each.free is wanted for each in released]) for wanted in (False, True))
+        counts = [sum(each.free is wanted for each in released) for wanted in (False, True)]
         lines = (
             Line("Paid", spans=paid, note=f"{counts[0]} of {self.private_tokens}"),
             Line("Free", spans=free, note=f"{counts[1]}", pale=True),
         )
         axis = "tokens of this demonstration, in order; free ones came from public text"
-        return Picture("Who decided", lines, axis, upto=_WIDTH * math.ceil(len(told) / _WIDTH))
+        return Picture("Who decided", lines, axis, upto=_WIDTH * math.ceil(len(released) / _WIDTH))
 
 
 def _runs(held: list[bool]) -> tuple[Span, ...]:

@@ -4,7 +4,7 @@ The proof that all share is in `tally.py`.
 """
 
 from mechanisms.tallies.choice import Choice
-from mechanisms.tallies.prior import Prior
+from mechanisms.tallies.label_bias import LabelBias
 from mechanisms.tallies.prototypes import Prototypes
 from mechanisms.tallies.score import Estimate, Score
 from mechanisms.tallies.tally import (
@@ -22,7 +22,7 @@ from mechanisms.tallies.votes import Votes
 __all__ = [
     "Choice",
     "Estimate",
-    "Prior",
+    "LabelBias",
     "Prototypes",
     "Score",
     "Tally",

@@ -26,7 +26,7 @@ from statistics import median
 import psutil
 
 from mechanisms.data.sources import EXAMPLES
-from mechanisms.inference.engine.threads import others
+from mechanisms.inference.engine.threads import seconds_of_other_processes
 
 NEIGHBOURS = (0, 1, 3)
 AT_MOST = {0: 1.1, 1: 1.6, 3: 3.0}
@@ -84,7 +84,7 @@ def used(busy: list[psutil.Process]) -> float:
     runs = psutil.Process().cpu_times()
     ours = [runs.children_user, runs.children_system]
     ours += [sum(each.cpu_times()[:2]) for each in busy]
-    return float(others() - sum(ours))
+    return float(seconds_of_other_processes() - sum(ours))
 
 
 def main(rounds: int) -> None:

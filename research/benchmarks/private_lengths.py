@@ -24,7 +24,7 @@ import numpy as np
 from scipy.stats import ks_2samp, mannwhitneyu
 
 from mechanisms.inference import GenerationPrompt, Session
-from mechanisms.inference.engine.threads import number_held
+from mechanisms.inference.engine.threads import fixed_thread_count
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.records import PromptTemplate
 
@@ -39,7 +39,7 @@ class Steps:
     """What is timed, for rows of one kind; the sessions that `advance` needs are opened outside of the clock."""
 
     def __init__(self) -> None:
-        self.model = load_model(threads=1 if CPU_TIME else number_held())
+        self.model = load_model(threads=1 if CPU_TIME else fixed_thread_count())
         template = PromptTemplate("Classify the news articles.", "Article", "Answer")
         self.prompt = GenerationPrompt(self.model, template, "World", CAP, 1)
 

@@ -33,7 +33,7 @@ from mechanisms.inference.models.catalogue import load_model
 from mechanisms.noise import Floats, SecureRandomness
 from mechanisms.records import Demonstration
 from mechanisms.runs.drafts import write_drafts
-from mechanisms.runs.voting import Polls
+from mechanisms.runs.voting import VoteCollector
 from mechanisms.tallies import Votes
 from research.benchmarks.worth import TASKS, Bench, done
 from research.benchmarks.worth_table import cell
@@ -86,8 +86,8 @@ class Round:
         return found
 
     @cached_property
-    def _polls(self) -> Polls:
-        return Polls(self._bench.embedder, self.ballots)
+    def _polls(self) -> VoteCollector:
+        return VoteCollector(self._bench.embedder, self.ballots)
 
     @cached_property
     def _cast(self) -> Floats:

@@ -44,10 +44,10 @@ from mechanisms.runs.recipe import Kind
 from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.request import SynthesisRequest
 from mechanisms.runs.run import synthesize
-from mechanisms.runs.sets import by_turns
+from mechanisms.runs.sets import interleaved
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
-from mechanisms.tallies import Prior
+from mechanisms.tallies import LabelBias
 from research.commands import lines
 from research.remembering import Remembering
 
@@ -112,7 +112,7 @@ class Bench:
         offset = np.zeros(len(self.labels))
         for _ in range(MEASUREMENTS):
             units = [(Record("", ""),)] * len(scores)
-            tally = Prior(epsilon / MEASUREMENTS)
+            tally = LabelBias(epsilon / MEASUREMENTS)
             noisy = tally.release(of_units(preferences(scores, offset), units), SecureRandomness())
             offset = offset + step(noisy, targets(Correction.PRIOR, [1] * len(self.labels)), tally.deviation)
         return offset
@@ -228,7 +228,7 @@ class Bench:
         pick = random.SystemRandom()
         rows = {y: [each.text for each in self.dataset.records if each.label == y] for y in self.labels}
         chosen = {y: pick.sample(rows[y], self.task.shots) for y in self.labels}
-        return by_turns(chosen, self.labels)
+        return interleaved(chosen, self.labels)
 
 
 @contextmanager

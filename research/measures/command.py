@@ -8,7 +8,7 @@ from typing import Any
 
 from mechanisms import confidence
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.api import about_to_score
+from mechanisms.api import mark_test_file
 from mechanisms.cli.options import add_label_names, label_names
 from mechanisms.cli.output import add_json, in_json, not_private, progress, show, told_of_owners
 from mechanisms.data.columns import ColumnMapping, to_dataset
@@ -21,7 +21,7 @@ from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.records import Dataset
-from mechanisms.runs.score import AnySet, read_set, with_choice
+from mechanisms.runs.score import ScoredSet, read_set, with_choice
 from research.measures.copying import longest_copied
 from research.measures.likeness import can_compare
 from research.measures.matching import matching
@@ -66,13 +66,13 @@ def _measure(options: argparse.Namespace) -> None:
     labels = _labels([*sets, *public])
     test = _rows(options, options.test, labels)
     arms: dict[str, Sequence[Labelled]] = {DEMONSTRATIONS: _texts(sets)}
-    owners = about_to_score(test)
+    owners = mark_test_file(test)
     told_of_owners(owners)
     if public:
         arms[PUBLIC_ONLY] = _as_many(_texts(public), arms[DEMONSTRATIONS])
     if options.train:
         train = _rows(options, options.train, labels)
-        others = about_to_score(train)
+        others = mark_test_file(train)
         told_of_owners(others, "file of --train")
         owners += others
         progress(_TRAIN)
@@ -96,18 +96,18 @@ def _measure(options: argparse.Namespace) -> None:
     show(options, document)
 
 
-def _sets(paths: Sequence[str]) -> list[AnySet]:
+def _sets(paths: Sequence[str]) -> list[ScoredSet]:
     return [with_choice(read_set(text_of(path))) for path in paths]
 
 
-def _labels(sets: Sequence[AnySet]) -> tuple[str, ...]:
+def _labels(sets: Sequence[ScoredSet]) -> tuple[str, ...]:
     labels = sets[0].labels
     if any(set(each.labels) != set(labels) for each in sets):
         raise UsageError("The sets are of different tasks: give sets with the same labels.")
     return labels
 
 
-def _texts(sets: Sequence[AnySet]) -> list[Labelled]:
+def _texts(sets: Sequence[ScoredSet]) -> list[Labelled]:
     texts: list[Labelled] = [each for one in sets for each in one.demonstrations]
     if not texts:
         raise UsageError("There are no demonstrations to measure in these sets.")
@@ -138,14 +138,14 @@ def _copied(
             yield name, {"longest_copied": {"words": found.words, "text_number": number}}
 
 
-def _reader(options: argparse.Namespace, sets: Sequence[AnySet]) -> LanguageModel:
+def _reader(options: argparse.Namespace, sets: Sequence[ScoredSet]) -> LanguageModel:
     model = load_model(options.model)
     if any(each.model_sha256 == model.sha256 for each in sets):
         progress(_OWN_TEXT)
     return model
 
 
-def _terms(options: argparse.Namespace, owners: Sequence[str], sets: Sequence[AnySet]) -> dict[str, Any]:
+def _terms(options: argparse.Namespace, owners: Sequence[str], sets: Sequence[ScoredSet]) -> dict[str, Any]:
     """What the document says of itself."""
     if options.train or options.private:
         return {"private": False, "reason": _REASON, "curator_only": True}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.cli.output import add_json, progress, show
-from mechanisms.files import keep
+from mechanisms.files import atomic_write
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
@@ -92,8 +92,8 @@ def _reproduce(options: argparse.Namespace) -> None:
 
 
 def _write(folder: Folder, results: Sequence[Result], model: LanguageModel, grid: Grid) -> None:
-    keep(folder.path / "results.csv", tidy(results, model.name, grid.setting))
-    keep(folder.path / "table.md", page(results, model.name, grid.setting))
+    atomic_write(folder.path / "results.csv", tidy(results, model.name, grid.setting))
+    atomic_write(folder.path / "table.md", page(results, model.name, grid.setting))
 
 
 def _words(cell: Cell) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import Accuracy
-from mechanisms.files import keep
+from mechanisms.files import atomic_write
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Demonstration
 from research.reproduction.cells import Cell, Setting
@@ -121,7 +121,7 @@ class Folder:
     def put(self, result: Result, stamp: Stamp) -> None:
         """Keep a result."""
         document = result.to_json() | {"stamp": stamp.to_json()}
-        keep(self._file(result.cell), json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+        atomic_write(self._file(result.cell), json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
     def _file(self, cell: Cell) -> Path:
         return self._cells / f"{cell.name}.json"

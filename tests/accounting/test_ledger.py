@@ -146,16 +146,16 @@ def test_edited_and_renamed_files_are_recognised():
 def test_what_became_known_is_remembered_by_name_and_by_rows():
     ledger = PrivacyLedger()
     rows, others = text_digests(["my knee hurts", "a rash"]), text_digests(["something else"])
-    assert ledger.rows.marks(Fingerprint("clinic", "record", "d1", rows)) == ()
+    assert ledger.rows.disclosures(Fingerprint("clinic", "record", "d1", rows)) == ()
     ledger.rows.mark(Fingerprint("clinic", "record", "d1", rows), "seen")
     ledger.rows.mark(Fingerprint("clinic", "record", "d1", rows), "seen")
     again = PrivacyLedger()
-    assert again.rows.marks(Fingerprint("another name", "record", "d2", text_digests(["A rash"]))) == ("seen",)
-    assert again.rows.marks(Fingerprint("clinic", "record", "d3", others)) == ("seen",)
-    assert again.rows.marks(Fingerprint("another name", "record", "d3", others)) == ()
-    assert again.snapshot("clinic", "record").marks == ("seen",)
+    assert again.rows.disclosures(Fingerprint("another name", "record", "d2", text_digests(["A rash"]))) == ("seen",)
+    assert again.rows.disclosures(Fingerprint("clinic", "record", "d3", others)) == ("seen",)
+    assert again.rows.disclosures(Fingerprint("another name", "record", "d3", others)) == ()
+    assert again.snapshot("clinic", "record").disclosures == ("seen",)
     ledger.rows.mark_rows(others, "scored")
-    assert ledger.rows.marks(Fingerprint("another name", "record", "d3", others)) == ("scored",)
+    assert ledger.rows.disclosures(Fingerprint("another name", "record", "d3", others)) == ("scored",)
 
 
 def test_a_ledger_of_the_first_version_goes_on(data_folder):
@@ -168,7 +168,7 @@ def test_a_ledger_of_the_first_version_goes_on(data_folder):
         old.execute("INSERT INTO caps VALUES ('clinic', 'record', 3.0, 1e-4, '')")
     ledger = PrivacyLedger()
     assert ledger.snapshot("clinic", "record").cap.epsilon == 3.0
-    assert ledger.rows.marks(Fingerprint("clinic", "record", "d1")) == ("clean values were on a screen",)
+    assert ledger.rows.disclosures(Fingerprint("clinic", "record", "d1")) == ("clean values were on a screen",)
     assert ledger.rows.recognise(Fingerprint("clinic", "record", "d1")) == []
     begin(ledger).finish()
 

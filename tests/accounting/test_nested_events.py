@@ -27,7 +27,7 @@ from mechanisms.privacy_events import (
     Poisson,
     Pure,
     Repeat,
-    Sequence,
+    SequentialComposition,
     from_json,
 )
 
@@ -151,15 +151,15 @@ def test_pure_lists_claim_no_more_than_their_plain_sum():
 
 def test_a_sequence_that_is_not_sampled_is_its_parts():
     parts = (Gaussian(3.0), Pure(0.1, 2), Laplace(5.0), Approximate(1e-7), ZCDP(0.01))
-    assert normal_form([Sequence(parts)]) == normal_form(parts)
-    nested = Repeat(3, Sequence((Gaussian(3.0), Repeat(2, Sequence((Pure(0.1),))))))
+    assert normal_form([SequentialComposition(parts)]) == normal_form(parts)
+    nested = Repeat(3, SequentialComposition((Gaussian(3.0), Repeat(2, SequentialComposition((Pure(0.1),))))))
     assert normal_form([nested]) == normal_form([Repeat(3, Gaussian(3.0)), Pure(0.1, 6)])
 
 
 @given(st.lists(st.tuples(st.floats(0.5, 20), st.integers(1, 9)), min_size=1, max_size=4), st.floats(0.01, 1))
 @settings(max_examples=50)
 def test_gaussians_on_one_sample_are_one_gaussian(releases, rate):
-    form = normal_form([Poisson(rate, Sequence(tuple(Repeat(n, Gaussian(m)) for m, n in releases)))])
+    form = normal_form([Poisson(rate, SequentialComposition(tuple(Repeat(n, Gaussian(m)) for m, n in releases)))])
     [(primitive, count)] = form.primitives
     assert count == 1
     assert primitive == SampledGaussian(pytest.approx(sum(n / m**2 for m, n in releases) ** -0.5), rate)
@@ -168,7 +168,7 @@ def test_gaussians_on_one_sample_are_one_gaussian(releases, rate):
 @given(st.lists(st.tuples(st.floats(0.05, 1), st.integers(1, 3)), min_size=1, max_size=3), st.floats(0.01, 0.9))
 @settings(max_examples=30)
 def test_pure_events_on_one_sample_cost_no_less_than_their_own_dominating_pair(releases, rate):
-    form = normal_form([Poisson(rate, Sequence(tuple(Pure(e, n) for e, n in releases)))])
+    form = normal_form([Poisson(rate, SequentialComposition(tuple(Pure(e, n) for e, n in releases)))])
     rounds = [epsilon for epsilon, count in releases for _ in range(count)]
     exact = 0.0  # delta at epsilon 0.2 of rounds of randomised response, mixed
     for truths in itertools.product((1, -1), repeat=len(rounds)):
@@ -194,7 +194,7 @@ def _share(epsilon, truthful, steps):
 
 def test_what_is_composed_on_one_sample_costs_more_than_parts_on_samples_of_their_own():
     parts = (Gaussian(3.0), Gaussian(3.0), Gaussian(3.0))
-    together = claim(one(Poisson(0.05, Sequence(parts))), DELTA).epsilon
+    together = claim(one(Poisson(0.05, SequentialComposition(parts))), DELTA).epsilon
     apart = claim(one(*(Poisson(0.05, each) for each in parts)), DELTA).epsilon
     assert together > 1.1 * apart
 
@@ -202,12 +202,12 @@ def test_what_is_composed_on_one_sample_costs_more_than_parts_on_samples_of_thei
 @pytest.mark.parametrize(
     "of",
     [
-        Sequence((Gaussian(2.0), Pure(0.1))),
-        Sequence((Laplace(2.0), Laplace(2.0))),
-        Sequence((Pure(0.1), Approximate(1e-9))),
+        SequentialComposition((Gaussian(2.0), Pure(0.1))),
+        SequentialComposition((Laplace(2.0), Laplace(2.0))),
+        SequentialComposition((Pure(0.1), Approximate(1e-9))),
         Repeat(2, Laplace(2.0)),
         Poisson(0.5, Gaussian(2.0)),
-        Sequence((Repeat(10**6, Pure(1e-6, 10)), Pure(1e-6))),
+        SequentialComposition((Repeat(10**6, Pure(1e-6, 10)), Pure(1e-6))),
     ],
 )
 def test_other_compositions_on_one_sample_are_refused_with_the_reason(of):
@@ -216,10 +216,13 @@ def test_other_compositions_on_one_sample_are_refused_with_the_reason(of):
 
 
 def test_nested_events_survive_json():
-    event = one(Repeat(3, Poisson(0.25, Sequence((Pure(0.5, 2), Laplace(1.5))))), Sequence((Gaussian(2.0),)))
+    event = one(
+        Repeat(3, Poisson(0.25, SequentialComposition((Pure(0.5, 2), Laplace(1.5))))),
+        SequentialComposition((Gaussian(2.0),)),
+    )
     assert from_json(event.to_json()) == event
     with pytest.raises(UsageError, match="at least one"):
-        Sequence(())
+        SequentialComposition(())
 
 
 @given(st.floats(0.05, 20), st.floats(0.01, 1), st.floats(1, 1.5), st.floats(0.5, 1))

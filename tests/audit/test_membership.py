@@ -22,7 +22,7 @@ from mechanisms.audit.membership import (
 from mechanisms.errors import UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record
-from mechanisms.runs.score import AnySet
+from mechanisms.runs.score import ScoredSet
 from tests.audit.test_roc import finds_nothing
 from tests.toy_model import VOCABULARY, ToyModel
 
@@ -88,7 +88,7 @@ EFFORT = Effort(rows=40, prompts=30)
 
 
 def attacked(demonstrations=PUBLIC, model=None, private=None, held_out=None, seed=1) -> dict[str, Membership]:
-    task = AnySet(demonstrations, LABELS, TEMPLATE)
+    task = ScoredSet(demonstrations, LABELS, TEMPLATE)
     private, held_out = private or data("private", 100), held_out or data("other", 100)
     told = membership(model or Learning(), task, private, held_out, EFFORT, SeededRandomness(seed))
     return {each.shown: each for each in told if not isinstance(each, AuditProgress)}

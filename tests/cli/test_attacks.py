@@ -34,7 +34,7 @@ def files(tmp_path, monkeypatch):
 
 def marks() -> tuple[str, ...]:
     rows = tuple(Record(f"private note {i} to private{i}@example.org", LABELS[i % 2]) for i in range(24))
-    return PrivacyLedger().rows.marks(fingerprint(Dataset("private", LABELS, rows)))
+    return PrivacyLedger().rows.disclosures(fingerprint(Dataset("private", LABELS, rows)))
 
 
 def told(capsys, line: str) -> dict:

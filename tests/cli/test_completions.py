@@ -121,10 +121,10 @@ def test_a_refused_evaluation_marks_no_row(capsys, notes, tmp_path):
         capsys, f"evaluate {notes} --test {tmp_path}/private.csv --text-column note --limit 1", 2, "two texts"
     )
     rows = to_dataset(read_table(tmp_path / "private.csv"), ColumnMapping("note", "kind"), "private", ())
-    assert SCORED not in PrivacyLedger().rows.marks(fingerprint(rows))
+    assert SCORED not in PrivacyLedger().rows.disclosures(fingerprint(rows))
     code, _, err = run(capsys, f"evaluate {notes} --test {tmp_path}/private.csv --text-column note --limit 2")
     assert code == 0, err
-    assert SCORED in PrivacyLedger().rows.marks(fingerprint(rows))
+    assert SCORED in PrivacyLedger().rows.disclosures(fingerprint(rows))
 
 
 @pytest.mark.slow

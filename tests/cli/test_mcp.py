@@ -139,12 +139,12 @@ def test_whether_a_row_is_a_private_one_is_not_told_and_leaves_no_mark():
     ledger, labels = PrivacyLedger(), LABELS
     private = fingerprint(Dataset("patients", labels, [Record(ROWS[0], labels[0]), Record("another", labels[1])]))
     ledger.rows.mark(private, "shown on a screen")
-    before = ledger.rows.marks(private)
+    before = ledger.rows.disclosures(private)
     asking = {"name": "news", "labels": list(labels)}
     of_a_member = answered("evaluate", texts=[ROWS[0], ROWS[1]], **asking)
     of_strangers = answered("evaluate", texts=["nobody's words", ROWS[1]], **asking)
     assert set(of_a_member) == set(of_strangers)
-    assert ledger.rows.marks(private) == before
+    assert ledger.rows.disclosures(private) == before
 
 
 def test_a_client_starts_it_and_talks_to_it(tmp_path: Path):

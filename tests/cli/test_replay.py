@@ -39,7 +39,7 @@ def test_as_json_it_is_one_object(kind: str, saved: Path, capsys: pytest.Capture
     told = json.loads(run(capsys, "replay --json", str(saved))[1])
     assert told["ended"] == "completed"
     assert told["demonstrations"] == len(recorded(kind)[-1].demo_set.demonstrations)
-    assert told["marks"] == list(recorded(kind)[-1].demo_set.certificate.shown)
+    assert told["marks"] == list(recorded(kind)[-1].demo_set.certificate.disclosures)
 
 
 HOSTILE = "\x9b31m\x1b[2J\u202e\x85mark"

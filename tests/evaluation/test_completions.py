@@ -10,7 +10,7 @@ import pytest
 
 from mechanisms.data.record_schema import RecordSchema
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.completions import completing, longest_text, surprises
+from mechanisms.evaluation.completions import completing, completion_perplexities, longest_text
 from mechanisms.evaluation.reader import Arm
 from mechanisms.inference import CompletionPrompt, GenerationPrompt
 from mechanisms.records import Demonstration, PromptTemplate
@@ -99,14 +99,14 @@ def test_a_text_goes_on_up_to_a_line_break_or_the_length_of_the_sets_own_texts()
 
 
 def test_all_tokens_alike_is_a_perplexity_of_as_many_without_an_error():
-    [found] = surprises(Taught(), SET, [Arm("none", ())], TEXTS)
+    [found] = completion_perplexities(Taught(), SET, [Arm("none", ())], TEXTS)
     assert found.perplexity == pytest.approx(VOCABULARY)
     assert found.interval == pytest.approx((VOCABULARY, VOCABULARY))
     assert found.texts == 3
 
 
 def test_what_a_demonstration_teaches_is_less_of_a_surprise():
-    none, one = surprises(Taught(), SET, [Arm("none", ()), Arm("one", (SHOWN,))], ["x", " x "])
+    none, one = completion_perplexities(Taught(), SET, [Arm("none", ()), Arm("one", (SHOWN,))], ["x", " x "])
     assert none.perplexity > one.perplexity
     # The texts are the tokens " x": all but " " is foretold.
     right, wrong = (math.exp(each) / (math.exp(9) + VOCABULARY - 1) for each in (9, 0))
@@ -115,7 +115,7 @@ def test_what_a_demonstration_teaches_is_less_of_a_surprise():
 
 def test_with_texts_of_one_length_the_error_is_that_of_a_mean():
     texts = [f"{i:02}" for i in range(20)]
-    [found] = surprises(ToyModel(), SET, [Arm("one", (SHOWN,))], texts)
+    [found] = completion_perplexities(ToyModel(), SET, [Arm("one", (SHOWN,))], texts)
     prompt = CompletionPrompt(ToyModel(), SET.template, "Note", (SHOWN,), longest_text(SET))
     each = []
     for text in texts:
@@ -128,4 +128,4 @@ def test_with_texts_of_one_length_the_error_is_that_of_a_mean():
 @pytest.mark.parametrize("texts", [[], ["one"], ["one", "", "  "]])
 def test_one_text_has_no_interval(texts):
     with pytest.raises(UsageError, match="two texts"):
-        list(surprises(ToyModel(), SET, [Arm("none", ())], texts))
+        list(completion_perplexities(ToyModel(), SET, [Arm("none", ())], texts))

@@ -92,4 +92,4 @@ def test_an_evaluation_that_is_refused_marks_no_row():
     ledger.rows.mark(private, "shown on a screen")
     with pytest.raises(UsageError):
         DOORS["MCP, evaluate"](ONE)
-    assert SCORED not in ledger.rows.marks(private)
+    assert SCORED not in ledger.rows.disclosures(private)

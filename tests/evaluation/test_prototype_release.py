@@ -155,7 +155,7 @@ def test_what_fails_stays_spent():
 def test_a_test_seed_is_told_and_marked():
     ledger = PrivacyLedger()
     assert not released(data(rows(4)), randomness=SeededRandomness(1), ledger=ledger).private
-    assert ledger.rows.marks(fingerprint(data(rows(4)))) != ()
+    assert ledger.rows.disclosures(fingerprint(data(rows(4)))) != ()
     [run] = ledger.history("d")
     assert "test seed" in str(run["mechanism"])
 

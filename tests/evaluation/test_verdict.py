@@ -47,7 +47,7 @@ def test_without_demonstrations_the_model_alone_is_what_is_judged():
 
 @given(alone=interval, public=interval, majority=st.floats(0, 1))
 def test_rows_that_may_have_chosen_a_set_praise_nothing(alone, public, majority):
-    chosen = replace(score(alone, public), untouched=False)
+    chosen = replace(score(alone, public), held_out=False)
     said = verdict_of_score(chosen, False, majority)
     assert "better than" not in said
     assert ("ahead, on rows that may have taken part in the choice, of" in said) == (

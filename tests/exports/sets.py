@@ -61,7 +61,7 @@ def worded(made: DemoSet) -> DemoSet:
 
 
 def marked(made: DemoSet) -> DemoSet:
-    return made.with_marks((SEEN,))
+    return made.with_disclosures((SEEN,))
 
 
 def not_private(made: DemoSet) -> DemoSet:

@@ -79,7 +79,7 @@ def test_marks_and_sets_without_a_promise_are_said_before_the_promise():
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_hostile_names_are_text(hostile):
     made = worded(labelled("x"))
-    held = replace(made.certificate, unit=f"user:{hostile}", shown=(hostile,), reason=hostile, mechanism=hostile)
+    held = replace(made.certificate, unit=f"user:{hostile}", disclosures=(hostile,), reason=hostile, mechanism=hostile)
     hurt = page(released(replace(made, model_id=hostile, created=hostile, certificate=held)))
     plain = page(released(marked(labelled("x"))))
     assert {tag for tag, _ in hurt.tags} <= {tag for tag, _ in plain.tags}

@@ -54,7 +54,7 @@ def test_marks_are_kept_or_their_loss_is_said(name):
     if name == "schema":
         assert SEEN not in written  # it follows from no row
     else:
-        assert (SEEN in written) == chosen.keeps_marks == (chosen.caution(made) is None)
+        assert (SEEN in written) == chosen.keeps_disclosures == (chosen.caution(made) is None)
 
 
 @pytest.mark.parametrize("name", format_names())
@@ -74,7 +74,7 @@ def test_a_set_that_is_not_private_says_so_or_is_refused(name):
     chosen, made = format_named(name), not_private(records("x"))
     if chosen.misfit(made):
         made = not_private(labelled("x"))
-    if not chosen.keeps_marks:
+    if not chosen.keeps_disclosures:
         with pytest.raises(UsageError, match="not private"):
             chosen.write(released(made))
     elif name != "schema":
@@ -140,7 +140,7 @@ def test_no_cell_begins_a_formula_and_none_is_lost():
 
 def test_an_arm_of_a_score_begins_no_line_of_a_card():
     arm = ArmScore(0.5, (0.4, 0.6))
-    score = Score({"x\n\n<img src=y>\n\n# Epsilon 0.001": arm, "zero-shot": arm}, untouched=True)
+    score = Score({"x\n\n<img src=y>\n\n# Epsilon 0.001": arm, "zero-shot": arm}, held_out=True)
     card = format_named("hugging-face").write(released(replace(labelled("x"), score=score)))["README.md"]
     stated = card.split("What the certificate states:\n\n")[1].splitlines()
     assert all(line.startswith("    ") for line in stated)

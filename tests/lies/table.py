@@ -129,8 +129,8 @@ TOKENS = [
         f"{_TOKENS}[gaussian-per-demonstration-rows]",
         (
             "mechanisms.runs.writing",
-            "begun, paid = each in self._told, charge(*each)",
-            "begun, paid = each in self._told, None",
+            "begun, paid = each in self._tokens, charge(*each)",
+            "begun, paid = each in self._tokens, None",
         ),
         (
             "mechanisms.runs.writing",
@@ -463,7 +463,7 @@ RESUMED = [
     ),
     lie(
         "a copy of a run's file may be gone on with once more",
-        "tests/runs/test_going_on.py::test_a_copy_that_is_gone_on_with_once_more_lets_nothing_out_again[vote]",
+        "tests/runs/test_resume.py::test_a_copy_that_is_gone_on_with_once_more_lets_nothing_out_again[vote]",
         (
             "mechanisms.accounting.database",
             "if database.execute(query, (part, told, run, holder)).rowcount != 1:",
@@ -594,8 +594,8 @@ PUBLIC = [
         _PUBLIC,
         (
             "mechanisms.runs.run",
-            "shown=ledger.rows.marks(data) if request.reads_rows else ledger.snapshot(data.name, data.unit).marks",
-            "shown=ledger.rows.marks(data)",
+            "    return ledger.snapshot(data.name, data.unit).disclosures\n",
+            "    return ledger.rows.disclosures(data)\n",
         ),
     ),
     lie(

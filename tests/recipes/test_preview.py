@@ -15,7 +15,7 @@ from mechanisms.runs.advice import proposed
 from mechanisms.runs.forecast import ModelSpeed
 from mechanisms.runs.preview import preview
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
-from mechanisms.runs.recipe_forecast import competing, predicted_seconds, units
+from mechanisms.runs.recipe_forecast import choice_count, predicted_seconds, units
 from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.request import SynthesisRequest
 from mechanisms.runs.stages.score import Score
@@ -162,7 +162,7 @@ def test_a_preview_learns_its_duration_later():
 
 
 def test_what_was_written_stands_in_the_choice():
-    assert competing(request()) == 2 + request().recipe.sets
-    assert competing(request(Kind.BOTH)) == competing(request()) + 2
+    assert choice_count(request()) == 2 + request().recipe.sets
+    assert choice_count(request(Kind.BOTH)) == choice_count(request()) + 2
     one = Recipe(Kind.BOTH, Division.ROLES, {Stage.WRITE: 0.5, Stage.VOTE: 0.2}, sets=1)
-    assert competing(replace(request(Kind.BOTH), recipe=one)) == 4
+    assert choice_count(replace(request(Kind.BOTH), recipe=one)) == 4

@@ -302,11 +302,11 @@ def test_a_test_seed_marks_the_set_and_the_data_set_and_nothing_else_does():
     request = planned(dataset, recipe(Kind.BOTH, Division.ROLES))
     *_, last = begun(dataset, request, ledger=account, randomness=SecureRandomness())
     assert last.demo_set.certificate.private
-    assert account.rows.marks(fingerprint(dataset)) == ()
+    assert account.rows.disclosures(fingerprint(dataset)) == ()
     *_, last = begun(dataset, request, ledger=account)
     certificate = last.demo_set.certificate
     assert (certificate.private, certificate.reason) == (False, TEST_SEED)
-    assert account.rows.marks(fingerprint(dataset)) == certificate.shown == (SEEDED,)
+    assert account.rows.disclosures(fingerprint(dataset)) == certificate.disclosures == (SEEDED,)
     assert [each["mechanism"] for each in account.history("d")] == ["recipe both", "recipe both with a test seed"]
 
 
@@ -316,7 +316,7 @@ def test_a_curator_sees_clean_values_of_writing_alone_and_is_marked_for_them(kin
     request = planned(dataset, recipe(kind, Division.ROLES))
     *_, last = begun(dataset, request, log, ledger=account, curator=True, randomness=SecureRandomness())
     assert (PrivateDiagnostics in kinds(log)) == shown
-    assert last.demo_set.certificate.shown == ((CLEAN_VALUES,) if shown else ())
+    assert last.demo_set.certificate.disclosures == ((CLEAN_VALUES,) if shown else ())
 
 
 def test_only_the_first_run_by_roles_calls_its_scorers_untouched():
@@ -326,7 +326,7 @@ def test_only_the_first_run_by_roles_calls_its_scorers_untouched():
     measure_sizes(dataset, 0.5, 1e-5, account)  # who counts does not judge
     for wanted in (True, False):
         *_, last = begun(dataset, by_roles, ledger=account)
-        assert last.demo_set.score.untouched == wanted
+        assert last.demo_set.score.held_out == wanted
     shared = planned(dataset, recipe(Kind.VOTE, Division.EPSILON))
     *_, last = begun(dataset, shared, ledger=account)
-    assert not last.demo_set.score.untouched
+    assert not last.demo_set.score.held_out

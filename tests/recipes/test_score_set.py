@@ -17,7 +17,7 @@ from mechanisms.privacy_events import Composed, Pure
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage, divide
 from mechanisms.runs.run import TEST_SEED
-from mechanisms.runs.score import AnySet, ScoreRequest, of_demo_set, score_set
+from mechanisms.runs.score import ScoredSet, ScoreRequest, of_demo_set, score_set
 from mechanisms.tallies import Score
 from tests.recipes import running
 from tests.recipes.test_drafts import Speaking
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 LABELS = ("red", "blue")
 DEMONSTRATIONS = (Demonstration("a rose", "red"), Demonstration("the sky", "blue"))
-SET = AnySet(DEMONSTRATIONS, LABELS, PromptTemplate("Sort.", "Note", "Topic"), tokens=3)
+SET = ScoredSet(DEMONSTRATIONS, LABELS, PromptTemplate("Sort.", "Note", "Topic"), tokens=3)
 
 
 class HonestSession:
@@ -101,7 +101,7 @@ def test_the_figures_are_those_of_the_rows():
 
 
 def test_a_set_without_demonstrations_is_zero_shot_with_its_own_correction():
-    empty = AnySet((), LABELS, SET.template, prior={"red": 100.0, "blue": 0.0}, model_sha256=Honest.sha256)
+    empty = ScoredSet((), LABELS, SET.template, prior={"red": 100.0, "blue": 0.0}, model_sha256=Honest.sha256)
     found = scored(data(rows(200)), request(share=1.0), what=empty)
     assert list(found.score.arms) == ["zero-shot"]
     assert found.score.arms["zero-shot"].accuracy == pytest.approx(0.5, abs=0.02)  # everything is called red
@@ -110,7 +110,7 @@ def test_a_set_without_demonstrations_is_zero_shot_with_its_own_correction():
 
 def test_a_measured_correction_is_used_where_it_was_measured():
     prior = {"red": 100.0, "blue": 0.0}
-    biased = AnySet(DEMONSTRATIONS, LABELS, SET.template, 3, prior=prior, model_sha256=Honest.sha256)
+    biased = ScoredSet(DEMONSTRATIONS, LABELS, SET.template, 3, prior=prior, model_sha256=Honest.sha256)
     arms = scored(data(rows(200)), request(share=1.0), what=biased).score.arms
     assert arms["demonstrations"].accuracy == pytest.approx(0.5, abs=0.02)
     assert arms["zero-shot"].accuracy == pytest.approx(1, abs=0.02)
@@ -119,7 +119,7 @@ def test_a_measured_correction_is_used_where_it_was_measured():
 def test_a_correction_that_was_measured_with_another_model_is_not_used():
     prior = {"red": 100.0, "blue": 0.0}
     for sha256 in ("1" * 64, None):
-        others = AnySet(DEMONSTRATIONS, LABELS, SET.template, 3, prior=prior, zero_shot=prior, model_sha256=sha256)
+        others = ScoredSet(DEMONSTRATIONS, LABELS, SET.template, 3, prior=prior, zero_shot=prior, model_sha256=sha256)
         arms = scored(data(rows(200)), request(share=1.0), what=others).score.arms
         assert [arms[each].accuracy for each in ("demonstrations", "zero-shot")] == pytest.approx([1, 1], abs=0.02)
 
@@ -255,7 +255,7 @@ def _after(folder, per: str, *lists: str) -> PrivacyLedger:
 
 
 ROLES = ("role", "vote red", "vote blue", "choose")
-SPARED = AnySet(DEMONSTRATIONS, LABELS, SET.template, tokens=3, spare=0.3, event=_run(*ROLES))
+SPARED = ScoredSet(DEMONSTRATIONS, LABELS, SET.template, tokens=3, spare=0.3, event=_run(*ROLES))
 
 
 @pytest.mark.parametrize("counted", [False, True])
@@ -264,19 +264,19 @@ def test_rows_are_called_untouched_once(tmp_path, counted):
     if counted:  # the certificate has a measurement of sizes before each list, which the ledger knows as its own run
         what = replace(SPARED, event=Composed("role", tuple((name, (Pure(0.5), *own)) for name, own in _run(*ROLES))))
     found = [scored(data(rows(30)), request(epsilon=1.0, share=0.3), made=made, what=what) for _ in range(2)]
-    assert [each.score.untouched for each in found] == [True, False]
+    assert [each.score.held_out for each in found] == [True, False]
 
 
 def test_rows_are_called_untouched_only_where_roles_kept_them_apart(tmp_path):
     dataset, wanted = data(rows(30)), request(epsilon=1.0, share=0.3)
     for i, lists in enumerate((("label", *LABELS), ("role", "vote red", "score"))):
         own = replace(SPARED, event=_run(*lists))
-        assert not scored(dataset, wanted, made=_after(tmp_path / str(i), *lists), what=own).score.untouched
-    assert not scored(dataset, wanted, what=SPARED).score.untouched  # the ledger knows nothing of how it was made
+        assert not scored(dataset, wanted, made=_after(tmp_path / str(i), *lists), what=own).score.held_out
+    assert not scored(dataset, wanted, what=SPARED).score.held_out  # the ledger knows nothing of how it was made
     made = _after(tmp_path / "wide", *ROLES)
-    assert not scored(dataset, request(epsilon=1.0, share=0.4), made=made, what=SPARED).score.untouched
+    assert not scored(dataset, request(epsilon=1.0, share=0.4), made=made, what=SPARED).score.held_out
     made = _after(tmp_path / "unknown", *ROLES)
-    assert not scored(dataset, wanted, made=made, what=SET).score.untouched
+    assert not scored(dataset, wanted, made=made, what=SET).score.held_out
 
 
 def test_of_a_recipe_by_roles_the_rows_that_it_left_out_are_untouched():
@@ -286,13 +286,13 @@ def test_of_a_recipe_by_roles_the_rows_that_it_left_out_are_untouched():
     what = of_demo_set(loads(to_text(signed(ended.demo_set))))
     wanted = request(epsilon=2.0, share=0.4)
     model = running.Reading(running.Log())
-    assert score_set(dataset, what, wanted, model, made, randomness=random).score.untouched
+    assert score_set(dataset, what, wanted, model, made, randomness=random).score.held_out
 
 
 def test_rows_are_not_called_untouched_after_another_run_than_the_sets_own(tmp_path):
     """Which rows it left out is known of the set's own run alone."""
     made = _after(tmp_path / "other", "role", "vote red", "vote blue")
-    assert not scored(data(rows(30)), request(epsilon=1.0, share=0.3), made=made, what=SPARED).score.untouched
+    assert not scored(data(rows(30)), request(epsilon=1.0, share=0.3), made=made, what=SPARED).score.held_out
 
 
 def test_a_set_for_other_labels_is_refused():

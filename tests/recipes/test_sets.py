@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.records import Demonstration, PromptTemplate, default_template
-from mechanisms.runs.sets import NONE, PLAIN, PUBLIC, by_turns, candidate_sets, wordings
+from mechanisms.runs.sets import NONE, PLAIN, PUBLIC, candidate_sets, interleaved, wordings
 
 LABELS = ("red", "blue", "green")
 OWN = default_template(LABELS, "Note", "Colour")
@@ -97,5 +97,5 @@ def test_a_text_that_was_written_twice_stands_once():
 
 
 def test_labels_take_turns_as_long_as_each_has_texts():
-    found = by_turns({"red": ["r1"], "blue": ["b1", "b2"]}, ("red", "blue"))
+    found = interleaved({"red": ["r1"], "blue": ["b1", "b2"]}, ("red", "blue"))
     assert [each.text for each in found] == ["r1", "b1", "b2"]

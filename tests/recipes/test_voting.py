@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.records import Record
-from mechanisms.runs.text import bare
-from mechanisms.runs.voting import Polls, winners
+from mechanisms.runs.text import normalised_text
+from mechanisms.runs.voting import VoteCollector, winners
 from tests.toy_embedder import ToyEmbedder
 
 BALLOTS = {
@@ -19,7 +19,7 @@ BALLOTS = {
 
 
 def cast(*units: tuple[Record, ...], ballots=BALLOTS) -> np.ndarray:
-    return np.array(list(Polls(ToyEmbedder(64), ballots).contributions(units)))
+    return np.array(list(VoteCollector(ToyEmbedder(64), ballots).contributions(units)))
 
 
 def red(text: str) -> Record:
@@ -66,7 +66,7 @@ def test_a_vote_does_not_depend_on_who_else_votes():
 
 
 def test_released_votes_are_told_by_label():
-    polls = Polls(ToyEmbedder(), BALLOTS)
+    polls = VoteCollector(ToyEmbedder(), BALLOTS)
     found = polls.by_label(np.arange(5.0))
     assert {label: votes.tolist() for label, votes in found.items()} == {"red": [0, 1, 2], "blue": [3, 4]}
     assert polls.places == 5
@@ -94,11 +94,11 @@ def test_no_text_wins_twice_and_nothing_else_keeps_a_better_draft_from_winning(c
     ballots = {label: tuple(text for text, _ in of) for label, of in cast.items()}
     votes = {label: np.array([float(vote) for _, vote in of]) for label, of in cast.items()}
     found = winners(ballots, votes, most)
-    standing = {bare(ballots[label][i]): votes[label][i] for label, places in found.items() for i in places}
+    standing = {normalised_text(ballots[label][i]): votes[label][i] for label, places in found.items() for i in places}
     assert len(standing) == sum(map(len, found.values()))
     for label, places in found.items():
         assert len(places) <= most
         assert list(places) == sorted(places, key=lambda i: (-votes[label][i], i))
         for i in set(range(len(ballots[label]))) - set(places):
             better = len(places) == most and votes[label][places[-1]] >= votes[label][i]
-            assert better or standing[bare(ballots[label][i])] >= votes[label][i]
+            assert better or standing[normalised_text(ballots[label][i])] >= votes[label][i]

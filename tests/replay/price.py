@@ -93,8 +93,8 @@ def unsampled(event: PrivacyEvent) -> PrivacyEvent:
             return unsampled(of)
         case Repeat(count, of):
             return Repeat(count, unsampled(of))
-        case privacy_events.Sequence(of):
-            return privacy_events.Sequence(tuple(unsampled(each) for each in of))
+        case privacy_events.SequentialComposition(of):
+            return privacy_events.SequentialComposition(tuple(unsampled(each) for each in of))
     return event
 
 
@@ -107,7 +107,7 @@ def rates(events: Iterable[PrivacyEvent], count: int = 1) -> list[float]:
                 found += [rate] * count
             case Repeat(times, of):
                 found += rates([of], count * times)
-            case privacy_events.Sequence(of):
+            case privacy_events.SequentialComposition(of):
                 found += rates(of, count)
     return sorted(found, reverse=True)
 

@@ -12,7 +12,7 @@ import pytest
 from mechanisms.accounting import PrivacyLedger, database, fingerprint, ledger
 from mechanisms.accounting import database as known_rows
 from mechanisms.accounting.account import as_csv, as_document
-from mechanisms.api import about_to_score
+from mechanisms.api import mark_test_file
 from mechanisms.data.sizes import CLEAN_VALUES, SCORED, mark_attacked, measure_sizes
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.run import synthesize
@@ -44,11 +44,11 @@ def world(tmp_path, monkeypatch):
         own.rows.mark(fingerprint(Dataset("old", LABELS, (SHARED, Record("another", "b")))), CLEAN_VALUES)
         measure_sizes(data, 0.1, 1e-5, own, tape)
         test = Dataset("test file", (), (SHARED, Record("unheard of", "b")))
-        about_to_score(test)
+        mark_test_file(test)
         mark_attacked(fingerprint(Dataset("members", LABELS, (Record("theirs", "a"),))), own, fingerprint(test))
         wanted = request(content=fingerprint(data).content, mechanism=mechanism_class("public")())
         *_, last = synthesize(data, wanted, ToyModel(), own, tape)
-        made = last.demo_set.with_marks(own.rows.marks(fingerprint(data)))
+        made = last.demo_set.with_disclosures(own.rows.disclosures(fingerprint(data)))
         tape.tell(replace(made, created="").dumps())
         tape.tell(as_csv(own.account(data.name, data.unit)))
         tape.tell(as_document(own.account(data.name, data.unit)))
@@ -69,7 +69,7 @@ def test_one_row_that_earlier_runs_share_shows_nowhere_in_public(world):
 
 def test_the_curator_is_told_all_the_same(world):
     replay(world, with_row(SHARED), with_row(SHARED))
-    shown = PrivacyLedger().rows.marks(fingerprint(with_row(SHARED)))
+    shown = PrivacyLedger().rows.disclosures(fingerprint(with_row(SHARED)))
     assert {CLEAN_VALUES, SCORED} <= set(shown)
     stranger = replace(dataset(), name="stranger")
-    assert CLEAN_VALUES not in PrivacyLedger().rows.marks(fingerprint(stranger))
+    assert CLEAN_VALUES not in PrivacyLedger().rows.disclosures(fingerprint(stranger))

@@ -28,11 +28,11 @@ OWN = (StageProgress, PrivateDiagnostics, Drafting)
 class Ledger:
     """A ledger in memory; what is charged stands on the tape, and what was planned is known at the end."""
 
-    def __init__(self, tape: Tape, marks: tuple[str, ...] = ()) -> None:
+    def __init__(self, tape: Tape, disclosures: tuple[str, ...] = ()) -> None:
         self.tape, self.planned, self.released = tape, (), frozenset[str]()
         self.before = BudgetSnapshot("d", "record", 0.0, 0.0, "", Cap(1.0, 1e-5), 0)
         self.rows = SimpleNamespace(
-            marks=lambda data: marks, mark=lambda data, why: None, names_that_share=lambda rows: []
+            disclosures=lambda data: disclosures, mark=lambda data, why: None, names_that_share=lambda rows: []
         )
 
     def begin(self, data, mechanism, event: Composed, claimed, key="") -> Ledger:

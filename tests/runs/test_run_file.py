@@ -81,7 +81,9 @@ def test_nothing_is_in_it_but_what_was_released(kind):
 
 def test_marks_that_are_known_by_now_stand_on_it():
     made = from_lines(to_lines(recorded("vote"), ("shown since",)))[-1].demo_set
-    assert made.certificate.shown == tuple(sorted({*recorded("vote")[-1].demo_set.certificate.shown, "shown since"}))
+    assert made.certificate.disclosures == tuple(
+        sorted({*recorded("vote")[-1].demo_set.certificate.disclosures, "shown since"})
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -59,7 +59,7 @@ def test_a_run_that_has_not_ended_has_no_summary(kind, told):
 )
 def test_the_score_is_that_of_what_is_exported(arms, without, expected):
     found = summarised(recorded("tokens"))
-    made = replace(found.made, score=Score(arms, untouched=True))
+    made = replace(found.made, score=Score(arms, held_out=True))
     if without:
         made = replace(made, demonstrations=())
     assert replace(found, made=made).score == expected

@@ -15,7 +15,7 @@ from scipy.stats import chisquare, laplace
 
 from mechanisms.errors import UsageError
 from mechanisms.noise import SecureRandomness, SeededRandomness
-from mechanisms.privacy_events import Poisson, Pure, Sequence
+from mechanisms.privacy_events import Poisson, Pure, SequentialComposition
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps.distributions import GRID
 from mechanisms.steps.svt_public import SparseReleaser, SvtPublic, distance
@@ -190,8 +190,8 @@ def test_free_tokens_are_drawn_from_public_text_at_its_temperature(temperature, 
 
 def test_the_event_depends_on_the_tokens_through_the_cap_alone():
     mechanism = SvtPublic(token_epsilon=0.4, private_tokens=3)
-    assert mechanism.event(50, 1.0) == mechanism.event(3, 1.0) == Sequence((Pure(0.2, 3), Pure(0.2, 3)))
-    assert mechanism.event(2, 1.0) == Sequence((Pure(0.2, 2), Pure(0.2, 2)))
+    assert mechanism.event(50, 1.0) == mechanism.event(3, 1.0) == SequentialComposition((Pure(0.2, 3), Pure(0.2, 3)))
+    assert mechanism.event(2, 1.0) == SequentialComposition((Pure(0.2, 2), Pure(0.2, 2)))
     assert mechanism.event(50, 0.1) == Poisson(0.1, mechanism.event(50, 1.0))
 
 

@@ -13,7 +13,7 @@ from mechanisms.errors import UsageError
 from mechanisms.evaluation.reader import Classifier
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Demonstration, PromptTemplate
-from mechanisms.runs.best_of import Fidelity, first
+from mechanisms.runs.best_of import Fidelity, first_of_each_label
 from mechanisms.runs.events import DemoCompleted, RunStarted
 from mechanisms.runs.public_demonstrations import public_demonstrations, tries_of
 from mechanisms.runs.request import MOST_TRIES
@@ -102,7 +102,7 @@ def test_the_preference_of_the_model_is_divided_out():
 
 def test_a_run_that_was_stopped_keeps_what_came_first():
     written = [Demonstration(str(i), "ab"[i % 2]) for i in range(6)]
-    assert [each.text for each in first(written, {"a": 2, "b": 1})] == ["0", "1", "2"]
+    assert [each.text for each in first_of_each_label(written, {"a": 2, "b": 1})] == ["0", "1", "2"]
 
 
 def public(tries: int, shots: int = 2, model: ToyModel | None = None):

@@ -55,7 +55,7 @@ def test_its_claim_follows_from_event_and_delta_alone(demo_set):
 
 def test_reasons_why_clean_values_were_shown_come_back(demo_set):
     assert "shown" not in demo_set.to_json()["privacy"]
-    shown = replace(demo_set, certificate=replace(demo_set.certificate, shown=("a non-private run",)))
+    shown = replace(demo_set, certificate=replace(demo_set.certificate, disclosures=("a non-private run",)))
     assert loads(shown.dumps()) == shown
     assert shown.to_json()["privacy"]["shown"] == ["a non-private run"]
 

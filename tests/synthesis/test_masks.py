@@ -41,7 +41,7 @@ def test_candidates_are_the_same_whatever_the_private_rows_say(written, seed, te
     public = logits(seed)
     units = [(Record(text, "a"),) for text in texts]
     one, other = writer(), writer(units, seed=seed, number=2)
-    one.form.written, other.form.written = list(written), list(written)
+    one.state.written, other.state.written = list(written), list(written)
     other.join()
     assert one.candidates(public).tolist() == other.candidates(public).tolist()
 
@@ -50,7 +50,7 @@ def test_candidates_are_the_same_whatever_the_private_rows_say(written, seed, te
 def test_no_candidate_breaks_a_rule_and_no_likelier_token_is_left_out(written, seed):
     public, model = logits(seed), ToyModel()
     made = writer(model=model)
-    made.form.written = list(written)
+    made.state.written = list(written)
     found = made.candidates(public).tolist()
 
     def allowed(token: int) -> bool:
@@ -115,7 +115,7 @@ def test_a_model_without_a_usable_token_is_refused():
 )
 def test_a_text_that_broke_off_is_cut_back_unless_little_would_be_left(text, stopped, kept):
     made = writer(template=PromptTemplate("Classify.", "T", "L"))
-    made.form.written, made.form.stopped = list(text.encode()), stopped
+    made.state.written, made.state.stopped = list(text.encode()), stopped
     assert made.demonstration.text == kept
 
 

@@ -19,7 +19,7 @@ from mechanisms.evaluation.completions import answering
 from mechanisms.inference import GenerationPrompt
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Dataset, PromptTemplate, Record
-from mechanisms.runs.decoding import TextForm
+from mechanisms.runs.decoding import TextState
 from mechanisms.runs.events import DemoCompleted, RunCompleted, TokenReleased
 from mechanisms.runs.public_demonstrations import public_demonstrations
 from mechanisms.runs.recipe import Division, Kind
@@ -169,7 +169,7 @@ def test_neither_field_is_empty_however_much_a_model_would_like_to_end(least):
 
 
 def test_what_stands_between_is_written_for_free_and_follows_from_released_tokens():
-    form = TextForm(ToyModel(), 0, tuple(BETWEEN.encode()), 3)
+    form = TextState(ToyModel(), 0, tuple(BETWEEN.encode()), 3)
     form.accept(ord("a"))
     assert not form.forced
     form.accept(10)  # a drawn end: the first forced token stands in its place
@@ -184,7 +184,7 @@ def test_what_stands_between_is_written_for_free_and_follows_from_released_token
     assert form.stopped
     assert (form.demonstration("k").text, form.demonstration("k").output) == ("a", "b")
 
-    full = TextForm(ToyModel(), 0, tuple(BETWEEN.encode()), 3)
+    full = TextState(ToyModel(), 0, tuple(BETWEEN.encode()), 3)
     for token in b"abc":
         full.accept(token)
     assert bytes(full.written) == b"abc"  # its share is used up: all that stands between is forced

@@ -192,7 +192,7 @@ def test_clean_values_are_told_only_to_the_curator_and_mark_the_export():
     clean = [event for event in told if isinstance(event, PrivateDiagnostics)]
     tokens = [event for event in told if isinstance(event, TokenReleased)]
     assert len(clean) == len(tokens)
-    assert told[-1].demo_set.certificate.shown
+    assert told[-1].demo_set.certificate.disclosures
     exported = json.dumps(told[-1].demo_set.to_json())
     assert not any(repr(value) in exported for event in clean for value in event.clean if value % 1 > 0)
 
@@ -233,7 +233,7 @@ def test_once_clean_values_were_shown_every_later_certificate_says_so():
     flags = []
     for curator in (False, True, False):
         *_, last = synthesize(dataset(), request(), ToyModel(), ledger, curator=curator)
-        flags.append(bool(last.demo_set.certificate.shown))
+        flags.append(bool(last.demo_set.certificate.disclosures))
     assert flags == [False, True, True]
 
 

@@ -11,7 +11,7 @@ from mechanisms.accounting import claim
 from mechanisms.audit.mechanism import lower_bound
 from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Composed
-from mechanisms.tallies import Choice, Prior, Score, Votes, choice
+from mechanisms.tallies import Choice, LabelBias, Score, Votes, choice
 from mechanisms.tallies import tally as histogram
 from mechanisms.tallies.tally import LATTICE
 
@@ -22,7 +22,7 @@ FIRST, LAST = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
 CASES = {
     "votes": Votes(EPSILON, False),
     "votes of users": Votes(EPSILON, True),
-    "prior": Prior(EPSILON),
+    "prior": LabelBias(EPSILON),
     "choice": Choice(EPSILON),
     "score": Score(EPSILON, False),
 }

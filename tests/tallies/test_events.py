@@ -11,7 +11,7 @@ import pytest
 from mechanisms.accounting import PrivacyTarget, claim
 from mechanisms.noise import SecureRandomness
 from mechanisms.privacy_events import Composed, from_json
-from mechanisms.tallies import Choice, Prior, Prototypes, Score, Votes
+from mechanisms.tallies import Choice, LabelBias, Prototypes, Score, Votes
 
 DELTA = 1e-5
 
@@ -21,7 +21,7 @@ def alone(*events) -> Composed:
 
 
 def tallies(epsilon):
-    return [Votes(epsilon, False), Votes(epsilon, True), Prior(epsilon), Choice(epsilon), Score(epsilon, True)]
+    return [Votes(epsilon, False), Votes(epsilon, True), LabelBias(epsilon), Choice(epsilon), Score(epsilon, True)]
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
@@ -36,7 +36,7 @@ def test_two_accountants_price_a_tally_at_about_its_epsilon_and_never_above(plac
 
 
 def test_stages_in_sequence_add_up_and_in_parallel_do_not():
-    votes, prior = Votes(0.5, False).event, Prior(0.5).event
+    votes, prior = Votes(0.5, False).event, LabelBias(0.5).event
     assert claim(alone(votes, prior, prior), DELTA).epsilon == pytest.approx(1.5, rel=0.03)
     beside = Composed("role", (("vote", (votes,)), ("calibrate", (prior,))))
     assert claim(beside, DELTA).epsilon == pytest.approx(0.5, rel=0.02)
@@ -76,7 +76,7 @@ def test_a_norm_above_one_it_does_not_cover():
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 5.0])
-@pytest.mark.parametrize("make", [lambda e: Votes(e, False), lambda e: Score(e, True), Prior])
+@pytest.mark.parametrize("make", [lambda e: Votes(e, False), lambda e: Score(e, True), LabelBias])
 def test_the_deviation_stated_is_that_of_the_noise(make, epsilon):
     tally = make(epsilon)
     noise = tally.release(np.zeros((0, 20_000)), SecureRandomness())

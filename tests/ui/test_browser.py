@@ -279,7 +279,7 @@ def test_a_run_is_looked_at_again_step_by_step_also_out_of_its_file(journey: Jou
 def test_the_export_is_a_private_demo_set(journey: Journey):
     made = journey.demo_set
     assert made.certificate.private
-    assert not made.certificate.shown
+    assert not made.certificate.disclosures
     assert [each.label for each in made.demonstrations] == list(LABELS)
     assert made.certificate.claim.epsilon <= 4
     assert made.certificate.parameters["tokens"] == 6

@@ -169,7 +169,7 @@ _T = TypeVar("_T")
 
 
 @contextmanager
-def told_when_full() -> Iterator[None]:
+def report_out_of_memory() -> Iterator[None]:
     """Tell of memory that ran out, in one line.
 
     Raises:
@@ -183,7 +183,7 @@ def told_when_full() -> Iterator[None]:
         raise ModelUnavailable(_FULL) from error
 
 
-def smaller_when_full(work: Callable[[DeviceRoom], _T], room: DeviceRoom, rows: int, positions: int) -> _T:
+def retry_when_out_of_memory(work: Callable[[DeviceRoom], _T], room: DeviceRoom, rows: int, positions: int) -> _T:
     """Do work, and where memory runs out begin it anew, with half as many rows in a pass.
 
     Args:
@@ -192,7 +192,7 @@ def smaller_when_full(work: Callable[[DeviceRoom], _T], room: DeviceRoom, rows: 
         rows, positions: what a pass computes at most, now.
 
     Raises:
-        MemoryError, RuntimeError: memory runs out all the same; see `told_when_full`.
+        MemoryError, RuntimeError: memory runs out all the same; see `report_out_of_memory`.
     """
     for _ in range(_SMALLER):
         try:

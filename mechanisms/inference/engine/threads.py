@@ -31,7 +31,7 @@ _SPARE, _FREED = 0.4, 0.2
 whole core gets half of one or more beside as many threads as cores."""
 
 
-def others() -> float:
+def seconds_of_other_processes() -> float:
     """Seconds that the machine's cores together have spent on other processes, from an arbitrary start.
 
     Work of this process's children counts as others', and so does what a hypervisor gives to other machines.
@@ -54,7 +54,7 @@ class Threads:
         self,
         most: int,
         cores: int,
-        others: Callable[[], float] = others,
+        others: Callable[[], float] = seconds_of_other_processes,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -91,7 +91,7 @@ def threads_by_load() -> Threads:
     return Threads(torch.get_num_threads(), psutil.cpu_count() or 1)
 
 
-def number_set() -> int | None:
+def configured_thread_count() -> int | None:
     """The number that the environment fixes; None where it may follow the load.
 
     Raises:
@@ -112,15 +112,15 @@ def prepared(number: int | None) -> Threads | None:
         number: to compute with; unless given, what the environment sets.
 
     Raises:
-        UsageError: see `number_set`.
+        UsageError: see `configured_thread_count`.
     """
-    number = number or number_set()
+    number = number or configured_thread_count()
     if number is None:
         return threads_by_load()
     torch.set_num_threads(number)
     return None
 
 
-def number_held() -> int:
+def fixed_thread_count() -> int:
     """For work whose numbers are compared: what is set, else what torch has."""
-    return number_set() or torch.get_num_threads()
+    return configured_thread_count() or torch.get_num_threads()

@@ -18,7 +18,12 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from mechanisms.errors import UsageError
 from mechanisms.inference.engine import attention
 from mechanisms.inference.engine.forward import Branches, Chunk, ForwardPass, GrowingCache
-from mechanisms.inference.engine.memory import DeviceRoom, keep_freed_memory, smaller_when_full, told_when_full
+from mechanisms.inference.engine.memory import (
+    DeviceRoom,
+    keep_freed_memory,
+    report_out_of_memory,
+    retry_when_out_of_memory,
+)
 from mechanisms.inference.engine.threads import Threads
 from mechanisms.inference.language_model import Tokens
 from mechanisms.noise import Floats, Integers
@@ -209,11 +214,11 @@ class TransformersModel:
         """See `LanguageModel.decode`."""
         return str(self.tokenizer.decode(list(tokens), skip_special_tokens=True))
 
-    @told_when_full()
+    @report_out_of_memory()
     def open(self, prefix: Tokens, rows: Sequence[Tokens], length: int, room: int) -> TransformersSession:
         """See `LanguageModel.open`."""
         started = self.started(prefix)
-        return smaller_when_full(
+        return retry_when_out_of_memory(
             lambda device: TransformersSession(self, started, rows, length, room, device),
             self.room, len(rows), length,
         )  # fmt: skip
@@ -319,7 +324,7 @@ class TransformersSession:
         chunk.cache.fill(chunk.mask.shape[1])
         return torch.cat(parts)
 
-    @told_when_full()
+    @report_out_of_memory()
     def logits(self, columns: Integers | None = None, rows: slice = slice(None)) -> Floats:
         """See `Session.logits`."""
         self._settle()
@@ -339,7 +344,7 @@ class TransformersSession:
         parts = [self._head.logits(self._features[i : i + size]) for i in range(first, stop, size)]
         return torch.cat(parts)[start - first : stop - first]
 
-    @told_when_full()
+    @report_out_of_memory()
     def advance(self, tokens: Tokens) -> None:
         """See `Session.advance`."""
         self._settle()
@@ -351,7 +356,7 @@ class TransformersSession:
             if self._is_share:  # others compute rows of the same batch, in passes of the usual shape
                 self._features = self._step(self._room)
             else:
-                self._features = smaller_when_full(self._step, self._room, self._chunks[0].rows, 1)
+                self._features = retry_when_out_of_memory(self._step, self._room, self._chunks[0].rows, 1)
 
     def _layout(self, rows: int, length: int, per_chunk: int | None) -> tuple[int, int]:
         self._number = torch.get_num_threads()
@@ -360,7 +365,7 @@ class TransformersSession:
             return self._slots.layout(self._room, rows, limit, length)
         return math.ceil(rows / per_chunk), per_chunk
 
-    @told_when_full()
+    @report_out_of_memory()
     def keep(self, rows: Sequence[int], per_chunk: int | None = None) -> None:
         """See `Session.keep`; `per_chunk` as when it was opened."""
         with torch.inference_mode():
@@ -371,7 +376,7 @@ class TransformersSession:
             parts = [padded[i : i + per_chunk] for i in range(0, len(padded), per_chunk)]
             self._chunks, self._count = [Chunk.gathered(self._chunks, part) for part in parts], len(rows)
 
-    @told_when_full()
+    @report_out_of_memory()
     def score(self, continuation: Tokens) -> Floats:
         """See `Session.score`."""
         return self._of_chunks(lambda chunk, features: self._score(chunk, features, continuation))
@@ -396,7 +401,7 @@ class TransformersSession:
         chunk.tokens, chunk.mask = tokens, mask
         return np.asarray(total.cpu().numpy())
 
-    @told_when_full()
+    @report_out_of_memory()
     def scores(self, continuations: Sequence[Tokens]) -> Floats:
         """See `Branching.scores`; one by one where the model cannot look at a tree."""
         if not self._forward.branches:

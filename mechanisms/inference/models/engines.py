@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 
 from mechanisms.errors import UsageError
-from mechanisms.inference.engine.threads import number_held
+from mechanisms.inference.engine.threads import fixed_thread_count
 from mechanisms.inference.language_model import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 
@@ -35,5 +35,5 @@ def opened(name: str, engine: str = LOCAL) -> Iterator[LanguageModel]:
     from mechanisms.inference.ray.engine import spread  # an extra that not everybody installs
 
     # Workers are other processes: following their load, this one would follow its own data.
-    with spread(name, load_model(name, number_held())) as model:
+    with spread(name, load_model(name, fixed_thread_count())) as model:
         yield model

@@ -15,7 +15,7 @@ from ray.exceptions import RayError
 
 from mechanisms import __version__
 from mechanisms.errors import ModelUnavailable, StudioError
-from mechanisms.inference.engine.memory import DeviceRoom, told_when_full
+from mechanisms.inference.engine.memory import DeviceRoom, report_out_of_memory
 from mechanisms.inference.engine.transformers_model import TransformersModel, TransformersSession
 from mechanisms.inference.language_model import Session
 from mechanisms.inference.models.catalogue import load_model
@@ -117,7 +117,7 @@ class Worker:
             block = np.frombuffer(bytes(held.rows), dtype=np.int32).reshape(-1, length)
             tokens = [row[row != NO_TOKEN].tolist() for row in block]
             model = self._model
-            with told_when_full():
+            with report_out_of_memory():
                 held.session = TransformersSession(
                     model, _unpacked(prefix), tokens, length, room, model.room, per_chunk
                 )
@@ -240,7 +240,7 @@ class WorkerPool:
         self._turn += 1
         return self._living[self._turn % len(self._living)]
 
-    def lose(self, worker: Any) -> None:
+    def replace_lost(self, worker: Any) -> None:
         """A worker does not answer: give it up, so that it keeps nothing, and ask for another one."""
         if worker in self._living:
             self._living.remove(worker)
@@ -343,7 +343,7 @@ class Share:
             try:
                 problem, *parts = ray.get(question.answer)
             except RayError:  # its text goes no further: who knows what it quotes
-                self._pool.lose(question.worker)
+                self._pool.replace_lost(question.worker)
                 problem = Missing()
             if problem is None:
                 return b"".join(parts)

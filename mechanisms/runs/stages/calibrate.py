@@ -18,7 +18,7 @@ from mechanisms.runs.recipe_request import Events
 from mechanisms.runs.resume import Journal
 from mechanisms.runs.stage import PlannedStage, RunState
 from mechanisms.runs.stages.vote import CLEARANCE
-from mechanisms.tallies import Prior
+from mechanisms.tallies import LabelBias
 
 REFINEMENTS = 2
 """Measurements of the exported set's prior: each reads with the correction so far, and its noise is that of a share."""
@@ -40,17 +40,17 @@ class Calibrate(PlannedStage):
     releases = (PriorsReleased,)
 
     @property
-    def comparison(self) -> Prior | None:
+    def comparison(self) -> LabelBias | None:
         """The tally that measures the priors of all sets before the choice; None where nothing is chosen."""
         chooses = Stage.CHOOSE in self.request.recipe.shares
-        return Prior(self.request.epsilon(self.name) * COMPARED) if chooses else None
+        return LabelBias(self.request.epsilon(self.name) * COMPARED) if chooses else None
 
     @property
-    def refinements(self) -> tuple[Prior, ...]:
+    def refinements(self) -> tuple[LabelBias, ...]:
         """The tallies that fit the prior of the set that is exported, one after the other."""
         count = REFINEMENTS if self.comparison else REFINEMENTS + 1
         spent = COMPARED if self.comparison else 0.0
-        return (Prior(self.request.epsilon(self.name) * (1 - spent) / count),) * count
+        return (LabelBias(self.request.epsilon(self.name) * (1 - spent) / count),) * count
 
     @property
     def events(self) -> Events:
@@ -96,7 +96,7 @@ class Calibration:
         self._stage, self._state, self._done = stage, state, False
 
     def events(
-        self, run: LedgerRun, told: Sequence[CuratorEvent], journal: Journal | None
+        self, run: LedgerRun, replayed: Sequence[CuratorEvent], journal: Journal | None
     ) -> Iterator[Sequence[CuratorEvent]]:
         """See `Step.events`."""
         yield from self._state.judged(Stage.CALIBRATE, self._events(), run, journal)
@@ -123,7 +123,7 @@ class Calibration:
         for candidate, prior in zip(sets, noisy, strict=True):
             self._offer(candidate, prior, tally)
 
-    def _compare(self, tally: Prior) -> Iterator[StageProgress | PriorsReleased]:
+    def _compare(self, tally: LabelBias) -> Iterator[StageProgress | PriorsReleased]:
         """Measure the priors of all sets at once: each calibrator judges one of them, by a coin of its own."""
         judging, randomness = self._state.judging, self._state.randomness
         units, everyone = judging.everyone(Stage.CALIBRATE)
@@ -140,7 +140,7 @@ class Calibration:
         shares = tuple((each.name, shares_of(of)) for each, of in zip(self._state.sets, priors, strict=True))
         yield PriorsReleased(shares, rows_of(priors))
 
-    def _offer(self, candidate: CandidateSet, prior: Floats, tally: Prior) -> None:
+    def _offer(self, candidate: CandidateSet, prior: Floats, tally: LabelBias) -> None:
         """The ways to read a set, given its noisy prior."""
         judging = self._state.judging
         judging.offsets[candidate.name, Correction.NONE] = np.zeros(len(prior))

@@ -13,7 +13,7 @@ from mechanisms.runs.events import ChoiceReleased, CuratorEvent, PriorsReleased
 from mechanisms.runs.forecast import Work
 from mechanisms.runs.judging import Correction, right, ways
 from mechanisms.runs.recipe import Division, Stage
-from mechanisms.runs.recipe_forecast import Read, competing, read_work, records, shown_of_sets
+from mechanisms.runs.recipe_forecast import Read, choice_count, read_work, records, shown_of_sets
 from mechanisms.runs.recipe_request import Events
 from mechanisms.runs.resume import Journal
 from mechanisms.runs.stage import PlannedStage, RunState
@@ -60,7 +60,7 @@ class Choose(PlannedStage):
         """See `PlannedStage.task`."""
         read = ways(self.request.sizes, self.request.recipe.weighing)
         return (
-            f"choose which of {competing(self.request)} sets, each read in {read} ways, serves best: to have no "
+            f"choose which of {choice_count(self.request)} sets, each read in {read} ways, serves best: to have no "
             "demonstrations is a choice, too."
         )
 
@@ -77,7 +77,7 @@ class Choosing:
         self._refinements = Calibrate(stage.request).refinements
 
     def events(
-        self, run: LedgerRun, told: Sequence[CuratorEvent], journal: Journal | None
+        self, run: LedgerRun, replayed: Sequence[CuratorEvent], journal: Journal | None
     ) -> Iterator[Sequence[CuratorEvent]]:
         """See `Step.events`."""
         yield from self._state.judged(Stage.CHOOSE, self._events(), run, journal)

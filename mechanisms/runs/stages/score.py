@@ -101,7 +101,7 @@ class Scoring:
         self._stage, self._state = stage, state
 
     def events(
-        self, run: LedgerRun, told: Sequence[CuratorEvent], journal: Journal | None
+        self, run: LedgerRun, replayed: Sequence[CuratorEvent], journal: Journal | None
     ) -> Iterator[Sequence[CuratorEvent]]:
         """See `Step.events`."""
         yield from self._state.judged(Stage.SCORE, self._events(), run, journal)

@@ -15,9 +15,9 @@ from mechanisms.runs.reading_forecast import TEXT_READ, USUAL
 from mechanisms.runs.recipe import Division, Stage
 from mechanisms.runs.recipe_forecast import drafting_work, records
 from mechanisms.runs.recipe_request import Events
-from mechanisms.runs.resume import Journal, let_out
+from mechanisms.runs.resume import Journal, mark_released
 from mechanisms.runs.stage import PlannedStage, RunState, release_name
-from mechanisms.runs.voting import Polls, winners
+from mechanisms.runs.voting import VoteCollector, winners
 from mechanisms.tallies import Votes
 
 CLEARANCE = 4.0
@@ -101,7 +101,7 @@ class Ballots:
         self._voted: set[tuple[str, int]] = set()
 
     def events(
-        self, run: LedgerRun, told: Sequence[CuratorEvent], journal: Journal | None
+        self, run: LedgerRun, replayed: Sequence[CuratorEvent], journal: Journal | None
     ) -> Iterator[Sequence[CuratorEvent]]:
         """See `Step.events`."""
         request = self._stage.request
@@ -133,7 +133,7 @@ class Ballots:
         self, number: int, voters: Sequence[Unit], run: LedgerRun, journal: Journal | None
     ) -> Iterator[Sequence[CuratorEvent]]:
         ballots, tally = self._state.ballots, self._stage.tally
-        polls, contributions = Polls(self._state.embedder, ballots), []
+        polls, contributions = VoteCollector(self._state.embedder, ballots), []
         for done, contribution in enumerate(polls.contributions(voters)):
             contributions.append(contribution)
             if done % _PROGRESS == 0:
@@ -145,7 +145,7 @@ class Ballots:
             VotesReleased(label, number, tuple(votes[label].tolist()), best[label], tally.deviation)
             for label in ballots
         ]
-        let_out(run, journal, release_name(Stage.VOTE, released[0]), *released)
+        mark_released(run, journal, release_name(Stage.VOTE, released[0]), *released)
         yield released
 
     @property

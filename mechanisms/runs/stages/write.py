@@ -70,11 +70,11 @@ class Writer:
         self._state = state
 
     def events(
-        self, run: LedgerRun, told: Sequence[CuratorEvent], journal: Journal | None
+        self, run: LedgerRun, replayed: Sequence[CuratorEvent], journal: Journal | None
     ) -> Iterator[Sequence[CuratorEvent]]:
         """See `Step.events`."""
         assert self._state.writing is not None
-        for event in self._state.writing.events(lambda *whose: run.snapshot(), run, told, journal):
+        for event in self._state.writing.events(lambda *whose: run.snapshot(), run, replayed, journal):
             yield [event]
 
     def apply(self, event: CuratorEvent) -> None:

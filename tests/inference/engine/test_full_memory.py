@@ -9,7 +9,7 @@ import torch
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import ModelUnavailable
 from mechanisms.inference.engine import memory
-from mechanisms.inference.engine.memory import told_when_full
+from mechanisms.inference.engine.memory import report_out_of_memory
 from mechanisms.inference.engine.transformers_model import TransformersModel, TransformersSession
 from mechanisms.noise import SeededRandomness
 from mechanisms.runs.events import TokenReleased
@@ -203,5 +203,5 @@ def test_a_share_of_the_rows_is_computed_in_passes_of_the_usual_shape_or_not_at_
 
 
 def test_a_real_allocation_that_is_too_large_is_one_of_them():
-    with pytest.raises(ModelUnavailable, match="ran out"), told_when_full():
+    with pytest.raises(ModelUnavailable, match="ran out"), report_out_of_memory():
         torch.empty(2**60, dtype=torch.uint8)

@@ -10,7 +10,7 @@ import torch
 
 from mechanisms.errors import UsageError
 from mechanisms.inference.engine import threads
-from mechanisms.inference.engine.threads import Threads, number_held, number_set
+from mechanisms.inference.engine.threads import Threads, configured_thread_count, fixed_thread_count
 from mechanisms.inference.models.catalogue import load_model
 
 CORES = 4
@@ -122,7 +122,7 @@ def test_work_of_this_process_is_no_load(monkeypatch):
         times = machine(here + elsewhere + guest, here, 100 + idle, idle, stolen, guest)
         monkeypatch.setattr(threads.psutil, "cpu_times", lambda: times)
         monkeypatch.setattr(threads.psutil, "Process", lambda: process(lambda: own(here, here)))
-        return threads.others()
+        return threads.seconds_of_other_processes()
 
     assert reading() == reading(here=5) == reading(idle=7) == 0
     assert reading(elsewhere=3, here=5) == reading(stolen=3, idle=7) == reading(guest=3) == 3
@@ -131,18 +131,18 @@ def test_work_of_this_process_is_no_load(monkeypatch):
 def test_what_is_set_holds(monkeypatch):
     for name in (threads.SETTING, *LIBRARIES):
         monkeypatch.delenv(name, raising=False)
-    assert number_set() is None
-    assert number_held() == torch.get_num_threads()
+    assert configured_thread_count() is None
+    assert fixed_thread_count() == torch.get_num_threads()
     for name in LIBRARIES:
         monkeypatch.setenv(name, "1")
-        assert number_set() == torch.get_num_threads(), "the library has read it"
+        assert configured_thread_count() == torch.get_num_threads(), "the library has read it"
         monkeypatch.delenv(name)
     monkeypatch.setenv(threads.SETTING, "3")
-    assert number_set() == number_held() == 3
+    assert configured_thread_count() == fixed_thread_count() == 3
     for wrong in ("0", "-1", "two", "1.5"):
         monkeypatch.setenv(threads.SETTING, wrong)
         with pytest.raises(UsageError, match=threads.SETTING):
-            number_set()
+            configured_thread_count()
 
 
 @pytest.mark.slow

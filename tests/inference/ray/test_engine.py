@@ -251,12 +251,12 @@ def test_a_pool_ends_when_nobody_lives_and_nobody_comes(model, local):
     pool = WorkerPool(lambda: Candidate(coming.pop(0)), 2, expected)
     first, second = pool.next(), pool.next()
     assert first is not second
-    pool.lose(first)
-    pool.lose(first)
+    pool.replace_lost(first)
+    pool.replace_lost(first)
     [third] = {pool.next(), pool.next()} - {second}
     assert third is not first
-    pool.lose(second)
-    pool.lose(third)
+    pool.replace_lost(second)
+    pool.replace_lost(third)
     assert not coming
     with pytest.raises(ModelUnavailable, match="the disk is gone"):
         pool.next()

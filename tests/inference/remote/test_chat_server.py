@@ -9,28 +9,28 @@ import time
 import pytest
 
 from mechanisms.errors import ModelUnavailable, UsageError
-from mechanisms.inference.remote import ChatServer, Patience, ServerAddress
+from mechanisms.inference.remote import ChatServer, RequestPolicy, ServerAddress
 from tests.chat_server import Reply, Server, serving
 
 KEY = "sk-not-to-be-seen"
-QUICK = Patience(first_wait=0.001, longest_wait=0.01)
+QUICK = RequestPolicy(first_wait=0.001, longest_wait=0.01)
 NOBODY = Server("http://127.0.0.1:9/v1", [])
 """Nothing listens there, and no server of a test gets this port."""
 
 
-def asking(server, key=KEY, patience=QUICK) -> ChatServer:
-    return ChatServer(ServerAddress.of(server.url), "small", key, patience)
+def asking(server, key=KEY, policy=QUICK) -> ChatServer:
+    return ChatServer(ServerAddress.of(server.url), "small", key, policy)
 
 
 def answers(server, messages, **how):
     return [each for batch in asking(server, **how).answers(messages, 9) for each in batch]
 
 
-def failure(reply, patience=QUICK):
+def failure(reply, policy=QUICK):
     """The line of a request that gets such a reply, and how often it was sent."""
     with serving(lambda asked: reply) as server:
         with pytest.raises(ModelUnavailable) as failed:
-            answers(server, ["hello"], patience=patience)
+            answers(server, ["hello"], policy=policy)
         line = str(failed.value)
         assert line.startswith(f"small at {server.url.removeprefix('http://').removesuffix('/v1')} ")
         assert "\n" not in line
@@ -82,7 +82,7 @@ def test_no_more_requests_are_under_way_than_was_said():
         return Reply("ok")
 
     with serving(rule) as server:
-        answers(server, ["hello"] * 16, patience=Patience(at_once=3))
+        answers(server, ["hello"] * 16, policy=RequestPolicy(at_once=3))
     assert 1 < most <= 3
 
 
@@ -123,7 +123,7 @@ def test_but_not_for_ever_nor_for_as_long_as_it_likes(status):
 def test_a_failure_is_one_clear_line_and_is_not_repeated(reply, said):
     if "Content-Length" in reply.headers:
         reply.headers["Connection"] = "close"
-    line, times = failure(reply, Patience())
+    line, times = failure(reply, RequestPolicy())
     assert said in line
     assert times == 1
 
@@ -146,7 +146,7 @@ def test_a_server_that_is_not_there_or_never_answers():
 
     with serving(rule) as server:
         with pytest.raises(ModelUnavailable, match=r"within 0.1 seconds"):
-            answers(server, ["hello"], patience=Patience(timeout=0.1))
+            answers(server, ["hello"], policy=RequestPolicy(timeout=0.1))
         done.set()
 
 

@@ -58,7 +58,7 @@ def line(files, *rest) -> str:
 
 def marks(path) -> tuple[str, ...]:
     rows = to_dataset(read_table(Path(path)), ColumnMapping("text", "label"), "any", LABELS)
-    return PrivacyLedger().rows.marks(fingerprint(rows))
+    return PrivacyLedger().rows.disclosures(fingerprint(rows))
 
 
 def test_sets_are_pooled_and_every_arm_has_as_many_texts(capsys, files):

@@ -161,9 +161,9 @@ def test_rows_of_a_private_data_set_are_refused_and_others_marked(data, tmp_path
     strange = Dataset("mine", LABELS, [Record(f"{SECRET} train 3", "Entity")])
     grid = replace(GRID, epsilons=(0.0,))
     computed(data, tmp_path, grid)
-    assert ledger.rows.marks(fingerprint(strange)) == (NO_NOISE,)
+    assert ledger.rows.disclosures(fingerprint(strange)) == (NO_NOISE,)
     tested = Dataset("tested", LABELS, [Record(f"{SECRET} test 1", "Entity")])
-    assert ledger.rows.marks(fingerprint(tested)) == (SCORED,)
+    assert ledger.rows.disclosures(fingerprint(tested)) == (SCORED,)
     with ledger.transaction() as database:
         ledger.rows.record(database, fingerprint(strange))
     with pytest.raises(UsageError, match="'mine'"):

@@ -104,7 +104,7 @@ def test_notes_of_the_core_are_shown():
     assert "look out" in text_of(reserved(replace(OPENED, notes=("look out",)), []))
 
 
-SCORE = Score({"demonstrations": ArmScore(0.75, (0.712, 0.779))}, untouched=True)
+SCORE = Score({"demonstrations": ArmScore(0.75, (0.712, 0.779))}, held_out=True)
 
 
 @pytest.mark.parametrize(

@@ -235,7 +235,7 @@ def test_the_price_is_shown_before_anything_is_charged(place: Place):
 
 
 def test_a_set_with_a_private_score_is_pointed_out(place: Place):
-    score = Score({"demonstrations": ArmScore(0.75, (0.71, 0.78))}, untouched=True)
+    score = Score({"demonstrations": ArmScore(0.75, (0.71, 0.78))}, held_out=True)
     write(place.session, replace(demo_set(), score=score), Dataset("letters", tuple(LABELS), ()))
     shown = place.step._recalculate(place.request, "letters", LABELS, True, 0.3, *values())
     assert "71 to 78 of 100" in text_of(shown[place.step.offer.outcome])

@@ -102,7 +102,7 @@ def test_a_column_says_what_the_file_holds(kind: str):
     assert "one row" in shown
     assert all(each.text in shown for each in run.made.demonstrations)
     assert SECRET not in shown
-    assert ("Marked" in shown) == bool(run.made.certificate.shown)
+    assert ("Marked" in shown) == bool(run.made.certificate.disclosures)
     stopped = text_of(column("A", Named("a file", replace(run, stopped=True))))
     assert ["; stopped" in words and "charged at most" in words for words in (shown, stopped)] == [False, True]
 

@@ -40,7 +40,7 @@ def scored(kind: str, accuracy: float) -> str:
     """A recipe's run with a score that says something, which toy rows have not."""
     own = ArmScore(accuracy, (accuracy - 0.04, accuracy + 0.04))
     arms = {"zero-shot": ArmScore(0.5, (0.45, 0.55)), "public-only": own, "demonstrations": own}
-    score = Score(arms, untouched=False)
+    score = Score(arms, held_out=False)
     *events, end = recorded(kind)
     assert isinstance(end, RunCompleted)
     told = [replace(event, score=score) if isinstance(event, ScoreReleased) else event for event in events]

@@ -100,9 +100,9 @@ def test_private_rows_are_scored_only_where_the_curator_asks_for_it(tmp_path: Pa
     assert next(telling)[step.own_rows].get_config()["visible"]
     with pytest.raises(UsageError, match="shares rows with 'other'"):
         next(telling)
-    assert ledger.rows.marks(fingerprint(OTHER)) == ()
+    assert ledger.rows.disclosures(fingerprint(OTHER)) == ()
     next(step._measure("text", "label", 10, True, False, TAB))
-    assert ledger.rows.marks(fingerprint(OTHER)) != ()
+    assert ledger.rows.disclosures(fingerprint(OTHER)) != ()
     scored = session.of(TestState).scored
     assert scored is not None
     assert scored.owners == ("other",)
@@ -119,11 +119,11 @@ def test_an_export_carries_what_became_known_since_the_run(ledger: PrivacyLedger
     session = sessions.of(TAB)
     write(session, demo_set(Demonstration("A goal.", "Sport")), OTHER)
     saved = downloaded(step._save(DEMO_SET, TAB)[step.sink])
-    assert loads(saved).certificate.shown == ()
+    assert loads(saved).certificate.disclosures == ()
     assert check_signature(saved) is Signature.VALID
     ledger.rows.mark_rows(text_digests(["O 1"]), CLEAN_VALUES)
     saved = step._save(DEMO_SET, TAB)
-    assert loads(downloaded(saved[step.sink])).certificate.shown == (CLEAN_VALUES,)
+    assert loads(downloaded(saved[step.sink])).certificate.disclosures == (CLEAN_VALUES,)
     assert check_signature(downloaded(saved[step.sink])) is Signature.VALID
     page = downloaded(step._save("certificate", TAB)[step.sink])
     assert CLEAN_VALUES in page

@@ -35,7 +35,7 @@ SCORE = Score(
         "public-only": ArmScore(0.5, (0.3, 0.71)),
         "demonstrations": ArmScore(0.748, (0.714, 0.778)),
     },
-    untouched=True,
+    held_out=True,
 )
 
 

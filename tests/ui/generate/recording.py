@@ -49,7 +49,7 @@ def certificate(curator: bool) -> Certificate:
         parameters=request.parameters(),
         event=request.certified_event(),
         public_inputs=request.public_inputs,
-        shown=("clean values were on a screen",) if curator else (),
+        disclosures=("clean values were on a screen",) if curator else (),
     )
 
 

@@ -27,7 +27,7 @@ from dpicl_ui.page import PLACES
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import Cap, PrivacyLedger
-from mechanisms.accounting import database as going_on
+from mechanisms.accounting import database as ledger_database
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.events import DemoCompleted, DemoCutOff, RunCompleted, TokenReleased, VotesReleased
 from mechanisms.runs.forecast import ModelSpeed
@@ -171,7 +171,7 @@ def test_after_a_server_has_died_what_was_being_written_is_finished_from_public_
     tab = app.tab()
     running = app.generate(tab)  # and is never closed
     until(app, tab, running, lambda event: isinstance(event, TokenReleased) and event.step == 2)
-    monkeypatch.setattr(going_on, "_lives", lambda holder: False)
+    monkeypatch.setattr(ledger_database, "_is_alive", lambda holder: False)
     later = App(folder=app.ledger.folder)
     again = later.tab()
     assert "0 of 4 demonstrations were whole" in later.card(again)

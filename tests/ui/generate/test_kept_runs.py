@@ -154,7 +154,7 @@ def test_a_mark_that_was_made_before_the_reload_stays_where_the_ledger_goes_with
     if not open_yet:
         kept.close(old)
     assert kept.found(new)
-    assert "figures of attacks" in kept.state(new).made.demo_set.certificate.shown
+    assert "figures of attacks" in kept.state(new).made.demo_set.certificate.disclosures
     assert "figures of attacks" in own_run(kept.app.session(new), kept.ledger(new))
     if open_yet:
         kept.close(old)
@@ -180,4 +180,4 @@ def test_clean_values_are_not_kept_and_a_tab_that_has_a_run_gets_no_other(kept: 
     new = kept.restored("again")
     events = from_lines(own_run(kept.app.session(new), kept.app.ledger))
     assert list(filter(None, map(line_of, events))) == told
-    assert kept.state(new).made.demo_set.certificate.shown, "the mark is kept"
+    assert kept.state(new).made.demo_set.certificate.disclosures, "the mark is kept"

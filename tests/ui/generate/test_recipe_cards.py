@@ -222,7 +222,7 @@ def test_a_wide_interval_is_no_claim():
 
 
 def test_rows_that_took_part_in_the_choice_are_not_called_untouched():
-    words = text_of(score_card(RecipeView(score=replace(SCORE, untouched=False))))
+    words = text_of(score_card(RecipeView(score=replace(SCORE, held_out=False))))
     assert "took no part" not in words
     assert "optimistic" in words
 

@@ -52,14 +52,14 @@ def app(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
         yield made, made.tab()
 
 
-def press(app: App, tab: Any, going_on: bool = False) -> dict[Any, Any]:
-    return app.step.replacing.pressed(app.session(tab), going_on)
+def press(app: App, tab: Any, resume: bool = False) -> dict[Any, Any]:
+    return app.step.replacing.pressed(app.session(tab), resume)
 
 
-def asks(app: App, tab: Any, going_on: bool = False) -> str:
+def asks(app: App, tab: Any, resume: bool = False) -> str:
     """What is asked; empty where a run begins."""
-    shown, replacing = press(app, tab, going_on), app.step.replacing
-    begun = (replacing.again if going_on else replacing.anew) in shown
+    shown, replacing = press(app, tab, resume), app.step.replacing
+    begun = (replacing.again if resume else replacing.anew) in shown
     assert begun is not (shown[replacing.body].visible is True)
     return "" if begun else text_of(shown[replacing.words])
 
@@ -124,12 +124,12 @@ def test_a_run_that_was_cut_off_asks_before_it_replaces_a_set_too():
     app = App()
     cut_off(app, app.tab(), whole)
     tab = app.tab("again")
-    assert asks(app, tab, going_on=True) == ""
+    assert asks(app, tab, resume=True) == ""
     running = app.go_on(tab)
     until(app, tab, running, lambda event: isinstance(event, DemoCompleted) and event.number == 2)
     app.session(tab).of(GenerateState).stop()
     list(running)
-    said = asks(app, tab, going_on=True)
+    said = asks(app, tab, resume=True)
     assert "exported" in said
     assert "again" not in said
     assert app.step.replacing.again in app.step.replacing.agreed(tab)

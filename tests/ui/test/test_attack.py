@@ -85,8 +85,8 @@ class Place:
         return self.session.of(TestState)
 
     @property
-    def marks(self) -> tuple[str, ...]:
-        return self.ledger.rows.marks(fingerprint(LETTERS))
+    def disclosures(self) -> tuple[str, ...]:
+        return self.ledger.rows.disclosures(fingerprint(LETTERS))
 
     def press(self, agreed: bool = True) -> Iterator[dict[Any, Any]]:
         return self.offer._attack("text", "label", agreed, self.request)
@@ -104,22 +104,22 @@ def place(tmp_path: Path) -> Place:
 def test_nothing_is_read_marked_or_shown_unasked(place: Place):
     with pytest.raises(UsageError, match="Tick the box"):
         list(place.press(agreed=False))
-    assert place.marks == ()
+    assert place.disclosures == ()
 
 
 def test_the_rows_are_marked_before_anything_is_shown(place: Place):
     for shown in place.press():
-        if place.marks == ():
+        if place.disclosures == ():
             assert not shown.get(place.offer.result)
             assert shown.get(place.offer.plot) is None
-    assert place.marks == (ATTACKED,)
-    assert SET.with_marks(place.marks).certificate.shown == (ATTACKED,)
+    assert place.disclosures == (ATTACKED,)
+    assert SET.with_disclosures(place.disclosures).certificate.disclosures == (ATTACKED,)
 
 
 def test_rows_that_others_are_compared_with_are_marked_too(place: Place):
     elsewhere = fingerprint(Dataset("elsewhere", LABELS, (Record("strange 3", LABELS[1]),)))
     list(place.press())
-    assert place.ledger.rows.marks(elsewhere) == (ATTACKED,)
+    assert place.ledger.rows.disclosures(elsewhere) == (ATTACKED,)
     assert place.ledger.rows.names_that_share(elsewhere.rows) == []  # a test file is no data set of the ledger
 
 
@@ -147,7 +147,7 @@ def test_what_is_missing_is_said_in_one_line(tmp_path: Path, missing: str):
     with pytest.raises(UsageError, match=expected[missing]) as refused:
         list(place.press())
     assert "\n" not in str(refused.value)
-    assert place.marks == ()
+    assert place.disclosures == ()
 
 
 def test_a_stop_before_it_begins_marks_nothing_and_later_ends_it(place: Place):
@@ -156,13 +156,13 @@ def test_a_stop_before_it_begins_marks_nothing_and_later_ends_it(place: Place):
     place.offer._stop(place.request)
     with pytest.raises(UsageError, match="nothing was marked"):
         list(attack)
-    assert place.marks == ()
+    assert place.disclosures == ()
     attack = place.press()
     next(attack), next(attack)
     place.offer._stop(place.request)
     with pytest.raises(UsageError, match="mark on these rows stays"):
         list(attack)
-    assert place.marks == (ATTACKED,)
+    assert place.disclosures == (ATTACKED,)
 
 
 def test_a_closed_tab_ends_it(place: Place):

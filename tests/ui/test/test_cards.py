@@ -19,7 +19,7 @@ from tests.ui.test_cards import scorecard, tags
 from tests.ui.trees import text_of
 
 SET = demo_set(Demonstration("one", "News"))
-SCORE = Score({ZERO_SHOT: ArmScore(0.5, (0.45, 0.56)), "demonstrations": ArmScore(0.75, (0.71, 0.78))}, untouched=True)
+SCORE = Score({ZERO_SHOT: ArmScore(0.5, (0.45, 0.56)), "demonstrations": ArmScore(0.75, (0.71, 0.78))}, held_out=True)
 
 
 def bars(tree: Tree | list[Tree]) -> list[float]:
@@ -124,7 +124,7 @@ def test_bars_show_the_figure_that_the_sentence_compares():
 
 
 def test_a_score_says_what_it_does_not_know():
-    wide = Score({"demonstrations": ArmScore(0.7, (0.55, 0.8))}, untouched=False)
+    wide = Score({"demonstrations": ArmScore(0.7, (0.55, 0.8))}, held_out=False)
     shown = text_of(score_card(replace(SET, score=wide), loaded=True))
     assert "Too few rows" in shown
     assert "may have taken part in the choice" in shown
@@ -138,7 +138,7 @@ def test_without_a_score_there_is_no_card(of):
 
 
 def test_an_arm_of_a_file_is_hostile_text():
-    strange = Score({HOSTILE: ArmScore(0.5, (0.4, 0.6))}, untouched=True)
+    strange = Score({HOSTILE: ArmScore(0.5, (0.4, 0.6))}, held_out=True)
     shown = score_card(replace(SET, score=strange), loaded=True)
     assert HOSTILE in text_of(shown)
     assert "img" not in tags(shown)

@@ -66,7 +66,7 @@ def test_an_attack_on_it_marks_no_row_of_labelled_data(tab: Any):
     state.table = Table(pd.DataFrame({"text": ["a", "b"], "label": ["News", "Sport"]}))
     with pytest.raises(UsageError, match="texts with labels"):
         list(step.attack._attack("text", "label", True, TAB))
-    assert step.attack._ledgers.of(TAB).rows.marks(fingerprint(LETTERS)) == ()
+    assert step.attack._ledgers.of(TAB).rows.disclosures(fingerprint(LETTERS)) == ()
 
 
 def test_what_needs_labels_says_so(tab: Any):

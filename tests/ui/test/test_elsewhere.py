@@ -165,14 +165,14 @@ def test_rows_that_private_data_share_are_counted_and_can_be_left_out(tmp_path, 
     measurement, ledger = tab.step.measurement, PrivacyLedger()
     with pytest.raises(UsageError, match=r"shares rows with 'letters': 2 of its 8, where spaces, case and punctuation"):
         tab.measure(False)
-    marked = ledger.rows.marks(fingerprint(LETTERS))
+    marked = ledger.rows.disclosures(fingerprint(LETTERS))
     for ticked in (False, True):
         list(measurement._measure_rest("text", "label", 100, False, ticked, tab.request))
         scored = tab.session.of(TestState).scored
         assert scored is not None
         assert scored.owners == ()
         assert [row.text for row in scored.rows] == [line.split(",")[0] for line in fresh]
-    assert ledger.rows.marks(fingerprint(LETTERS)) == marked
+    assert ledger.rows.disclosures(fingerprint(LETTERS)) == marked
     assert not any("rivate" in asked.prompt for asked in server.asked)
     tab.bring(tmp_path, ["private 3,News"])
     with pytest.raises(UsageError, match="every row of this file"):

@@ -380,7 +380,7 @@ def test_a_private_score_says_it_too():
         "prototypes": ArmScore(0.8, (0.75, 0.85)),
     }
     said = "For labels alone, class prototypes do better than this model"
-    shown = text_of(score_card(replace(SET, score=Score(arms, untouched=True)), loaded=False))
+    shown = text_of(score_card(replace(SET, score=Score(arms, held_out=True)), loaded=False))
     assert said in shown
     assert NAME in shown
     wide = arms | {"prototypes": ArmScore(0.8, (0.6, 0.95))}

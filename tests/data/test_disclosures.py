@@ -63,21 +63,21 @@ DISCLOSURES = {
 @pytest.mark.parametrize("other", [lambda private: private, renamed], ids=["same name", "renamed"])
 def test_a_disclosure_marks_every_later_certificate_of_these_rows(mark, other):
     ledger = PrivacyLedger()
-    assert written(dataset(), ledger).certificate.shown == ()
+    assert written(dataset(), ledger).certificate.disclosures == ()
     DISCLOSURES[mark](dataset(), ledger)
     later = written(other(dataset()), ledger)
-    assert later.certificate.shown == (mark.strip(),)
+    assert later.certificate.disclosures == (mark.strip(),)
     assert later.to_json()["privacy"]["curator_diagnostics_shown"]
-    assert loads(later.dumps()).certificate.shown == later.certificate.shown
+    assert loads(later.dumps()).certificate.disclosures == later.certificate.disclosures
 
 
 def test_one_row_in_another_file_is_enough_and_none_is_not():
     ledger = PrivacyLedger()
     written(dataset(), ledger, curator=True)
     sizes = dict.fromkeys(LABELS, 30)
-    assert written(cut(dataset()), ledger, sizes=sizes).certificate.shown == (CLEAN_VALUES,)
+    assert written(cut(dataset()), ledger, sizes=sizes).certificate.disclosures == (CLEAN_VALUES,)
     stranger = Dataset("stranger", LABELS, cut(dataset()).records[1:])
-    assert written(stranger, ledger, sizes=sizes).certificate.shown == ()
+    assert written(stranger, ledger, sizes=sizes).certificate.disclosures == ()
 
 
 def test_a_user_is_known_again_under_other_texts():
@@ -92,14 +92,16 @@ def test_an_export_after_the_fact_is_marked():
     ledger = PrivacyLedger()
     made = written(dataset(), ledger)
     written(renamed(dataset()), ledger, curator=True)
-    assert made.certificate.shown == ()
-    assert made.with_marks(ledger.rows.marks(fingerprint(dataset()))).certificate.shown == (CLEAN_VALUES,)
+    assert made.certificate.disclosures == ()
+    assert made.with_disclosures(ledger.rows.disclosures(fingerprint(dataset()))).certificate.disclosures == (
+        CLEAN_VALUES,
+    )
 
 
 def test_the_ledger_shows_what_a_seed_has_done():
     ledger = PrivacyLedger()
     written(dataset(), ledger, SeededRandomness(1))
-    assert ledger.snapshot("d", "record").marks == (SEEDED,)
+    assert ledger.snapshot("d", "record").disclosures == (SEEDED,)
     assert "with a test seed" in str(ledger.history("d")[0]["mechanism"])
 
 
@@ -109,7 +111,7 @@ def test_the_mark_is_named_among_the_public_inputs_of_what_was_read_from_rows():
     written(dataset(), ledger, curator=True)
     # A set for which no row was read says nothing that follows from rows, the mark of another name included.
     public = written(renamed(dataset()), ledger, mechanism=mechanism_class("public")())
-    assert public.certificate.shown == ()
+    assert public.certificate.disclosures == ()
     assert WHETHER_SHOWN not in public.certificate.public_inputs
 
 
@@ -122,8 +124,8 @@ def test_rows_of_private_data_sets_are_found_in_a_test_file():
     assert owners_of(test, ledger) == ["d"]
     assert owners_of(fingerprint(scored(Record("unheard of", "a"))), ledger) == []
     mark_scored(test, ledger)
-    assert SCORED in ledger.rows.marks(fingerprint(dataset()))
-    assert SCORED not in ledger.snapshot("d", "record").marks  # whose rows those are is told to the curator alone
+    assert SCORED in ledger.rows.disclosures(fingerprint(dataset()))
+    assert SCORED not in ledger.snapshot("d", "record").disclosures  # whose rows those are is told to the curator alone
 
 
 def test_a_file_that_was_edited_since_keeps_the_marks_of_the_one_before():
@@ -131,7 +133,7 @@ def test_a_file_that_was_edited_since_keeps_the_marks_of_the_one_before():
     written(dataset(), ledger)
     mark_scored(fingerprint(scored(dataset().records[0])), ledger)
     edited = replace(dataset(), records=dataset().records[1:])
-    assert ledger.rows.marks(fingerprint(edited)) == (SCORED,)
+    assert ledger.rows.disclosures(fingerprint(edited)) == (SCORED,)
 
 
 def test_a_file_is_known_again_by_another_of_its_columns(tmp_path):
@@ -161,7 +163,7 @@ def test_every_text_has_a_digest():
 def test_a_set_that_no_row_was_read_for_gets_no_mark_of_rows_at_its_export():
     ledger = PrivacyLedger()
     public = written(dataset(), ledger, mechanism=mechanism_class("public")())
-    assert public.with_marks((CLEAN_VALUES,)) == public
+    assert public.with_disclosures((CLEAN_VALUES,)) == public
 
 
 def test_digests_mean_nothing_under_another_key(tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from mechanisms.accounting import Cap, PrivacyLedger, fingerprint
-from mechanisms.accounting import database as going_on
+from mechanisms.accounting import database as ledger_database
 from mechanisms.errors import BudgetRefused, StudioError, TooLong, UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Record
@@ -252,7 +252,7 @@ def test_a_run_at_work_is_not_taken_over_and_one_that_was_lets_nothing_more_out(
         pytest.raises(UsageError, match="still at work"),
     ):
         list(begun("tokens", second))
-    monkeypatch.setattr(going_on, "_lives", lambda holder: False)
+    monkeypatch.setattr(ledger_database, "_is_alive", lambda holder: False)
     with closing(journal_at(tmp_path / FILE)) as second:
         assert isinstance(list(begun("tokens", second))[-1], RunCompleted)
     with pytest.raises(StudioError, match="nothing is drawn twice"):
@@ -292,7 +292,7 @@ def test_what_the_ledger_noted_last_is_taken_up_whatever_its_text_holds(odd, tmp
     whole = (tmp_path / FILE).read_bytes().splitlines(keepends=True)
     (tmp_path / FILE).write_bytes(b"".join(whole[:-1]))  # the disk lost the last line
     monkeypatch.setattr(PrivacyLedger, "newest", lambda *_: f"{line_of(last)}\n")
-    assert journal_at(tmp_path / FILE).told[-1] == last
+    assert journal_at(tmp_path / FILE).replayed[-1] == last
 
 
 @pytest.mark.slow
@@ -368,4 +368,4 @@ def test_records_and_answers_are_finished_from_where_they_were(of, changes, toke
 
 
 def told_before(path: Path) -> list[TokenReleased]:
-    return [event for event in journal_at(path).told or () if isinstance(event, TokenReleased)]
+    return [event for event in journal_at(path).replayed or () if isinstance(event, TokenReleased)]

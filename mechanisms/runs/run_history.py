@@ -41,7 +41,7 @@ _LEAST_BALLOT = 3
 _SAME_NOISE = 1e-9
 
 
-def holds(true: bool, otherwise: str) -> None:
+def require(true: bool, otherwise: str) -> None:
     """Refuse what does not hold.
 
     Raises:
@@ -52,7 +52,7 @@ def holds(true: bool, otherwise: str) -> None:
 
 
 @dataclass(frozen=True)
-class Paid:
+class PermittedReleases:
     """What the run of a certificate may release, of each kind.
 
     Attributes:
@@ -88,16 +88,16 @@ class Paid:
             UsageError: it is not; the message says why.
         """
         written, count = self.run.request.written, len(event.candidates)
-        holds(written is not None and event.step <= written.plan.tokens, "a token out of its turn")
+        require(written is not None and event.step <= written.plan.tokens, "a token out of its turn")
         assert written is not None
-        holds(event.chosen < count == len(event.public), "a token that is no candidate")
-        holds(count <= written.candidates, "more candidates than the certificate's")
+        require(event.chosen < count == len(event.public), "a token that is no candidate")
+        require(count <= written.candidates, "more candidates than the certificate's")
         longest = written.mechanism.longest_trail
-        holds(len(event.trail) <= longest, "more on a token's trail than its mechanism releases")
+        require(len(event.trail) <= longest, "more on a token's trail than its mechanism releases")
         if event.scores is not None:
-            holds(len(event.scores) == count, "values that are not those of the candidates")
+            require(len(event.scores) == count, "values that are not those of the candidates")
             norm = written.mechanism.sensitivity(written.plan.unit_rows).norm  # a selection pays for its winner alone
-            holds(norm is not Norm.RANGE, "values beside a token that its mechanism releases alone")
+            require(norm is not Norm.RANGE, "values beside a token that its mechanism releases alone")
 
     def check_ballot(self, event: DraftsWritten, written: int) -> None:
         """A ballot is of a round that is paid for, with no more drafts than are asked for and those `written` before.
@@ -105,10 +105,10 @@ class Paid:
         Raises:
             UsageError: it is not.
         """
-        holds(event.round <= self.ballots, "a ballot that was not planned")
+        require(event.round <= self.ballots, "a ballot that was not planned")
         recipe = self.run.recipe
         most = max(_LEAST_BALLOT, recipe.recipe.drafts if recipe else 0) + written
-        holds(len(event.drafts) <= most, "more drafts than the recipe has")
+        require(len(event.drafts) <= most, "more drafts than the recipe has")
 
     def check_noise(self, event: VotesReleased) -> None:
         """Votes have the noise that was accounted.
@@ -118,7 +118,7 @@ class Paid:
         """
         recipe = self.run.recipe
         same = recipe is not None and math.isclose(event.noise, Vote(recipe).tally.deviation, rel_tol=_SAME_NOISE)
-        holds(same, "noise that is not the certificate's")
+        require(same, "noise that is not the certificate's")
 
     def check_sets(self, names: tuple[str, ...], written: bool) -> None:
         """The sets are those of the recipe, in their order; those of what was written only where something was.
@@ -130,7 +130,7 @@ class Paid:
         known = [names_of_sets(recipe.recipe, words) for words in (1, 2)] if recipe else []
         if not written:
             known = [[name for name in of if not name.startswith("written ")] for of in known]
-        holds(list(names) in known, "sets that are not those of the recipe")
+        require(list(names) in known, "sets that are not those of the recipe")
 
     def correction(self, choice: ChoiceReleased, refined: bool) -> str:
         """The correction that the set of a choice is read with, before it is fitted or after."""
@@ -142,7 +142,7 @@ class Paid:
 
 # Whether events make a run: in an order in which they can have happened, and in agreement with the set they made.
 
-_Whose = tuple[str, int]
+_DemonstrationKey = tuple[str, int]
 
 _ARMS = {ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS}
 _FIRST_JUDGED = 2
@@ -150,7 +150,7 @@ _FIRST_JUDGED = 2
 
 
 @dataclass
-class Story:
+class RunHistory:
     """What a run has told so far; `add` refuses what cannot come next.
 
     Attributes:
@@ -163,14 +163,14 @@ class Story:
 
     begun: RunStarted
     made: DemoSet
-    paid: Paid
+    paid: PermittedReleases
     most: int
-    steps: dict[_Whose, int] = field(default_factory=dict)
-    whole: dict[_Whose, Demonstration] = field(default_factory=dict)
-    cut_off: dict[_Whose, bool] = field(default_factory=dict)
+    steps: dict[_DemonstrationKey, int] = field(default_factory=dict)
+    whole: dict[_DemonstrationKey, Demonstration] = field(default_factory=dict)
+    cut_off: dict[_DemonstrationKey, bool] = field(default_factory=dict)
     stage: Stage | None = None
-    ballots: dict[_Whose, tuple[str, ...]] = field(default_factory=dict)
-    voted: set[_Whose] = field(default_factory=set)
+    ballots: dict[_DemonstrationKey, tuple[str, ...]] = field(default_factory=dict)
+    voted: set[_DemonstrationKey] = field(default_factory=set)
     sets: dict[str, CandidateSet] = field(default_factory=dict)
     measured: set[Stage] = field(default_factory=set)
     choice: ChoiceReleased | None = None
@@ -185,17 +185,17 @@ class Story:
         """
         match event:
             case DemoStarted() | TokenReleased() | DemoCompleted() | DemoCutOff():
-                holds(self.stage in (None, Stage.WRITE), "a demonstration outside the stage that writes")
+                require(self.stage in (None, Stage.WRITE), "a demonstration outside the stage that writes")
                 self._write(event)
             case StageStarted():
                 self._enter(event.stage)
             case DraftsWritten() | VotesReleased():
-                holds(self.stage is Stage.VOTE, "a ballot outside the stage that votes")
+                require(self.stage is Stage.VOTE, "a ballot outside the stage that votes")
                 self._vote(event)
             case SetsMade() | PriorsReleased() | ChoiceReleased() | ScoreReleased():
                 anywhere = isinstance(event, SetsMade) and self.stage is not None
                 released = self.stage is not None and isinstance(event, stage_class(self.stage).releases)
-                holds(anywhere or released, "a release outside its stage")
+                require(anywhere or released, "a release outside its stage")
                 self._judge(event)
             case _:
                 raise UsageError("an event that stands in no file")
@@ -206,24 +206,24 @@ class Story:
         Raises:
             UsageError: it was not stopped, and yet something is missing; or the set that it made is not what was told.
         """
-        holds(stopped or self._complete, "the run ends before it is complete")
+        require(stopped or self._complete, "the run ends before it is complete")
         self._end_of_choice()
         told = self.known | set(self.whole.values())
-        holds(set(self.made.demonstrations) <= told, "the set has a demonstration that was not written")
-        holds(self.made.score == self.score, "the set's score is not the one that was released")
+        require(set(self.made.demonstrations) <= told, "the set has a demonstration that was not written")
+        require(self.made.score == self.score, "the set's score is not the one that was released")
 
     def _end_of_choice(self) -> None:
         made = self.made.choice
-        holds((made is None) == (self.choice is None), "the set's choice is not the one that was released")
+        require((made is None) == (self.choice is None), "the set's choice is not the one that was released")
         if made is None or self.choice is None:
             return
         chosen, refined = self.sets[self.choice.chosen[0]], Stage.CHOOSE in self.measured
         same = (self.made.demonstrations, self.made.template) == (chosen.demonstrations, chosen.template)
-        holds(same, "the set is not the one that was chosen")
+        require(same, "the set is not the one that was chosen")
         name = chosen.name if chosen.demonstrations else NONE
         told = (len(self.choice.among), name, self.paid.correction(self.choice, refined))
         same = (made.among, made.chosen, made.correction) == told
-        holds(same, "the set's choice is not the one that was released")
+        require(same, "the set's choice is not the one that was released")
 
     @property
     def _complete(self) -> bool:
@@ -235,53 +235,53 @@ class Story:
         return asked and told and (written, len(self.voted)) == (labels * self.paid.shots, labels * self.paid.ballots)
 
     def _cut(self, event: DemoCutOff) -> None:
-        whose = (event.label, event.number)
+        key = (event.label, event.number)
         planned = event.label in self.made.labels and event.number <= self.paid.shots
-        holds(planned and whose not in self.cut_off and whose not in self.whole, "a demonstration is cut off twice")
-        holds(not event.finished or whose in self.steps, "a demonstration is finished that was not begun")
-        self.cut_off[whose] = event.finished
+        require(planned and key not in self.cut_off and key not in self.whole, "a demonstration is cut off twice")
+        require(not event.finished or key in self.steps, "a demonstration is finished that was not begun")
+        self.cut_off[key] = event.finished
 
     def _write(self, event: DemoStarted | TokenReleased | DemoCompleted | DemoCutOff) -> None:
         if isinstance(event, DemoCutOff):
             self._cut(event)
             return
         label = event.demonstration.label if isinstance(event, DemoCompleted) else event.label
-        whose = (label, event.number)
-        holds(self.cut_off.get(whose, True), "a demonstration goes on that was left out")
+        key = (label, event.number)
+        require(self.cut_off.get(key, True), "a demonstration goes on that was left out")
         if isinstance(event, DemoStarted):
             planned = label in self.made.labels and event.number <= self.paid.shots
-            holds(planned, "a demonstration that was not planned")
-            holds(len(self.steps) < self.most, "more demonstrations than a run file has")
-            holds(whose not in self.steps, "a demonstration begins twice")
-            self.steps[whose] = 0
+            require(planned, "a demonstration that was not planned")
+            require(len(self.steps) < self.most, "more demonstrations than a run file has")
+            require(key not in self.steps, "a demonstration begins twice")
+            self.steps[key] = 0
             return
-        holds(whose in self.steps and whose not in self.whole, "a demonstration goes on that is not being written")
+        require(key in self.steps and key not in self.whole, "a demonstration goes on that is not being written")
         if isinstance(event, DemoCompleted):
-            holds((event.demonstration.output is None) == (self.made.template.output is None), "outputs do not fit")
-            self.whole[whose] = event.demonstration
+            require((event.demonstration.output is None) == (self.made.template.output is None), "outputs do not fit")
+            self.whole[key] = event.demonstration
             return
-        holds(event.step == self.steps[whose] + 1 and whose not in self.cut_off, "a token out of its turn")
+        require(event.step == self.steps[key] + 1 and key not in self.cut_off, "a token out of its turn")
         self.paid.check_token(event)
-        self.steps[whose] = event.step
+        self.steps[key] = event.step
 
     def _enter(self, stage: Stage) -> None:
         stages = self.paid.stages
-        holds(stage in stages, "a stage that was not planned")
+        require(stage in stages, "a stage that was not planned")
         done = stages.index(self.stage) if self.stage is not None else -1
-        holds(stages.index(stage) == done + 1, "a stage out of its turn")
+        require(stages.index(stage) == done + 1, "a stage out of its turn")
         self.stage = stage
 
     def _vote(self, event: DraftsWritten | VotesReleased) -> None:
         ballot = (event.label, event.round)
         if isinstance(event, DraftsWritten):
-            holds(event.label in self.made.labels and ballot not in self.ballots, "a ballot that was not planned")
+            require(event.label in self.made.labels and ballot not in self.ballots, "a ballot that was not planned")
             self.paid.check_ballot(event, len(self.whole))
             self.ballots[ballot] = event.drafts
             return
-        holds(ballot in self.ballots and ballot not in self.voted, "votes without a ballot")
+        require(ballot in self.ballots and ballot not in self.voted, "votes without a ballot")
         drafts, winners = self.ballots[ballot], event.winners
         distinct = len(set(winners)) == len(winners) and all(each < len(drafts) for each in winners)
-        holds(len(event.votes) == len(drafts) and distinct, "votes that are not those of the ballot")
+        require(len(event.votes) == len(drafts) and distinct, "votes that are not those of the ballot")
         self.paid.check_noise(event)
         self.voted.add(ballot)
         self.known |= {Demonstration(drafts[each], event.label) for each in winners}
@@ -289,7 +289,7 @@ class Story:
     def _judge(self, event: SetsMade | PriorsReleased | ChoiceReleased | ScoreReleased) -> None:
         match event:
             case SetsMade(sets):
-                holds(not self.sets, "sets that are there already")
+                require(not self.sets, "sets that are there already")
                 self.paid.check_sets(tuple(each.name for each in sets), bool(self.whole))
                 self.sets = {each.name: each for each in sets}
                 self.known |= {demonstration for each in sets for demonstration in each.demonstrations}
@@ -298,12 +298,12 @@ class Story:
             case ChoiceReleased(among, chosen):
                 known = all(name in self.sets and how in set(Correction) for name, how in among)
                 once = chosen in among and len(set(among)) == len(among)
-                holds(self.choice is None and known and once, "a choice of what did not compete")
+                require(self.choice is None and known and once, "a choice of what did not compete")
                 self.choice = event
             case ScoreReleased(score):
                 ordered = all(arm.interval[0] <= arm.interval[1] for arm in score.arms.values())
-                holds(self.score is None and ordered, "a second score, or an interval from high to low")
-                holds(set(score.arms) <= _ARMS, "a score of what was not compared")
+                require(self.score is None and ordered, "a second score, or an interval from high to low")
+                require(set(score.arms) <= _ARMS, "a score of what was not compared")
                 self.score = score
 
     def _prior(self, priors: Sequence[tuple[str, tuple[float, ...]]]) -> None:
@@ -314,7 +314,7 @@ class Story:
         elif Stage.CHOOSE not in self.paid.stages:
             wanted = wanted[_FIRST_JUDGED : _FIRST_JUDGED + 1]
         fits = all(len(values) == len(self.made.labels) for _, values in priors)
-        holds(fits and wanted == tuple(name for name, _ in priors) != (), "priors of other sets, or of other labels")
-        holds(self.stage is not None and self.stage not in self.measured, "priors that are there already")
+        require(fits and wanted == tuple(name for name, _ in priors) != (), "priors of other sets, or of other labels")
+        require(self.stage is not None and self.stage not in self.measured, "priors that are there already")
         assert self.stage is not None
         self.measured.add(self.stage)

@@ -10,7 +10,7 @@ from mechanisms.tallies.tally import LATTICE, Histogram
 
 
 @dataclass(frozen=True)
-class Prior(Histogram):
+class LabelBias(Histogram):
     """The model's label probabilities for a unit, in the cells of the one set that the unit judges; others are zero.
 
     A unit that judges several sets has to share its norm of 1 among them.
@@ -20,7 +20,7 @@ class Prior(Histogram):
     title: ClassVar[str] = "Label preferences of the model"
 
     @classmethod
-    def costing(cls, target: PrivacyTarget, by_user: bool, alternatives: int) -> Prior:
+    def costing(cls, target: PrivacyTarget, by_user: bool, alternatives: int) -> LabelBias:
         """See `Tally.costing`."""
         return cls(target.epsilon)
 
@@ -30,4 +30,4 @@ class Prior(Histogram):
         return LATTICE
 
 
-TALLY = Prior
+TALLY = LabelBias

@@ -101,7 +101,7 @@ def test_a_set_is_given_where_the_ledger_is_full_when_its_run_ends(kind, capsys,
 
         def fill(message: str) -> None:
             if ("4 of 4" if kind == "tokens" else ": accuracy") in message:
-                patched.setattr(KnownRows, "marks", full)
+                patched.setattr(KnownRows, "disclosures", full)
                 patched.setattr(LedgerRun, "snapshot", full)
                 patched.setattr(PrivacyLedger, "forget", full)
 
@@ -111,7 +111,7 @@ def test_a_set_is_given_where_the_ledger_is_full_when_its_run_ends(kind, capsys,
     assert (code, err.splitlines()[-1]) == (2, "synthesize: The ledger cannot be written.")
     made = loads(out)
     assert made.demonstrations or made.choice is not None
-    assert made.certificate.shown == (UNKNOWN,)
+    assert made.certificate.disclosures == (UNKNOWN,)
     saved = tmp_path / "saved.json"
     saved.write_text(out)
     assert run(capsys, f"account --from {saved}")[0] == 0

@@ -21,10 +21,10 @@ def data(name="d", rows=ROWS) -> Dataset:
     return Dataset(name, LABELS, rows)
 
 
-def untouched(ledger: PrivacyLedger, dataset: Dataset, division=Division.ROLES) -> bool:
+def held_out(ledger: PrivacyLedger, dataset: Dataset, division=Division.ROLES) -> bool:
     *_, last = run.synthesize(dataset, asked(dataset, division), Model(), ledger, SecureRandomness(), embedder=EMBEDDER)
     assert WHETHER_MET in last.demo_set.certificate.public_inputs
-    return last.demo_set.score.untouched
+    return last.demo_set.score.held_out
 
 
 @pytest.fixture(autouse=True)
@@ -34,28 +34,28 @@ def _quick(monkeypatch):
 
 def test_the_first_run_by_roles_has_untouched_scorers_and_no_later_one():
     ledger = PrivacyLedger()
-    assert [untouched(ledger, data()) for _ in range(2)] == [True, False]
+    assert [held_out(ledger, data()) for _ in range(2)] == [True, False]
 
 
 def test_all_rows_took_part_where_stages_share_epsilon():
-    assert not untouched(PrivacyLedger(), data(), Division.EPSILON)
+    assert not held_out(PrivacyLedger(), data(), Division.EPSILON)
 
 
 def test_another_name_or_another_cut_makes_nobody_a_stranger():
     ledger = PrivacyLedger()
-    untouched(ledger, data("before", ROWS[:20]))
-    assert not untouched(ledger, data(rows=ROWS[19:]))
+    held_out(ledger, data("before", ROWS[:20]))
+    assert not held_out(ledger, data(rows=ROWS[19:]))
     strangers = tuple(replace(row, text=f"else {row.text}") for row in ROWS)
-    assert untouched(ledger, data("others", strangers))
+    assert held_out(ledger, data("others", strangers))
 
 
 def test_counting_touches_nobody():
     ledger = PrivacyLedger()
     measure_sizes(data(), 0.1, 1e-5, ledger)
-    assert untouched(ledger, data())
+    assert held_out(ledger, data())
 
 
 def test_what_was_seen_without_noise_may_have_been_chosen_by():
     ledger = PrivacyLedger()
     ledger.rows.mark_rows(fingerprint(data()).rows, SCORED)
-    assert not untouched(ledger, data())
+    assert not held_out(ledger, data())
