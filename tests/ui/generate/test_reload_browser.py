@@ -126,21 +126,24 @@ def replace(page: Page, seen: Seen) -> None:
     page.click("#generate")
     page.wait_for_selector("#replace-set")
     page.click("#replace-set")
-    page.wait_for_selector("#replace-set", state="hidden")
-    page.wait_for_selector("#go-export", state="hidden")
-    page.wait_for_selector("#go-export", timeout=SLOW)
+    ended(page, ledger, seen.runs[-1])
     look(page, seen, "replaced")
     seen.runs.append(len(ledger.history(NAME)))
     with page.expect_download():
         page.click("#save-run")
     page.click("#generate")  # nothing is asked any more, and a toy's run may be over before anybody looks
+    ended(page, ledger, seen.runs[-1])
+    seen.runs.append(len(ledger.history(NAME)))
+
+
+def ended(page: Page, ledger: PrivacyLedger, before: int) -> None:
+    """Wait for the end of one more run than `before`; a toy's may be over before the page has shown that it runs."""
     until = time.monotonic() + SLOW / 1000
-    while len(ledger.history(NAME)) == seen.runs[-1]:
-        assert time.monotonic() < until, "a saved run still stands in the way of the next"
+    while len(runs := ledger.history(NAME)) == before or runs[-1]["status"] == "running":
+        assert time.monotonic() < until, "no further run has come to its end"
         page.wait_for_timeout(100)
     page.wait_for_selector("#generate:enabled", timeout=SLOW)
     page.wait_for_selector("#go-export", timeout=SLOW)
-    seen.runs.append(len(ledger.history(NAME)))
 
 
 def answered(page: Page, seen: Seen, pages: int) -> None:
