@@ -59,5 +59,8 @@ def test_public_rows_take_back_what_they_do_not_bear_out():
 def test_a_large_lead_is_praised_and_what_is_behind_is_not():
     ahead = np.zeros((128, 3), bool)
     ahead[:, 2] = True
-    assert praised(said(SETTINGS[0], ahead, np.ones(128))) == ["model alone", "public text", "largest label"]
-    assert praised(said(SETTINGS[0], ~ahead, np.ones(128))) == []
+    each, all_three = np.ones(128), ["model alone", "public text", "largest label"]
+    # Noise spoils one sentence in twenty; ten of nineteen are in one test of 10^8.
+    lead, behind = ([praised(said(SETTINGS[0], right, each)) for _ in range(19)] for right in (ahead, ~ahead))
+    assert lead.count(all_three) > 9
+    assert behind.count([]) > 9
