@@ -39,6 +39,7 @@ from mechanisms.evaluation.reader import (
     QueryReader,
     as_read_by,
     check_labels,
+    finished,
     same_reader,
     without_corrections,
 )
@@ -257,13 +258,7 @@ def compare(
         UsageError, ModelUnavailable: see `evaluate`; or the sets have other labels.
     """
     reader, [one, other] = _read_by(model, [first, second], test)
-    reading = compared(reader, one, other, test.records)
-    while True:
-        try:
-            told(next(reading))
-        except StopIteration as ended:
-            found: dict[str, Comparison] = ended.value
-            return found
+    return finished(compared(reader, one, other, test.records), told)
 
 
 def writer_of(demo_set: DemoSet) -> LanguageModel | None:

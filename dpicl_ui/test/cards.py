@@ -249,11 +249,11 @@ def _majority(cards: Sequence[Scorecard], labels: Sequence[str]) -> Tree:
     place, naming = cards[-1].majority
     name = el("strong", labels[place]) if labels else None
     balanced, found = by_balanced_accuracy(cards), naming_largest(cards)
-    row = score_row(_ALWAYS, found, (found, found), f"{100 * found:.0f}%") if balanced else None
+    exact = score_row(_ALWAYS, found, (found, found), f"{100 * found:.0f}%")
     return el(
         "div.score",
         el("div.score-name", el("strong", _COMMONEST), name, el("span.muted", _WHATEVER)),
-        row or accuracy_row(_ALWAYS, naming),
+        exact if balanced else accuracy_row(_ALWAYS, naming),
         el("p.muted", f"of all rows {_words(naming)}") if balanced else None,
     )
 

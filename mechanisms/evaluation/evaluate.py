@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +16,7 @@ from mechanisms import confidence
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.findings import DEMONSTRATIONS, PROTOTYPES, Score
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.reader import CONTEXTUAL, NO_ANSWER, PRIOR, RAW, Arm, QueryReader
-from mechanisms.noise import Integers
+from mechanisms.evaluation.reader import CONTEXTUAL, NO_ANSWER, PRIOR, RAW, Arm, QueryReader, reported
 from mechanisms.records import Demonstration, PromptTemplate, Record
 from mechanisms.tallies.tally import LARGE
 
@@ -194,12 +195,13 @@ def evaluate(
     truth, texts = truth_of(labels, known), [record.text for record in known]
     for number, arm in enumerate(arms):
         reading = reader.answers(arm.template or template, labels, arm, texts)
-        while True:
-            try:
-                yield Progress(number * len(known) + next(reading), len(arms) * len(known))
-            except StopIteration as ended:
-                yield _scorecard(arm.name, truth, ended.value, len(labels))
-                break
+        told = partial(_progress, before=number * len(known), total=len(arms) * len(known))
+        found = yield from reported(reading, told)
+        yield _scorecard(arm.name, truth, found, len(labels))
+
+
+def _progress(done: int, before: int, total: int) -> Progress:
+    return Progress(before + done, total)
 
 
 def _scorecard(name: str, truth: Places, found: Mapping[str, Places], labels: int) -> Scorecard:
@@ -264,7 +266,7 @@ def compare(
     silent: list[int] = []
     for number, each in enumerate((first, second)):
         reading = reader.answers(each.template, first.labels, Arm(PRIVATE, each.demonstrations, each.prior), texts)
-        found = yield from _counted(reading, number * len(texts))
+        found = yield from reported(reading, partial(operator.add, number * len(texts)))
         right.append({name: found[name] == truth for name in found})
         if CONTEXTUAL in found:
             right[-1][AS_READ] = right[-1].get(PRIOR, right[-1][CONTEXTUAL])
@@ -281,17 +283,6 @@ def compare(
         for name in one
         if name in other
     }
-
-
-def _counted(
-    reading: Generator[int, None, dict[str, Integers]], before: int
-) -> Generator[int, None, dict[str, Integers]]:
-    while True:
-        try:
-            yield before + next(reading)
-        except StopIteration as ended:
-            found: dict[str, Integers] = ended.value
-            return found
 
 
 # What a set is worth in one sentence: better than the model alone, than public text, than one label, or not.

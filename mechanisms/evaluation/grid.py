@@ -9,6 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from mechanisms.accounting import fingerprint
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, truth_of
-from mechanisms.evaluation.reader import CONTEXTUAL, PRIOR, RAW, READINGS, Arm, LocalReader
+from mechanisms.evaluation.reader import CONTEXTUAL, PRIOR, RAW, READINGS, Arm, LocalReader, reported
 from mechanisms.files import atomic_write
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record
@@ -338,12 +339,8 @@ def read_grid(
     yield GridBegun(len(cells), len(missing), most_shots(arms))
     for number, cell in enumerate(missing, 1):
         reading = read_cell(model, demo_set.template, demo_set.labels, cell, known)
-        while True:
-            try:
-                yield CellProgress(cell, number, len(missing), next(reading), len(known))
-            except StopIteration as ended:
-                results.add(cell, ended.value)
-                break
+        told = partial(CellProgress, cell, number, len(missing), rows=len(known))
+        results.add(cell, (yield from reported(reading, told)))
     wanted = {cell.key for cell in cells}
     lines = [line for line in results.lines if (line.arm, line.shots, line.order) in wanted]
     yield GridRead(lines, len(known), len(cells), len(missing))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from scipy.special import log_softmax, logsumexp, softmax
@@ -17,6 +17,37 @@ from mechanisms.errors import UsageError
 from mechanisms.inference import LanguageModel, QueryPrompt, Session, Tokens, scores_of
 from mechanisms.noise import Floats, Integers
 from mechanisms.records import Demonstration, PromptTemplate
+
+# A reading is a generator that tells how many texts are done, and returns what it has found.
+
+_Told = TypeVar("_Told")
+_Said = TypeVar("_Said")
+_Found = TypeVar("_Found")
+
+
+def reported(
+    reading: Generator[_Told, None, _Found], report: Callable[[_Told], _Said]
+) -> Generator[_Said, None, _Found]:
+    """The same reading, with what `report` makes of each number that it tells."""
+    while True:
+        try:
+            told = next(reading)
+        except StopIteration as ended:
+            found: _Found = ended.value
+            return found
+        yield report(told)
+
+
+def finished(reading: Generator[_Told, None, _Found], tell: Callable[[_Told], object] | None = None) -> _Found:
+    """What a reading finds in the end; `tell` gets each number that it tells."""
+    telling = reported(reading, tell or (lambda _: None))
+    while True:
+        try:
+            next(telling)
+        except StopIteration as ended:
+            found: _Found = ended.value
+            return found
+
 
 # In-context classification: as the model answers, calibrated (Zhao et al. 2021), and with a measured correction.
 
@@ -104,13 +135,7 @@ class Classifier:
         A text's row does not depend, to the bit, on the other texts, on how many there are, or on its place. It is not
         finite where the model's logits are not.
         """
-        reading = self.reading(texts)
-        while True:
-            try:
-                next(reading)
-            except StopIteration as ended:
-                scores: Floats = ended.value
-                return scores
+        return finished(self.reading(texts))
 
     def reading(self, texts: Sequence[str]) -> Generator[int, None, Floats]:
         """The same as `log_probabilities`, and tells after each batch how many texts are done."""

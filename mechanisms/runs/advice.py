@@ -14,9 +14,6 @@ from mechanisms.tallies import usual_weighing
 FEWEST_FOR_ROLES = 2000
 """Units from which on roles are proposed: with fewer, some role is too small to say anything through its noise."""
 
-# Two cores read about 40 private rows a second with the embedded model. A calibrator is read twice (under one of the
-# sets, and under the chosen one), a chooser once a set, a scorer once an arm of three. With six sets that makes
-# 640 + 840 + 390 row passes: three quarters of a minute. Voters are only embedded, which is cheap.
 VOTERS_A_LABEL = 40
 """Of many labels: each is voted on by its own rows alone."""
 MOST_VOTERS = 0.5
@@ -69,7 +66,12 @@ def proposed(
 
 
 def _roles(stages: list[Stage], units: int, labels: int) -> dict[Stage, float]:
-    """Shares that give the wanted numbers; of fewer units than roles want, what they are of the fewest."""
+    """Shares that give the stages the units that they want; of fewer units, the shares that the fewest would have.
+
+    What stages want is what two cores read in three quarters of a minute: about 40 rows a second with the embedded
+    model. A calibrator is read twice (under one of the sets, and under the chosen one), a chooser once a set, a scorer
+    once an arm of three: with six sets 640 + 840 + 390 rows. Voters are only embedded, which is cheap.
+    """
     wanted = {stage: count for stage in stages if (count := stage_class(stage).wanted) is not None}
     if Stage.VOTE in wanted:
         wanted[Stage.VOTE] = max(wanted[Stage.VOTE], VOTERS_A_LABEL * labels)

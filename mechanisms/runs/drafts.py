@@ -26,7 +26,7 @@ use, and of those the likelier half is kept: of a small model's sentences the un
 sense (read side by side: research/docs/worth.md)."""
 _TRIES = 12
 """The same at most, where few are of use."""
-_FEWEST = 2
+FEWEST = 2
 """Drafts of a label without which there is nothing to vote on."""
 
 
@@ -81,7 +81,7 @@ def write_drafts(
                 and normalised_text(text) not in others
             ):
                 drafts.setdefault(text, likelihood)
-    if len(drafts) < min(count, _FEWEST):
+    if len(drafts) < min(count, FEWEST):
         raise UsageError(
             f"The model writes no usable drafts of '{label}': choose another model, or name the text field, the "
             "label field or the label so that they say what to write about."

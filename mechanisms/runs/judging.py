@@ -24,7 +24,7 @@ from mechanisms.demos.findings import (
     Score,
 )
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.reader import Classifier
+from mechanisms.evaluation.reader import Classifier, reported
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.records import Dataset
@@ -179,12 +179,7 @@ class _Readings:
         missing = [i for i in chosen.tolist() if (candidate.name, i) not in self._known]
         wanted = [self.units[i] for i in missing]
         total = max(1, sum(map(len, wanted)))
-        reading, scores = self._reader.read(candidate, wanted), None
-        while scores is None:
-            try:
-                yield next(reading) / total
-            except StopIteration as ended:
-                scores = ended.value
+        scores = yield from reported(self._reader.read(candidate, wanted), lambda done: done / total)
         ends = np.cumsum([len(unit) for unit in wanted])[:-1]
         for i, part in zip(missing, np.split(scores, ends) if missing else [], strict=True):
             self._known[candidate.name, i] = part
@@ -236,12 +231,7 @@ class Judging:
     ) -> Generator[StageProgress, None, Floats]:
         """Read units for a stage that has come as far as `before`, and will be `share` further."""
         reading = self._of_stage(stage).of(candidate, chosen)
-        while True:
-            try:
-                yield StageProgress(stage, before + share * next(reading))
-            except StopIteration as ended:
-                scores: Floats = ended.value
-                return scores
+        return (yield from reported(reading, lambda done: StageProgress(stage, before + share * done)))
 
     def everyone(self, stage: Stage) -> tuple[Sequence[Unit], Integers]:
         """The units of a stage, and the positions of all of them."""

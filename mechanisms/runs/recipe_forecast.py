@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mechanisms.runs.drafts import WRITTEN
+from mechanisms.runs.drafts import FEWEST, WRITTEN
 from mechanisms.runs.forecast import ModelSpeed, Work, written_work
 from mechanisms.runs.reading_forecast import (
     FRAME,
@@ -124,7 +124,7 @@ def _longest_prompts(request: RecipeRequest) -> Work:
 
 def drafting_work(request: RecipeRequest, drafts: int) -> Work:
     """A ballot of so many drafts for each label; about half of what is written is of use, and compared with names."""
-    labels, wanted = len(request.labels), WRITTEN * max(2, drafts)
+    labels, wanted = len(request.labels), WRITTEN * max(FEWEST, drafts)
     tokens = USUAL * wanted * request.tokens
     embedded = labels * NAMES_READ + tokens / 2
     each = Work(

@@ -319,7 +319,7 @@ _T = TypeVar("_T")
 
 
 def by_kind(request: RunRequest, tokens: Callable[[SynthesisRequest], _T], staged: Callable[[RecipeRequest], _T]) -> _T:
-    """What one of two functions makes of a request: the one place that asks which kind of run it is."""
+    """What one of two functions makes of a request, by whether its run has stages."""
     return staged(request) if isinstance(request, RecipeRequest) else tokens(request)
 
 

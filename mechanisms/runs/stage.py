@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from mechanisms.accounting import LedgerRun
 from mechanisms.demos.demo_set import DemoSet
@@ -19,7 +19,7 @@ from mechanisms.errors import UsageError
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Randomness
 from mechanisms.records import Dataset, Demonstration
-from mechanisms.runs.drafts import write_drafts
+from mechanisms.runs.drafts import FEWEST, write_drafts
 from mechanisms.runs.events import CandidateSet, CuratorEvent, DemoCompleted, Drafting, SetsMade, StageProgress
 from mechanisms.runs.forecast import Work
 from mechanisms.runs.judging import Judging, Reader
@@ -30,7 +30,7 @@ from mechanisms.runs.sets import by_label, candidate_sets, interleaved, wordings
 from mechanisms.runs.writing import Writing
 
 Texts = dict[str, tuple[str, ...]]
-"""Of each label."""
+"""Of each label its texts."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class PlannedStage(ABC):
         title: one word for a row of stages.
         task_title: the same for a form that divides units among tasks.
         question: what is asked of the data, with "{unit}" for a row or a user.
-        noun: how far a run has come that was cut off in this stage.
-        wanted: units of its role where there are as many; None: what the other stages leave.
-        parts: of epsilon, beside the other stages' parts, where stages share epsilon.
+        noun: the stage in a sentence, as in "it had got as far as the vote".
+        wanted: how many units its role should have; None: all that the roles of the other stages leave.
+        parts: its weight where stages share epsilon: its share is `parts` over the sum of all stages' parts.
         releases: types of the events that the stage marks as released, all of them public.
     """
 
@@ -135,9 +135,6 @@ def stage_of(request: RecipeRequest, stage: Stage) -> PlannedStage:
 
 # What the steps of one run share.
 
-_LEAST = 2
-"""Drafts of a label at least: there must be something to choose from."""
-
 
 @dataclass
 class RunState:
@@ -204,7 +201,7 @@ class RunState:
         missing = [] if self.sets else [label for label in labels if label not in self.public]
         for label in missing:
             yield Drafting(label, labels.index(label) + 1, len(labels))
-            self.public[label] = self.drafts(label, max(_LEAST, count))
+            self.public[label] = self.drafts(label, max(FEWEST, count))
         if missing:
             self._check_length(self.public)
 
@@ -253,16 +250,6 @@ class RunState:
         )
         yield [SetsMade(made)]
 
-    def judged(
-        self, stage: Stage, events: Iterator[CuratorEvent], run: LedgerRun, journal: Journal | None
-    ) -> Iterator[Sequence[CuratorEvent]]:
-        """What a judging stage tells, after the sets are made: each release is marked before it is told."""
-        yield from self.make_sets()
-        for event in events:
-            if not isinstance(event, StageProgress):
-                mark_released(run, journal, release_name(stage, event), event)
-            yield [event]
-
     def kept(self, demo_set: DemoSet) -> DemoSet:
         """The set with everything that has been released for it: the best winners, else what was written."""
         if "judging" in self.__dict__:
@@ -276,3 +263,31 @@ def release_name(stage: Stage, event: CuratorEvent) -> str:
     """What the ledger calls what a stage releases at once; no label, which may be called like a stage, stands in it."""
     number = f" {event.round}" if hasattr(event, "round") else ""
     return f"{type(event).__name__} in {stage}{number}"
+
+
+P = TypeVar("P", bound=PlannedStage)
+
+
+class JudgingStep(ABC, Generic[P]):
+    """A step in which units judge the sets that compete. The sets are made first, where they are not yet."""
+
+    def __init__(self, stage: P, state: RunState) -> None:
+        self._stage, self._state = stage, state
+
+    def events(
+        self, run: LedgerRun, replayed: Sequence[CuratorEvent], journal: Journal | None
+    ) -> Iterator[Sequence[CuratorEvent]]:
+        """See `Step.events`."""
+        yield from self._state.make_sets()
+        for event in self._events():
+            if not isinstance(event, StageProgress):
+                mark_released(run, journal, release_name(self._stage.name, event), event)
+            yield [event]
+
+    @abstractmethod
+    def _events(self) -> Iterator[CuratorEvent]:
+        """What was not applied yet of the stage, one release at a time; nothing is marked yet."""
+
+    @abstractmethod
+    def apply(self, event: CuratorEvent) -> None:
+        """See `Step.apply`."""

@@ -13,7 +13,7 @@ import numpy as np
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import StudioError
 from mechanisms.evaluation.evaluate import Accuracy, truth_of
-from mechanisms.evaluation.reader import Arm, LocalReader
+from mechanisms.evaluation.reader import Arm, LocalReader, finished
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.records import Record
 from research.reproduction.cells import Cell, Grid, Setting
@@ -118,11 +118,6 @@ def _computed(
     arm = Arm(cell.method, made.demonstrations, made.prior)
     texts, truth = [each.text for each in test], truth_of(task.labels, test)
     reading = LocalReader(model, task.max_record_tokens).answers(made.template, task.labels, arm, texts)
-    while True:
-        try:
-            next(reading)
-        except StopIteration as ended:
-            found = {name: Accuracy(int((each == truth).sum()), len(truth)) for name, each in ended.value.items()}
-            break
+    found = {name: Accuracy(int((each == truth).sum()), len(truth)) for name, each in finished(reading).items()}
     shown = made.demonstrations if cell.releasable else ()
     return Result(cell, found, made.epsilon, time.monotonic() - started, shown)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechanisms.accounting import LedgerRun
 from mechanisms.noise import Floats
 from mechanisms.runs.events import CandidateSet, CuratorEvent, PriorsReleased, StageProgress
 from mechanisms.runs.forecast import Work
@@ -15,8 +14,7 @@ from mechanisms.runs.judging import FITTED, Correction, measured, preferences, r
 from mechanisms.runs.recipe import Stage
 from mechanisms.runs.recipe_forecast import Read, read_work, records, shown_of_sets, units
 from mechanisms.runs.recipe_request import Events
-from mechanisms.runs.resume import Journal
-from mechanisms.runs.stage import PlannedStage, RunState
+from mechanisms.runs.stage import JudgingStep, PlannedStage, RunState
 from mechanisms.runs.stages.vote import CLEARANCE
 from mechanisms.tallies import LabelBias
 
@@ -89,17 +87,12 @@ class Calibrate(PlannedStage):
         return Calibration(self, state)
 
 
-class Calibration:
+class Calibration(JudgingStep[Calibrate]):
     """The step."""
 
     def __init__(self, stage: Calibrate, state: RunState) -> None:
-        self._stage, self._state, self._done = stage, state, False
-
-    def events(
-        self, run: LedgerRun, replayed: Sequence[CuratorEvent], journal: Journal | None
-    ) -> Iterator[Sequence[CuratorEvent]]:
-        """See `Step.events`."""
-        yield from self._state.judged(Stage.CALIBRATE, self._events(), run, journal)
+        super().__init__(stage, state)
+        self._done = False
 
     def _events(self) -> Iterator[CuratorEvent]:
         if self._done:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechanisms.accounting import LedgerRun
 from mechanisms.errors import UsageError
 from mechanisms.runs.events import ChoiceReleased, CuratorEvent, PriorsReleased
 from mechanisms.runs.forecast import Work
@@ -15,8 +14,7 @@ from mechanisms.runs.judging import Correction, right, ways
 from mechanisms.runs.recipe import Division, Stage
 from mechanisms.runs.recipe_forecast import Read, choice_count, read_work, records, shown_of_sets
 from mechanisms.runs.recipe_request import Events
-from mechanisms.runs.resume import Journal
-from mechanisms.runs.stage import PlannedStage, RunState
+from mechanisms.runs.stage import JudgingStep, PlannedStage, RunState
 from mechanisms.runs.stages.calibrate import Calibrate
 from mechanisms.tallies import Choice
 
@@ -69,18 +67,12 @@ class Choose(PlannedStage):
         return Choosing(self, state)
 
 
-class Choosing:
+class Choosing(JudgingStep[Choose]):
     """The step."""
 
     def __init__(self, stage: Choose, state: RunState) -> None:
-        self._stage, self._state, self._fitted = stage, state, False
-        self._refinements = Calibrate(stage.request).refinements
-
-    def events(
-        self, run: LedgerRun, replayed: Sequence[CuratorEvent], journal: Journal | None
-    ) -> Iterator[Sequence[CuratorEvent]]:
-        """See `Step.events`."""
-        yield from self._state.judged(Stage.CHOOSE, self._events(), run, journal)
+        super().__init__(stage, state)
+        self._fitted, self._refinements = False, Calibrate(stage.request).refinements
 
     def _events(self) -> Iterator[CuratorEvent]:
         if not self._state.judging.among:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechanisms import confidence
-from mechanisms.accounting import LedgerRun
 from mechanisms.demos import findings
 from mechanisms.demos.findings import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT
 from mechanisms.noise import Floats
@@ -19,9 +18,8 @@ from mechanisms.runs.judging import right
 from mechanisms.runs.recipe import Division, Stage
 from mechanisms.runs.recipe_forecast import Read, read_work, records
 from mechanisms.runs.recipe_request import Events
-from mechanisms.runs.resume import Journal
 from mechanisms.runs.sets import PUBLIC
-from mechanisms.runs.stage import PlannedStage, RunState
+from mechanisms.runs.stage import JudgingStep, PlannedStage, RunState
 from mechanisms.tallies import Score as ScoreTally
 from mechanisms.tallies import Weighing, masses, weights
 
@@ -94,17 +92,8 @@ class Score(PlannedStage):
         return Scoring(self, state)
 
 
-class Scoring:
+class Scoring(JudgingStep[Score]):
     """The step."""
-
-    def __init__(self, stage: Score, state: RunState) -> None:
-        self._stage, self._state = stage, state
-
-    def events(
-        self, run: LedgerRun, replayed: Sequence[CuratorEvent], journal: Journal | None
-    ) -> Iterator[Sequence[CuratorEvent]]:
-        """See `Step.events`."""
-        yield from self._state.judged(Stage.SCORE, self._events(), run, journal)
 
     def apply(self, event: CuratorEvent) -> None:
         """See `Step.apply`."""

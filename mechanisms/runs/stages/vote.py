@@ -9,6 +9,7 @@ import numpy as np
 
 from mechanisms.accounting import LedgerRun
 from mechanisms.data.sizes import Unit, units_of
+from mechanisms.runs.drafts import FEWEST
 from mechanisms.runs.events import CuratorEvent, DraftsWritten, StageProgress, VotesReleased
 from mechanisms.runs.forecast import Work
 from mechanisms.runs.reading_forecast import TEXT_READ, USUAL
@@ -160,7 +161,7 @@ class Ballots:
     def _next(self, label: str) -> tuple[str, ...]:
         request, best = self._stage.request, self._state.winners[label]
         kept = best[: max(1, request.recipe.drafts // _KEPT)]
-        count = max(2, request.recipe.drafts - len(kept))
+        count = max(FEWEST, request.recipe.drafts - len(kept))
         fresh = self._state.drafts(label, count, best[: max(2, request.shots)])
         return tuple(dict.fromkeys([*kept, *fresh]))
 
