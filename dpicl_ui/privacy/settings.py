@@ -23,7 +23,7 @@ from mechanisms.errors import UsageError
 from mechanisms.inference.models.listing import available_models
 from mechanisms.runs.defaults import MECHANISM, RECIPE
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
-from mechanisms.runs.recipe_request import RecipeRequest, RunRequest
+from mechanisms.runs.recipe_request import RecipeRequest, RunRequest, has_stages
 from mechanisms.runs.request import SynthesisRequest
 from mechanisms.runs.settings import settings
 from mechanisms.runs.stage import stage_class
@@ -291,8 +291,7 @@ class RecipeSettings:
 
     def told(self, request: RunRequest | None) -> dict[Any, list[Tree]]:
         """The plan in words; nothing where a run has no stages, or nothing is planned."""
-        staged = request.staged if request else None
-        return {self.words: stages_in_words(staged) if staged else []}
+        return {self.words: stages_in_words(request) if request and has_stages(request) else []}
 
 
 def _percent(share: float) -> float:

@@ -323,12 +323,12 @@ def _vote(
 ) -> tuple[Claim, Evidence]:
     """A recipe of which every unit votes: a canary's evidence is the noisy count of the draft that it alone prefers."""
     request = RecipeRequest(
-        LABELS,
-        _TEMPLATE,
-        Recipe(Kind.VOTE, Division.EPSILON, {Stage.VOTE: 1.0}, drafts=each),
-        target,
-        dict.fromkeys(LABELS, each),
-        fingerprint(data).content,
+        labels=LABELS,
+        template=_TEMPLATE,
+        recipe=Recipe(Kind.VOTE, Division.EPSILON, {Stage.VOTE: 1.0}, drafts=each),
+        target=target,
+        sizes=dict.fromkeys(LABELS, each),
+        content=fingerprint(data).content,
         tokens=_DRAFT_TOKENS,
     )
     evidence = {label: np.zeros(each) for label in LABELS}

@@ -51,7 +51,7 @@ from mechanisms.runs.events import RunCompleted
 from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.lockstep import check_schema
 from mechanisms.runs.preview import preview
-from mechanisms.runs.recipe_request import RunRequest
+from mechanisms.runs.recipe_request import RunRequest, has_stages
 from mechanisms.runs.request import MIN_TOKENS, SynthesisRequest
 from mechanisms.runs.spec import RunSpec
 from mechanisms.sampling import Scheme
@@ -270,7 +270,7 @@ def _ready(asked: RunRequest, journal: RunJournal | None) -> RunRequest:
         made = preview(asked)
         ready, claimed, warnings = made.request, made.claim, made.warnings if asked.stages else ()
     progress(claim_in_words(claimed))
-    if ready.recipe is not None:
+    if has_stages(ready):
         progress(recipe_in_words(ready.recipe))
     for warning in warnings:
         progress(warning)
@@ -330,8 +330,8 @@ def _resumed(journal: RunJournal, asked: RunRequest) -> RunRequest:
     asked = asked.apportioned()
     if request.written is not None and asked.written is not None:
         _check_same(request.written, asked.written)
-    if staged := asked.staged:
-        same = replace(staged, written=request.written)
+    if has_stages(asked):
+        same = replace(asked, written=request.written)
         if (request.parameters(), request.template) != (same.parameters(), same.template):
             raise UsageError("The run that was cut off had other settings: give the same options.")
     elif request.claim().epsilon > asked.target.epsilon * (1 + _SLACK):

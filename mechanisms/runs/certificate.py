@@ -15,7 +15,7 @@ from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Approximate, Composed, Pure
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
-from mechanisms.runs.recipe_request import RecipeRequest
+from mechanisms.runs.recipe_request import RecipeRequest, RunRequest, has_stages
 from mechanisms.runs.request import NO_FILE, SynthesisRequest
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import (
@@ -278,13 +278,13 @@ class Rebuilt:
         event: what the run's certificate has to show.
     """
 
-    request: SynthesisRequest | RecipeRequest
+    request: RunRequest
     event: Composed
 
     @property
-    def recipe(self) -> RecipeRequest | None:
+    def staged(self) -> RecipeRequest | None:
         """The request, where the run has stages."""
-        return self.request.staged
+        return self.request if has_stages(self.request) else None
 
 
 def rebuilt(demo_set: DemoSet) -> Rebuilt:

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar, cast
 from mechanisms.accounting import Claim, PrivacyTarget, rounded_up
 from mechanisms.runs.forecast import ModelSpeed
 from mechanisms.runs.recipe_forecast import predicted_seconds
-from mechanisms.runs.recipe_request import RecipeRequest, RunRequest, by_kind
+from mechanisms.runs.recipe_request import RecipeRequest, RunRequest, has_stages
 from mechanisms.runs.request import SynthesisRequest
 from mechanisms.runs.stage import stage_of
 
@@ -48,7 +48,7 @@ def preview(request: Request, speed: ModelSpeed | None = None) -> Preview[Reques
     """
     calibrated = cast("Request", request.calibrated())  # of the same kind
     claim = calibrated.claim()
-    more = by_kind(calibrated, _of_tokens, _of_stages)
+    more = _of_stages(calibrated) if has_stages(calibrated) else _of_tokens(calibrated)
     warnings = (*target_warnings(calibrated.target, calibrated.sizes), *more)
     return Preview(calibrated, claim, None, guarantee(claim, request.by_user), warnings).timed(speed)
 

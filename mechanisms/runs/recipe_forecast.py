@@ -16,7 +16,7 @@ from mechanisms.runs.reading_forecast import (
     shown_tokens,
 )
 from mechanisms.runs.recipe import Stage
-from mechanisms.runs.recipe_request import RecipeRequest, RunRequest, by_kind
+from mechanisms.runs.recipe_request import RecipeRequest, RunRequest, has_stages
 from mechanisms.runs.sets import wordings
 from mechanisms.runs.stage import stage_of
 
@@ -71,13 +71,9 @@ def work_by_part(request: RunRequest, together: int) -> dict[Stage | None, Work]
 
     A run that writes token by token alone is its writing.
     """
-    return by_kind(
-        request,
-        lambda alone: {Stage.WRITE: written_work(alone, together)},
-        lambda staged: (
-            {None: _public_work(staged)} | {stage: stage_of(staged, stage).work(together) for stage in staged.stages}
-        ),
-    )
+    if not has_stages(request):
+        return {Stage.WRITE: written_work(request, together)}
+    return {None: _public_work(request)} | {stage: stage_of(request, stage).work(together) for stage in request.stages}
 
 
 def _public_work(request: RecipeRequest) -> Work:

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self
 
-from mechanisms.accounting import BudgetSnapshot, Claim, PrivacyTarget, claim
+from typing_extensions import TypeIs
+
+from mechanisms.accounting import BudgetSnapshot, PrivacyTarget
 from mechanisms.data.sizes import (
     MeasuredSizes,
-    check_counted_here,
-    claim_with_counts,
     left_after_counts,
-    with_counts,
 )
-from mechanisms.demos.demo_set import MEASURED_SIZES, DemoSet
+from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.findings import StageRecord
 from mechanisms.discovery import defined
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed, PrivacyEvent, SequentialComposition
-from mechanisms.records import PromptTemplate
 from mechanisms.runs.events import RunStarted
 from mechanisms.runs.recipe import Division, Recipe, Stage
-from mechanisms.runs.request import (
-    DECLARED_COUNTS,
-    DECLARED_SIZES,
-    DECLARED_USERS,
-    FILE_FORMAT,
-    LABEL_SET,
-    SynthesisRequest,
-)
+from mechanisms.runs.request import Request, SynthesisRequest
 from mechanisms.steps import TokenMechanism
 
 STAGES = "mechanisms.runs.stages"
@@ -43,56 +33,29 @@ MOST_SHOTS = 16
 Events = tuple[PrivacyEvent, ...]
 
 
-@dataclass(frozen=True)
-class RecipeRequest:
-    """Public configuration of a recipe's run.
+@dataclass(frozen=True, kw_only=True)
+class RecipeRequest(Request):
+    """Public configuration of a run in stages; see `Request`.
 
     Attributes:
-        labels: public label set, in order.
-        template: how the task is put to the model.
         recipe: the stages.
-        target: the (epsilon, delta) that the run may cost.
-        sizes: declared upper bound of the units of each label.
-        content: keyed digest of the data set that the run was planned for: it is run on no other.
-        by_user: the unit is all records of one user.
         shots: S, demonstrations of each label.
         tokens: T, tokens of a draft.
-        max_record_tokens: public cap on the tokens of a private text that the model reads.
-        max_unit_records: R, public cap on a user's records that a tally takes.
         written: how the stage "write" writes; its plan's `share` and its target's epsilon are those of the recipe.
-        measured: the measurement that `sizes` come from; None where they are declared public.
-        public_inputs: what the claim takes as public beyond the parameters.
     """
 
-    labels: tuple[str, ...]
-    template: PromptTemplate
     recipe: Recipe
-    target: PrivacyTarget
-    sizes: Mapping[str, int]
-    content: str
-    by_user: bool = False
     shots: int = 1
     tokens: int = 40
-    max_record_tokens: int = 64
-    max_unit_records: int = 3
     written: SynthesisRequest | None = None
-    measured: MeasuredSizes | None = None
-    public_inputs: tuple[str, ...] = (LABEL_SET, FILE_FORMAT, DECLARED_SIZES)
 
     def __post_init__(self) -> None:
         if len(self.labels) < 2 or set(self.sizes) != set(self.labels):
             raise UsageError("A recipe needs at least two labels, and every one of them a declared size.")
-        for name, low, high in (
-            ("shots", 1, MOST_SHOTS),
-            ("tokens", 5, 256),
-            ("max_record_tokens", 1, 1024),
-            ("max_unit_records", 1, 64),
-        ):
-            if not low <= getattr(self, name) <= high:
-                raise UsageError(f"{name.replace('_', ' ')} must lie between {low} and {high}.")
+        self._check_ranges(shots=(1, MOST_SHOTS), tokens=(5, 256))
         if self.template.output is not None:
             raise UsageError("Outputs are written token by token: a recipe's ballots and judges know labels alone.")
-        check_counted_here(self.measured, self.content)
+        super().__post_init__()
         left_after_counts(self.target.epsilon, self.measured)
         if (self.written is not None) != (Stage.WRITE in self.recipe.shares):
             raise UsageError("The stage 'write' needs a mechanism and a plan, and nothing else does.")
@@ -130,59 +93,32 @@ class RecipeRequest:
 
     @property
     def name(self) -> str:
-        """What certificate and ledger call the run: its recipe."""
+        """See `Request.name`."""
         return f"recipe {self.recipe.kind}"
 
     @property
     def transform_name(self) -> str:
-        """The certificate's transform; that of the writing stands among its parameters."""
+        """See `Request.transform_name`; that of the writing stands among the parameters."""
         return "none"
 
     @property
     def scheme(self) -> str:
-        """What the stages share, as the certificate has it."""
+        """See `Request.scheme`."""
         return self.recipe.division.value
 
     @property
-    def staged(self) -> RecipeRequest:
-        """The request itself; None of a run without stages."""
-        return self
-
-    @property
-    def schema(self) -> None:
-        """Records are written token by token alone."""
-
-    @property
-    def outputs(self) -> None:
-        """So are texts with outputs."""
-
-    @property
     def stages(self) -> tuple[Stage, ...]:
-        """Those that take part, in their order."""
+        """See `Request.stages`."""
         return self.recipe.stages
 
     @property
-    def reads_rows(self) -> bool:
-        """Stages always read private rows."""
-        return True
-
-    @property
-    def not_private(self) -> None:
-        """Stages are always private."""
-
-    @property
     def exported(self) -> int:
-        """Demonstrations of each label in the set, at most."""
+        """See `Request.exported`."""
         return self.shots
 
     def started(self, demo_set: DemoSet, budget: BudgetSnapshot | None) -> RunStarted:
-        """The run's first event."""
+        """See `Request.started`."""
         return RunStarted(demo_set, self.shots, self.tokens, budget, self.stages)
-
-    @property
-    def spent(self) -> float:
-        """What measuring the sizes has cost."""
-        return self.measured.epsilon if self.measured else 0.0
 
     def role(self, stage: Stage) -> float:
         """The share of the units that a stage reads."""
@@ -204,7 +140,7 @@ class RecipeRequest:
 
     @property
     def event(self) -> Composed:
-        """The run's privacy event, without an earlier measurement of sizes."""
+        """See `Request.event`."""
         lists: dict[str, Events] = {}
         for stage in self.recipe.stages:
             for name, events in self.charges(stage):
@@ -213,24 +149,8 @@ class RecipeRequest:
             return Composed("role", tuple(lists.items()))
         return Composed("dataset" if self.by_user else "label", tuple(lists.items()))
 
-    def certified_event(self) -> Composed:
-        """The event that the certificate shows: the run's, after the measurement of sizes where there was one."""
-        return with_counts(self.event, self.measured)
-
-    def release_claim(self) -> Claim:
-        """What the stages claim at the target's delta, without an earlier measurement of sizes."""
-        return claim(self.event, self.target.delta)
-
-    def claim(self) -> Claim:
-        """What the run costs at the target's delta."""
-        return self.claim_of(self.certified_event())
-
-    def claim_of(self, certified: Composed) -> Claim:
-        """What a certified event of this run costs; see `SynthesisRequest.claim_of`."""
-        return claim_with_counts(certified, self.target.delta, self.measured)
-
     def stage_records(self) -> tuple[StageRecord, ...]:
-        """The stages as the demo set tells them: each with its events for one unit.
+        """See `Request.stage_records`: each stage with its events for one unit.
 
         Where labels are written with different rates it is a unit of the smallest label, which joins most often.
         """
@@ -242,7 +162,7 @@ class RecipeRequest:
         return tuple(records)
 
     def apportioned(self) -> Self:
-        """The same request, its writing on its share of the units or of epsilon."""
+        """See `Request.apportioned`."""
         if (written := self.written) is None:
             return self
         # What counting has cost is part of the target: calibration takes it off again.
@@ -251,37 +171,22 @@ class RecipeRequest:
         return replace(self, written=replace(written, target=part, plan=plan))
 
     def calibrated(self) -> Self:
-        """The same request, its writing apportioned and with the least noise that its epsilon allows.
-
-        All other noise follows from epsilon alone.
-
-        Raises:
-            AccountingError: no noise meets the target, or the accountants disagree.
-        """
+        """See `Request.calibrated`: the noise of the writing is calibrated, all other noise follows from epsilon."""
         ready = self.apportioned()
         return ready if ready.written is None else replace(ready, written=ready.written.calibrated())
 
-    def with_measured_sizes(self, measured: MeasuredSizes) -> RecipeRequest:
-        """The same request on sizes that were measured with noise."""
-        declared = (DECLARED_COUNTS, DECLARED_USERS, DECLARED_SIZES)
-        kept = (each for each in self.public_inputs if each not in declared)
+    def with_measured_sizes(self, measured: MeasuredSizes) -> Self:
+        """See `Request.with_measured_sizes`."""
         written = self.written.with_measured_sizes(measured) if self.written else None
-        return replace(
-            self,
-            sizes=measured.sizes,
-            measured=measured,
-            written=written,
-            public_inputs=(*kept, MEASURED_SIZES),
-        )
+        return replace(super().with_measured_sizes(measured), written=written)
 
-    def for_content(self, content: str) -> RecipeRequest:
-        """The same request, for the data set of that content."""
-        measured = replace(self.measured, content=content) if self.measured else None
+    def for_content(self, content: str) -> Self:
+        """See `Request.for_content`."""
         written = self.written.for_content(content) if self.written else None
-        return replace(self, content=content, measured=measured, written=written)
+        return replace(super().for_content(content), written=written)
 
     def parameters(self) -> dict[str, Any]:
-        """The certificate's parameters: the recipe, and those of the mechanism that writes, under `written`."""
+        """See `Request.parameters`: the recipe, and those of the mechanism that writes, under `written`."""
         recipe = self.recipe
         return {
             "recipe": recipe.kind.value,
@@ -315,12 +220,10 @@ class RecipeRequest:
 RunRequest = SynthesisRequest | RecipeRequest
 """What fixes a run: token by token, or in stages."""
 
-_T = TypeVar("_T")
 
-
-def by_kind(request: RunRequest, tokens: Callable[[SynthesisRequest], _T], staged: Callable[[RecipeRequest], _T]) -> _T:
-    """What one of two functions makes of a request, by whether its run has stages."""
-    return staged(request) if isinstance(request, RecipeRequest) else tokens(request)
+def has_stages(request: RunRequest) -> TypeIs[RecipeRequest]:
+    """Whether a run has stages; one without them writes token by token alone."""
+    return isinstance(request, RecipeRequest)
 
 
 def writes_in_stages(mechanism: TokenMechanism | type[TokenMechanism]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -53,50 +54,187 @@ def declared_counts(by_user: bool) -> str:
     return DECLARED_USERS if by_user else DECLARED_COUNTS
 
 
-@dataclass(frozen=True)
-class SynthesisRequest:
-    """Public configuration of a synthesis run.
+@dataclass(frozen=True, kw_only=True)
+class Request(ABC):
+    """Public configuration that token-by-token runs and runs in stages share.
 
     Attributes:
         labels: public label set, in order.
         template: how the task is put to the model.
-        plan: who joins a step.
-        mechanism: how a token is released; calibrated for the run by `calibrated`.
-        transform: what is done to each private row before the mechanism sees it.
         target: the (epsilon, delta) that the run may cost.
         sizes: declared upper bound of the units of each label.
-        content: keyed digest of the data set that the run was planned for: it is written on no other.
+        content: keyed digest of the data set that the run is planned for; the run refuses every other one.
         by_user: the unit is all records of one user; labels then compose in sequence.
-        candidates: K, how many tokens of the public distribution may be released at a step.
-        max_record_tokens: public cap on a record's tokens.
-        max_unit_records: public cap on a user's records of one label in a row.
-        min_tokens: a demonstration has no end before it has so many.
-        kept: demonstrations of each label in the set, of the plan's `shots` that are written and charged; None: all.
-        schema: what demonstrations are records of; then T counts the tokens that are charged, and no other.
-        outputs: how demonstrations come by outputs, where the template has a field for them; T counts the charged
-            tokens of both fields.
+        max_record_tokens: public cap on the tokens of a private text that the model reads.
+        max_unit_records: public cap on the records of a user that a row or a tally takes.
         measured: the measurement that `sizes` come from; None where they are declared public.
         public_inputs: what the claim takes as public beyond the parameters.
     """
 
     labels: tuple[str, ...]
     template: PromptTemplate
-    plan: SamplingPlan
-    mechanism: TokenMechanism
     target: PrivacyTarget
     sizes: Mapping[str, int]
     content: str
-    transform: Transform = field(default_factory=NoTransform)
     by_user: bool = False
-    candidates: int = 16
     max_record_tokens: int = 64
     max_unit_records: int = 3
+    measured: MeasuredSizes | None = None
+    public_inputs: tuple[str, ...] = (LABEL_SET, FILE_FORMAT, DECLARED_SIZES)
+
+    def __post_init__(self) -> None:
+        self._check_ranges(max_record_tokens=(1, 1024), max_unit_records=(1, 64))
+        check_counted_here(self.measured, self.content)
+
+    def _check_ranges(self, **ranges: tuple[int, int]) -> None:
+        for name, (low, high) in ranges.items():
+            if not low <= getattr(self, name) <= high:
+                raise UsageError(f"{name.replace('_', ' ')} must lie between {low} and {high}.")
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The run's name in the certificate and the ledger: a mechanism's or a recipe's."""
+
+    @property
+    @abstractmethod
+    def transform_name(self) -> str:
+        """The certificate's transform."""
+
+    @property
+    @abstractmethod
+    def scheme(self) -> str:
+        """The certificate's scheme: how units are sampled, or what the stages share."""
+
+    @property
+    @abstractmethod
+    def written(self) -> SynthesisRequest | None:
+        """The part that is written token by token."""
+
+    @property
+    @abstractmethod
+    def event(self) -> Composed:
+        """The run's privacy event, without an earlier measurement of sizes."""
+
+    @property
+    @abstractmethod
+    def exported(self) -> int:
+        """Demonstrations of each label in the set, at most."""
+
+    @abstractmethod
+    def started(self, demo_set: DemoSet, budget: BudgetSnapshot | None) -> RunStarted:
+        """The run's first event."""
+
+    @abstractmethod
+    def calibrated(self) -> Self:
+        """The same request with the least noise that meets its target.
+
+        Raises:
+            AccountingError: no noise meets the target, or the accountants disagree.
+            UsageError: measuring the sizes has used up the target.
+        """
+
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """The certificate's parameters."""
+
+    @property
+    def schema(self) -> RecordSchema | None:
+        """The schema of which demonstrations are records; None for texts."""
+        return None
+
+    @property
+    def outputs(self) -> Outputs | None:
+        """How demonstrations get outputs; None where they have labels alone."""
+        return None
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages that take part, in their order; none where demonstrations are charged one by one."""
+        return ()
+
+    def stage_records(self) -> tuple[StageRecord, ...]:
+        """The stages as the demo set records them."""
+        return ()
+
+    @property
+    def reads_rows(self) -> bool:
+        """Whether the run reads private rows."""
+        return True
+
+    @property
+    def not_private(self) -> str | None:
+        """Why the run promises nothing; None where it does."""
+        return None
+
+    def apportioned(self) -> Self:
+        """The same request, with its writing on its share of the units or of epsilon."""
+        return self
+
+    @property
+    def spent(self) -> float:
+        """Epsilon that measuring the sizes has cost."""
+        return self.measured.epsilon if self.measured else 0.0
+
+    def certified_event(self) -> Composed:
+        """The event that the certificate shows: the run's, after the measurement of sizes where there was one."""
+        return with_counts(self.event, self.measured)
+
+    def release_claim(self) -> Claim:
+        """What the run claims at the target's delta, without an earlier measurement of sizes."""
+        if self.not_private:
+            return Claim(math.inf, self.target.delta, "none", math.inf, "none")
+        return claim(self.event, self.target.delta)
+
+    def claim(self) -> Claim:
+        """What the run costs at the target's delta."""
+        return self.claim_of(self.certified_event())
+
+    def claim_of(self, certified: Composed) -> Claim:
+        """What a certified event of this run costs at the target's delta.
+
+        A run on measured sizes was chosen in view of them: their epsilon, the first event of every list, is added to
+        the cost of the others (basic composition).
+        """
+        if self.not_private:
+            return self.release_claim()
+        return claim_with_counts(certified, self.target.delta, self.measured)
+
+    def with_measured_sizes(self, measured: MeasuredSizes) -> Self:
+        """The same request on sizes that were measured with noise."""
+        kept = (each for each in self.public_inputs if each not in (DECLARED_COUNTS, DECLARED_USERS, DECLARED_SIZES))
+        return replace(self, sizes=measured.sizes, measured=measured, public_inputs=(*kept, MEASURED_SIZES))
+
+    def for_content(self, content: str) -> Self:
+        """The same request, for the data set of that content."""
+        measured = replace(self.measured, content=content) if self.measured else None
+        return replace(self, content=content, measured=measured)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SynthesisRequest(Request):
+    """Public configuration of a run that writes token by token, or of the stage that does; see `Request`.
+
+    Attributes:
+        plan: who joins a step.
+        mechanism: how a token is released; calibrated for the run by `calibrated`.
+        transform: what is done to each private row before the mechanism sees it.
+        candidates: K, how many tokens of the public distribution may be released at a step.
+        min_tokens: a demonstration has no end before it has so many.
+        kept: demonstrations of each label in the set, of the plan's `shots` that are written and charged; None: all.
+        schema: what demonstrations are records of; then T counts the tokens that are charged, and no other.
+        outputs: how demonstrations come by outputs, where the template has a field for them; T counts the charged
+            tokens of both fields.
+    """
+
+    plan: SamplingPlan
+    mechanism: TokenMechanism
+    transform: Transform = field(default_factory=NoTransform)
+    candidates: int = 16
     min_tokens: int = 0
     kept: int | None = None
     schema: RecordSchema | None = None
     outputs: Outputs | None = None
-    measured: MeasuredSizes | None = None
-    public_inputs: tuple[str, ...] = (LABEL_SET, FILE_FORMAT, DECLARED_SIZES)
 
     def __post_init__(self) -> None:
         if not self.labels or set(self.sizes) != set(self.labels):
@@ -104,14 +242,9 @@ class SynthesisRequest:
         if empty := [label for label, size in self.sizes.items() if size < 1]:
             raise UsageError(f"The label '{empty[0]}' has a declared size of 0: leave it out, or declare its size.")
         self._check_outputs()
-        for name, low, high in (
-            ("candidates", 2, 1000),
-            ("max_record_tokens", 1, 1024),
-            ("max_unit_records", 1, 64),
-            ("min_tokens", 0, self.plan.tokens - (self.outputs.charged if self.outputs else 0)),
-        ):
-            if not low <= getattr(self, name) <= high:
-                raise UsageError(f"{name.replace('_', ' ')} must lie between {low} and {high}.")
+        of_text = self.plan.tokens - (self.outputs.charged if self.outputs else 0)
+        self._check_ranges(candidates=(2, 1000), min_tokens=(0, of_text))
+        super().__post_init__()
         if self.schema is not None and self.min_tokens:
             raise UsageError("A record ends where its schema says: leave out the least number of tokens.")
         if self.transform.name != "none" and not self.mechanism.takes_transform:
@@ -121,7 +254,6 @@ class SynthesisRequest:
             )
         if self.kept is not None:
             self._check_kept(self.kept)
-        check_counted_here(self.measured, self.content)
         object.__setattr__(self, "mechanism", self.mechanism.for_plan(self.plan))
 
     def _check_outputs(self) -> None:
@@ -157,48 +289,27 @@ class SynthesisRequest:
 
     @property
     def name(self) -> str:
-        """What certificate and ledger call the run: its mechanism."""
+        """See `Request.name`: its mechanism's."""
         return self.mechanism.name
 
     @property
     def transform_name(self) -> str:
-        """The certificate's transform."""
+        """See `Request.transform_name`."""
         return self.transform.name
 
     @property
     def scheme(self) -> str:
-        """How units are sampled, as the certificate has it."""
+        """See `Request.scheme`."""
         return self.plan.scheme.value
 
     @property
-    def recipe(self) -> None:
-        """None, as there are no stages."""
-
-    @property
-    def staged(self) -> None:
-        """None; of a run in stages the request itself."""
-
-    def apportioned(self) -> Self:
-        """The same: nothing shares units or epsilon with it."""
-        return self
-
-    @property
-    def stages(self) -> tuple[Stage, ...]:
-        """None: each demonstration is charged by itself."""
-        return ()
-
-    def stage_records(self) -> tuple[StageRecord, ...]:
-        """The stages as the demo set tells them: none."""
-        return ()
-
-    @property
     def written(self) -> SynthesisRequest:
-        """What is written token by token: all of it."""
+        """The request itself: all of the run is written token by token."""
         return self
 
     @property
     def reads_rows(self) -> bool:
-        """Whether any private row is read."""
+        """See `Request.reads_rows`."""
         return self.mechanism.uses_private_rows
 
     @property
@@ -208,17 +319,17 @@ class SynthesisRequest:
 
     @property
     def not_private(self) -> str | None:
-        """Why the run promises nothing; None where it does."""
+        """See `Request.not_private`."""
         return self.mechanism.not_private
 
     def started(self, demo_set: DemoSet, budget: BudgetSnapshot | None) -> RunStarted:
-        """The run's first event."""
+        """See `Request.started`."""
         plan = self.plan
         return RunStarted(demo_set, plan.shots, plan.tokens, budget, expected_rows=plan.subsets, kept=self.kept)
 
     @property
     def exported(self) -> int:
-        """Demonstrations of each label in the set."""
+        """See `Request.exported`."""
         return self.plan.shots if self.kept is None else self.kept
 
     @property
@@ -241,7 +352,7 @@ class SynthesisRequest:
 
     @property
     def event(self) -> Composed:
-        """The run's privacy event."""
+        """See `Request.event`."""
         return self.compose(self.mechanism.event)
 
     def compose(self, event: EventOfSteps) -> Composed:
@@ -253,48 +364,10 @@ class SynthesisRequest:
         failure = Approximate(self.measured.failure)
         return Composed(run.per, tuple((name, (*events, failure)) for name, events in run))
 
-    def release_claim(self) -> Claim:
-        """What the run claims at its delta, without an earlier measurement of sizes."""
-        if self.mechanism.not_private:
-            return Claim(math.inf, self.target.delta, "none", math.inf, "none")
-        return claim(self.event, self.target.delta)
-
-    def claim(self) -> Claim:
-        """What the demonstrations cost at the target's delta."""
-        return self.claim_of(self.certified_event())
-
-    def claim_of(self, certified: Composed) -> Claim:
-        """What a certified event of this run costs at the target's delta.
-
-        With measured sizes the run was chosen in view of them, so their epsilon, which is the first event of every
-        list, is added to the cost of the others (basic composition).
-        """
-        if self.mechanism.not_private:
-            return self.release_claim()
-        return claim_with_counts(certified, self.target.delta, self.measured)
-
-    def certified_event(self) -> Composed:
-        """The event that the certificate shows: the run's, after the measurement of sizes where there was one."""
-        return with_counts(self.event, self.measured)
-
     def calibrated(self) -> Self:
-        """The same request with the least noise that meets its target.
-
-        Raises:
-            UsageError: measuring the sizes has used up the target.
-        """
+        """See `Request.calibrated`."""
         target = PrivacyTarget(left_after_counts(self.target.epsilon, self.measured), self.target.delta)
         return replace(self, mechanism=self.mechanism.calibrate(self.compose, target))
-
-    def with_measured_sizes(self, measured: MeasuredSizes) -> SynthesisRequest:
-        """The same request on sizes that were measured with noise."""
-        kept = (each for each in self.public_inputs if each not in (DECLARED_COUNTS, DECLARED_USERS, DECLARED_SIZES))
-        return replace(self, sizes=measured.sizes, measured=measured, public_inputs=(*kept, MEASURED_SIZES))
-
-    def for_content(self, content: str) -> SynthesisRequest:
-        """The same request, for the data set of that content."""
-        measured = replace(self.measured, content=content) if self.measured else None
-        return replace(self, content=content, measured=measured)
 
     def capacity(self, label: str) -> int:
         """Rows of the batch for a label."""
@@ -317,7 +390,7 @@ class SynthesisRequest:
         return name, events + (failures if first else ())
 
     def parameters(self) -> dict[str, Any]:
-        """The certificate's parameters: mechanism, sampling, sizes and candidates."""
+        """See `Request.parameters`: mechanism, sampling, sizes and candidates."""
         described = ((used, each) for used in (self.mechanism, self.transform) for each in parameters(used))
         own = {each.flag.replace("-", "_"): getattr(used, each.name) for used, each in described}
         rates = {label: self.plan.rate(self.sizes[label]) for label in self.labels}

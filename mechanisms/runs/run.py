@@ -16,7 +16,7 @@ from mechanisms.runs.best_of import Fidelity
 from mechanisms.runs.events import CuratorEvent, DemoCompleted, Drafting, RunCompleted, SetKept, WritingEvent
 from mechanisms.runs.in_stages import Stages
 from mechanisms.runs.recipe import Division, Stage, divide
-from mechanisms.runs.recipe_request import RecipeRequest, RunRequest, by_kind
+from mechanisms.runs.recipe_request import RecipeRequest, RunRequest, has_stages
 from mechanisms.runs.request import RECORD_SCHEMA, SynthesisRequest
 from mechanisms.runs.resume import Journal, at_the_end, begin, check_journal, part_of, reserved
 from mechanisms.runs.stage import stage_class
@@ -66,14 +66,11 @@ def synthesize(
     check_fit(dataset, request)
     data = fingerprint(dataset)
     new = request.scheme == Division.ROLES and is_new(data, ledger, journal.key if journal else "")
-
-    def alone(asked: SynthesisRequest) -> _Work:
-        return _TokenByToken(dataset, asked, model, randomness, curator)
-
-    def staged(asked: RecipeRequest) -> _Work:
-        return _stages(dataset, asked, model, embedder, randomness, curator, new)
-
-    work = by_kind(request, alone, staged)
+    work: _Work
+    if has_stages(request):
+        work = _stages(dataset, request, model, embedder, randomness, curator, new)
+    else:
+        work = _TokenByToken(dataset, request, model, randomness, curator)
     for event in (journal.replayed if journal else None) or ():
         work.apply(event)
     yield from work.draft()  # public, and the likeliest to fail: before anybody has paid

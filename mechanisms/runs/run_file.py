@@ -254,5 +254,5 @@ def _signal(run: Rebuilt) -> float | None:
 
 
 def _votes(run: Rebuilt) -> float | None:
-    recipe = run.recipe
-    return Vote(recipe).tally.deviation if recipe is not None and Stage.VOTE in recipe.stages else None
+    staged = run.staged
+    return Vote(staged).tally.deviation if staged is not None and Stage.VOTE in staged.stages else None

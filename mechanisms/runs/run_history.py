@@ -79,7 +79,7 @@ class PermittedReleases:
     @property
     def ballots(self) -> int:
         """Ballots of a label."""
-        return self.run.recipe.recipe.rounds if self.run.recipe and Stage.VOTE in self.stages else 0
+        return self.run.staged.recipe.rounds if self.run.staged and Stage.VOTE in self.stages else 0
 
     def check_token(self, event: TokenReleased) -> None:
         """A token is one of those that are paid for, and nothing is told of it beyond what its mechanism releases.
@@ -106,7 +106,7 @@ class PermittedReleases:
             UsageError: it is not.
         """
         require(event.round <= self.ballots, "a ballot that was not planned")
-        recipe = self.run.recipe
+        recipe = self.run.staged
         most = max(_LEAST_BALLOT, recipe.recipe.drafts if recipe else 0) + written
         require(len(event.drafts) <= most, "more drafts than the recipe has")
 
@@ -116,7 +116,7 @@ class PermittedReleases:
         Raises:
             UsageError: they state another one.
         """
-        recipe = self.run.recipe
+        recipe = self.run.staged
         same = recipe is not None and math.isclose(event.noise, Vote(recipe).tally.deviation, rel_tol=_SAME_NOISE)
         require(same, "noise that is not the certificate's")
 
@@ -126,7 +126,7 @@ class PermittedReleases:
         Raises:
             UsageError: they are not.
         """
-        recipe = self.run.recipe
+        recipe = self.run.staged
         known = [names_of_sets(recipe.recipe, words) for words in (1, 2)] if recipe else []
         if not written:
             known = [[name for name in of if not name.startswith("written ")] for of in known]
@@ -135,7 +135,7 @@ class PermittedReleases:
     def correction(self, choice: ChoiceReleased, refined: bool) -> str:
         """The correction that the set of a choice is read with, before it is fitted or after."""
         told = choice.chosen[1]
-        request = self.run.recipe
+        request = self.run.staged
         counted = masses(request.sizes, request.recipe.weighing) if request else {}
         return told if told in FITTED or not refined else str(fitted([*counted.values()]))
 

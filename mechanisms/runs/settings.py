@@ -14,7 +14,7 @@ from mechanisms.demos.demo_set import Outputs
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
 from mechanisms.runs.recipe import Kind, Stage
-from mechanisms.runs.recipe_request import RecipeRequest, RunRequest, by_kind
+from mechanisms.runs.recipe_request import RecipeRequest, RunRequest, has_stages
 from mechanisms.runs.request import SynthesisRequest
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import TokenMechanism, Transform
@@ -54,7 +54,7 @@ def settings(request: RunRequest, mapping: ColumnMapping, name: str, model: str 
     options = dict(_of_data(request, mapping, name))
     if model is not None:
         options["model"] = model
-    options |= dict(by_kind(request, _of_writing, _of_recipe))
+    options |= dict(_of_recipe(request) if has_stages(request) else _of_writing(request))
     head = _HEAD + (_MEASURED if request.measured else "") + (_NO_MODEL if model is None else "")
     return head + yaml.dump(options, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
 

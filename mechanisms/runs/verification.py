@@ -139,7 +139,7 @@ def verify(demo_set: DemoSet) -> Verification:
     problems += [*_of_public_inputs(certificate, run, demo_set.schema is not None), *_of_texts(demo_set, run)]
     problems += [
         *_of_stages(demo_set.stages, run),
-        *problems_of_findings(demo_set, run.recipe.recipe if run.recipe else None),
+        *problems_of_findings(demo_set, run.staged.recipe if run.staged else None),
     ]
     found = None
     if not broken:  # the price of another run's event says nothing, and can be any amount of work

@@ -121,9 +121,26 @@ def request_of(dataset: Dataset, template: PromptTemplate, kind: Kind, epsilon: 
     sizes, target = dataset.counted_sizes(), PrivacyTarget(epsilon, DELTA)
     recipe, content = proposed(kind, sizes, epsilon), fingerprint(dataset).content
     plan, mechanism = SamplingPlan(tokens=TOKENS), mechanism_class("gaussian")()
-    writing = SynthesisRequest(dataset.labels, template, plan, mechanism, target, sizes, content, min_tokens=MIN_TOKENS)
+    writing = SynthesisRequest(
+        labels=dataset.labels,
+        template=template,
+        plan=plan,
+        mechanism=mechanism,
+        target=target,
+        sizes=sizes,
+        content=content,
+        min_tokens=MIN_TOKENS,
+    )
     written = writing if Stage.WRITE in recipe.shares else None
-    staged = RecipeRequest(dataset.labels, template, recipe, target, sizes, content, written=written)
+    staged = RecipeRequest(
+        labels=dataset.labels,
+        template=template,
+        recipe=recipe,
+        target=target,
+        sizes=sizes,
+        content=content,
+        written=written,
+    )
     return preview(staged).request
 
 

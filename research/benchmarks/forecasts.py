@@ -104,11 +104,26 @@ def request_for(dataset: Dataset, part: float) -> RecipeRequest:
     template, content = default_template(dataset.labels), fingerprint(dataset).content
     subsets = max(4, round(part * min(100, *sizes.values())))
     written = SynthesisRequest(
-        dataset.labels, template, SamplingPlan(subsets=subsets, tokens=24), mechanism_class("gaussian")(), target,
-        sizes, content, candidates=16, min_tokens=MIN_TOKENS,
-    )  # fmt: skip
+        labels=dataset.labels,
+        template=template,
+        plan=SamplingPlan(subsets=subsets, tokens=24),
+        mechanism=mechanism_class("gaussian")(),
+        target=target,
+        sizes=sizes,
+        content=content,
+        candidates=16,
+        min_tokens=MIN_TOKENS,
+    )
     recipe = thinned(proposed(Kind.BOTH, sizes, 1.0), part)
-    return RecipeRequest(dataset.labels, template, recipe, target, sizes, content, written=written).calibrated()
+    return RecipeRequest(
+        labels=dataset.labels,
+        template=template,
+        recipe=recipe,
+        target=target,
+        sizes=sizes,
+        content=content,
+        written=written,
+    ).calibrated()
 
 
 def thinned(recipe: Recipe, part: float) -> Recipe:

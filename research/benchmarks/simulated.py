@@ -59,7 +59,14 @@ class Run:
 def simulated(stored: Stored, recipe: Recipe, sizes: Mapping[str, int], epsilon: float) -> Run:
     """One run of the stages that judge, with fresh rows, coins and noise."""
     template = stored.sets[0].template
-    request = RecipeRequest(stored.labels, template, recipe, PrivacyTarget(epsilon, DELTA), sizes, content="")
+    request = RecipeRequest(
+        labels=stored.labels,
+        template=template,
+        recipe=recipe,
+        target=PrivacyTarget(epsilon, DELTA),
+        sizes=sizes,
+        content="",
+    )
     # Units as a list: a data set would make each of them anew whenever it is looked at.
     listed = patch.object(judging, "units_of", lambda part, most: list(part.members))
     parts, model = drawn(stored, recipe, sum(sizes.values())), cast(LanguageModel, stored)

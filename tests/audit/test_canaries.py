@@ -93,13 +93,13 @@ def test_canaries_are_units_of_their_own_and_the_file_stays_as_it_is():
 @pytest.mark.parametrize("name", [pytest.param("gaussian", marks=pytest.mark.slow), "non-private"])
 def test_demonstrations_are_written_from_the_file_with_the_canaries(name):
     request = SynthesisRequest(
-        LABELS,
-        TEMPLATE,
-        SamplingPlan(subsets=4, tokens=3),
-        mechanism_class(name)(),
-        PrivacyTarget(2.0, 1e-5),
-        dict.fromkeys(LABELS, 1),
-        NO_FILE,
+        labels=LABELS,
+        template=TEMPLATE,
+        plan=SamplingPlan(subsets=4, tokens=3),
+        mechanism=mechanism_class(name)(),
+        target=PrivacyTarget(2.0, 1e-5),
+        sizes=dict.fromkeys(LABELS, 1),
+        content=NO_FILE,
         candidates=10,
     )
     found = attacked(writes(request, ToyModel(), SeededRandomness(3)))[RELEASED]

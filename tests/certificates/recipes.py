@@ -47,8 +47,27 @@ def asked(
         share = used.shares[Stage.WRITE] if used.division is Division.ROLES else 1.0
         plan = SamplingPlan(scheme, subsets=12, tokens=5, shots=2, share=share)
         noisy = mechanism_class("gaussian")(noise_multiplier=20.0)
-        written = SynthesisRequest(LABELS, TEMPLATE, plan, noisy, target, SIZES, NO_FILE, by_user=by_user)
-    request = RecipeRequest(LABELS, TEMPLATE, used, target, SIZES, NO_FILE, by_user, shots=2, written=written)
+        written = SynthesisRequest(
+            labels=LABELS,
+            template=TEMPLATE,
+            plan=plan,
+            mechanism=noisy,
+            target=target,
+            sizes=SIZES,
+            content=NO_FILE,
+            by_user=by_user,
+        )
+    request = RecipeRequest(
+        labels=LABELS,
+        template=TEMPLATE,
+        recipe=used,
+        target=target,
+        sizes=SIZES,
+        content=NO_FILE,
+        by_user=by_user,
+        shots=2,
+        written=written,
+    )
     return request.with_measured_sizes(MEASURED) if measured else request
 
 

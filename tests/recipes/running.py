@@ -118,16 +118,24 @@ def planned(dataset: Dataset, used: Recipe, epsilon: float = 2.0, **rest: Any) -
         plan = SamplingPlan(subsets=4, tokens=3, share=share)
         noisy = mechanism_class("gaussian")(noise_multiplier=9.0)
         written = SynthesisRequest(
-            LABELS, TEMPLATE, plan, noisy, target, sizes, content, by_user=dataset.by_user, candidates=10
+            labels=LABELS,
+            template=TEMPLATE,
+            plan=plan,
+            mechanism=noisy,
+            target=target,
+            sizes=sizes,
+            content=content,
+            by_user=dataset.by_user,
+            candidates=10,
         )
     return RecipeRequest(
-        LABELS,
-        TEMPLATE,
-        used,
-        target,
-        sizes,
-        content,
-        dataset.by_user,
+        labels=LABELS,
+        template=TEMPLATE,
+        recipe=used,
+        target=target,
+        sizes=sizes,
+        content=content,
+        by_user=dataset.by_user,
         **{"tokens": 12, "written": written} | rest,
     )
 

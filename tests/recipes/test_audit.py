@@ -69,7 +69,15 @@ def _quick(monkeypatch):
 def asked(data: Dataset, division: Division, **rest) -> RecipeRequest:
     recipe = Recipe(Kind.VOTE, division, SHARES, drafts=4, **rest)
     sizes, content = {"red": 90, "blue": 60}, fingerprint(data).content
-    return RecipeRequest(LABELS, TEMPLATE, recipe, PrivacyTarget(EPSILON, DELTA), sizes, content, data.by_user)
+    return RecipeRequest(
+        labels=LABELS,
+        template=TEMPLATE,
+        recipe=recipe,
+        target=PrivacyTarget(EPSILON, DELTA),
+        sizes=sizes,
+        content=content,
+        by_user=data.by_user,
+    )
 
 
 def listened(data: Dataset, wanted: RecipeRequest, seed: int) -> list[Noise]:

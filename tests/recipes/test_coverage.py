@@ -66,7 +66,15 @@ def test_intervals_hold_the_truth(by_user, monkeypatch):
         data = drawn(random, by_user)
         recipe = Recipe(Kind.VOTE, Division.ROLES, SHARES, drafts=4)
         sizes, content = dict.fromkeys(LABELS, UNITS), fingerprint(data).content
-        wanted = RecipeRequest(LABELS, TEMPLATE, recipe, PrivacyTarget(1.0, 1e-5), sizes, content, by_user)
+        wanted = RecipeRequest(
+            labels=LABELS,
+            template=TEMPLATE,
+            recipe=recipe,
+            target=PrivacyTarget(1.0, 1e-5),
+            sizes=sizes,
+            content=content,
+            by_user=by_user,
+        )
         *_, last = run.synthesize(data, wanted, Model(), Ledger(Tape()), SeededRandomness(seed), embedder=EMBEDDER)
         arms = last.demo_set.score.arms
         for name, arm in arms.items():  # where public-only was chosen there are two

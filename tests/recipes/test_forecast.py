@@ -69,7 +69,14 @@ def test_labels_of_more_tokens_and_more_demonstrations_take_longer_to_judge_by()
     def judged(names) -> dict[Stage, float]:
         sizes = dict.fromkeys(names, 4000 // len(names))
         made = proposed(Kind.VOTE, sizes, 1.0)
-        made = RecipeRequest(tuple(names), TEMPLATE, replace(made, sets=1), PrivacyTarget(1.0, 1e-5), sizes, "x")
+        made = RecipeRequest(
+            labels=tuple(names),
+            template=TEMPLATE,
+            recipe=replace(made, sets=1),
+            target=PrivacyTarget(1.0, 1e-5),
+            sizes=sizes,
+            content="x",
+        )
         parts = seconds_by_part(made, speed)
         # For each row that a stage reads: of many labels more rows vote.
         return {stage: parts[stage] / made.recipe.shares[stage] for stage in (Stage.VOTE, *JUDGING)}
@@ -171,8 +178,26 @@ def test_a_forecast_is_what_the_stages_then_ask_of_the_models(records):
     noisy = mechanism_class("gaussian")(noise_multiplier=9.0)
     made = replace(proposed(Kind.BOTH, sizes, 1.0), drafts=4)
     plan = SamplingPlan(subsets=4, tokens=8)
-    written = SynthesisRequest(records.labels, template, plan, noisy, target, sizes, content, candidates=8)
-    request = RecipeRequest(records.labels, template, made, target, sizes, content, written=written, tokens=24)
+    written = SynthesisRequest(
+        labels=records.labels,
+        template=template,
+        plan=plan,
+        mechanism=noisy,
+        target=target,
+        sizes=sizes,
+        content=content,
+        candidates=8,
+    )
+    request = RecipeRequest(
+        labels=records.labels,
+        template=template,
+        recipe=made,
+        target=target,
+        sizes=sizes,
+        content=content,
+        written=written,
+        tokens=24,
+    )
     log = ledger()
     foreseen = work_by_part(request, SPEED.together)
     model, embedder = Counting(count), CountingEmbedder(count)

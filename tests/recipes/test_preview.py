@@ -38,9 +38,26 @@ def request(
     recipe = proposed(kind, sizes, epsilon, division=division)
     template, content = default_template(LABELS), "content"
     plan = SamplingPlan(subsets=20, tokens=5)
-    written = SynthesisRequest(LABELS, template, plan, mechanism_class("gaussian")(), target, sizes, content)
+    written = SynthesisRequest(
+        labels=LABELS,
+        template=template,
+        plan=plan,
+        mechanism=mechanism_class("gaussian")(),
+        target=target,
+        sizes=sizes,
+        content=content,
+    )
     of = written if Stage.WRITE in recipe.shares else None
-    return RecipeRequest(LABELS, template, recipe, target, sizes, content, by_user, written=of)
+    return RecipeRequest(
+        labels=LABELS,
+        template=template,
+        recipe=recipe,
+        target=target,
+        sizes=sizes,
+        content=content,
+        by_user=by_user,
+        written=of,
+    )
 
 
 @pytest.mark.parametrize("division", [*Division])
@@ -103,7 +120,14 @@ def test_where_labels_count_the_same_the_margin_is_of_what_the_rows_count():
     labels = tuple(sizes)
     recipe = proposed(Kind.VOTE, sizes, 1.0)
     assert recipe.weighing is Weighing.LABELS
-    skewed = RecipeRequest(labels, default_template(labels), recipe, PrivacyTarget(1.0, 1e-6), sizes, "content")
+    skewed = RecipeRequest(
+        labels=labels,
+        template=default_template(labels),
+        recipe=recipe,
+        target=PrivacyTarget(1.0, 1e-6),
+        sizes=sizes,
+        content="content",
+    )
     even = replace(skewed, sizes=dict.fromkeys(labels, 73), recipe=replace(recipe, weighing=Weighing.ROWS))
     assert Score(skewed).margin == pytest.approx(Score(even).margin, rel=0.05)
     assert Score(skewed).margin > 1.3 * Score(replace(skewed, recipe=even.recipe)).margin

@@ -31,7 +31,15 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 def request(size: int = 3000, score: bool = True, by_user: bool = False, labels=LABELS, **changes) -> RecipeRequest:
     sizes = dict.fromkeys(labels, size)
     recipe = proposed(Kind.VOTE, sizes, 1.0, score, **changes)
-    return RecipeRequest(labels, default_template(labels), recipe, PrivacyTarget(1.0, 1e-6), sizes, "x", by_user)
+    return RecipeRequest(
+        labels=labels,
+        template=default_template(labels),
+        recipe=recipe,
+        target=PrivacyTarget(1.0, 1e-6),
+        sizes=sizes,
+        content="x",
+        by_user=by_user,
+    )
 
 
 @pytest.mark.parametrize(
@@ -138,9 +146,23 @@ def foreseen(kind: Kind, labels: int, division: Division, score: bool) -> Previe
     template, target, sizes = default_template(names), PrivacyTarget(1.0, 1e-6), dict.fromkeys(names, 300)
     recipe = proposed(kind, sizes, 1.0, score, division)
     plan, mechanism = SamplingPlan(tokens=24), mechanism_class("gaussian")()
-    writing = SynthesisRequest(names, template, plan, mechanism, target, sizes, "x", min_tokens=4)
+    writing = SynthesisRequest(
+        labels=names,
+        template=template,
+        plan=plan,
+        mechanism=mechanism,
+        target=target,
+        sizes=sizes,
+        content="x",
+        min_tokens=4,
+    )
     written = writing if Stage.WRITE in recipe.shares else None
-    return preview(RecipeRequest(names, template, recipe, target, sizes, "x", written=written), SPEED)
+    return preview(
+        RecipeRequest(
+            labels=names, template=template, recipe=recipe, target=target, sizes=sizes, content="x", written=written
+        ),
+        SPEED,
+    )
 
 
 def seconds(preview: Preview) -> float:
