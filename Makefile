@@ -16,15 +16,16 @@ test: check browser
 baselines: .venv/test-ready
 	$(BIN)/python -m tests.baselines compare
 
-# What takes long or needs a machine of its own, and need not hold at every commit.
+# What takes long and finds rarely: kills, bombs, audits of releases, coverage of intervals, every baseline.
 nightly: .venv/test-ready
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile -m nightly
 	$(BIN)/python -m research.faults.hostile_door --hold
 
 quick: .venv/test-ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile -m "not slow" --ignore tests/ui --ignore tests/inference
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile -m "not slow and not nightly" --ignore tests/ui --ignore tests/inference
 
 check: .venv/test-ready
 	$(BIN)/ruff check .

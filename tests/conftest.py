@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -31,6 +32,16 @@ os.environ["DPICL_HOME"] = _COLLECTING.name
 # How long an example takes is the machine's matter: a busy one fails no test.
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
+
+
+def nightly_but(cases: Iterable[Any], every: int) -> list[Any]:
+    """Parameters of which one in `every` is tried by `make test`, and the others by `make nightly`."""
+    return [
+        pytest.param(
+            *(case if isinstance(case, tuple) else (case,)), marks=() if i % every == 0 else pytest.mark.nightly
+        )
+        for i, case in enumerate(cases)
+    ]
 
 
 @pytest.fixture(autouse=True)

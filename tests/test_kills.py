@@ -11,6 +11,7 @@ from tests.conftest import ROOT
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_whenever_a_process_is_killed_the_ledger_covers_what_was_released(data_folder):
     line = [sys.executable, "-m", "research.faults.kills", "--kills", "6"]
     ended = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=600)

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from mechanisms.cli.main import main
+from tests.conftest import nightly_but
 
 pytestmark = pytest.mark.slow
 EPSILONS = (1, 2, 4, 8)
@@ -29,14 +30,14 @@ def run(capsys, command: str, name: str, *extra: str) -> dict:
     return json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.parametrize(("name", "i"), CASES)
+@pytest.mark.parametrize(("name", "i"), nightly_but(CASES, every=7))
 def test_published_noise_meets_the_published_epsilon(capsys, name, i):
     sigma, epsilon = TABLE[name][-1][i], EPSILONS[i]
     found = run(capsys, "account", name, "--noise-multiplier", str(sigma))["epsilon"]
     assert 0.85 * epsilon <= found <= epsilon + 0.01
 
 
-@pytest.mark.parametrize(("name", "i"), CASES)
+@pytest.mark.parametrize(("name", "i"), nightly_but(CASES, every=7))
 def test_calibrated_noise_is_at_most_the_published(capsys, name, i):
     sigma, epsilon = TABLE[name][-1][i], EPSILONS[i]
     found = run(capsys, "calibrate", name, "--epsilon", str(epsilon))

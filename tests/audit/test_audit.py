@@ -48,6 +48,7 @@ def result_of(generator) -> AuditResult:
     return result
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["gaussian", "noisy-max"])
 def test_a_hundred_thousand_draws_prove_half_of_the_claim_and_no_more_than_all(name):
     result = result_of(audit_mechanism(name, 2.0, randomness=SeededRandomness(2026)))
@@ -56,6 +57,7 @@ def test_a_hundred_thousand_draws_prove_half_of_the_claim_and_no_more_than_all(n
     assert result.holds
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", mechanism_names())
 def test_no_claim_is_refuted_by_the_noise_of_real_runs(name, monkeypatch):
     # With the usual confidence a bound on noisy max, whose claim is tight, would exceed it in one run of 1,400.

@@ -20,7 +20,8 @@ from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow
 
-SMALL = "--recipe tokens --labels Cards,Fraud --delta 1e-5 --sizes counted --subsets 6 --tokens 4 --candidates 10"
+SHORT = "--delta 1e-5 --sizes counted --subsets 6 --tokens 4 --candidates 10 --max-record-tokens 12"
+SMALL = f"--recipe tokens --labels Cards,Fraud {SHORT}"
 COLUMNS = "--text-column text --label-column topic"
 
 
@@ -79,7 +80,7 @@ def test_the_certificate_of_a_recipe_is_checked_as_well(capsys, tmp_path):
 
 def check_evaluate(capsys, demos, strangers):
     """Three arms; on the rows that wrote the demonstrations the figures are the curator's alone."""
-    code, out, err = run(capsys, f"evaluate {demos} --test {BANK} {COLUMNS} --limit 24 --json")
+    code, out, err = run(capsys, f"evaluate {demos} --test {BANK} {COLUMNS} --limit 12 --json")
     report = json.loads(out)
     assert code == 0
     for arm in ("zero-shot", "public-only", "private demonstrations"):
@@ -98,7 +99,7 @@ def check_evaluate(capsys, demos, strangers):
 def test_a_user_column_makes_users_the_unit(capsys, tmp_path):
     clinic, demos = EXAMPLES[0].path, str(tmp_path / "demos.json")
     line = f"synthesize {clinic} --text-column message --label-column department --unit-column patient --epsilon 8"
-    rest = "--labels Cardiology,Pediatrics --delta 1e-5 --sizes counted --subsets 6 --tokens 3 --candidates 10"
+    rest = f"--labels Cardiology,Pediatrics {SHORT}"
     code, _, err = run(capsys, f"{line} {rest} --recipe tokens --out {demos}")
     assert code == 0, err
     demo_set = loads(Path(demos).read_text())

@@ -17,7 +17,7 @@ import pytest
 from tests.data.test_formats import HEADER, as_parquet, as_workbook, read, refusal, sheet, zipped
 from tests.mutating import at_most
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 SECONDS = 20
 """Of this process's own time: a file as large as these takes one to three."""
 ROOM = 2**30

@@ -247,6 +247,7 @@ LAUGHS = '<!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]>'
     ],
     ids=["unpacked", "row numbers", "entities", "a shared string", "a dictionary", "no bytes at all"],
 )
+@pytest.mark.nightly
 def test_a_file_that_grows_when_it_is_unpacked_is_refused(grown):
     raw = grown()
     assert len(raw) < 2**20

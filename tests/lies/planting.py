@@ -105,7 +105,7 @@ def _pytest(lie: Lie | None, tests: Sequence[str]) -> tuple[int, str]:
     if lie is not None:
         sys.meta_path.insert(0, _Finder(lie))
     os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = tempfile.mkdtemp()
-    quick = ["-m", "not slow"] if lie is not None and lie.worst else []
+    quick = ["-m", "not slow and not nightly"] if lie is not None and lie.worst else []
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         ended = pytest.main([*_HOW, *quick, *tests])

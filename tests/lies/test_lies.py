@@ -35,8 +35,9 @@ def test_a_lie_is_found(lie, processes, record_property):
     record_property("lie", (lie.says, lie.killer, "quick" if lie.worst else "test"))
 
 
-def test_where_nothing_is_planted_all_of_those_tests_pass(processes):
-    ended, said = processes.pytest(None, *dict.fromkeys(lie.killer for lie in LIES))
+def test_where_nothing_is_planted_such_tests_pass(processes):
+    killers = [*dict.fromkeys(lie.killer for lie in LIES)]  # all of them are tests of the suite themselves
+    ended, said = processes.pytest(None, *killers[::10])
     assert ended == 0, said
 
 

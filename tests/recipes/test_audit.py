@@ -27,7 +27,7 @@ from tests.replay.world import Ledger
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 LABELS = ("red", "blue")
 TEMPLATE = default_template(LABELS)

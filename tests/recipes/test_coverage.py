@@ -55,6 +55,7 @@ def drawn(random: np.random.Generator, by_user: bool) -> Dataset:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("by_user", [False, True])
 def test_intervals_hold_the_truth(by_user, monkeypatch):
     monkeypatch.setattr(stage, "write_drafts", drafts)

@@ -9,6 +9,7 @@ from mechanisms.runs.planner import Option, Task, cost, options, ranked
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class
 from tests.accounting.test_table_9 import EPSILONS, TABLE
+from tests.conftest import nightly_but
 
 pytestmark = pytest.mark.slow
 GAUSSIAN = mechanism_class("gaussian")
@@ -30,7 +31,7 @@ COMPUTED = [
 PROMPT = {"agnews": 120, "dbpedia": 130, "trec": 30, "mit_g": 110, "mit_d": 110}
 
 
-@pytest.mark.parametrize(("task", "epsilon", "scheme", "subsets", "signal", "tokens"), COMPUTED)
+@pytest.mark.parametrize(("task", "epsilon", "scheme", "subsets", "signal", "tokens"), nightly_but(COMPUTED, every=5))
 def test_the_designs_table(task, epsilon, scheme, subsets, signal, tokens):
     delta = 1 / task.size
     plan = SamplingPlan(scheme, subsets, task.per_subset, tokens=task.tokens, **SUBSETS)
@@ -41,7 +42,7 @@ def test_the_designs_table(task, epsilon, scheme, subsets, signal, tokens):
     assert cost(plan, task, delta) == pytest.approx(tokens, rel=0.05)
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", nightly_but(reversed(TABLE), every=5))
 def test_more_signal_than_published_for_no_more_compute(name):
     n, subsets, per_subset, tokens, shots, sigmas = TABLE[name]
     task = Task(n, tokens, PROMPT[name], per_subset, shots)

@@ -130,6 +130,7 @@ def test_what_fills_one_chunk_is_computed_here(model):
     assert isinstance(model.open([], [[5]] * 5, 2, 0), RaySession)
 
 
+@pytest.mark.nightly
 def test_a_run_that_loses_a_worker_in_every_step_is_the_run_of_a_single_process(model, local, tmp_path):
     """Rows are told again from the start; tokens, scores and the ledger know nothing of it."""
     alone = written(local, Scheme.PER_DEMONSTRATION, tmp_path / "alone", tokens=4, labels=("a",))
@@ -139,6 +140,7 @@ def test_a_run_that_loses_a_worker_in_every_step_is_the_run_of_a_single_process(
     assert len(set(killer.victims)) == 3
 
 
+@pytest.mark.nightly
 def test_a_run_that_loses_every_worker_there_is_is_the_run_of_a_single_process(model, local, tmp_path):
     alone = written(local, Scheme.PER_TOKEN, tmp_path / "alone")
     assert written(model, Scheme.PER_TOKEN, tmp_path / "spread") == alone
