@@ -15,5 +15,6 @@ def stage_names() -> list[str]:
 
 def stages_by_place() -> dict[str, Any]:
     """What the files define, by name: in the order in which a run asks."""
-    found = defined(__name__, "STAGE").values()
-    return {each.name: each for each in sorted(found, key=lambda each: (each.place, each.name))}
+    found = defined(__name__, "STAGE")
+    assert {*found} == {*stage_names()}, "a stage's file ends with STAGE = ..., and has the stage's name"
+    return {each.name: each for each in sorted(found.values(), key=lambda each: (each.place, each.name))}
