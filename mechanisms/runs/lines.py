@@ -223,7 +223,8 @@ _LEDGER = (DemoStarted, StageStarted)
 def line_of(event: RunEvent) -> str | None:
     """An event as a line of a run file, without its line break; None for one that no file holds."""
     if isinstance(event, StageRelease):
-        return json.dumps({"event": event.kind, **TypeAdapter(type(event)).dump_python(event, mode="json")})
+        told = TypeAdapter(type(event)).dump_python(event, mode="json")
+        return json.dumps({"event": event.kind, **told}, separators=(",", ":"))
     shape = _SHAPES.get(type(event))
     return shape.model_validate(event).model_dump_json(by_alias=True) if shape is not None else None
 
