@@ -23,6 +23,8 @@ def defined(package: str, constant: str) -> dict[str, Any]:
     path = importlib.import_module(package).__path__
     modules = (importlib.import_module(f"{package}.{module.name}") for module in pkgutil.iter_modules(path))
     found = [getattr(module, constant) for module in modules if hasattr(module, constant)]
+    names = [str(each.name) for each in found]
+    assert len(set(names)) == len(names), f"two files of {package} define a {constant} of the same name"
     return {each.name: each for each in found}
 
 

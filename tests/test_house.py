@@ -57,10 +57,11 @@ def test_pages_wrap():
 
 def test_every_mechanism_is_described():
     page = (ROOT / "docs/mechanisms.md").read_text(encoding="utf-8")
-    assert [name for name in mechanism_names() if f"| `{name}` |" not in page] == []
+    missing = [name for name in mechanism_names() if f"| `{name}` |" not in page]
+    assert missing == [], "give it a line in the table of docs/mechanisms.md"
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     private = [name for name in mechanism_names() if name not in ("public", "non-private")]
-    assert [name for name in private if f"`{name}`" not in changes] == []
+    assert [name for name in private if f"`{name}`" not in changes] == [], "name it in CHANGELOG.md"
 
 
 def test_what_the_pitfalls_name_is_there():

@@ -9,8 +9,9 @@ import gradio as gr
 from dpicl_ui.data.state import Rows
 from dpicl_ui.frame.inputs import drop
 from dpicl_ui.frame.tree import el, panel
+from mechanisms.data.file_format import formats_in_words
 from mechanisms.data.json_lines import Lines
-from mechanisms.data.sources import ANSWERED_EXAMPLES, EXAMPLES, FORMATS, RECORD_EXAMPLES, read_hub, repository_of
+from mechanisms.data.sources import ANSWERED_EXAMPLES, EXAMPLES, RECORD_EXAMPLES, read_hub, repository_of
 from mechanisms.data.table import Table
 from mechanisms.errors import DataError
 
@@ -103,9 +104,9 @@ _SOURCE = [
     el("h2", "Bring your labelled texts, or records"),
     el(
         "p.lead",
-        f"A file ({FORMATS}) with one row for each text and, if it has one, a column with its label or answer, or "
-        "with a record in each row. It is read into this server's memory, removed from its disk at once, and forgotten "
-        "when you close the page.",
+        f"A file ({formats_in_words()}) with one row for each text and, if it has one, a column with its label or "
+        "answer, or with a record in each row. It is read into this server's memory, removed from its disk at once, "
+        "and forgotten when you close the page.",
     ),
 ]
 

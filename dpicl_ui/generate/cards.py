@@ -179,6 +179,18 @@ _DUST = 1e-9
 """Of float: .71 times 100 is no more than 71."""
 
 
+def own_releases_card(view: RecipeView) -> list[Tree]:
+    """What stages have released by events of their own, in the words of each."""
+    return [
+        each
+        for released in view.own
+        for each in (
+            el("div.card-head", el("h3", released.title), el("span.tag.public", "Releasable")),
+            *(el("p", line) for line in released.lines()),
+        )
+    ]
+
+
 def score_card(view: RecipeView) -> list[Tree]:
     """Intervals of all arms on one axis; nothing where there is no score."""
     score = view.score

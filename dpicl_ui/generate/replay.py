@@ -14,7 +14,7 @@ from dpicl_ui.frame.inputs import File, download, sink, taken
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.theme import seen
 from dpicl_ui.frame.tree import drawn
-from dpicl_ui.generate.cards import score_card
+from dpicl_ui.generate.cards import own_releases_card, score_card
 from dpicl_ui.generate.charts import choice_card, live, picture_card, stages_card, visible, vote_card
 from dpicl_ui.generate.run_view import RecipeView, looked_back, replay_recipe
 from dpicl_ui.generate.state import GenerateState
@@ -27,6 +27,7 @@ from mechanisms.runs.events import (
     RunEvent,
     ScoreReleased,
     SetsMade,
+    StageRelease,
     TokenReleased,
     VotesReleased,
 )
@@ -48,7 +49,7 @@ def screens(view: RecipeView) -> dict[str, Any]:
         "votes": vote_card(view),
         "picture": picture_card(view),
         "choice": choice_card(view),
-        "own-score": score_card(view),
+        "own-score": [*own_releases_card(view), *score_card(view)],
     }
 
 
@@ -113,6 +114,8 @@ def _name(event: RunEvent, view: RecipeView) -> str:
             return "The choice"
         case ScoreReleased():
             return "The score"
+        case StageRelease():
+            return event.title
     return "The end"
 
 

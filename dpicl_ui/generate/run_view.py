@@ -34,6 +34,7 @@ from mechanisms.runs.events import (
     SetKept,
     SetsMade,
     StageProgress,
+    StageRelease,
     StageStarted,
     TokenReleased,
     VotesReleased,
@@ -273,6 +274,7 @@ class RecipeView:
         ballot: the one that something happened to last.
         sets: those that stand in the choice, in their public order.
         priors: by set, the noisy mean probability of each label.
+        own: what stages have released by events of their own.
     """
 
     run: RunView = field(default_factory=RunView)
@@ -287,6 +289,7 @@ class RecipeView:
     priors: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     choice: ChoiceReleased | None = None
     score: Score | None = None
+    own: tuple[StageRelease, ...] = ()
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -357,6 +360,8 @@ def reduce_recipe(view: RecipeView, event: CuratorEvent) -> RecipeView:
             return replace(view, done=min(1.0, max(0.0, event.done)))
         case DraftsWritten() | VotesReleased():
             return _balloted(view, event)
+        case StageRelease():
+            return replace(view, own=(*view.own, event))
         case RunCompleted() | RunStopped():
             return replace(view, run=reduce(view.run, event), done=None, drafting="")
         case SetsMade() | SetKept() | PriorsReleased() | ChoiceReleased() | ScoreReleased():
@@ -408,6 +413,7 @@ _MOMENTS = (
     PriorsReleased,
     ChoiceReleased,
     ScoreReleased,
+    StageRelease,
     RunCompleted,
     RunStopped,
 )

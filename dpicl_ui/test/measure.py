@@ -25,9 +25,10 @@ from dpicl_ui.test.readings import Elsewhere, open_scores, reads, refuse_private
 from dpicl_ui.test.state import PrototypesState, Scored, TestState
 from mechanisms.accounting import fingerprint
 from mechanisms.data.columns import ColumnMapping, guess_columns, to_dataset
+from mechanisms.data.file_format import formats_in_words
 from mechanisms.data.label_names import LabelNames
 from mechanisms.data.sizes import mark_scored, owners_of, shared_rows, without_rows
-from mechanisms.data.sources import EXAMPLES, FORMATS, KIND, of_kind, read_table
+from mechanisms.data.sources import EXAMPLES, KIND, of_kind, read_table
 from mechanisms.data.table import Table
 from mechanisms.demos.demo_set import DemoSet, longest_output
 from mechanisms.errors import DataError, UsageError
@@ -143,7 +144,8 @@ def said(seconds: float, what: str = "It takes") -> list[Tree]:
 # Measuring.
 
 _TEST_FILE = (
-    f"A file ({FORMATS}) that was not used to write the demonstrations. It stays private: read into memory only"
+    f"A file ({formats_in_words()}) that was not used to write the demonstrations. It stays private: read into memory "
+    "only"
 )
 _UNLESS_TICKED = ", unless you let a model elsewhere answer, above."
 _SHARED = (

@@ -39,7 +39,8 @@ _LARGEST_PURE = 100.0
 """Beyond it a pure step promises nothing, and its probabilities leave the range of floating point."""
 _NO_PAIR = (
     "Sampling is priced where the dominating pair of everything on the sample is known: one event, or a sequence of "
-    "Gaussian or of pure events alone. No accountant here bounds this one."
+    "Gaussian or of pure events alone. Price steps with Laplace noise as pure ones, Pure(1 / scale, steps), or draw a "
+    "sample for each."
 )
 
 

@@ -17,10 +17,7 @@ COMMANDS = {
     "calibrate": ("account", "noise for a privacy target"),
     "account": ("account", "epsilon of given noise, or of a demo set"),
     "plan": ("plan", "the most signal for a privacy target and a budget of compute"),
-    "synthesize": (
-        "synthesize",
-        "write private demonstrations, or records, from a file: CSV, TSV, Excel (.xlsx), Parquet or JSON Lines",
-    ),
+    "synthesize": ("synthesize", "write private demonstrations, or records, from a file"),
     "replay": ("replay", "look at a saved run again"),
     "export": ("export", "a demo set in the shape of another tool"),
     "query": ("classify", "classify one text with a demo set, answer it, or go on with it"),

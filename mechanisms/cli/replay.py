@@ -7,7 +7,7 @@ import math
 import time
 
 from mechanisms.cli.output import add_json, show
-from mechanisms.cli.run_words import cut_off_in_words
+from mechanisms.cli.run_words import cut_off_in_words, own_words
 from mechanisms.demos.demo_set import finite
 from mechanisms.errors import UsageError, printable
 from mechanisms.files import text_of
@@ -23,6 +23,7 @@ from mechanisms.runs.events import (
     RunStopped,
     ScoreReleased,
     SetsMade,
+    StageRelease,
     StageStarted,
     TokenReleased,
     VotesReleased,
@@ -106,6 +107,8 @@ def _judged(event: RunEvent) -> list[str]:
             return [f"  {name} leans to {', '.join(f'{100 * value:.0f}%' for value in of)}" for name, of in priors]
         case ChoiceReleased(_, (name, correction)):
             return [f"Chosen: {name}, correction {correction}"]
+        case StageRelease():
+            return [f"  {line}" for line in own_words(event)]
         case ScoreReleased(score):
             arms = score.arms.items()
             return [f"  {name}: {_of_hundred(arm.interval)} of 100" for name, arm in arms]

@@ -19,6 +19,7 @@ from mechanisms.runs.events import (
     RunStarted,
     ScoreReleased,
     SetsMade,
+    StageRelease,
     StageStarted,
     VotesReleased,
 )
@@ -55,7 +56,7 @@ class Words:
             case RunCompleted(demo_set) if self._keeps_the_best:
                 yield f"kept {len(demo_set.demonstrations)} of {self._whole}: those whose label the model finds best"
             case _:
-                yield from _of_stages(event)
+                yield from own_words(event) if isinstance(event, StageRelease) else _of_stages(event)
 
     @property
     def _keeps_the_best(self) -> bool:
@@ -89,6 +90,11 @@ def recipe_in_words(recipe: Recipe) -> str:
         f"shares of {shared}: {shares}{voted if Stage.VOTE in recipe.shares else ''}; "
         f"all {recipe.weighing} count the same where they fit, choose and score"
     )
+
+
+def own_words(event: StageRelease) -> list[str]:
+    """What a stage says of an event of its own."""
+    return [printable(line) for line in event.lines()]
 
 
 def _of_stages(event: CuratorEvent) -> Iterator[str]:

@@ -34,6 +34,7 @@ from mechanisms.cli.synthesis_options import (
     write_records,
 )
 from mechanisms.data.columns import to_dataset
+from mechanisms.data.file_format import formats_in_words
 from mechanisms.data.record_schema import RecordSchema
 from mechanisms.data.sizes import MeasuredSizes, measure_sizes
 from mechanisms.data.sources import name_of
@@ -60,7 +61,7 @@ _SLACK = 1e-6
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("csv", metavar="FILE")
+    parser.add_argument("csv", metavar="FILE", help=formats_in_words())
     parser.add_argument("--text-column", default="text")
     parser.add_argument("--label-column", help="default: label, or none ('') where there is an output or one label")
     parser.add_argument("--unit-column", help="user id: the privacy unit becomes all rows of a user")

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from mechanisms.data.file_format import FileFormat
 from mechanisms.data.table import MAX_COLUMNS, TOO_MANY_COLUMNS, WINDOWS_1252, Table, column_names, table_of
 from mechanisms.errors import DataError
 
@@ -293,3 +294,6 @@ def _remarks(rows: Rows) -> Iterator[str]:
         yield WINDOWS_1252
     if rows.as_they_stand:
         yield f"Rows whose quotes do not pair up, each read as it stands, as one line: {rows.as_they_stand}."
+
+
+READER = FileFormat("csv", "CSV, TSV", (".csv", *_TABS), read_csv)

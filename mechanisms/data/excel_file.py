@@ -14,6 +14,7 @@ from xml.parsers import expat
 
 import openpyxl
 
+from mechanisms.data.file_format import FileFormat
 from mechanisms.data.table import MAX_COLUMNS, Table, cell_text, column_names, table_of
 from mechanisms.errors import DataError
 
@@ -149,3 +150,6 @@ def _filled_rows(rows: Iterator[Sequence[Any]], names: Sequence[str]) -> Iterato
             raise DataError(BROKEN)
         if any(cell not in _EMPTY for cell in compress(row, names)):
             yield row
+
+
+READER = FileFormat("excel", "Excel (.xlsx)", (), read_excel, starts=b"PK\x03\x04", doubtful=(".xlsx",))

@@ -17,6 +17,7 @@ from typing import Any
 import pandas as pd
 
 from mechanisms.data.csv_file import decoded
+from mechanisms.data.file_format import FileFormat
 from mechanisms.data.record_schema import dumps
 from mechanisms.data.table import (
     MAX_CELLS,
@@ -137,3 +138,6 @@ def _lines(path: Path) -> Iterator[bytes]:
                 yield from (line for line in block.removeprefix(codecs.BOM_UTF8).splitlines() if line.strip())
     except OSError as error:
         raise DataError(f"The file '{path.name}' cannot be read: check its path and its permissions.") from error
+
+
+READER = FileFormat("json-lines", "JSON Lines", (".jsonl", ".ndjson"), read_json_lines, doubtful=(".json",))

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from mechanisms.data.file_format import FileFormat
 from mechanisms.data.table import (
     MAX_BYTES,
     MAX_CELLS,
@@ -26,6 +27,7 @@ from mechanisms.data.table import (
 )
 from mechanisms.errors import DataError
 
+SUFFIX = ".parquet"
 _BATCH_ROWS = 4096
 _MAX_FOOTER = 8 * 2**20
 """Bytes: a thousand columns in fifty row groups have as many."""
@@ -133,3 +135,6 @@ def _cell(scalar: Any) -> str:
         return cell_text(scalar.as_py())
     except (ValueError, OverflowError):  # a year beyond 9999, say: one cell does not decide whether a file is read
         return ""
+
+
+READER = FileFormat("parquet", "Parquet", (SUFFIX,), read_parquet, starts=b"PAR1")

@@ -22,10 +22,9 @@ from huggingface_hub.errors import (
 from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
 
 from mechanisms.data.columns import ColumnMapping
-from mechanisms.data.csv_file import read_csv
-from mechanisms.data.excel_file import read_excel
-from mechanisms.data.json_lines import Lines, read_json_lines
-from mechanisms.data.parquet_file import read_parquet
+from mechanisms.data.file_format import file_formats, format_of, longest_mark
+from mechanisms.data.json_lines import Lines
+from mechanisms.data.parquet_file import SUFFIX, read_parquet
 from mechanisms.data.record_schema import RecordSchema, dumps
 from mechanisms.data.table import MAX_BYTES, Table, checked_size
 from mechanisms.errors import DataError
@@ -33,30 +32,24 @@ from mechanisms.files import bundled
 
 # Reading a private file of labelled rows, in any format that people have: what it is shows in its first bytes.
 
-FORMATS = "CSV, TSV, Excel (.xlsx), Parquet or JSON Lines"
-_ZIP, _PARQUET_MAGIC, _OLD_OFFICE = b"PK\x03\x04", b"PAR1", b"\xd0\xcf\x11\xe0"
-_JSON_LINES = (".jsonl", ".ndjson", ".json")
+_OLD_OFFICE = b"\xd0\xcf\x11\xe0"
 
 
 def read_table(path: Path) -> Table:
     """A file as text cells under named columns; `Lines` where it is JSON Lines.
 
-    Text has no mark of its own: it is JSON Lines where the file's name says so, and else CSV.
+    A file is what its first bytes say. Text has no such mark: it is what its name says, and else CSV.
 
     Raises:
         DataError: it cannot be read as what it is, has no rows, or is too large.
     """
     checked_size(path)
     start = _start(path)
-    if start.startswith(_ZIP):
-        return read_excel(path)
-    if start.startswith(_PARQUET_MAGIC):
-        return read_parquet(path)
     if start.startswith(_OLD_OFFICE):
         raise DataError(
             "This is an old or a protected Excel file: save it as .xlsx without a password, or as CSV (UTF-8)."
         )
-    return read_json_lines(path) if path.suffix.lower() in _JSON_LINES else read_csv(path)
+    return format_of(start, path.suffix, otherwise="csv").read(path)
 
 
 def _start(path: Path) -> bytes:
@@ -65,7 +58,7 @@ def _start(path: Path) -> bytes:
         return b""
     try:
         with path.open("rb") as file:
-            return file.read(4)
+            return file.read(max(len(_OLD_OFFICE), longest_mark()))
     except OSError as error:
         raise DataError(f"The file '{path.name}' cannot be read: check its permissions.") from error
 
@@ -78,10 +71,6 @@ def _start(path: Path) -> bytes:
 
 SCHEME = "hf://datasets/"
 """What the hub's own programs write before the name of a data set."""
-_PARQUET = ".parquet"
-_TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", _PARQUET)
-_FILES = (*_TABLES, ".json", ".xlsx")
-"""A repository has many a JSON file that holds no rows: one is read where it is asked for."""
 _NAME = re.compile(r"([\w.-]+/[\w.-]+)(?:/(.+))?")
 _CONVERSION, _MAIN = "refs/convert/parquet", "main"
 _PARTS = {_CONVERSION: re.compile(r"/\d{4}\.parquet$"), _MAIN: re.compile(r"(-\d{5}-of-\d{5})?\.\w+$")}
@@ -153,7 +142,7 @@ def _parsed(said: str) -> tuple[str, str]:
 
 
 def _found(repository: str, wanted: str, token: bool | None) -> _Split:
-    as_file = PurePosixPath(wanted).suffix.lower() in _FILES
+    as_file = _holds_rows(wanted, doubtful=True)
     if not as_file:
         try:
             return _listed(repository, wanted, token, _CONVERSION)
@@ -162,16 +151,22 @@ def _found(repository: str, wanted: str, token: bool | None) -> _Split:
     return _listed(repository, wanted, token, _MAIN, as_file)
 
 
+def _holds_rows(name: str, doubtful: bool) -> bool:
+    """Whether a file is to be read; a repository has many a JSON file that holds no rows, which has to be named."""
+    suffix = PurePosixPath(name).suffix.lower()
+    return any(suffix in (*each.suffixes, *(each.doubtful if doubtful else ())) for each in file_formats())
+
+
 def _listed(repository: str, wanted: str, token: bool | None, revision: str, as_file: bool = False) -> _Split:
     info = HfApi(token=token).dataset_info(repository, revision=revision, files_metadata=True, timeout=_SECONDS)
     splits: dict[str, list[_File]] = {}
     for each in info.siblings or ():
         name = each.rfilename
-        if PurePosixPath(name).suffix.lower() in (_FILES if as_file else _TABLES):
+        if _holds_rows(name, doubtful=as_file):
             split = name if as_file else _PARTS[revision].sub("", name)
             splits.setdefault(split, []).append(_File(name, each.size or 0))
     files = sorted(_chosen(repository, wanted, splits), key=lambda file: file.path)
-    if len(files) > 1 and any(not file.path.endswith(_PARQUET) for file in files):
+    if len(files) > 1 and any(not file.path.endswith(SUFFIX) for file in files):
         raise DataError(f"There are several files of that name, name one: {_names([file.path for file in files])}.")
     return _Split(repository, info.sha or revision, tuple(files))
 

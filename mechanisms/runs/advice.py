@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from mechanisms.errors import UsageError
-from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
+from mechanisms.runs.recipe import Division, Kind, Recipe, Stage, in_order
 from mechanisms.runs.stage import stage_class
 from mechanisms.runs.stages.vote import CLEARANCE, EXCESS
 from mechanisms.tallies import usual_weighing
@@ -53,7 +53,8 @@ def proposed(
     if division is None:
         division = Division.ROLES if units >= FEWEST_FOR_ROLES else Division.EPSILON
     left_out = {Stage.VOTE} if kind is Kind.TOKENS else {Stage.WRITE} if kind is Kind.VOTE else set()
-    stages = [stage for stage in Stage if stage not in left_out and (score or stage is not Stage.SCORE)]
+    left_out |= {stage for stage in Stage if not stage_class(stage).usual} | (set() if score else {Stage.SCORE})
+    stages = [stage for stage in in_order() if stage not in left_out]
     shares = _roles(stages, units, len(sizes)) if division is Division.ROLES else _epsilon_shares(stages)
     return Recipe(
         kind=kind,

@@ -6,6 +6,7 @@ Everything here is releasable, except `PrivateDiagnostics` and `StageProgress`: 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from mechanisms.accounting import BudgetSnapshot
 from mechanisms.demos.demo_set import DemoSet
@@ -236,6 +237,25 @@ class ScoreReleased:
     score: Score
 
 
+class StageRelease:
+    """What a stage releases by an event of its own: in the stage's file, a frozen dataclass that is one of these.
+
+    Its fields are public: numbers, texts, and tuples of them; a run file has them under their names.
+
+    Attributes:
+        kind: what a run file calls it; no other event is called so.
+        title: what a list of the moments of a run calls it.
+    """
+
+    kind: ClassVar[str]
+    title: ClassVar[str]
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"strict": True, "extra": "forbid", "allow_inf_nan": False}
+
+    def lines(self) -> tuple[str, ...]:
+        """What a person is told of it, a line each."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
 class SetKept:
     """The run's set, should it be stopped from here on: told right before each release that stands in it."""
@@ -281,6 +301,7 @@ RunEvent = (
     | PriorsReleased
     | ChoiceReleased
     | ScoreReleased
+    | StageRelease
     | SetKept
     | RunCompleted
     | RunStopped

@@ -1,11 +1,12 @@
 """The lines of a run file, one shape for each kind of event: the list of what a run file may hold.
 
-A field that an event gains is in no file until it is named here. `PrivateDiagnostics`, `StageProgress` and the ledger's
-state have no shape.
+A field that an event gains is in no file until it is named here; the fields of a `StageRelease` stand under their own
+names. `PrivateDiagnostics`, `StageProgress` and the ledger's state have no shape.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -21,11 +22,13 @@ from mechanisms.runs.events import (
     RunEvent,
     ScoreReleased,
     SetsMade,
+    StageRelease,
     StageStarted,
     TokenReleased,
     VotesReleased,
 )
 from mechanisms.runs.recipe import Stage
+from mechanisms.runs.stages import stages_by_place
 from mechanisms.tallies import Weighing
 
 _LONGEST, _MOST = 50_000, 50_000
@@ -219,6 +222,9 @@ _LEDGER = (DemoStarted, StageStarted)
 
 def line_of(event: RunEvent) -> str | None:
     """An event as a line of a run file, without its line break; None for one that no file holds."""
+    if isinstance(event, StageRelease):
+        told = TypeAdapter(type(event)).dump_python(event, mode="json")
+        return json.dumps({"event": event.kind, **told}, separators=(",", ":"))
     shape = _SHAPES.get(type(event))
     return shape.model_validate(event).model_dump_json(by_alias=True) if shape is not None else None
 
@@ -235,6 +241,8 @@ def event_of(line: str) -> RunEvent | Literal["completed", "stopped"]:
         UsageError: it is no such line.
     """
     try:
+        if own := _own_event(line):
+            return own
         read = _ANY.validate_json(line)
     except ValidationError as error:
         raise UsageError(in_words(error)) from None
@@ -244,6 +252,25 @@ def event_of(line: str) -> RunEvent | Literal["completed", "stopped"]:
     values = read.model_dump(exclude={"event"}) | ({"budget": None} if kind in _LEDGER else {})
     event: RunEvent = adapter.validate_python(values)
     return event
+
+
+def _own_event(line: str) -> StageRelease | None:
+    """An event that stands in a stage's file; None where the line holds another one."""
+    if not (kinds := own_releases()):
+        return None
+    try:
+        told = json.loads(line)
+        kind = kinds.get(told.pop("event"))
+    except (ValueError, RecursionError, AttributeError, KeyError, TypeError):
+        return None  # which is said in words by the reader of all other lines
+    event: StageRelease | None = TypeAdapter(kind).validate_json(json.dumps(told)) if kind is not None else None
+    return event
+
+
+def own_releases() -> dict[str, type[StageRelease]]:
+    """The events that stages have of their own, by what a run file calls them."""
+    types = (each for stage in stages_by_place().values() for each in stage.releases)
+    return {each.kind: each for each in types if issubclass(each, StageRelease)}
 
 
 def in_words(error: ValidationError) -> str:

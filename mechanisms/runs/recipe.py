@@ -13,12 +13,15 @@ from mechanisms.errors import UsageError
 from mechanisms.files import derived_key
 from mechanisms.noise import Floats
 from mechanisms.records import Columns, Dataset
+from mechanisms.runs.stages import stage_names, stages_by_place
 from mechanisms.sampling import copy_numbers, role_place
 from mechanisms.tallies import Weighing
 
 
 class Stage(StrEnum):
-    """What a unit can be asked for, in the order in which a run asks."""
+    """What a unit can be asked for: these, and whatever else has a file in `mechanisms/runs/stages/`."""
+
+    _ignore_ = "_names _file"
 
     WRITE = "write"
     """Token by token, as `mechanisms.runs.run` does."""
@@ -30,6 +33,15 @@ class Stage(StrEnum):
     """Which set, read with which correction, serves me best?"""
     SCORE = "score"
     """Is my label found?"""
+    _names = vars()
+    for _file in stage_names():
+        if _file.upper() not in _names:
+            _names[_file.upper()] = _file
+
+
+def in_order() -> tuple[Stage, ...]:
+    """All stages, in the order in which a run asks."""
+    return tuple(map(Stage, stages_by_place()))
 
 
 class Division(StrEnum):
@@ -94,7 +106,7 @@ class Recipe:
     @property
     def stages(self) -> tuple[Stage, ...]:
         """The stages that take part, in their order."""
-        return tuple(stage for stage in Stage if stage in self.shares)
+        return tuple(stage for stage in in_order() if stage in self.shares)
 
 
 # The units of each stage: all of them, or those whose role it is.

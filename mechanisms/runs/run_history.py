@@ -23,6 +23,7 @@ from mechanisms.runs.events import (
     RunStarted,
     ScoreReleased,
     SetsMade,
+    StageRelease,
     StageStarted,
     TokenReleased,
     VotesReleased,
@@ -30,7 +31,7 @@ from mechanisms.runs.events import (
 from mechanisms.runs.judging import FITTED, Correction, fitted
 from mechanisms.runs.recipe import Stage
 from mechanisms.runs.sets import NONE
-from mechanisms.runs.stage import stage_class
+from mechanisms.runs.stage import stage_class, stage_of
 from mechanisms.runs.stages.vote import Vote
 from mechanisms.runs.verification import names_of_sets
 from mechanisms.steps.mechanism import Norm
@@ -159,6 +160,7 @@ class RunHistory:
         paid: what the certificate lets it tell.
         most: demonstrations that may be begun.
         known: demonstrations of which something was released.
+        own: what stages have released by events of their own.
     """
 
     begun: RunStarted
@@ -176,6 +178,7 @@ class RunHistory:
     choice: ChoiceReleased | None = None
     score: Score | None = None
     known: set[Demonstration] = field(default_factory=set)
+    own: list[tuple[Stage, StageRelease]] = field(default_factory=list)
 
     def add(self, event: RunEvent) -> None:
         """One more event.
@@ -197,6 +200,8 @@ class RunHistory:
                 released = self.stage is not None and isinstance(event, stage_class(self.stage).releases)
                 require(anywhere or released, "a release outside its stage")
                 self._judge(event)
+            case StageRelease():
+                self._release(event)
             case _:
                 raise UsageError("an event that stands in no file")
 
@@ -232,6 +237,7 @@ class RunHistory:
         judged = {Stage.CALIBRATE: self.measured, Stage.CHOOSE: self.choice, Stage.SCORE: self.score}
         asked = not stages or (self.stage is stages[-1] and bool(self.sets))
         told = all(judged[stage] for stage in stages if stage in judged)
+        told = told and all(self._own_told(stage) for stage in stages)
         return asked and told and (written, len(self.voted)) == (labels * self.paid.shots, labels * self.paid.ballots)
 
     def _cut(self, event: DemoCutOff) -> None:
@@ -263,6 +269,19 @@ class RunHistory:
         require(event.step == self.steps[key] + 1 and key not in self.cut_off, "a token out of its turn")
         self.paid.check_token(event)
         self.steps[key] = event.step
+
+    def _release(self, event: StageRelease) -> None:
+        stage, recipe = self.stage, self.paid.run.recipe
+        require(stage is not None and isinstance(event, stage_class(stage).releases), "a release outside its stage")
+        assert stage is not None
+        assert recipe is not None
+        stage_of(recipe, stage).check(event, [each for of, each in self.own if of is stage])
+        self.own.append((stage, event))
+
+    def _own_told(self, stage: Stage) -> bool:
+        """Whether a stage has told one of each type of its own events, at least."""
+        wanted = {each for each in stage_class(stage).releases if issubclass(each, StageRelease)}
+        return wanted <= {type(event) for of, event in self.own if of is stage}
 
     def _enter(self, stage: Stage) -> None:
         stages = self.paid.stages

@@ -14,19 +14,27 @@ from typing import ClassVar, Generic, Protocol, TypeVar
 
 from mechanisms.accounting import LedgerRun
 from mechanisms.demos.demo_set import DemoSet
-from mechanisms.discovery import defined
 from mechanisms.errors import UsageError
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Randomness
 from mechanisms.records import Dataset, Demonstration
 from mechanisms.runs.drafts import FEWEST, write_drafts
-from mechanisms.runs.events import CandidateSet, CuratorEvent, DemoCompleted, Drafting, SetsMade, StageProgress
+from mechanisms.runs.events import (
+    CandidateSet,
+    CuratorEvent,
+    DemoCompleted,
+    Drafting,
+    SetsMade,
+    StageProgress,
+    StageRelease,
+)
 from mechanisms.runs.forecast import Work
 from mechanisms.runs.judging import Judging, Reader
 from mechanisms.runs.recipe import Division, Stage
-from mechanisms.runs.recipe_request import ALL, STAGES, Events, RecipeRequest
+from mechanisms.runs.recipe_request import ALL, Events, RecipeRequest
 from mechanisms.runs.resume import Journal, mark_released
 from mechanisms.runs.sets import by_label, candidate_sets, interleaved, wordings
+from mechanisms.runs.stages import stages_by_place
 from mechanisms.runs.writing import Writing
 
 Texts = dict[str, tuple[str, ...]]
@@ -39,25 +47,29 @@ class PlannedStage(ABC):
 
     Attributes:
         request: public; the run's.
-        name: what shares, certificates and journals call the stage.
+        name: what shares, certificates and journals call the stage: the name of its file.
+        place: its turn in a run, among those of the other stages.
         title: one word for a row of stages.
         task_title: the same for a form that divides units among tasks.
         question: what is asked of the data, with "{unit}" for a row or a user.
         noun: the stage in a sentence, as in "it had got as far as the vote".
         wanted: how many units its role should have; None: all that the roles of the other stages leave.
         parts: its weight where stages share epsilon: its share is `parts` over the sum of all stages' parts.
+        usual: whether it takes part where nobody asks for it; else where it is given a share.
         releases: types of the events that the stage marks as released, all of them public.
     """
 
     request: RecipeRequest
 
     name: ClassVar[Stage]
+    place: ClassVar[float]
     title: ClassVar[str]
     task_title: ClassVar[str]
     question: ClassVar[str]
     noun: ClassVar[str]
     wanted: ClassVar[int | None]
     parts: ClassVar[int]
+    usual: ClassVar[bool] = True
     releases: ClassVar[tuple[type, ...]]
 
     @property
@@ -87,6 +99,19 @@ class PlannedStage(ABC):
     @abstractmethod
     def task(self) -> str:
         """What is asked of its units, as the rest of a sentence that begins with them."""
+
+    def check(self, event: StageRelease, before: Sequence[StageRelease]) -> None:
+        """Refuse an event of the stage's own that its run cannot have told: a file may come from anywhere.
+
+        Args:
+            event: of one of the types of `releases`.
+            before: those of this stage that were told before.
+
+        Raises:
+            UsageError: it has not been paid for, or does not fit the request.
+        """
+        if any(type(each) is type(event) for each in before):
+            raise UsageError("a release that was told before")
 
     @abstractmethod
     def begin(self, state: RunState) -> Step:
@@ -124,7 +149,7 @@ class Step(Protocol):
 
 def stage_class(stage: Stage) -> type[PlannedStage]:
     """The stage of that name."""
-    found: type[PlannedStage] = defined(STAGES, "STAGE")[stage]
+    found: type[PlannedStage] = stages_by_place()[stage]
     return found
 
 

@@ -103,6 +103,7 @@ def below_largest(public: Sequence[float]) -> list[float]:
 class Norm(Enum):
     """How far apart two aggregates are, in the measure that a mechanism's proof uses."""
 
+    L1 = "l1"
     L2 = "l2"
     RANGE = "range"
     """Largest less smallest entry of the difference: what bounds how far a selection's threshold moves."""
@@ -110,7 +111,9 @@ class Norm(Enum):
     def distance(self, one: Integers, other: Integers) -> float:
         """The distance, in the aggregates' own units."""
         difference = (one - other).astype(np.float64)
-        return float(np.linalg.norm(difference) if self is Norm.L2 else np.ptp(difference))
+        if self is Norm.RANGE:
+            return float(np.ptp(difference))
+        return float(np.linalg.norm(difference, 1 if self is Norm.L1 else 2))
 
 
 @dataclass(frozen=True)

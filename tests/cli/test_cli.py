@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.data.sources import EXAMPLES, FORMATS
+from mechanisms.data.file_format import formats_in_words
+from mechanisms.data.sources import EXAMPLES
 from mechanisms.demos.demo_set import loads
 from mechanisms.runs.recipe import Division, Kind
 from mechanisms.runs.request import FILE_FORMAT
@@ -238,7 +239,12 @@ def test_the_list_of_commands_needs_none_of_them():
         "assert not [each for each in ('torch', 'numpy', 'mechanisms.api') if each in sys.modules]"
     )
     told = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert FORMATS in " ".join(told.split())
+    assert "synthesize" in told
+
+
+def test_what_is_read_is_listed_with_the_command_that_reads_it(capsys):
+    _, told, _ = run(capsys, "synthesize --help")
+    assert formats_in_words() in " ".join(told.split())
 
 
 def test_an_audit_reports_what_it_can_prove(capsys):

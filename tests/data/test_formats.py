@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from mechanisms.data import parquet_file
 from mechanisms.data.excel_file import MAX_UNPACKED
+from mechanisms.data.file_format import file_formats
 from mechanisms.data.sources import read_table
 from mechanisms.data.table import MAX_CELLS
 from mechanisms.errors import DataError
@@ -144,6 +145,23 @@ def test_a_broken_file_is_read_or_refused_in_one_line_that_quotes_no_cell(suffix
             assert "\n" not in line
             assert not any(word in line for word in SECRET.split() if len(word) > 2)
     assert refused
+
+
+@pytest.mark.parametrize("known", file_formats(), ids=lambda known: known.name)
+def test_any_content_under_the_mark_and_the_name_of_a_format_is_read_or_refused_in_one_line(known):
+    for suffix in (*known.suffixes, *known.doubtful):
+        for raw in (separated(PRIVATE, ","), WRITERS["jsonl"](PRIVATE), SECRET.encode("utf-16"), b"\xff\x00" * 99, b""):
+            line = refusal(known.starts + raw, suffix.removeprefix("."))
+            assert line is None or "\n" not in line
+            assert line is None or not any(word in line for word in SECRET.split() if len(word) > 2)
+
+
+def test_a_format_is_known_by_its_mark_or_by_its_name_and_no_two_share_one():
+    marks = [each.starts for each in file_formats() if each.starts]
+    assert not any(one is not other and one.startswith(other) for one in marks for other in marks)
+    names = [suffix for each in file_formats() for suffix in (*each.suffixes, *each.doubtful)]
+    assert len(set(names)) == len(names)
+    assert all(suffix == suffix.lower() and suffix.startswith(".") for suffix in names)
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])

@@ -34,7 +34,7 @@ def text(name: str, kind: str) -> str:
 @pytest.mark.parametrize("name", format_names())
 def test_a_set_is_written_or_refused_in_one_sentence(name, kind):
     chosen = format_named(name)
-    if (name, kind) in REFUSED:
+    if chosen.refusal(KINDS[kind].demo_set):
         with pytest.raises(UsageError) as refused:
             chosen.write(KINDS[kind])
         assert str(refused.value).count(". ") == 0
@@ -43,6 +43,12 @@ def test_a_set_is_written_or_refused_in_one_sentence(name, kind):
         files = chosen.write(KINDS[kind])
         assert all(files.values())
         assert packed(files) == packed(chosen.write(KINDS[kind]))  # no date, no chance
+
+
+@pytest.mark.parametrize("name", sorted({name for name, _ in REFUSED}))
+def test_what_has_no_place_in_a_format_is_refused(name):
+    refused = {(name, kind) for kind in KINDS if format_named(name).refusal(KINDS[kind].demo_set)}
+    assert refused == {each for each in REFUSED if each[0] == name}
 
 
 @pytest.mark.parametrize("name", format_names())

@@ -25,6 +25,8 @@ from tests.toy_embedder import ToyEmbedder
 LABELS = ("red", "blue")
 TEMPLATE = PromptTemplate("Sort.", "Note", "Topic")
 SHARES = {Stage.WRITE: 0.3, Stage.VOTE: 0.2, Stage.CALIBRATE: 0.2, Stage.CHOOSE: 0.1, Stage.SCORE: 0.2}
+EVERY = {stage: SHARES.get(stage, 1.0) / (len(Stage) - len(SHARES) + 1) for stage in Stage}
+"""Of all stages that have a file, whether or not they take part in a run that nobody asks more of."""
 CAP = Cap(1000.0, 0.01)
 SECRET = re.compile(r"secret (\d+)")
 """Every private text holds a number of its own behind this word."""

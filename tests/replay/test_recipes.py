@@ -13,7 +13,7 @@ from mechanisms.runs.recipe import Division, Kind, Recipe, Stage, divide
 from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.run import synthesize
 from mechanisms.tallies import Weighing
-from tests.recipes.running import LABELS, Embedding, Log, Reading, planned, recipe
+from tests.recipes.running import EVERY, LABELS, Embedding, Log, Reading, planned, recipe
 from tests.recipes.test_drafts import SYLLABLES
 from tests.replay.contract import EXTREMES, Cost, replayed
 from tests.replay.world import (
@@ -123,8 +123,9 @@ def test_a_unit_that_takes_part_in_every_stage_costs_what_its_list_was_charged(k
         {"without": (Stage.CHOOSE,)},
         {"without": (Stage.SCORE,)},
         {"without": (Stage.CALIBRATE, Stage.CHOOSE)},
+        {"shares": {stage: share for stage, share in EVERY.items() if stage is not Stage.WRITE}},
     ],
-    ids=["two rounds", "no choice", "no score", "votes and score"],
+    ids=["two rounds", "no choice", "no score", "votes and score", "every stage"],
 )
 def test_other_stages_cost_what_they_charge(rest):
     for division in Division:

@@ -44,7 +44,7 @@ def test_two_data_sets_with_the_same_public_numbers_get_the_same_request_but_for
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("division", Division.ROLES), ("shares", dict.fromkeys(Stage, 0.2)), ("drafts", 7), ("rounds", 2),
+        ("division", Division.ROLES), ("shares", dict.fromkeys(Stage, 1 / len(Stage))), ("drafts", 7), ("rounds", 2),
         ("sets", 1),
     ],
 )  # fmt: skip
@@ -76,7 +76,7 @@ def test_measured_sizes_are_paid_before_the_stages_and_decide_how_many_rows_join
         ({"recipe": Kind.BOTH, "best_of": 2}, "best of several"),
         ({"sizes": "all"}, "a number for each label"),
         ({"sizes": {"a": 9}}, "declared size"),
-        ({"score": False, "shares": dict.fromkeys(Stage, 0.2)}, "Without a private score"),
+        ({"score": False, "shares": dict.fromkeys(Stage, 1 / len(Stage))}, "Without a private score"),
         ({"shares": {Stage.WRITE: 0.9, Stage.VOTE: 0.9}}, "more than 1"),
         ({"recipe": Kind.VOTE, "shares": {Stage.WRITE: 0.5, Stage.VOTE: 0.5}}, "no stage"),
         ({"subsets": 0}, "subsets must lie"),

@@ -29,6 +29,7 @@ class Calibrate(PlannedStage):
     """Measures the mean label probabilities under each set before a choice, and under the exported set after it."""
 
     name = Stage.CALIBRATE
+    place = 30
     title = "Calibrate"
     task_title = "Measuring the habit"
     question = "Measuring how much the model prefers each label."

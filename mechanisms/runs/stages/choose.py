@@ -24,6 +24,7 @@ class Choose(PlannedStage):
     """One choice among all arms; then the exported set's correction is fitted, at the cost of the calibrators."""
 
     name = Stage.CHOOSE
+    place = 40
     title = "Choose"
     task_title = "Choosing"
     question = "The {unit}s judge whole sets: which one finds my label best?"

@@ -34,6 +34,7 @@ class Score(PlannedStage):
     """Counts of right answers, for every combination of arms, with noise."""
 
     name = Stage.SCORE
+    place = 50
     title = "Score"
     task_title = "Scoring"
     question = "Counting how often the {unit}s' labels are found."

@@ -36,6 +36,7 @@ class Vote(PlannedStage):
     """One ballot of each label a round, with noise on every draft's votes."""
 
     name = Stage.VOTE
+    place = 20
     title = "Vote"
     task_title = "Voting"
     question = "The {unit}s vote: which draft is most like me?"

@@ -20,6 +20,7 @@ class Write(PlannedStage):
     """Charged with the events of its mechanism, on the sample that its plan draws from the role."""
 
     name = Stage.WRITE
+    place = 10
     title = "Write"
     task_title = "Writing"
     question = "Token by token: what would the {unit}s write next?"
