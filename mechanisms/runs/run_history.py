@@ -271,7 +271,7 @@ class RunHistory:
         self.steps[key] = event.step
 
     def _release(self, event: StageRelease) -> None:
-        stage, recipe = self.stage, self.paid.run.recipe
+        stage, recipe = self.stage, self.paid.run.staged
         require(stage is not None and isinstance(event, stage_class(stage).releases), "a release outside its stage")
         assert stage is not None
         assert recipe is not None
