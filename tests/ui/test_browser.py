@@ -96,6 +96,8 @@ def choose_privacy(page: Page, tokens: int) -> None:
     page.wait_for_function("() => document.querySelector('#odds').innerText.includes('98.3%')")  # e^4 / (1 + e^4)
     fill(page, "subsets", 8)
     fill(page, "tokens", tokens)
+    page.click("button:has-text('how much of a row is read')")
+    fill(page, "length", 12)
 
 
 def generate(page: Page, seen: Journey) -> None:

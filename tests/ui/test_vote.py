@@ -15,7 +15,7 @@ from tests.ui.visit import HOSTILE, SLOW, Journey, step, visiting
 
 pytestmark = pytest.mark.slow
 LABELS = ("Billing", "Delivery")
-FEW = (("drafts", "6"), ("longest", "12"), ("tokens", "8"))
+FEW = (("drafts", "6"), ("longest", "12"), ("tokens", "8"), ("length", "12"))
 
 
 def write_csv(seen: Journey) -> Path:
@@ -48,6 +48,7 @@ def travel(page: Page, seen: Journey) -> None:
     seen.shown["proposal"] = page.inner_text("#step-2 .tasks")
     page.click("button:has-text('The stages in detail')")
     page.check("#by-hand input")
+    page.click("button:has-text('how much of a row is read')")
     for place, value in [("#epsilon-number", "4"), *((f"#{name} input[type=number]", few) for name, few in FEW)]:
         page.fill(place, value)
         page.press(place, "Tab")
