@@ -259,13 +259,13 @@ def test_an_audit_reports_what_it_can_prove(capsys):
 
 
 def test_a_plan_ranks_options_within_the_budget(capsys):
-    line = "plan --size 300 --tokens 4 --prompt-tokens 20 --epsilon 2 --delta 1e-4 --max-prompt-tokens 600 --json"
+    line = "plan --size 100 --tokens 2 --prompt-tokens 20 --epsilon 2 --delta 1e-4 --max-prompt-tokens 300 --json"
     code, out, _ = run(capsys, line)
     options = json.loads(out)["options"]
     assert code == 0
     signals = [option["signal_to_noise"] for option in options]
     assert signals == sorted(signals, reverse=True)
-    assert all(option["prompt_tokens"] <= 600 for option in options)
+    assert all(option["prompt_tokens"] <= 300 for option in options)
     assert options[0]["efficient"]
 
 
