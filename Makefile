@@ -10,7 +10,7 @@ app: .venv/app-ready
 
 # A process for each of two cores: what one test waits for, another one computes.
 test: check browser
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 # What the command line released, charged and printed before, case by case (tests/baselines).
 baselines: .venv/test-ready
@@ -18,14 +18,14 @@ baselines: .venv/test-ready
 
 # What takes long and finds rarely: kills, bombs, audits of releases, coverage of intervals, every baseline.
 nightly: .venv/test-ready
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile -m nightly
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder -m nightly
 	$(BIN)/python -m research.faults.hostile_door --hold
 
 quick: .venv/test-ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile -m "not slow and not nightly" --ignore tests/ui --ignore tests/inference
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder -m "not slow and not nightly" --ignore tests/ui --ignore tests/inference
 
 check: .venv/test-ready
 	$(BIN)/ruff check .

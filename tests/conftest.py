@@ -34,6 +34,19 @@ settings.register_profile("any-machine", deadline=None, suppress_health_check=[H
 settings.load_profile("any-machine")
 
 
+LONGEST = (
+    "tests/test_readme.py", "tests/lies", "tests/ui/test_browser.py", "tests/ui/server/test_two_tabs.py",
+    "tests/ui/test_vote.py", "tests/ui/ask/test_browser.py", "tests/inference/ray", "tests/cli/test_cli.py",
+    "tests/ui/server/test_two_people.py", "tests/inference/engine", "tests/replay", "tests/certificates",
+)  # fmt: skip
+"""What takes minutes comes first, so that at the end no process waits long for another one."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {each: place for place, each in enumerate(LONGEST)}
+    items.sort(key=lambda item: next((places[each] for each in LONGEST if item.nodeid.startswith(each)), len(places)))
+
+
 def nightly_but(cases: Iterable[Any], every: int) -> list[Any]:
     """Parameters of which one in `every` is tried by `make test`, and the others by `make nightly`."""
     return [
