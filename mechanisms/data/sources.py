@@ -281,7 +281,7 @@ def as_records(table: Table, schema: RecordSchema, kind: str, user: str | None =
         DataError: no row has a property of the schema, or the user column is one of them, which no model may read.
     """
     if user in {" ".join(name.split()) for name in schema.document["properties"]}:
-        raise DataError("The user column is a property of the schema, and would reach the model: leave it out of the schema.")
+        raise DataError("The user column must not reach the model: leave it out of the schema.")
     rows: Iterable[Mapping[str, Any]] = table.objects if isinstance(table, Lines) else _of_cells(table, schema)
     records = [schema.canonical(each) for each in rows]
     if not any(records):

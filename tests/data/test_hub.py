@@ -151,7 +151,7 @@ def test_a_fault_is_one_line_that_says_what_to_do(served: Hub, said: str, told: 
 def test_what_is_too_large_is_not_fetched_whatever_is_said_of_it(
     served: Hub, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    with pytest.raises(DataError, match="more than 512 MB"):
+    with pytest.raises(DataError, match="larger than 512 MB"):
         read_hub("ada/large")
     assert not any("/resolve/" in each.path for each in served.asked)
     monkeypatch.setattr(sources, "MAX_BYTES", len(CSV) - 1)

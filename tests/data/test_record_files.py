@@ -150,7 +150,7 @@ def test_the_users_column_is_no_property_of_a_record(tmp_path):
 def test_a_csv_without_any_property_is_refused_and_quoted_nowhere(tmp_path):
     path = tmp_path / "films.csv"
     path.write_text("Mr Smith,b\nx,y\n")
-    with pytest.raises(DataError, match="name columns") as refused:
+    with pytest.raises(DataError, match="rename the columns") as refused:
         read_records(path, SCHEMA, "Movie")
     assert "Smith" not in str(refused.value)
 
