@@ -147,7 +147,7 @@ class _Timed:
 
 
 class TimedModel(_Timed):
-    """A `LanguageModel` that counts the `seconds` of its sessions, opening included; encoding and decoding are not timed."""
+    """A `LanguageModel` that counts the `seconds` of its sessions, opening included, without encoding and decoding."""
 
     def __init__(self, model: Any) -> None:
         self.seconds = 0.0

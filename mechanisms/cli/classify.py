@@ -43,7 +43,7 @@ _ONE_KIND = (
     "A set of one kind of text is evaluated alone, whole and on this machine: leave out the second set, --shots, "
     "--orders, --seed, --out, --plot, --reader-url and --reader-model."
 )
-_HERE = "Answers in text need a model on this machine: leave out --reader-url and --reader-model."
+_HERE = "Answers in text need a model of this machine: leave out --reader-url and --reader-model."
 _NO_WRITER = "its writer, {writer}, is not among the models that are listed and on this machine"
 _NO_LABEL = "The answer names no label of the set, or several."
 

@@ -76,7 +76,7 @@ def _read(path: str) -> dict[Any, Any]:
     try:
         # Aliases let a short file expand exponentially, or contain itself.
         if any(isinstance(each, yaml.AliasEvent) for each in yaml.parse(text, Loader=yaml.SafeLoader)):
-            raise UsageError(f"'{path}' has YAML aliases (*): write their values out.")
+            raise UsageError(f"'{path}' has YAML aliases (*): write out their values.")
         document = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UsageError(f"'{path}' is not YAML: write one 'option: value' per line.") from error
@@ -121,7 +121,7 @@ def _printed(value: object) -> str:
     try:
         return str(value)
     except ValueError as error:  # of a number that YAML read from base 16, Python prints 4300 digits at most
-        raise UsageError("The file has a number with too many digits: write a smaller one.") from error
+        raise UsageError("The file has a whole number that is too long: write a smaller one.") from error
 
 
 def _as_json(document: dict[Any, Any]) -> str:
