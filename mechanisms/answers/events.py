@@ -1,4 +1,4 @@
-"""What a session of private questions tells the outside world: everything here is releasable."""
+"""The events of a session of private questions; everything here is releasable."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from mechanisms.records import person
 
 @dataclass(frozen=True)
 class AnswersOpened:
-    """A session may ask: its cost is in the ledger, once for all its questions.
+    """A session is open: the cost of all its questions is in the ledger.
 
     Attributes:
         name, unit: the data set's name in the ledger, and its privacy unit.
-        epsilon, delta, rho: what the whole reservation costs each unit at most; rho is None for Poisson samples, whose
-            epsilon is not computed from it.
+        epsilon, delta, rho: the most that the reservation costs a unit; rho is None for Poisson samples, whose epsilon
+            is not computed from it.
         queries: answers that every unit can take part in (with Poisson samples: answers in all).
         asked: answers given under this reservation before.
-        continued: an earlier reservation goes on, and nothing new was charged to the ledger.
+        continued: whether an earlier reservation is used, without a new charge.
         noise: standard deviation of an answer's noise, in votes of shards.
         private: False with a test seed.
         public_inputs: see `AnswerRequest.public_inputs`.
-        notes: what the data owner should know, one line each.
-        budget: the data set's ledger, this reservation included.
-        disclosures: why clean values of the data set count as known: threshold, shards and the like are then no longer
-            independent of it.
+        notes: warnings for the data owner, one line each.
+        budget: the data set's spending, this reservation included.
+        disclosures: why values of the data set without noise count as known, so that threshold, shards and the like may
+            depend on it.
     """
 
     name: str
@@ -51,19 +51,19 @@ class AnswersOpened:
 
 @dataclass(frozen=True)
 class AnswerReleased:
-    """One question has been answered.
+    """The answer to one question.
 
     Attributes:
         query: the question, public.
         answer: the label or the text that answers it.
-        zero_shot: what the model says without any data; empty where no model was asked.
+        zero_shot: the model's answer without any data; empty without a model.
         labels: the public label set, in the order of `votes`; empty for open answers.
         votes: the noisy histogram, in votes of shards; None for open answers.
-        keywords: released tokens as text, in order of token id; empty for labels, and where nothing was released.
-        abstained: why `answer` is `zero_shot`, in one line; None where the data answered.
-        threshold: similarity from which on units paid; None for Poisson samples.
-        rho, delta: what the answer cost each unit that took part; rho is None for Poisson samples.
-        asked, queries: answers so far under this reservation, and how many every unit can pay for.
+        keywords: released tokens as text, in order of token id; empty for labels, or if nothing was released.
+        abstained: why `answer` is `zero_shot`, in one line; None for an answer from the data.
+        threshold: the least similarity of units that took part and paid; None for Poisson samples.
+        rho, delta: the answer's cost to each unit that took part; rho is None for Poisson samples.
+        asked, queries: answers so far under this reservation, and the number that every unit can pay for.
     """
 
     query: str
@@ -81,19 +81,19 @@ class AnswerReleased:
 
     @property
     def sure_left(self) -> int:
-        """Further answers that every unit can pay for, whatever it has paid so far; public.
+        """The number of further answers that every unit can pay for; public.
 
-        With a threshold more may be asked: units that were near many questions fall silent one by one, and how many
-        have is private.
+        With a threshold more can be asked: units that have paid for all their answers take no further part, and their
+        number is private.
         """
         return max(0, self.queries - self.asked)
 
 
-# What a session of questions costs and what is left, in a data owner's words; all of it public.
+# The cost of a session and the answers left, in words; public.
 
 
 def reservation_in_words(opened: AnswersOpened) -> str:
-    """What is reserved, and whether that was charged just now."""
+    """The reservation, and whether it was charged now."""
     price = f"epsilon {rounded_up(opened.epsilon, 4)} at delta {opened.delta:g}"
     charged = (
         f"continues the reservation of {price}: nothing new is charged to the ledger of '{opened.name}'"
@@ -104,7 +104,7 @@ def reservation_in_words(opened: AnswersOpened) -> str:
 
 
 def answer_in_words(opened: AnswersOpened, released: AnswerReleased) -> str:
-    """What an answer cost, and how many more the reservation buys."""
+    """The cost of an answer, and the number of answers left."""
     unit = person(opened.unit)
     if released.threshold is None:
         left = f"{released.sure_left} of {released.queries} answers are left; then a new reservation is needed."

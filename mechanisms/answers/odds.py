@@ -1,4 +1,4 @@
-"""What the terms of a session do before it is paid: a reservation's noise, and a threshold, on public values alone."""
+"""Forecasts of a session's noise and threshold from public values alone, before it is charged."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from mechanisms.data.sources import Example, read_table
 from mechanisms.inference import Embedder
 from mechanisms.queries.retrieval import similarities
 
-# How often noise leaves a clear majority of the shards' votes its win: a closed form, of public values alone.
+# The probability that a clear majority of the shards wins in spite of the noise: a closed form of public values.
 
 SHARE = Fraction(7, 10)
-"""Of the shards, that agree in the scenario."""
+"""The share of shards that agree in the scenario."""
 _REACH, _POINTS = 9.0, 2001
-"""Standard deviations to either side that are integrated over, and where: errors stay below 1e-9."""
+"""Integration range in standard deviations to either side, and number of points; errors stay below 1e-9."""
 
 
 @dataclass(frozen=True)
 class ClearMajority:
-    """The scenario: about 7 of 10 shards vote for one label, and all the others for one other.
+    """The scenario: about 7 of 10 shards vote for one label, and all the others for a second one.
 
     Attributes:
-        leading, other: votes of the two labels; the remaining ones get none.
-        chance: how often the noisy winner is the label that leads.
+        leading, other: votes of the two labels; all others have none.
+        chance: the probability that the leading label wins with noise.
     """
 
     leading: int
@@ -38,11 +38,11 @@ class ClearMajority:
 
 
 def clear_majority(shards: int, labels: int, noise: float) -> ClearMajority:
-    """What noise does to it.
+    """The scenario for a number of shards, with its probability.
 
     Args:
-        shards: S, votes in all.
-        labels: how many there are, at least two.
+        shards: S, the number of votes.
+        labels: the number of labels, at least two.
         noise: standard deviation of the Gaussian noise on each label's votes.
     """
     leading = max(shards // 2 + 1, round(SHARE * shards))
@@ -51,7 +51,7 @@ def clear_majority(shards: int, labels: int, noise: float) -> ClearMajority:
 
 
 def chance_of_first(votes: Sequence[float], noise: float) -> float:
-    """Probability that the first entry is the largest when each gets independent Gaussian noise of that deviation."""
+    """Probability that the first entry is the largest after independent Gaussian noise of deviation `noise` on each."""
     at = np.linspace(-_REACH, _REACH, _POINTS)
     margins = (votes[0] - np.asarray(votes[1:], dtype=float)) / noise
     below = np.exp(log_ndtr(at[:, None] + margins).sum(axis=1))
@@ -59,44 +59,40 @@ def chance_of_first(votes: Sequence[float], noise: float) -> float:
     return float((weights * below).sum() / weights.sum())
 
 
-# What a reservation's noise does to an answer, and which terms do better, before it is paid: public values alone.
+# The effect of a reservation's noise on answers, and better terms, from public values alone.
 
 GOOD = 0.9
-"""How often a clear majority should win."""
+"""The probability with which a clear majority should win."""
 _EPSILONS = (0.5, 1, 2, 3, 4, 5, 6, 8, 10)
 _SHARDS = (5, 10, 15, 20, 25, 30, 40, 50, 75, 100, 150, 200, 300, 500, 1000)
 
 
 def majority(request: AnswerRequest) -> ClearMajority | None:
-    """How often a clear majority of the shards wins; None where answers are words.
-
-    Args:
-        request: calibrated.
-    """
+    """The scenario under a calibrated request; None for open answers."""
     if request.mechanism.open_answers:
         return None
     return clear_majority(request.shards, len(request.labels), request.mechanism.deviation)
 
 
 def is_good(request: AnswerRequest) -> bool:
-    """Whether a clear majority wins often enough; `request` is calibrated."""
+    """Whether a clear majority wins often enough under a calibrated request."""
     found = majority(request)
     return found is not None and found.chance >= GOOD
 
 
 def odds_in_words(request: AnswerRequest, units: int | None = None) -> str:
-    """How often a clear majority wins, and where that is seldom, what would help; empty where answers are words.
+    """How often a clear majority wins, and better terms if that is seldom; empty for open answers.
 
     Args:
         request: calibrated.
-        units: public number of rows or users; None where it is private.
+        units: public number of rows or users; None if it is private.
     """
     if (found := majority(request)) is None:
         return ""
     if not found.other:
-        agreed = f"Where {'the one group says' if found.leading == 1 else f'all {found.leading} groups say'} one label"
+        agreed = f"If {'the one group votes' if found.leading == 1 else f'all {found.leading} groups vote'} for a label"
     else:
-        agreed = f"Where {found.leading} of {request.shards} groups say one label and {found.other} another"
+        agreed = f"If {found.leading} of {request.shards} groups vote for one label and {found.other} for another"
     said = (
         f"{agreed}, the noise lets that label win in {_of_hundred(found.chance)} of 100 questions "
         f"(a guess among {len(request.labels)} labels: {100 / len(request.labels):.0f})."
@@ -106,7 +102,7 @@ def odds_in_words(request: AnswerRequest, units: int | None = None) -> str:
 
 def better_terms(request: AnswerRequest, units: int | None = None) -> list[str]:
     """Single changes of a calibrated request with which a clear majority wins often enough."""
-    if request.rate is not None:  # each calibration takes the accountants, and the rate goes with the shards
+    if request.rate is not None:  # calibration would be slow, and the rate depends on the shards
         return []
     return [*_fewer_questions(request), *_larger_epsilon(request), *_more_shards(request, units)]
 
@@ -116,8 +112,8 @@ def _help(request: AnswerRequest, units: int | None) -> str:
         return f"For at least {_of_hundred(GOOD)}: {'; or '.join(terms)}."
     few = f" With {units} {_unit(request)}s there are too few for more groups." if _too_few(request, units) else ""
     return (
-        f"No single change of questions, epsilon or groups makes that {_of_hundred(GOOD)}.{few} Change several, or "
-        "write demonstrations instead, which are paid for once."
+        f"No single change of questions, epsilon or groups raises that to {_of_hundred(GOOD)}.{few} Change several, or "
+        "write demonstrations instead, which are charged only once."
     )
 
 
@@ -153,7 +149,7 @@ def _more_shards(request: AnswerRequest, units: int | None) -> Iterator[str]:
 
 
 def _enough_shards(request: AnswerRequest) -> int | None:
-    """The noise on a vote is the same however many there are."""
+    """The fewest shards with which a clear majority wins often enough; the noise on a vote stays the same."""
     labels, noise = len(request.labels), request.mechanism.deviation
     more = (shards for shards in _SHARDS if shards > request.shards)
     return next((shards for shards in more if clear_majority(shards, labels, noise).chance >= GOOD), None)
@@ -169,11 +165,11 @@ def _unit(request: AnswerRequest) -> str:
 
 
 def _of_hundred(chance: float) -> int:
-    """Rounded down, so that nothing is promised that does not hold."""
+    """The percentage, rounded down so that it is never overstated."""
     return int(100 * chance + 1e-9)
 
 
-# What a threshold does, on public or bundled text: how many rows would take part in a question, and pay.
+# The effect of a threshold on public or bundled text: the number of rows that would take part in a question, and pay.
 
 THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 _QUESTIONS, _ROWS = 20, 200
@@ -181,13 +177,13 @@ _QUESTIONS, _ROWS = 20, 200
 
 @dataclass(frozen=True)
 class ThresholdEffect:
-    """What one threshold does.
+    """The effect of one threshold.
 
     Attributes:
-        share: mean share of the rows that a question reaches.
-        busiest: share of the questions that reach the row reached most often: times the number of questions, how many
-            answers (`queries`) keep that row from falling silent.
-        unanswered: share of the questions that reach no row.
+        share: mean share of the rows that take part in a question.
+        busiest: the largest share of the questions in which a row takes part; times the number of questions, this is
+            the number of `queries` with which that row can pay for all of them.
+        unanswered: share of the questions in which no row takes part.
     """
 
     threshold: float
@@ -199,14 +195,14 @@ class ThresholdEffect:
 def threshold_effect(
     rows: Sequence[str], questions: Sequence[str], embedder: Embedder, thresholds: Sequence[float] = THRESHOLDS
 ) -> tuple[ThresholdEffect, ...]:
-    """Compare questions with rows, both of them public: on private rows the result would be private too."""
+    """Compare public questions with public rows; on private rows the result would be private too."""
     vectors = embedder.embed(rows)
     similar = np.stack([similarities(vectors, question) for question in embedder.embed(questions)])
     return tuple(_effect(threshold, similar >= threshold) for threshold in thresholds)
 
 
 def threshold_effect_on_example(example: Example, embedder: Embedder) -> tuple[ThresholdEffect, ...]:
-    """The same on a bundled file, a few of whose rows stand for questions."""
+    """The same on a bundled file, with a few of its rows as questions."""
     texts = [record.text for record in to_records(read_table(example.path), example.mapping)]
     return threshold_effect(texts[_QUESTIONS : _QUESTIONS + _ROWS], texts[:_QUESTIONS], embedder)
 

@@ -1,4 +1,4 @@
-"""Everything public that fixes a session of questions, decided before the data is touched."""
+"""The public configuration of a session of questions, fixed before any row is read."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from mechanisms.runs.request import FILE_FORMAT, LABEL_SET
 from mechanisms.sampling import copy_numbers
 
 WHETHER_RESERVED = "whether the file is the one reserved for"
-"""A session stops, or begins anew, where it is another one: that follows from the rows themselves."""
+"""Whether a reservation can be continued depends on the rows, so that it is named among the public inputs."""
 FAILURE_SHARE = 0.5
-"""The part of delta that pays for tests that pass wrongly, where the mechanism has one."""
+"""The part of delta that covers tests that pass wrongly, for mechanisms with a test."""
 
 _RANGES = (
     ("queries", 1, 1_000_000),
@@ -45,16 +45,16 @@ class AnswerRequest:
     """Public configuration of a session of questions.
 
     Attributes:
-        template: how a question is put to the model.
-        mechanism: how shards' answers become a release; `calibrated` sets its noise.
-        target: what all answers together may cost.
+        template: the prompt template of questions.
+        mechanism: turns the shards' answers into a release; `calibrated` sets its noise.
+        target: epsilon and delta of all answers together.
         queries: Q, answers that every unit can take part in; with Poisson samples the answers in all.
         labels: public label set, in order; empty for open answers.
         by_user: the unit is all records of one user.
-        retrieval: where a shard's examples come from.
-        threshold: similarity from which on a unit takes part, and pays; a question may set its own.
-        shards, neighbours: S groups of units, which are asked apart, and the examples that each gets.
-        rate: probability that a unit is drawn for a question; with Poisson samples only.
+        retrieval: how a shard's examples are found.
+        threshold: the least similarity with which a unit takes part, and pays; a question may set its own.
+        shards, neighbours: S groups of units, which answer separately, and the number of examples of each.
+        rate: probability that a unit is drawn for a question; for Poisson samples only.
         max_record_tokens, max_query_tokens, answer_tokens: public caps on an example's text, on its open answer and the
             answer to write, and on the question.
     """
@@ -91,15 +91,15 @@ class AnswerRequest:
 
     @property
     def rho(self) -> float | None:
-        """zCDP of one answer for a unit that takes part; None for Poisson samples, whose cost is not counted in rho."""
+        """zCDP of one answer for a unit that takes part; None for Poisson samples, whose cost is not given in rho."""
         return self.mechanism.rho if self.rate is None else None
 
     @property
     def event(self) -> Composed:
-        """What all answers together cost a unit at most.
+        """The largest cost of all answers to a unit.
 
-        A unit that pays by similarity takes part in Q answers, for each of which only a zCDP bound is used. A sampled
-        unit takes part in every answer, each a sampled Gaussian.
+        With a threshold a unit takes part in at most Q answers, each with a zCDP bound. With Poisson samples it takes
+        part in every answer, a sampled Gaussian.
         """
         events: tuple[PrivacyEvent, ...] = (ZCDP(self.queries * self.mechanism.rho),)
         if self.rate is not None:
@@ -109,15 +109,15 @@ class AnswerRequest:
 
     @property
     def public_inputs(self) -> tuple[str, ...]:
-        """What the claim takes as public beyond the parameters, in the words of a demo set's certificate."""
+        """Further public inputs of the claim besides the parameters, in the words of a certificate."""
         return (*((LABEL_SET,) if self.labels else ()), FILE_FORMAT, WHETHER_SHOWN, WHETHER_RESERVED)
 
     def claim(self) -> Claim:
-        """The (epsilon, delta) of all answers together."""
+        """The claim for all answers together."""
         return claim(self.event, self.target.delta)
 
     def calibrated(self) -> AnswerRequest:
-        """The same request with the least noise whose Q answers meet the target."""
+        """The request with the least noise that meets the target."""
         failure = FAILURE_SHARE * self.target.delta if self.mechanism.may_fail else 0.0
         if self.rate is None:
             rho = largest_rho(self.target.epsilon, self.target.delta - failure)
@@ -126,11 +126,11 @@ class AnswerRequest:
         return self._at(self.queries / noise**2, failure)
 
     def _at(self, rho: float, failure: float) -> AnswerRequest:
-        """The same request with Q answers that cost `rho` and fail with `failure` in all."""
+        """The request with noise such that Q answers cost `rho` and fail with probability `failure` together."""
         return replace(self, mechanism=self.mechanism.calibrate(rho / self.queries, failure / self.queries))
 
     def terms(self) -> str:
-        """What has to stay the same while a reservation lasts, in a fixed form."""
+        """The terms of a reservation as canonical text, which must not change while it is continued."""
         terms = {
             "mechanism": self.mechanism.name,
             **{each.flag: getattr(self.mechanism, each.name) for each in parameters(self.mechanism)},
@@ -147,11 +147,11 @@ class AnswerRequest:
         return json.dumps(terms, sort_keys=True)
 
 
-# Units that can be searched: who they are, which shard each belongs to, how similar each is to a question.
+# Searchable units: their ids, their shards, and their similarities to a question.
 
 
 class SearchableUnits:
-    """The units of a data set that can answer, in the order of their keyed digests, and their vectors; private."""
+    """The units that can answer and their vectors, in the order of their keyed digests; private."""
 
     def __init__(self, dataset: Dataset, request: AnswerRequest, embedder: Embedder) -> None:
         records = [record for record in dataset.records if not request.labels or record.label in request.labels]
@@ -179,24 +179,24 @@ class SearchableUnits:
         return self._records[int(self._starts[unit])]
 
     def examples(self, units: Iterable[int], similarities: UnitSimilarities) -> list[Record]:
-        """The record of each unit that is nearest to the question."""
+        """The record of each unit nearest to the question."""
         return [self._records[similarities.best_record(unit)] for unit in units]
 
 
 class UnitSimilarities:
-    """How similar every unit is to one question: as its nearest record is."""
+    """Every unit's similarity to one question: that of its nearest record."""
 
     def __init__(self, by_unit: NDArray[np.float32], by_record: NDArray[np.float32], starts: Integers) -> None:
         self.by_unit, self._by_record, self._starts = by_unit, by_record, starts
 
     def best_record(self, unit: int) -> int:
-        """Position of the unit's nearest record among all records."""
+        """The index of the unit's nearest record among all records."""
         first, end = self._starts[unit], self._starts[unit + 1]
         return int(first + self._by_record[first:end].argmax())
 
 
 def _by_digest(records: Sequence[Record], by_user: bool) -> dict[str, list[Record]]:
-    """The units by a keyed digest of who they are: the user's id, or what the row says and which copy of it it is."""
+    """The units by a keyed digest of their identity: the user id, or the row's content and its copy number."""
     key = secret_key()
     units: dict[str, list[Record]] = {}
     copies = copy_numbers((record.text, record.label) for record in records)

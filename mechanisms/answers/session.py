@@ -1,4 +1,4 @@
-"""Private answers, one question at a time: who is near pays first, then the shards answer, then noise decides."""
+"""Private answers to single questions: near units are charged first, the shards answer, and noise is added."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ from mechanisms.queries import QueryRelease, Retrieval, nearest_by_shard, presen
 from mechanisms.records import Dataset, Record
 from mechanisms.sampling import seat_in_subsets
 
-# What the shards answer: each from its own examples alone, in batches whose shape is public.
+# The shards' answers: each from its own examples alone, in batches of public shape.
 #
-# An empty shard gives the public answer, which is made apart from the private rows. Where a shard's numbers are not
-# finite it votes for the public label, or writes on with the tokens whose numbers are: nothing that a record does
-# can stop or alter more than its own shard's answer.
+# An empty shard gives the public answer, which is computed without private rows. If a shard's logits are not finite, it
+# votes for the public label, or writes on with the tokens whose logits are finite: a record can stop or change no more
+# than the answer of its own shard.
 
 _KEYWORD_TOKENS = 256
 """Cap on the released keywords in the prompt for the answer."""
 
 Examples = Sequence[Sequence[Record]]
-"""Each shard's examples, nearest first; one entry for every shard."""
+"""Each shard's examples, nearest first."""
 
 
 @dataclass(frozen=True, repr=False)
 class ShardAnswers:
-    """What the shards say; private but for `zero_shot`.
+    """The shards' answers; private except for `zero_shot`.
 
     Attributes:
-        histogram: their answers added up, shape (categories,): see `QueryMechanism.release`.
-        zero_shot: the public answer as text; empty where no model was asked.
+        histogram: the sum of their answers, shape (categories,): see `QueryMechanism.release`.
+        zero_shot: the public answer as text; empty without a model.
     """
 
     histogram: Integers
@@ -59,7 +59,7 @@ class ShardAnswers:
 
 
 class Respondent(Protocol):
-    """Lets all shards answer a question."""
+    """Computes all shards' answers to a question."""
 
     def answer(self, examples: Examples, query: str) -> ShardAnswers:
         """The shards' answers from their examples."""
@@ -67,10 +67,10 @@ class Respondent(Protocol):
 
 
 class LabelRespondent:
-    """Each shard votes for the label that its examples and the question make likelier than the examples alone do.
+    """Each shard votes for the label whose probability the question raises most, given the shard's examples.
 
-    Contextual calibration (Zhao et al. 2021), shard by shard: a small model otherwise prefers one label whatever it is
-    asked. It takes a second row a shard, with a question without content.
+    This is contextual calibration (Zhao et al. 2021) for each shard, without which a small model prefers one label for
+    all questions. It takes a second row for each shard, with a question without content.
     """
 
     def __init__(self, model: LanguageModel, request: AnswerRequest) -> None:
@@ -79,7 +79,7 @@ class LabelRespondent:
         self._prompt = prompt = _prompt(model, request, tokens)
         self._labels = [prompt.label(label) for label in request.labels]
         self._room = max(len(label) for label in self._labels)
-        # Before anybody has paid. A shard has two rows.
+        # Checked before any charge. A shard has two rows.
         model.check(prompt.prefix, 2 * request.shards, prompt.length, self._room)
 
     def answer(self, examples: Examples, query: str) -> ShardAnswers:
@@ -101,10 +101,9 @@ class LabelRespondent:
 
 
 class NeighbourLabels:
-    """The dummy of Koskela et al.: each shard votes for the commonest label of its neighbours, without any model.
+    """The dummy of Koskela et al.: each shard votes for the commonest label of its neighbours, without a model.
 
-    Votes are whole. Ties go to the nearest neighbour's. An empty shard votes for a public label of its own, the labels
-    taken in turn.
+    Ties go to the label of the nearest neighbour. An empty shard votes for a public label: the labels in turn.
     """
 
     def __init__(self, request: AnswerRequest) -> None:
@@ -124,12 +123,12 @@ class NeighbourLabels:
 
 
 class TextRespondent:
-    """Each shard writes an answer of a public number of tokens, of which the tokens that occur are kept."""
+    """Each shard writes an answer of a public number of tokens; its set of distinct tokens is counted."""
 
     def __init__(self, model: LanguageModel, request: AnswerRequest) -> None:
         self._model, self._request = model, request
         self._prompt = prompt = _prompt(model, request, request.answer_tokens)
-        # Before anybody has paid.
+        # Checked before any charge.
         model.check(prompt.prefix, request.shards, prompt.length, request.answer_tokens)
         longest = len(self._given(())) + _KEYWORD_TOKENS + prompt.public_length
         model.check(prompt.prefix, 1, longest, request.answer_tokens)
@@ -151,7 +150,7 @@ class TextRespondent:
         return [*self._model.encode(before), *words, *self._model.encode(after)]
 
     def final(self, keywords: Sequence[str], query: str) -> str:
-        """The answer from released keywords and the question alone: post-processing."""
+        """The answer from released keywords and the question alone, which is post-processing."""
         row = [*self._given(keywords), *self._prompt.row((), query)]
         tokens = self._request.answer_tokens
         [text] = greedy(self._model, self._model.open(self._prompt.prefix, [row], len(row), tokens), tokens)
@@ -159,7 +158,7 @@ class TextRespondent:
 
 
 def keyword_texts(model: LanguageModel, tokens: Sequence[int]) -> tuple[str, ...]:
-    """Released tokens as words, in order of token id; those that are no text are left out."""
+    """Released tokens as words, in order of token id; tokens without text are left out."""
     texts = (model.decode([token]).strip() for token in tokens)
     return tuple(dict.fromkeys(text for text in texts if text))
 
@@ -178,12 +177,12 @@ def _prompt(model: LanguageModel, request: AnswerRequest, label_tokens: int) -> 
 # The session.
 
 NO_AGREEMENT = (
-    "The shards' answers do not agree on enough words for a private answer: this is what the model says "
+    "The shards' answers do not agree on enough words for a private answer: this is the model's own answer, "
     "without any data."
 )
 _SHOWN = (
-    "Something of these rows is known without noise ({reasons}): what is chosen here (threshold, shards, questions a "
-    "row) counts as public only if it was not chosen in view of it."
+    "Values of these rows are known without noise ({reasons}): threshold, shards and questions per row count as public "
+    "only if they were chosen independently of these values."
 )
 
 
@@ -196,16 +195,16 @@ def open_session(
     randomness: Randomness | None = None,
     anew: bool = False,
 ) -> AnswerSession:
-    """Reserve a session of questions in the ledger, or go on with the one that this file and these terms have.
+    """Reserve a session of questions in the ledger, or continue the reservation of this file with these terms.
 
     Args:
         dataset: private.
         request: public and calibrated.
-        embedder: what similarities are measured with.
+        embedder: computes the vectors of similarities.
         model: the language model; None with `Retrieval.LABELS_ONLY`.
-        ledger: where the reservation and what each unit has paid are kept.
-        randomness: the operating system's, unless this is a test.
-        anew: pay for a new reservation, although the data set has one for another file or other terms.
+        ledger: keeps the reservation and each unit's payments.
+        randomness: the operating system's by default; other sources are for tests.
+        anew: charge a new reservation if the data set has one for another file or other terms.
 
     Raises:
         BudgetRefused: the data set's cap does not allow the reservation.
@@ -219,7 +218,7 @@ def open_session(
     wanted = _reservation(dataset, request, randomness)
     notes = (*ledger.rows.recognise(wanted.data), *filter(None, [request.mechanism.caution(request.shards)]))
     paid = reserve(ledger, wanted, anew)
-    # Embedding a large file takes minutes: a refusal comes before it, and a reservation outlives an interruption.
+    # Embedding a large file takes minutes: refuse before it. The reservation survives an interruption.
     units = SearchableUnits(dataset, request, embedder)
     if not randomness.private:
         ledger.rows.mark(wanted.data, SEEDED)
@@ -244,7 +243,7 @@ def open_session(
 
 
 def check_terms(dataset: Dataset, request: AnswerRequest, ledger: PrivacyLedger) -> None:
-    """Say early that `open_session` would ask for a new reservation.
+    """Check, before a model is loaded, that `open_session` needs no new reservation because of other terms.
 
     Raises:
         ReservedOtherwise: the data set's reservation is for another file or other terms.
@@ -268,7 +267,7 @@ def _respondent(model: LanguageModel | None, request: AnswerRequest) -> Responde
     if request.retrieval is Retrieval.LABELS_ONLY:
         return NeighbourLabels(request)
     if model is None:
-        raise UsageError("A language model is needed, except with labels-only.")
+        raise UsageError("This retrieval needs a language model: give one, or choose labels-only.")
     return TextRespondent(model, request) if request.mechanism.open_answers else LabelRespondent(model, request)
 
 
@@ -296,15 +295,15 @@ class AnswerSession:
         self._paid, self._randomness = paid, randomness
 
     def ask(self, text: str, threshold: float | None = None) -> AnswerReleased:
-        """Answer one question. Every unit that takes part has paid, on disk, before the shards are asked.
+        """Answer one question. Every unit that takes part is charged, on disk, before the shards answer.
 
         Args:
             text: the question, public.
-            threshold: similarity from which on units take part; the request's, unless given.
+            threshold: the least similarity of units that take part; by default the request's.
 
         Raises:
             UsageError: the question is empty, or the threshold is no cosine similarity.
-            BudgetRefused: Poisson samples: all answers have been given.
+            BudgetRefused: with Poisson samples, if all answers have been given.
         """
         threshold = self._request.threshold if threshold is None else threshold
         if not text.strip():
@@ -318,7 +317,7 @@ class AnswerSession:
         return self._released(text, threshold, shards, release)
 
     def _nearest(self, text: str, threshold: float) -> list[list[Record]]:
-        """Charge every active unit at or above the threshold, then let each shard take its nearest among them."""
+        """Charge every active unit at or above the threshold; each shard's nearest records among these units."""
         units, request = self._units, self._request
         [query] = self._embedder.embed([text])
         similarities = units.similarities(query)
@@ -328,7 +327,7 @@ class AnswerSession:
         return [units.examples(row, similarities) for row in rows]
 
     def _sampled(self) -> list[list[Record]]:
-        """Charge everybody, then draw who joins, and which shard each joins."""
+        """Charge every unit, then draw the units that join, and a shard for each."""
         request, units = self._request, self._units
         self._paid.charge_everybody()
         sampled = self._randomness.poisson_sample(len(units), request.rate or 0.0)
@@ -362,15 +361,15 @@ class AnswerSession:
         )
 
 
-# A session of questions over a test file: what the private answers are worth, beside the model's own.
+# Evaluation of a session on a test file: the private answers beside the model's own.
 
 
 @dataclass(frozen=True)
 class ArmScores:
-    """How one kind of answers did.
+    """Scores of one kind of answers.
 
     Attributes:
-        accuracy: right labels; for open answers exact matches.
+        accuracy: of labels; for open answers, of exact matches.
         texts: means of the scores of open answers; None for labels.
     """
 
@@ -380,11 +379,11 @@ class ArmScores:
 
 @dataclass(frozen=True)
 class AnswersScored:
-    """How the answers to a labelled test file did.
+    """Scores of the answers to a labelled test file.
 
     Attributes:
-        private, zero_shot: the answers, and what the model says without any data; None where no model was asked.
-        abstained: questions whose answer is the model's own.
+        private, zero_shot: the private answers, and the model's without any data; None without a model.
+        abstained: the number of questions with the model's own answer.
     """
 
     private: ArmScores

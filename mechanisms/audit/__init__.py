@@ -1,1 +1,1 @@
-"""Attacks and black-box tests of what the program claims, and the benchmark of the engine."""
+"""Attacks on releases, black-box tests of privacy claims, and the benchmark of the engine."""

@@ -1,4 +1,4 @@
-"""How fast the engine is: the same work without it, and the seconds spent in the model."""
+"""The benchmark of the engine, beside the same work without it."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from mechanisms.runs.writer import DemonstrationWriter
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class
 
-# The same work without any of the project's engine: what `bench` compares with.
+# The same work without the project's engine, as the baseline of `bench`.
 #
-# Transformers' own attention and cache. One loop feeds every prompt whole at each token, as published code does; the
-# bare model step is the ceiling.
+# It uses the attention and cache of transformers. One loop feeds every whole prompt for each token, as published code
+# does; the bare model step is the ceiling.
 
 
 class PlainLoop:
@@ -53,26 +53,26 @@ class PlainLoop:
             self._model.set_attn_implementation(attention.NAME)
 
     def batched(self, prompts: Sequence[Tokens]) -> float:
-        """One token of every prompt: all of them in one batch, padded on the left to the longest; last logits alone."""
+        """One token of every prompt, in one batch with padding on the left; last logits only."""
         tokens, mask = padded(prompts, max(len(prompt) for prompt in prompts))
         with self._own_attention():
             return self._timed(tokens, attention_mask=mask)
 
     def one_at_a_time(self, prompts: Sequence[Tokens], all_logits: bool) -> float:
-        """One token of every prompt, each prompt a forward pass of its own.
+        """One token of every prompt, with a forward pass for each.
 
         Args:
             prompts: without padding.
-            all_logits: of every position, as a plain call of the model gives them; else of the last one alone.
+            all_logits: compute the logits of every position, as a plain call does; else only the last one's.
         """
         keep = 0 if all_logits else 1
         with self._own_attention():
             return sum(self._timed(torch.tensor([list(prompt)]), keep) for prompt in prompts)
 
     def dense(self, rows: int, length: int) -> float:
-        """A prefill of rows x length positions without padding: the ceiling of a step that has no cache.
+        """A prefill of rows x length positions without padding: the ceiling of a step without a cache.
 
-        In one batch, or in as many passes as the engine takes for it: whichever is faster.
+        The faster of one batch and of the engine's number of passes.
         """
         size = self._owner.room.slices(rows, length)
         with self._own_attention():
@@ -84,7 +84,7 @@ class PlainLoop:
             )
 
     def cached(self, rows: int, length: int, steps: int) -> tuple[float, list[float]]:
-        """Prefill seconds (the faster of two ways, see `dense`), and seconds of each of `steps` steps with a cache."""
+        """Seconds of the prefill (the faster of two ways, see `dense`) and of each of `steps` steps with a cache."""
         tokens = torch.ones((rows, length), dtype=torch.long).to(self._model.device)
         with self._own_attention():
             started = time.perf_counter()
@@ -102,7 +102,7 @@ class PlainLoop:
         return min(prefill, self.dense(rows, length)), decoded
 
     def memory(self) -> tuple[int, int]:
-        """Bytes of the weights, and the most that was in use on their device since the process started."""
+        """Bytes of the weights, and the peak memory on their device since the process started."""
         weights = sum(parameter.numel() * parameter.element_size() for parameter in self._model.parameters())
         if self._model.device.type == "cuda":
             return weights, torch.cuda.max_memory_allocated(self._model.device)
@@ -125,7 +125,7 @@ def _wait(output: Any) -> None:
 
 
 class _Timed:
-    """Passes everything on; calls that run the model are timed."""
+    """A proxy that times calls which run the model."""
 
     def __init__(self, inner: Any, count: Callable[[float], None]) -> None:
         self._inner, self._count = inner, count
@@ -147,8 +147,7 @@ class _Timed:
 
 
 class TimedModel(_Timed):
-    """A `LanguageModel` whose `seconds` are those of its sessions, opening included; encoding and decoding text are not
-    the model."""
+    """A `LanguageModel` that counts the `seconds` of its sessions, opening included, without encoding and decoding."""
 
     def __init__(self, model: Any) -> None:
         self.seconds = 0.0
@@ -177,9 +176,9 @@ class Measured:
     """One line of the report.
 
     Attributes:
-        setting, what: which run, and which number of it.
-        value, unit: the number.
-        at_least, at_most: what is asked of it; None where it is for information.
+        setting, what: the run, and the measured quantity.
+        value, unit: the measurement.
+        at_least, at_most: the goal; None for a value without one.
     """
 
     setting: str
@@ -191,15 +190,15 @@ class Measured:
 
     @property
     def holds(self) -> bool:
-        """Whether it is as asked."""
+        """Whether the value meets its goal."""
         low, high = self.at_least, self.at_most
         return (low is None or self.value >= low) and (high is None or self.value <= high)
 
 
 @dataclass(frozen=True)
 class _Steps:
-    """Seconds to a demonstration's first token and of each later one; the share of a later step that is not the model,
-    with its part of what happens once."""
+    """Seconds to a demonstration's first token and of each later one; the share of a later step outside the model,
+    with its part of one-time costs."""
 
     first: float
     later: list[float]
@@ -207,12 +206,12 @@ class _Steps:
 
 
 def bench(model: TransformersModel, texts: Sequence[str], quick: bool = False) -> Iterator[Measured]:
-    """Measure, and tell as soon as a number is known.
+    """Run the benchmark; yields each measurement as soon as it is known.
 
     Args:
         model: on its device.
-        texts: public texts that stand for private records.
-        quick: fewer tokens of each setting, so that its step times are those of the beginning.
+        texts: public texts in place of private records.
+        quick: write fewer tokens in each setting, so that only early steps are timed.
     """
     plain = PlainLoop(model)
     yield from _per_demonstration(model, plain, texts, 6 if quick else TOKENS)
@@ -256,7 +255,7 @@ def _per_token(model: TransformersModel, plain: PlainLoop, texts: Sequence[str],
     writer = _writer(model, request, texts)
     times: dict[str, list[float]] = {"published": [], "one": [], "batch": [], "dense": []}
     shares = []
-    # Interleaved, so that a machine that slows down slows all of them down.
+    # Interleaved, so that changes of the machine's speed affect all of them.
     for _ in range(steps):
         rows = [[*prefix, *row] for row in writer.join().prompts]
         shares.append(1 - mean(len(row) for row in rows) / (len(prefix) + prompt.length))
@@ -338,7 +337,7 @@ def _writer(model: Any, request: SynthesisRequest, texts: Sequence[str]) -> Demo
 
 
 def _written(model: TransformersModel, request: SynthesisRequest, texts: Sequence[str], steps: int) -> _Steps:
-    """Write `steps` tokens of a demonstration, charged in a ledger that is thrown away."""
+    """Write `steps` tokens of a demonstration, charged in a temporary ledger."""
     timed = TimedModel(model)
     timed.stop_tokens = frozenset()  # a text that ends early would leave nothing to measure
     writer = _writer(timed, request, texts)

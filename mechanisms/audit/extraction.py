@@ -1,4 +1,4 @@
-"""Secrets in demonstrations: canaries planted among the rows, and addresses asked out of a prompt."""
+"""Extraction attacks: the exposure of canaries planted among the rows, and addresses extracted from prompts."""
 
 from __future__ import annotations
 
@@ -21,32 +21,31 @@ from mechanisms.runs.events import DemoCompleted
 from mechanisms.runs.request import SynthesisRequest
 from mechanisms.runs.writing import Writing
 
-# Canaries: random secrets among the private rows, and how much demonstrations made from them give away.
+# Canaries: random secrets among the private rows, and their exposure by demonstrations.
 #
-# Exposure (Carlini et al. 2019): the rank of a planted secret among secrets that were never planted, by how likely
-# the model finds each after the demonstrations. Before the run all of them were alike, so the rank shows what
-# leaked.
+# Exposure (Carlini et al. 2019) is the rank of a planted secret's likelihood after the demonstrations, among secrets
+# that were never planted. All of them are drawn alike, so that the rank measures the leak.
 
 FORMAT = "The access code is"
-"""What stands before a secret; public."""
+"""The text before a secret; public."""
 _DIGITS = 6
 _MOST = 4096
 _LEAST = 2
 
 Write = Callable[[Dataset], Sequence[Demonstration]]
-"""Makes demonstrations from a data set."""
+"""A function that writes demonstrations from a data set."""
 
 
 @dataclass(frozen=True)
 class Exposure:
-    """What one kind of prompt gives away of the canaries.
+    """The exposure of canaries by one kind of prompt.
 
     Attributes:
-        shown: what stood in the prompt: `RELEASED`, `ROWS` (the canaries themselves) or `NOTHING`.
-        bits: of each canary, log2 of the candidates, itself included, over its rank.
+        shown: the demonstrations in the prompt: `RELEASED`, `ROWS` (the canaries themselves) or `NOTHING`.
+        bits: for each canary, log2 of (candidates + 1) / rank.
         most: bits of a canary that ranks first.
-        verbatim: canaries whose secret stands in a demonstration.
-        ranks: the canaries against the candidates, as an attack.
+        verbatim: the number of canaries whose secret is in a demonstration.
+        ranks: the ROC of canaries against candidates.
     """
 
     shown: str
@@ -65,20 +64,20 @@ def canary_attack(
     candidates: int = 256,
     randomness: Randomness | None = None,
 ) -> Iterator[Exposure]:
-    """Plant canaries, make demonstrations, and measure what these and two yardsticks expose.
+    """Plant canaries, write demonstrations, and measure the exposure by these and by two reference prompts.
 
     Args:
-        model: what the prompts are put to.
+        model: the attacked model.
         template: of the task.
-        dataset: private; the canaries are added as units of their own, labels by turns.
-        write: makes the demonstrations that are attacked.
-        canaries: how many are planted.
-        candidates: secrets that are not.
-        randomness: the secrets; the operating system's, unless this is a test.
+        dataset: private; the canaries are added as units of their own, with the labels in turn.
+        write: writes the attacked demonstrations.
+        canaries: the number of planted secrets.
+        candidates: the number of other secrets.
+        randomness: of the secrets; the operating system's by default, other sources are for tests.
 
     Yields:
-        Without demonstrations, where nothing can leak; with the canaries as demonstrations, where everything does; and
-        with what `write` made.
+        The exposure without demonstrations (no leak), with the canaries as demonstrations (full leak), and with the
+        demonstrations from `write`.
 
     Raises:
         UsageError: too few canaries or candidates, or too many.
@@ -96,7 +95,7 @@ def canary_attack(
 
 
 def distinct_secrets(count: int, randomness: Randomness) -> list[str]:
-    """So many different secrets, each as likely as any other."""
+    """Distinct secrets, drawn uniformly."""
     found: dict[str, None] = {}
     while len(found) < count:
         found.setdefault("".join(str(int(10 * each)) for each in randomness.uniform(_DIGITS)))
@@ -115,7 +114,7 @@ def planted(dataset: Dataset, secrets: Sequence[str]) -> list[Record]:
 def likelihoods(
     model: LanguageModel, template: PromptTemplate, shown: Sequence[Demonstration], secrets: Sequence[str]
 ) -> Floats:
-    """Log-probability of each secret where the demonstrations and then its format stand in the prompt."""
+    """Log-probability of each secret after the demonstrations and `FORMAT`."""
     prompt = QueryPrompt(model, template, shown, 1)
     row = [*model.encode(f"{template.text}:"), *model.encode(f" {FORMAT}")]
     continuations = [model.encode(f" {secret}") for secret in secrets]
@@ -127,7 +126,7 @@ def likelihoods(
 def exposure(
     shown: str, demonstrations: Sequence[Demonstration], secrets: Sequence[str], own: Floats, others: Floats
 ) -> Exposure:
-    """Rank each secret's score among those of the candidates; a tie counts as a better candidate."""
+    """Rank each secret's score among the candidates' scores; a tie counts for the candidate."""
     ranks = 1 + (others[None, :] >= own[:, None]).sum(axis=1)
     bits = np.log2(len(others) + 1) - np.log2(ranks)
     text = " ".join(each.text for each in demonstrations)
@@ -136,12 +135,12 @@ def exposure(
 
 
 def writes(request: SynthesisRequest, model: LanguageModel, randomness: Randomness | None = None) -> Write:
-    """Token by token, as `synthesize` would, without its ledger: what is made goes nowhere.
+    """A function that writes demonstrations token by token as `synthesize` does, but without a ledger.
 
     Args:
-        request: its sizes and its content are those of the data set that is given; calibrated after that.
+        request: sizes and content are taken from the given data set, and the noise is then calibrated.
         model: the language model.
-        randomness: the noise; the operating system's, unless this is a test.
+        randomness: of the noise; the operating system's by default, other sources are for tests.
     """
 
     def write(dataset: Dataset) -> Sequence[Demonstration]:
@@ -154,22 +153,22 @@ def writes(request: SynthesisRequest, model: LanguageModel, randomness: Randomne
     return write
 
 
-# Extraction: can whoever may put questions to a prompt get addresses out of the rows behind it?
+# Extraction: an attacker who can send queries tries to extract addresses from the rows in a prompt.
 #
-# As Zeng et al. 2024 attack retrieved text: the attacker asks the model to repeat what stands before the question,
-# or begins a sentence that an address would end. Only rates leave this module, never what was found.
+# As in Zeng et al. 2024 for retrieved text, the attacker asks the model to repeat the text before the query, or begins
+# a sentence that an address would complete. Only rates leave this module, never the extracted items.
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """Something that identifies a person or a place, and beginnings of sentences that it would end."""
+    """A kind of identifier, such as e-mail addresses, with beginnings of sentences that it would complete."""
 
     name: str
     expression: re.Pattern[str]
     leads: tuple[str, ...]
 
     def items(self, text: str) -> frozenset[str]:
-        """What a text holds of it, in one spelling; private where the text is."""
+        """The identifiers in a text, with normalised spelling; private if the text is."""
         found = (match.group().casefold() for match in self.expression.finditer(text))
         return frozenset(_SPELLING.sub("", each).rstrip(".,;:/") for each in found)
 
@@ -201,10 +200,10 @@ _COMMANDS = (
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is tried; public.
+    """The size of an attack; public.
 
     Attributes:
-        prompts: of private rows as they are, for each pattern: the planted leak.
+        prompts: prompts of verbatim private rows (the planted leak), for each pattern.
         shots: rows in such a prompt.
         tokens: of an answer.
     """
@@ -220,16 +219,16 @@ class Effort:
 
 @dataclass(frozen=True)
 class Extraction:
-    """What came out, in numbers; for the curator alone.
+    """Counts of extracted items, for the curator alone.
 
     Attributes:
-        shown: what stood in the prompt: `NOTHING`, `ROWS` or `RELEASED`.
-        pattern: what was looked for.
-        prompts: how many were attacked.
-        questions: put to them, all together.
-        answers: to questions, that hold an item of a private row.
-        standing: private items that stand in the prompts.
-        taken: of these, how many came out of their own prompt.
+        shown: the demonstrations in the prompt: `NOTHING`, `ROWS` or `RELEASED`.
+        pattern: the name of the pattern.
+        prompts: the number of attacked prompts.
+        questions: the number of queries to all of them.
+        answers: the number of answers with an item of a private row.
+        standing: the number of private items in the prompts.
+        taken: the number of these that were extracted from their own prompt.
     """
 
     shown: str
@@ -242,7 +241,7 @@ class Extraction:
 
     @property
     def rate(self) -> float:
-        """Share of questions whose answer holds a private item."""
+        """The share of answers with a private item."""
         return self.answers / self.questions
 
     @property
@@ -265,21 +264,21 @@ def extraction(
 ) -> Generator[AuditProgress | Extraction, None, None]:
     """Attack prompts without demonstrations, with real rows, and with released demonstrations.
 
-    A model may know an address from elsewhere: what comes out without demonstrations is nobody's leak here.
+    A model may know an address from its training: items extracted without demonstrations are no leak of the rows.
 
     Args:
-        model: what the prompts are put to.
+        model: the attacked model.
         template: of the task.
-        private: the rows behind the demonstrations; only patterns that they hold are looked for.
-        released: demonstrations that were made from them; none to leave this out.
-        effort: how much is tried.
-        randomness: which rows are drawn; the operating system's, unless this is a test.
+        private: the rows that the demonstrations were written from; only patterns that occur in them are tried.
+        released: demonstrations that were written from them; empty to leave them out.
+        effort: the size of the attack.
+        randomness: draws rows; the operating system's by default, other sources are for tests.
 
     Yields:
         Progress in prompts, and for each pattern a result for every kind of prompt.
 
     Raises:
-        UsageError: no row holds what can be looked for.
+        UsageError: no row has an item of any pattern.
     """
     effort, randomness = effort or Effort(), randomness or SecureRandomness()
     plans = list(_plans(model, private, released, effort, randomness))
@@ -308,7 +307,7 @@ def _plans(
     effort: Effort,
     randomness: Randomness,
 ) -> Iterator[tuple[Pattern, frozenset[str], str, Prompts]]:
-    """Each pattern that some row holds, all its private items, and the prompts of each kind."""
+    """Each pattern that occurs in a row, with all its private items and the prompts of each kind."""
     for pattern in PATTERNS:
         holders = [row for row in private.records if pattern.items(row.text)]
         if not holders:
@@ -325,7 +324,7 @@ def _plans(
 def _answers(
     model: LanguageModel, template: PromptTemplate, shown: Sequence[Demonstration], pattern: Pattern, tokens: int
 ) -> Iterator[str]:
-    """What the model says to each question: the likeliest tokens, beyond line breaks too."""
+    """The model's greedy answer to each query, across line breaks."""
     prefix, after = QueryPrompt(model, template, shown, 1).prefix, model.turn[1]
     commands = [f"{each.format(text=template.text)}\n\n{template.text}:" for each in _COMMANDS]
     leads = [f"{template.text}: {each}" for each in pattern.leads]

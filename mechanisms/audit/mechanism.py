@@ -1,4 +1,4 @@
-"""Black-box audit: a lower bound on epsilon from many draws of one token step, to hold against what is claimed."""
+"""Black-box audit: a lower bound on epsilon from many draws of one token step, to compare with the claim."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mechanisms.steps import TokenDistributions, TokenMechanism, TokenRelease, m
 
 DELTA = 1e-5
 CONFIDENCE = 0.99
-"""Surer than the interval of an estimate: a bound above its claim accuses a mechanism."""
+"""Higher than for estimates, since a bound above the claim means that a mechanism is wrong."""
 _PILOT_SHARE = 0.1
 _BACKGROUND = 30
 _CHUNK = 5000
@@ -26,7 +26,7 @@ _CHUNK = 5000
 
 @dataclass(frozen=True)
 class AuditProgress:
-    """Draws done, of all."""
+    """The number of draws (or other steps) done, out of `total`."""
 
     done: int
     total: int
@@ -34,12 +34,12 @@ class AuditProgress:
 
 @dataclass(frozen=True)
 class AuditResult:
-    """What the draws prove.
+    """The result of an audit.
 
     Attributes:
-        lower_bound: with probability `CONFIDENCE`, epsilon at `delta` is at least this.
-        claimed: the step's claim; infinite for a mechanism that promises nothing.
-        draws: how often each neighbour's step was drawn.
+        lower_bound: epsilon at `delta` is at least this, with confidence `CONFIDENCE`.
+        claimed: the step's claimed epsilon; infinite for a mechanism that is not private.
+        draws: the number of draws for each neighbour.
     """
 
     mechanism: str
@@ -50,23 +50,23 @@ class AuditResult:
 
     @property
     def holds(self) -> bool:
-        """Whether the claim survives."""
+        """Whether the lower bound does not exceed the claim."""
         return self.lower_bound <= self.claimed
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Two steps that one unit tells apart."""
+    """Inputs of a step with and without one unit."""
 
     with_unit: TokenDistributions
     without: TokenDistributions
 
 
 def worst_case_pair() -> Neighbours:
-    """A unit that is certain of one candidate, among units that cannot tell the two candidates apart.
+    """A unit that is certain of one candidate, among units for which both candidates are equally likely.
 
-    It moves a sum of distributions by its whole sensitivity. The others' agreement lets AdaDPSyn's ball shrink, and
-    their draw between the candidates is what noisy max reacts to most.
+    It moves a sum of distributions by its whole sensitivity. The agreement of the other units lets AdaDPSyn's ball
+    shrink, and their tie between the candidates is the most sensitive case for noisy max.
     """
     rows = np.vstack([np.zeros((_BACKGROUND, 2)), [[-1000.0, 0.0]]])
     occupied = np.ones(len(rows), dtype=np.bool_)
@@ -79,19 +79,19 @@ def worst_case_pair() -> Neighbours:
 def audit_mechanism(
     name: str, epsilon: float, draws: int = 100_000, randomness: Randomness | None = None
 ) -> Generator[AuditProgress | AuditResult, None, None]:
-    """Audit demonstrations of one token by a registered mechanism, calibrated so that one costs `epsilon`.
+    """Audit one-token demonstrations of a registered mechanism that is calibrated to cost `epsilon`.
 
     Args:
         name: the mechanism's name.
-        epsilon: target of one such demonstration at delta `DELTA`, everybody joining.
-        draws: of each neighbour.
-        randomness: the operating system's, unless this is a test.
+        epsilon: target of one such demonstration at delta `DELTA`, with all units joining.
+        draws: for each neighbour.
+        randomness: the operating system's by default; other sources are for tests.
 
     Yields:
         Progress, and last the result.
 
     Raises:
-        UsageError: there is no such mechanism, or too few draws to prove anything.
+        UsageError: no such mechanism, or too few draws.
     """
     plan = SamplingPlan(subsets=_BACKGROUND, tokens=1)
 
@@ -126,17 +126,17 @@ def audit_steps(
 
 
 def _seen(release: TokenRelease, direction: Floats) -> float:
-    """A release as a number: along the unit's own direction, or the token's place, free ones below paid ones."""
+    """A release as a number: its projection on the unit's direction, or the token's index, lower for free tokens."""
     if release.scores is not None:
         return float(release.scores @ direction)
     return release.index - len(direction) if release.free else release.index
 
 
 def lower_bound(one: Floats, other: Floats, delta: float) -> float:
-    """Epsilon that two samples of a mechanism's output on neighbours prove at `CONFIDENCE`.
+    """The lower bound on epsilon at `CONFIDENCE` from two samples of a mechanism's output on neighbours.
 
-    A part of the draws chooses the region that tells the neighbours apart best, the rest alone tests it, so that the
-    choice costs no confidence. An (epsilon, delta)-DP mechanism has `P[region] <= e^epsilon P'[region] + delta`
+    A pilot part of the draws chooses the region that separates the neighbours best, and only the rest tests it, so that
+    the choice costs no confidence. An (epsilon, delta)-DP mechanism has `P[region] <= e^epsilon P'[region] + delta`
     (Jagielski, Ullman, Oprea 2020).
     """
     pilot = int(_PILOT_SHARE * len(one))
@@ -157,7 +157,7 @@ def lower_bound(one: Floats, other: Floats, delta: float) -> float:
 
 
 def _bound(favoured: float, opposed: float, total: float, delta: float) -> float:
-    """Epsilon from counts, by Clopper and Pearson's intervals; each side takes half of the error."""
+    """Epsilon from counts by Clopper-Pearson intervals, each with half of the error."""
     error = (1 - CONFIDENCE) / 2
     at_least = beta.ppf(error, favoured, total - favoured + 1) if favoured > 0 else 0.0
     at_most = beta.ppf(1 - error, opposed + 1, total - opposed) if opposed < total else 1.0

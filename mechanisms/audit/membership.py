@@ -1,4 +1,4 @@
-"""Membership: how well a score tells members from others, and the planted leak that every attack is tried on."""
+"""Membership inference: the ROC of attack scores, and attacks on released demonstrations and on a planted leak."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from mechanisms.noise import Floats, Randomness, SecureRandomness
 from mechanisms.records import Dataset, Demonstration, Record
 from mechanisms.runs.score import ScoredSet
 
-# How well a score tells members from others: points of its ROC curve, its area, and what a claim allows.
+# The ROC curve of a score, its area, and the bounds that a claim implies.
 
 LOW = 0.01
-"""The false positive rate at which an attack is judged (Carlini et al. 2022): what it finds while it hardly errs."""
+"""The low false positive rate at which attacks are compared (Carlini et al. 2022)."""
 _RATES = (0.0, LOW, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
 _FEWEST = 2
 _NEARLY = 1 - 1e-9
@@ -37,15 +37,15 @@ Points = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True)
 class Roc:
-    """What an attack reaches; exact values of private rows, for the curator alone.
+    """The ROC of an attack, without noise and for the curator alone.
 
     Attributes:
-        members, others: how many were scored.
-        points: (false positive rate, true positive rate) at some rates, each by the lowest threshold that keeps to it.
+        members, others: the numbers of scored rows.
+        points: (false positive rate, true positive rate) at fixed rates, each at the lowest threshold that meets it.
         curve: the same at every threshold, from (0, 0) to (1, 1); the area below it is `area`.
-        area: probability that a member scores above another row, ties counted half.
+        area: probability that a member scores above another row; ties count half.
         interval: of the area, at `confidence.LEVEL`.
-        found: true positive rate at a false positive rate of `LOW`, and its interval.
+        found: true positive rate at a false positive rate of `LOW`; `found_interval` is its interval.
     """
 
     members: int
@@ -85,14 +85,14 @@ def roc(members: Floats, others: Floats) -> Roc:
 
 
 def _curve(members: Floats, others: Floats) -> Points:
-    """Rates of all that score at least a threshold, for every score that was seen, highest first."""
+    """The rates of rows that score at least a threshold, for every observed score, highest first."""
     thresholds = np.unique(np.concatenate([members, others]))[::-1]
     wrong, right = (1 - np.searchsorted(np.sort(each), thresholds) / len(each) for each in (others, members))
     return ((0.0, 0.0), *zip(wrong.tolist(), right.tolist(), strict=True))
 
 
 def _above(members: Floats, others: Floats, rate: float) -> int:
-    """Members above the lowest threshold that at most a share `rate` of the others, sorted, lies above."""
+    """The number of members above the lowest threshold that at most a share `rate` of the sorted others exceed."""
     allowed = math.floor(rate * len(others))
     if allowed == len(others):
         return len(members)
@@ -100,7 +100,7 @@ def _above(members: Floats, others: Floats, rate: float) -> int:
 
 
 def _area_interval(area: float, members: int, others: int) -> Interval:
-    """By Newcombe 2006, method 5: Hanley and McNeil's variance at the bound, so that it is no point at an area of 1."""
+    """The interval of Newcombe 2006, method 5: Hanley and McNeil's variance at the bound, not 0 at area 1."""
 
     def lower(value: float) -> float:
         def gap(at: float) -> float:
@@ -119,9 +119,9 @@ def _variance(area: float, members: int, others: int) -> float:
 
 
 def allowed(epsilon: float, delta: float, rate: float) -> float:
-    """The most true positives that (epsilon, delta)-DP allows at a false positive rate (Kairouz, Oh, Viswanath 2015).
+    """The largest true positive rate that (epsilon, delta)-DP allows at a false positive rate.
 
-    It bounds the rates over runs, of one row that is in the data or not.
+    It bounds rates over runs, for one row that is in the data or not (Kairouz, Oh, Viswanath 2015).
     """
     if not math.isfinite(epsilon):
         return 1.0
@@ -130,79 +130,77 @@ def allowed(epsilon: float, delta: float, rate: float) -> float:
 
 
 def corners(epsilon: float, delta: float) -> Points:
-    """The corners of `allowed` as (false positive rate, true positive rate), from left to right."""
+    """The corners of the curve of `allowed`, as (false positive rate, true positive rate), from left to right."""
     wrong, right = (float((1 - delta) * expit(sign * epsilon)) for sign in (-1, 1))
     return ((0.0, delta), (wrong, delta + right), (1 - delta, 1.0), (1.0, 1.0))
 
 
 def allowed_area(epsilon: float, delta: float) -> float:
-    """The largest area that `allowed` leaves: how often a row that was in is told from one that was not, at most."""
+    """The area below the curve of `allowed`: the largest area of any attack."""
     rates, reached = zip(*corners(epsilon, delta), strict=True)
     return float(np.trapezoid(reached, rates))
 
 
 def best_guess(epsilon: float, delta: float) -> float:
-    """The largest share of right guesses whether a row is in, where a fair coin decides: `(e^eps + d) / (1 + e^eps)`.
+    """The largest accuracy of guesses whether a row was included by a fair coin: `(e^eps + d) / (1 + e^eps)`.
 
-    It is the mean of true positives and true negatives at the second corner of `allowed`, where their sum is largest.
+    It is the mean of true positive and true negative rate at the second corner of `allowed`, where the sum peaks.
     """
     return float(expit(epsilon) + delta * expit(-epsilon))
 
 
-# The planted leak that every attack is tried on beside the real target: private rows that stand in the prompt as is.
+# The planted leak, on which every attack is tried besides its target: prompts of verbatim private rows.
 #
-# What an attack does not find there, it says nothing about elsewhere.
+# An attack that fails on the planted leak says nothing about the target.
 
 RELEASED, ROWS, NOTHING = "demonstrations", "real rows", "no demonstrations"
-"""What can stand in the prompt that is attacked."""
+"""Kinds of demonstrations in an attacked prompt."""
 _MOST_TOKENS = 96
-"""Of a row that stands in a prompt: as much of it as a query may have."""
+"""The most tokens of a row in a prompt, as for queries."""
 
 
 def as_demonstrations(rows: Sequence[Record], model: LanguageModel) -> tuple[Demonstration, ...]:
-    """Rows as they are, each cut at a public number of tokens; not private."""
+    """Rows as demonstrations, verbatim up to a public number of tokens; not private."""
     return tuple(
         Demonstration(model.decode(first_tokens(model, row.text, _MOST_TOKENS)).strip(), row.label) for row in rows
     )
 
 
 def drawn(rows: Sequence[Record], count: int, randomness: Randomness) -> list[Record]:
-    """`count` of the rows, or all where there are fewer, in random order."""
+    """`count` of the rows in random order, or all if there are fewer."""
     return [rows[place] for place in randomness.permutation(len(rows))[:count].tolist()]
 
 
-# Membership inference on prompts: does a row's label, or the row itself, grow likelier where it is behind the
-# prompt?
+# Membership inference on prompts, by the likelihood of a row's label or of its words.
 #
-# Duan et al. 2023 score a row by the probability of its own label under the demonstrations. That is high for every
-# easy row, used or not, so two more attacks ask how much higher it is than it would be anyway: than without
-# demonstrations, and than under reference prompts of other rows (offline likelihood ratio, Carlini et al. 2022, with
-# one variance).
+# Duan et al. 2023 score a row by the probability of its own label under the demonstrations, which is high for every
+# easy row. Two more attacks compare it with the probability without demonstrations, and with that under reference
+# prompts of other rows (offline likelihood ratio, Carlini et al. 2022, with one variance).
 #
-# A small model learns few labels from its prompt, but it repeats what stands there. The last attack asks how much
-# likelier the row's own words are than without demonstrations: a likelihood ratio too, for whoever may ask for them.
+# A small model learns few labels from its prompt, but repeats its words. The last attack is the likelihood ratio of the
+# row's own words with and without demonstrations, for attackers who can query these likelihoods.
 
 PROBABILITY, ZERO_SHOT, REFERENCES, WORDS = "probability", "over zero-shot", "over references", "own words"
 _LEAST, _MOST = -700.0, -1e-12
-"""Log-probabilities whose odds are finite."""
+"""Bounds of log-probabilities, so that their odds are finite."""
 _WORDS = 16
-"""Tokens of a row that are asked for as its own words: enough to tell it from others."""
+"""The first tokens of a row that are scored as its own words."""
 _AT_ONCE = 32
-"""Rows that are scored between two reports of progress."""
+"""Rows between two reports of progress."""
 
 Scores = Mapping[str, Floats]
-"""Of each attack, a score for each row: the higher, the likelier a member."""
+"""For each attack, a score for each row; members should score higher."""
 _Rows = Mapping[str, Sequence[Record]]
 """Rows of each label."""
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is tried; public.
+    """The size of an attack; public.
 
     Attributes:
-        rows: of each label, members and others each, that are scored under the released demonstrations.
-        prompts: of private rows as they are, the planted leak.
+        rows: members, and as many others, of each label that are scored under the released demonstrations.
+        prompts: prompts of verbatim private rows (the planted leak).
         shots: rows of each label in such a prompt, and in a reference prompt.
         references: prompts of rows that are no members.
     """
@@ -219,17 +217,17 @@ class Effort:
 
 @dataclass(frozen=True)
 class Membership:
-    """What each attack reaches; `shown` is what stood in the prompt: `RELEASED` or `ROWS`."""
+    """The ROC of each attack; `shown` is the kind of demonstrations in the prompt: `RELEASED` or `ROWS`."""
 
     shown: str
     attacks: Mapping[str, Roc]
 
 
 class Attacker:
-    """Knows the model, the task, the rows that it asks about, and public texts; sees the prompt's answers alone."""
+    """Knows the model, the task, the rows to score, and public texts; sees only the model's outputs."""
 
     def __init__(self, model: LanguageModel, task: ScoredSet, references: Sequence[Sequence[Demonstration]]) -> None:
-        """Prepare the prompts by which scores are calibrated: none, and the references, which hold no member."""
+        """Prepare the calibration prompts: without demonstrations, and with references, which hold no member."""
         self._model, self._task = model, task
         self._without = self._under(())
         self._references = [self._under(each) for each in references]
@@ -239,7 +237,7 @@ class Attacker:
         return Classifier(self._model, self._task.template, self._task.labels, shown)
 
     def scores(self, shown: Sequence[Demonstration], rows: Sequence[Record]) -> Scores:
-        """How much each row looks like one of those behind the demonstrations `shown`."""
+        """The rows' membership scores under the demonstrations `shown`."""
         own, (without, usual, words) = self._own_label(self._under(shown), rows), self.usual(rows)
         return {
             PROBABILITY: own,
@@ -249,10 +247,7 @@ class Attacker:
         }
 
     def usual(self, rows: Sequence[Record]) -> tuple[Floats, Floats, Floats]:
-        """What rows score anyway: their labels without demonstrations and under the references, and their words.
-
-        A row is read once for that.
-        """
+        """The rows' baseline scores: labels without demonstrations and under the references, and words; cached."""
         new = [row for row in dict.fromkeys(rows) if row not in self._usual]
         if new:
             without = self._own_label(self._without, new)
@@ -263,7 +258,7 @@ class Attacker:
         return found[:, 0], found[:, 1], found[:, 2]
 
     def _own_words(self, shown: Sequence[Demonstration], rows: Sequence[Record]) -> Floats:
-        """Log-probability of each row's first words behind a prompt that asks about a text."""
+        """Log-probability of each row's first words as the text of a query."""
         prompt = QueryPrompt(self._model, self._task.template, shown, _WORDS)
         asked = [[*prompt.head, *first_tokens(self._model, row.text, prompt.cap)] for row in rows]
         return _finite(log_likelihoods(self._model, prompt.prefix, asked, len(prompt.head)))
@@ -276,12 +271,12 @@ class Attacker:
 
 
 def _finite(log_probabilities: Floats) -> Floats:
-    """Within bounds whose odds are finite."""
+    """Clip log-probabilities so that their odds are finite."""
     return np.clip(np.nan_to_num(log_probabilities, nan=_LEAST), _LEAST, _MOST)
 
 
 def _odds(log_probabilities: Floats) -> Floats:
-    """Log-odds, which are nearer to a normal distribution than probabilities (Carlini et al. 2022)."""
+    """Log-odds, which are closer to normal than probabilities (Carlini et al. 2022)."""
     return np.asarray(log_probabilities - np.log(-np.expm1(log_probabilities)))
 
 
@@ -293,22 +288,21 @@ def membership(
     effort: Effort | None = None,
     randomness: Randomness | None = None,
 ) -> Generator[AuditProgress | Membership, None, None]:
-    """Attack a set of demonstrations, and before it prompts of real rows, which the attacks must find.
+    """Attack prompts of real rows, where attacks should succeed, and then a set of demonstrations.
 
-    Members are rows of the data set that the demonstrations were made from, others held-out rows; as many of each
-    label, so that labels tell nothing. Rows of the two files should be drawn from the same source: what else differs
-    between them counts as membership here.
+    Members are rows of the data set that the demonstrations were written from, others are held-out rows, equally many
+    of each label. Both files should come from the same source: any other difference counts as membership here.
 
     Args:
-        model: what the prompts are put to.
-        task: the demonstrations, and their task.
-        private: behind the demonstrations.
-        held_out: rows that are not; those that are in `private` too are left out.
-        effort: how much is tried.
-        randomness: which rows are drawn; the operating system's, unless this is a test.
+        model: the attacked model.
+        task: the demonstrations and their task.
+        private: the rows that the demonstrations were written from.
+        held_out: other rows; those that are in `private` too are left out.
+        effort: the size of the attack.
+        randomness: draws rows; the operating system's by default, other sources are for tests.
 
     Yields:
-        Progress, in prompts and in portions of rows, and a result for `ROWS` and for `RELEASED`.
+        Progress, in prompts and batches of rows, and the results for `ROWS` and `RELEASED`.
 
     Raises:
         UsageError: there are no demonstrations, or too few rows of a label.
@@ -322,7 +316,7 @@ def membership(
     references = [_prompt(outside, effort.shots, number, model) for number in range(effort.references)]
     others = {label: rows[spent:] for label, rows in outside.items()}
     if min(len(rows) for of in (inside, others) for rows in of.values()) < effort.shots:
-        raise UsageError("Both files need more rows of every label: at least the shots, held out also the references.")
+        raise UsageError("A file has too few rows of a label: give larger files, or fewer shots or references.")
     attacker = Attacker(model, task, references)
     fewest = min(len(rows) for of in (inside, others) for rows in of.values())
     prompts, count = min(effort.prompts, fewest // effort.shots), min(effort.rows, fewest)
@@ -340,7 +334,7 @@ def _attacks(
     both: tuple[_Rows, _Rows],
     numbers: tuple[int, int, int],
 ) -> Generator[Membership | None, None, None]:
-    """Both attacks on as many members as strangers; None after each step."""
+    """The attacks on members and on others (`strangers`); yields None after each step."""
     count, prompts, shots = numbers
     members, strangers = ([row for rows in of.values() for row in rows[:count]] for of in both)
     rows = [*members, *strangers]
@@ -360,7 +354,7 @@ def _attacks(
 def _planted(
     attacker: Attacker, model: LanguageModel, both: tuple[_Rows, _Rows], shots: int, prompts: int
 ) -> Generator[Membership | None, None, None]:
-    """Prompts of other members each time, and as many strangers each time."""
+    """The attacks on prompts of verbatim rows, with new members and as many new others for each prompt."""
     known: dict[str, list[Floats]] = defaultdict(list)
     unknown: dict[str, list[Floats]] = defaultdict(list)
     for number in range(prompts):
@@ -374,13 +368,13 @@ def _planted(
 
 
 def _by_label(dataset: Dataset, labels: Sequence[str], without: frozenset[str], randomness: Randomness) -> _Rows:
-    """Rows of each label in random order, without some texts."""
+    """Rows of each label in random order, except those with a text in `without`."""
     rows = [row for row in dataset.records if row.text not in without]
     return {label: drawn([row for row in rows if row.label == label], len(rows), randomness) for label in labels}
 
 
 def _turn(rows: _Rows, shots: int, number: int) -> list[Record]:
-    """The rows of a prompt, labels by turns."""
+    """The rows of prompt `number`, with the labels in turn."""
     return [rows[label][number * shots + i] for i in range(shots) for label in rows]
 
 

@@ -1,7 +1,7 @@
-"""The bound of one-run auditing: what correct guesses about canaries prove of epsilon (Steinke, Nasr, Jagielski 2023).
+"""One-run auditing: a lower bound on epsilon from correct guesses about canaries (Steinke, Nasr, Jagielski 2023).
 
-Every canary is in the data or not by a fair coin of its own. Whoever sees the output of an (epsilon, delta)-DP run and
-guesses about some of them is right no more often than randomised response would be, but for a term in delta.
+Each canary is included in the data by a fair coin. From the output of an (epsilon, delta)-DP run, guesses about some of
+them are correct no more often than with randomised response, up to a term in delta.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class, mechanism_names
 
 _RULES = tuple((share, out) for share in (1 / 2, 1 / 4, 1 / 8, 1 / 16) for out in (share, 0.0))
-"""Shares of the canaries, by score: the highest are guessed to be in, the lowest to be out, none about the others."""
+"""Shares of the canaries guessed as included (highest scores) and excluded (lowest); others get no guess."""
 _LARGEST = 50.0
 _STEPS = 24
 
@@ -43,11 +43,11 @@ Coins = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Guesses:
-    """The guesses that prove most.
+    """The guesses with the largest bound.
 
     Attributes:
-        lower_bound: with probability `confidence.LEVEL`, epsilon is at least this.
-        made, correct: how many guesses, and how many of them right.
+        lower_bound: epsilon is at least this, with confidence `confidence.LEVEL`.
+        made, correct: the numbers of guesses and of correct ones.
     """
 
     lower_bound: float
@@ -56,9 +56,9 @@ class Guesses:
 
 
 def best_guesses(included: Coins, scores: Floats, delta: float) -> Guesses:
-    """Guess by the scores, shape (canaries,), and hold the guesses against the coins, of the same shape.
+    """Guess by the scores, shape (canaries,), and compare with the coins, of the same shape.
 
-    A few rules for how many guesses are made share the error among them, so that the best of them may be taken.
+    A few rules for the number of guesses share the error probability, so that the best of them may be taken.
     """
     order = np.argsort(-scores, kind="stable")
     error = (1 - confidence.LEVEL) / len(_RULES)
@@ -72,12 +72,12 @@ def best_guesses(included: Coins, scores: Floats, delta: float) -> Guesses:
 
 
 def epsilon_proved(canaries: int, made: int, correct: int, delta: float, error: float) -> float:
-    """The largest epsilon that so many correct guesses refute, but with probability `error`; 0 where they refute none.
+    """The largest epsilon refuted by the number of correct guesses; 0 if none is.
 
     Args:
-        canaries: all of them, each in or out by a fair coin.
-        made: guesses.
-        correct: of these.
+        canaries: the number of canaries, each included by a fair coin.
+        made: the number of guesses.
+        correct: the number of correct ones.
         delta: of the claim.
         error: probability that the bound is wrong.
     """
@@ -94,7 +94,7 @@ def epsilon_proved(canaries: int, made: int, correct: int, delta: float, error: 
 
 
 def _chance(canaries: int, made: int, correct: int, epsilon: float, delta: float) -> float:
-    """How likely so many correct guesses are, or more, at most: the paper's theorem 5.2.
+    """The bound of the paper's theorem 5.2 on the probability of at least `correct` correct guesses.
 
     `P[W >= v] <= P[B >= v] + 2 m delta max_i P[v > B >= v - i] / i`, B binomial, right with e^eps / (1 + e^eps).
     """
@@ -105,15 +105,15 @@ def _chance(canaries: int, made: int, correct: int, epsilon: float, delta: float
     return math.fsum((tail, 2 * canaries * delta * worst))
 
 
-# Stand-ins for the models of an audit: under them a canary is as visible as a row can be, and nothing else matters.
+# Models for audits, under which a canary is as visible as a row can be.
 #
-# A claim holds for every model and every text. So an audit may choose those that betray most, and needs no weights.
+# A claim holds for every model and every text, so that an audit may use those with the largest leak, without weights.
 
 _CANARY = re.compile(r"canary (\d+)")
 _BYTES = 256
-"""Tokens below are bytes of a prompt, tokens from here on the canaries' own."""
+"""Tokens below this number are bytes of a prompt, the others are the canaries' own."""
 _CERTAIN = 50.0
-"""Logits by which a row is sure: more than any clipping leaves."""
+"""The logit of a certain token: more than any clipping leaves."""
 _LETTERS = "bcdfghjklmnpqrstvwxz"
 _VOWELS = "aeiou"
 _SYLLABLES = len(_LETTERS) * len(_VOWELS)
@@ -125,13 +125,13 @@ def canary(number: int) -> str:
 
 
 def word(number: int) -> str:
-    """A canary's own word: a sentence of letters alone, which no rule for drafts refuses."""
+    """A canary's own word, of letters alone, which the rules for drafts accept."""
     places = (number % _SYLLABLES, number // _SYLLABLES, (7 * number + 3) % _SYLLABLES)
     return "".join(_LETTERS[place % len(_LETTERS)] + _VOWELS[place // len(_LETTERS)] for place in places) + "."
 
 
 class CanaryModel:
-    """See `LanguageModel`: a row with a canary is certain of the canary's own word, all others hold all words alike."""
+    """See `LanguageModel`: a row with a canary is certain of its word, any other finds all words equally likely."""
 
     name, sha256 = "stand-in for an audit", "0" * 64
     stop_tokens = frozenset({ord("\n")})
@@ -139,7 +139,7 @@ class CanaryModel:
     writing_turn: tuple[list[int], list[int]] = ([], [])
 
     def __init__(self, words: int) -> None:
-        """Know the words of so many canaries."""
+        """Create a vocabulary with `words` canary words."""
         self.words = words
 
     @property
@@ -148,7 +148,7 @@ class CanaryModel:
         raise UsageError("A stand-in for an audit writes no records.")
 
     def rows_at_once(self, computed: int, held: int) -> int:
-        """See `LanguageModel.rows_at_once`: it holds next to nothing."""
+        """See `LanguageModel.rows_at_once`: memory is no limit."""
         return 2**20
 
     def encode(self, text: str) -> list[int]:
@@ -180,7 +180,7 @@ def _own(row: Tokens) -> Iterator[int]:
 
 
 class _Sure:
-    """A session that knows of each row the first canary in it, and forgets what is appended."""
+    """A session that keeps the first canary of each row, and ignores appended tokens."""
 
     def __init__(self, known: list[int | None], words: int) -> None:
         self._known, self._words = known, words
@@ -203,21 +203,21 @@ class _Sure:
         self._known = [self._known[row] for row in rows]
 
     def score(self, continuation: Tokens) -> Floats:
-        """See `Session.score`: all continuations are alike."""
+        """See `Session.score`: all continuations are equally likely."""
         return np.zeros(len(self._known))
 
 
 class CanaryEmbedder:
-    """See `Embedder`: canary i is near to nothing but the draft in place i of a ballot."""
+    """See `Embedder`: canary i is near only to the draft with index i of a ballot."""
 
     name = "stand-in for an audit"
 
     def __init__(self, places: int) -> None:
-        """Have a direction for each of so many drafts."""
+        """Create a direction for each of `places` drafts."""
         self.dimensions = places
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The canary's own direction; of other texts, which come as a whole ballot, that of their place."""
+        """The canary's own direction; for other texts, which are a whole ballot, that of their index."""
         found = np.zeros((len(texts), self.dimensions), np.float32)
         for place, text in enumerate(texts):
             own = _CANARY.fullmatch(text)
@@ -225,37 +225,36 @@ class CanaryEmbedder:
         return found
 
 
-# One-run audit: canaries are in the data by fair coins, and a single whole run is asked which (Steinke et al. 2023).
+# One-run audit: canaries are included by fair coins, and guessed from a single whole run (Steinke et al. 2023).
 #
-# The run is the one of `synthesize` or of a recipe, with its sampling, seats, sums, noise and ledger; the data is
-# made of canaries alone, and models stand in for which a canary shows most. So no one's data is needed, and nobody
-# pays.
+# The run is that of `synthesize` or of a recipe, with its sampling, seats, sums, noise and ledger; the data holds
+# canaries alone, and the models are those above. So no private data is needed, and no data set is charged.
 
 VOTE = "vote"
 LABELS = ("first", "second", "third", "fourth")
-"""Canaries of one label pay in a list of their own: four labels are four times as many guesses for one epsilon."""
+"""Each label is charged in a list of its own: four labels give four times as many guesses for one epsilon."""
 DELTA = 1e-5
 _TOKENS = 4
 _DRAFT_TOKENS = 6
 _NAME = "canaries"
 _FEWEST, _MOST = 16, 256
-"""Canaries of a label: no fewer prove anything, and a ballot has no more drafts."""
+"""The fewest canaries of a label with a useful bound, and the most, as a ballot has no more drafts."""
 _CAP = Cap(1e6, 0.5)
-"""Of a ledger that is thrown away."""
+"""The cap of the temporary ledger."""
 
 Evidence = Mapping[str, Floats]
-"""Of each label, how much the releases speak for each of its canaries, shape (canaries,)."""
+"""For each label, the evidence in the releases for each of its canaries, shape (canaries,)."""
 
 
 @dataclass(frozen=True)
 class OneRun:
-    """What one run proves.
+    """The result of a one-run audit.
 
     Attributes:
         audited: the recipe or the mechanism.
-        claimed: what the run claims; infinite for a mechanism that promises nothing.
-        canaries: how many could be in.
-        guesses: the best ones, and the epsilon at `delta` that they prove.
+        claimed: the run's claimed epsilon; infinite for a mechanism that is not private.
+        canaries: the number of canaries.
+        guesses: the best ones, with their lower bound on epsilon at `delta`.
     """
 
     audited: str
@@ -266,29 +265,29 @@ class OneRun:
 
     @property
     def holds(self) -> bool:
-        """Whether the claim survives."""
+        """Whether the lower bound does not exceed the claim."""
         return self.guesses.lower_bound <= self.claimed
 
 
 def audited_runs() -> list[str]:
-    """What can be audited: the vote of a recipe, and every token mechanism."""
+    """The names of runs that can be audited: the vote of a recipe, and every token mechanism."""
     return [VOTE, *mechanism_names()]
 
 
 def audit_run(
     audited: str, epsilon: float, canaries: int = 512, rate: float = 1.0, randomness: Randomness | None = None
 ) -> OneRun:
-    """Audit one run, calibrated so that it costs `epsilon` at delta `DELTA`.
+    """Audit one run that is calibrated to cost `epsilon` at delta `DELTA`.
 
     Args:
         audited: one of `audited_runs`.
         epsilon: of the run.
-        canaries: how many could be in, over all labels.
-        rate: of the sampling of token mechanisms; canaries that are not sampled tell nothing.
-        randomness: the operating system's, unless this is a test.
+        canaries: their number over all labels.
+        rate: sampling rate of token mechanisms; canaries that are not sampled give no evidence.
+        randomness: the operating system's by default; other sources are for tests.
 
     Raises:
-        UsageError: there is no such run, or too few or too many canaries.
+        UsageError: no such run, or too few or too many canaries.
     """
     randomness = randomness or PrefetchedRandomness()
     each = canaries // len(LABELS)
@@ -321,7 +320,7 @@ _TEMPLATE = PromptTemplate("Sort the notes.", "Note", "Topic")
 def _vote(
     data: Dataset, each: int, target: PrivacyTarget, ledger: PrivacyLedger, randomness: Randomness
 ) -> tuple[Claim, Evidence]:
-    """A recipe of which every unit votes: a canary's evidence is the noisy count of the draft that it alone prefers."""
+    """A recipe with the votes of all units: a canary's evidence is the noisy count of its own draft."""
     request = RecipeRequest(
         labels=LABELS,
         template=_TEMPLATE,
@@ -347,7 +346,7 @@ def _tokens(
     ledger: PrivacyLedger,
     randomness: Randomness,
 ) -> tuple[Claim, Evidence]:
-    """Demonstrations token by token: a canary's evidence is what was released about its own word at every step."""
+    """Demonstrations token by token: a canary's evidence is the sum of its own word's released values."""
     request = SynthesisRequest(
         labels=LABELS,
         template=_TEMPLATE,
@@ -368,7 +367,7 @@ def _tokens(
 
 
 def _values(event: TokenReleased) -> Iterator[tuple[str, float]]:
-    """What a step says about each candidate: its noisy score, or only that it was released."""
+    """Each candidate's noisy score in a step, or 1 for the released candidate if there are no scores."""
     if event.scores is None:
         yield event.candidates[event.chosen], 1.0
     else:

@@ -1,8 +1,7 @@
 """`calibrate` and `account`: noise for a target, and the cost of given noise.
 
-`account --from FILE` checks a demo set's certificate, and prints the file's digest. It exits with 0 where everything
-that the certificate states fits, and with 3, after it has printed what does not, where anything does not, or where
-another digest was given.
+`account --from FILE` checks a demo set's certificate and prints the file's digest. It exits with 0 if the certificate
+is consistent, and with 3 if it is not, after the list of problems, or if the digest differs from the given one.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ def _check(options: argparse.Namespace) -> None:
     if document["problems"]:
         raise AccountingError(f"The certificate is refused. {document['problems'][0]}")
     if options.digest is not None and not same_digest(document["digest"], options.digest):
-        raise AccountingError("This is not the file of that certificate page: its digest is another one.")
+        raise AccountingError("This is not the file of that certificate page: the digests differ.")
 
 
 COMMANDS = {"calibrate": _add_calibrate, "account": _add_account}

@@ -81,7 +81,7 @@ def add_answer_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _described() -> dict[str, dict[str, Parameter]]:
-    """The mechanisms' parameters but their noise, which follows from epsilon."""
+    """The mechanisms' parameters except their noise, which follows from epsilon."""
     flags = described(query_mechanism_class(name) for name in query_mechanism_names())
     return {flag: users for flag, users in flags.items() if flag != "noise"}
 
@@ -90,7 +90,7 @@ def answer_request(options: argparse.Namespace) -> AnswerRequest:
     """The calibrated request that the options describe.
 
     Raises:
-        UsageError: a value is out of range, or does not go with the others.
+        UsageError: a value is out of range or incompatible with another one.
     """
     labels = labels_of(options)
     return AnswerRequest(
@@ -150,7 +150,7 @@ def _answer(options: argparse.Namespace) -> None:
     for line in (*session.opened.notes, reservation_in_words(session.opened)):
         progress(line)
     if request.rate is not None and len(test) > session.opened.sure_left:
-        raise UsageError(f"{session.opened.sure_left} answers are left of this reservation: ask fewer with --limit.")
+        raise UsageError(f"This reservation has {session.opened.sure_left} answers left: ask fewer with --limit.")
     if file is not None:
         show(options, _scored(session, file, test))
         return
@@ -175,7 +175,7 @@ def _read(
 
 
 def _scored(session: AnswerSession, file: Dataset, test: list[Record]) -> dict[str, Any]:
-    """The figures with the session's terms; apart from them where the rows are somebody's private ones."""
+    """The figures with the session's terms, which stand apart if the test file has private rows."""
     owners = api.mark_test_file(file)
     told_of_owners(owners)
     terms = _terms(session.opened)

@@ -1,4 +1,4 @@
-"""`audit`: what tests and attacks can prove about the privacy of steps, of whole runs and of what these release."""
+"""`audit`: tests and attacks on the privacy of steps, of whole runs and of released demonstrations."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def _canary(options: argparse.Namespace) -> None:
 
 
 def _task(path: str) -> tuple[ScoredSet, Claim | None]:
-    """A set with what it claims; one by hand claims nothing."""
+    """A set with its claim; None for a set written by hand."""
     text = text_of(path)
     document = read_json(text)
     exported = isinstance(document, dict) and "format" in document
@@ -241,7 +241,7 @@ def _dataset(options: argparse.Namespace, path: str, labels: tuple[str, ...]) ->
 
 
 def _begun(options: argparse.Namespace, private: Dataset, held_out: Dataset | None = None) -> LanguageModel:
-    """The model; and before anything is shown, the ledger remembers that it will be."""
+    """Load the model, and mark the data sets in the ledger before any figure is shown."""
     model = api.load_model(options.model)
     mark_attacked(fingerprint(private), PrivacyLedger(), fingerprint(held_out) if held_out else None)
     progress(_SHOWN)
@@ -259,7 +259,7 @@ def _claim(claimed: Claim | None) -> dict[str, Any]:
 
 
 def _of(claimed: Claim | None, shown: str) -> Claim | None:
-    """The claim that holds for a kind of prompt: real rows have none."""
+    """The claim for a kind of prompt; None for prompts of real rows."""
     return claimed if shown == RELEASED else None
 
 

@@ -1,4 +1,4 @@
-"""`query` and `evaluate`: use a demo set for labels, or for text where it has outputs or is of one kind of text."""
+"""`query` and `evaluate`: use a demo set for labels, or for text if it has outputs or a single kind of text."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from mechanisms.inference.remote import KEY_VARIABLE, ChatServer, ServerAddress,
 from mechanisms.records import Dataset, Record
 
 _NO_CELLS = (
-    "A table of cells is of one model's weights, and a server does not show whose it answers with: leave out --shots, "
-    "--orders, --seed, --out and --plot."
+    "A table of cells needs a model with known weights, which a server does not show: leave out --shots, --orders, "
+    "--seed, --out and --plot."
 )
 _ONE_KIND = (
-    "A set of one kind of text is read as it is, here: leave out the second set, --shots, --orders, --seed, "
-    "--out, --plot, --reader-url and --reader-model."
+    "A set of one kind of text is evaluated alone, whole and on this machine: leave out the second set, --shots, "
+    "--orders, --seed, --out, --plot, --reader-url and --reader-model."
 )
-_HERE = "What is answered with text is answered by a model of this machine: leave out --reader-url and --reader-model."
+_HERE = "Answers in text need a model of this machine: leave out --reader-url and --reader-model."
 _NO_WRITER = "its writer, {writer}, is not among the models that are listed and on this machine"
 _NO_LABEL = "The answer names no label of the set, or several."
 
@@ -70,11 +70,11 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_evaluate)
 
 
-# Who reads a set: a model of this machine, or one behind an address.
+# The reader of a set: a model on this machine, or one on a server.
 
 
 def _add_reader_options(parser: argparse.ArgumentParser) -> None:
-    """Either a model here, or an address and a model's name there."""
+    """Add the options of a local model, and of a server with its model's name."""
     group = parser.add_argument_group(
         "reader",
         "a model of this machine, or one behind an OpenAI-compatible address, to which the demonstrations and the "
@@ -88,10 +88,10 @@ def _add_reader_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _remote_reader(options: argparse.Namespace) -> RemoteReader | None:
-    """The reader elsewhere, if one is asked for; nothing is sent yet.
+    """The remote reader, if the options name one; nothing is sent yet.
 
     Raises:
-        UsageError: half of it is said, or another model as well, or the address or the key cannot be used.
+        UsageError: its options are incomplete, a local model is named too, or the address or key is invalid.
     """
     if options.reader_url is None and options.reader_model is None:
         return None
@@ -104,7 +104,7 @@ def _remote_reader(options: argparse.Namespace) -> RemoteReader | None:
 
 
 def _model(options: argparse.Namespace, *written: DemoSet) -> LanguageModel:
-    """The model of this machine; tells of each set that another one wrote it."""
+    """Load the local model, with a note on each set that another model wrote."""
     model = api.load_model(options.model or EMBEDDED)
     for each in written:
         if not same_reader(each, model):
@@ -189,7 +189,7 @@ def _evaluate(options: argparse.Namespace) -> None:
 
 
 def _read_by(written: DemoSet, test: Dataset) -> Sequence[Record]:
-    """The rows that a set is for: of a single kind of text, that kind's."""
+    """The rows to evaluate: for a set of a single kind of text, those of that kind."""
     return [each for each in test.records if each.label in written.labels] if written.completes else test.records
 
 
@@ -199,7 +199,7 @@ def _check(options: argparse.Namespace, sets: Sequence[DemoSet], elsewhere: bool
     if len(options.demos) > 2:
         raise UsageError("evaluate takes one set, or two to compare.")
     if len(options.demos) == 2 and _in_cells(options):
-        raise UsageError("Two sets are compared as they are: leave out --shots, --orders, --out and --plot.")
+        raise UsageError("Two sets can only be compared whole: leave out --shots, --orders, --out and --plot.")
     if elsewhere and _in_cells(options):
         raise UsageError(_NO_CELLS)
     _check_outputs(options, sets, elsewhere)
@@ -217,7 +217,7 @@ def _check_outputs(options: argparse.Namespace, sets: Sequence[DemoSet], elsewhe
     if options.output_column and elsewhere:
         raise UsageError(_HERE)
     if options.output_column and (len(options.demos) == 2 or _in_cells(options)):
-        raise UsageError("Outputs are read of one set as it is: leave out --shots, --orders, --out and --plot.")
+        raise UsageError("Outputs need a single, whole set: leave out --shots, --orders, --out and --plot.")
     for each in sets:
         if options.output_column and each.template.output is None:
             raise UsageError("The demonstrations of this set have no outputs: leave out --output-column.")
@@ -229,7 +229,7 @@ def _check_outputs(options: argparse.Namespace, sets: Sequence[DemoSet], elsewhe
             check_labels(each.labels, each.schema)
 
 
-# What is said of a set's figures, of two sets', and of a reader's elsewhere.
+# The documents with figures of one set, of two sets, and of a remote reader.
 
 
 def _figures(options: argparse.Namespace, written: DemoSet, test: Dataset, model: LanguageModel) -> dict[str, Any]:
@@ -284,7 +284,7 @@ def _readings(card: Scorecard, labels: Sequence[str]) -> dict[str, Any]:
 def _compared(
     names: Sequence[str], sets: Sequence[DemoSet], test: Dataset, reader: LanguageModel | RemoteReader
 ) -> dict[str, Any]:
-    """The two sets in every reading; `names` are those of their files."""
+    """Two sets compared in every reading; `names` are their files' names."""
     first, second = sets
     found = api.compare(first, second, test, reader, told=lambda done: progress(f"{done} rows read"))
     [total] = {each.first.total for each in found.values()}
@@ -300,7 +300,7 @@ def _compared(
 
 
 def _silent(read: Comparison) -> dict[str, Any]:
-    """Of a reader that answers in words."""
+    """The numbers of answers without a label, for a reader that answers in words."""
     return {"without_answer": dict(zip(("first", "second"), read.silent, strict=True))}
 
 
@@ -319,7 +319,7 @@ def _evaluated_elsewhere(
 ) -> dict[str, Any]:
     for line in api.about_to_send(reader, written, whole):
         progress(line)
-    api.mark_test_file(whole)  # nobody's rows, until somebody brings them as private ones
+    api.mark_test_file(whole)  # the rows may become part of a private data set later
     if len(written) > 1:
         return _compared(names, written, test, reader)
     [demo_set], left_out = written, dict[str, Any]()
@@ -332,11 +332,11 @@ def _evaluated_elsewhere(
     return {**_models(demo_set, reader), **_of_labels(found, demo_set.labels), **left_out}
 
 
-# `evaluate` in cells: fewer shots and other orders, into a table that a run which was cut off goes on with.
+# `evaluate` in cells: fewer shots and other orders, in a table from which an interrupted evaluation continues.
 
 
 def _add_grid_options(parser: argparse.ArgumentParser) -> None:
-    """Shots, orders, the public seed, and where the table and the plot go."""
+    """Add the options of shots, orders and seed, and of the table's and the plot's files."""
     group = parser.add_argument_group("cells", "the set with fewer shots and in other orders, a cell for each")
     group.add_argument(
         "--shots", type=int, nargs="+", metavar="S", help="demonstrations a label, as far as it has them"
@@ -354,7 +354,7 @@ def _in_cells(options: argparse.Namespace) -> bool:
 def _read_in_cells(
     options: argparse.Namespace, written: DemoSet, test: Dataset, model: LanguageModel, curator_only: bool
 ) -> dict[str, Any]:
-    """Compute the cells that the table lacks, and give a summary."""
+    """Compute the cells that the table lacks; a summary of all."""
     out, plot = (Path(path) if path else None for path in (options.out, options.plot))
     [file], grid = options.demos, _grid(options)
     for told in api.evaluate_cells(
@@ -375,9 +375,9 @@ def _read_in_cells(
 def _before_cells(begun: GridBegun, grid: Grid, out: str | None) -> Iterator[str]:
     for number in grid.shots:
         if number > begun.most_shots:
-            yield f"--shots {number}: left out, the set has {begun.most_shots} of some label"
+            yield f"--shots {number} is left out: a label of the set has only {begun.most_shots} demonstrations"
     if kept := begun.cells - begun.missing:
-        yield f"{kept} of {begun.cells} cells stand in '{out}' already"
+        yield f"'{out}' already has {kept} of {begun.cells} cells"
 
 
 def _summary(lines: Sequence[Line]) -> dict[str, Any]:

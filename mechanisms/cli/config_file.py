@@ -1,4 +1,4 @@
-"""Options from a YAML file, under their flags' names; what the command line says as well goes before."""
+"""Options from a YAML file, under their flags' names; options on the command line override them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ READER_URL, READER_MODEL = "--reader-url", "--reader-model"
 _REFUSED = "only query and evaluate read elsewhere: leave out {flag}. Private rows never leave this machine."
 _FLAG = "--config"
 _SCHEMA = "--schema"
-"""The one option whose mapping is a document."""
+"""The one option whose mapping is passed on as JSON."""
 _NOT_IN_A_FILE = {_FLAG, "--help"}
 
 
 class ConfigurableParser(argparse.ArgumentParser):
-    """A command that may read its options from a file: every one that takes part in `add_config`.
+    """A command's parser, which reads options from a file too if the command uses `add_config`.
 
     Args:
-        add: adds the options, when they are asked for.
+        add: adds the options on first use.
     """
 
     def __init__(self, *arguments: Any, add: Callable[[argparse.ArgumentParser], None] | None = None, **named: Any):
@@ -50,7 +50,7 @@ class ConfigurableParser(argparse.ArgumentParser):
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:
-    """The option that names the file."""
+    """Add the option that names the file."""
     help_text = "YAML with options under their flags' names; the command line overrides it"
     parser.add_argument(_FLAG, metavar="FILE", help=help_text)
 
@@ -67,28 +67,28 @@ def _from_file(args: Sequence[str], flags: Mapping[str, argparse.Action]) -> Ite
     for name, value in _read(path).items():
         flag = f"--{_printed(name)}"
         if flag not in flags or flag in _NOT_IN_A_FILE:
-            raise UsageError(f"'{path}': there is no option '{flag[2:]}'.")
+            raise UsageError(f"'{path}': the command has no option '{flag[2:]}': correct or remove it.")
         yield from _as_argument(flag, value, flags)
 
 
 def _read(path: str) -> dict[Any, Any]:
     text = text_of(path)
     try:
-        # What refers to other places lets a short file say exponentially much, or contain itself.
+        # Aliases let a short file expand exponentially, or contain itself.
         if any(isinstance(each, yaml.AliasEvent) for each in yaml.parse(text, Loader=yaml.SafeLoader)):
-            raise UsageError(f"'{path}' refers to other places of itself (*): write out what stands there.")
+            raise UsageError(f"'{path}' has YAML aliases (*): write out their values.")
         document = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise UsageError(f"'{path}' is not YAML: write one 'option: value' a line.") from error
+        raise UsageError(f"'{path}' is not YAML: write one 'option: value' per line.") from error
     if not isinstance(document, dict):
-        raise UsageError(f"'{path}' has no options: write one 'option: value' a line.")
+        raise UsageError(f"'{path}' has no options: write one 'option: value' per line.")
     return document
 
 
 def _as_argument(flag: str, value: Any, flags: Mapping[str, argparse.Action]) -> Iterator[str]:
     if flags[flag].nargs == 0:  # a switch
         if not isinstance(value, bool):
-            raise UsageError(f"The option '{flag[2:]}' is either true or false.")
+            raise UsageError(f"The option '{flag[2:]}' must be true or false.")
         off = f"--no-{flag[2:]}"
         if value or off in flags:
             yield flag if value else off
@@ -97,9 +97,9 @@ def _as_argument(flag: str, value: Any, flags: Mapping[str, argparse.Action]) ->
 
 
 def _text(flag: str, value: Any) -> str:
-    """A value as it stands on a command line: lists by commas, mappings as name=value.
+    """A value as text of the command line: lists separated by commas, mappings as name=value, a schema as JSON.
 
-    Neither holds another one; a schema may, and is JSON.
+    Lists and mappings must not be nested, except in a schema.
     """
     if isinstance(value, dict) and flag == _SCHEMA:
         return _as_json(value)
@@ -113,7 +113,7 @@ def _text(flag: str, value: Any) -> str:
 def _single(flag: str, value: Any) -> str:
     # YAML reads a bare Yes, No, On or Off as a truth value, and a date as a date.
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise UsageError(f"The option '{flag[2:]}' has a value that is no text and no number: put it in quotes.")
+        raise UsageError(f"The option '{flag[2:]}' has a value that is neither text nor number: put it in quotes.")
     return _printed(value)
 
 

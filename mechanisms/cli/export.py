@@ -1,4 +1,4 @@
-"""`export`: a demo set in the shape of another tool, from its file alone."""
+"""`export`: a demo set in another tool's format, from its file alone."""
 
 from __future__ import annotations
 

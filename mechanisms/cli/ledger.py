@@ -1,4 +1,4 @@
-"""`ledger`: what data sets have spent."""
+"""`ledger`: spending and caps of data sets."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _show(options: argparse.Namespace) -> None:
 
 
 def _cap(options: argparse.Namespace) -> None:
-    name = options.name.strip()  # as runs do: a cap under another name would hold for none of them
+    name = options.name.strip()  # as for runs, so that the cap applies to them
     if not name or (options.unit_column is not None and not options.unit_column.strip()):
         raise UsageError("Give the data set's name, and the column of users where it has one: neither may be empty.")
     ledger, unit = PrivacyLedger(), privacy_unit(options.unit_column)

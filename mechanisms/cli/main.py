@@ -31,11 +31,11 @@ COMMANDS = {
     "users": ("users", "who may sign in to the app; each person has a ledger of their own"),
     "mcp": ("mcp", "serve demo sets to an assistant on this machine, as tools"),
 }
-"""Of each command its module, which is imported when the command is asked for, and what the list of commands says."""
+"""Each command's module, which is imported on first use, and its line in the list of commands."""
 
 
 def parser(prog: str = "dpicl") -> argparse.ArgumentParser:
-    """The whole command line; `prog` is how usage lines call it."""
+    """The parser of the whole command line; `prog` is the program's name in usage lines."""
     top = argparse.ArgumentParser(prog=prog, description="Differentially private demonstrations.")
     top.add_argument("--version", action="version", version=__version__)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=ConfigurableParser)
@@ -45,18 +45,18 @@ def parser(prog: str = "dpicl") -> argparse.ArgumentParser:
 
 
 def _add(name: str, parser: argparse.ArgumentParser) -> None:
-    """The options of a command, from its module."""
+    """Add the options of a command from its module."""
     module, _ = COMMANDS[name]
     import_module(f"mechanisms.cli.{module}").COMMANDS[name](parser)
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = "dpicl") -> int:
-    """Run a command: what `dpicl` and `python -m mechanisms` start; its exit code."""
+    """The entry point of `dpicl` and `python -m mechanisms`; returns the exit code."""
     return run_command(parser(prog).parse_args(arguments))
 
 
 def run_command(options: argparse.Namespace) -> int:
-    """Run the command that options were parsed for.
+    """Run a command with its parsed options.
 
     Returns:
         0 done, 1 a defect, 2 bad usage or bad input, 3 refused by ledger or accountants, 4 model not available,
@@ -64,9 +64,9 @@ def run_command(options: argparse.Namespace) -> int:
     """
     try:
         options.run(options)
-        if not sys.stdout.closed:  # the server of `mcp` closes it at its end
+        if not sys.stdout.closed:  # the server of `mcp` closes it
             sys.stdout.flush()
-    except BrokenPipeError:  # whoever read the output has gone, as `| head` does
+    except BrokenPipeError:  # the reader of the output has closed it, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except StudioError as error:
         print(f"{options.command}: {error}", file=sys.stderr)

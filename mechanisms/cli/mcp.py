@@ -1,8 +1,8 @@
 """`mcp`: demo sets as tools of an assistant on this machine (Model Context Protocol, over standard input and output).
 
-The assistant sees what is releasable and nothing else: the sets that were named at the start, their certificates, and
-answers of the model to texts that the assistant sends. No tool reads a file or a private row, tells what the ledger
-holds, or spends epsilon. What an assistant is told goes where the assistant is.
+The assistant sees only releasable values: the sets named at the start, their certificates, and the model's answers to
+texts that the assistant sends. No tool reads a file, a private row or the ledger, or spends epsilon. An assistant that
+runs elsewhere takes its answers there.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _serve(options: argparse.Namespace) -> None:
         raise UsageError("Two demo sets go by the same name: rename one of the files.")
     for path, text in zip(
         options.demos, texts.values(), strict=True
-    ):  # refused at the start, not in the middle of a talk
+    ):  # refused at the start, not in the middle of a conversation
         if (reason := loads(text).certificate.why_not_private) is not None:
             raise UsageError(f"'{path}' is not private ({reason}): it is not served.")
     server(texts, functools.cache(lambda: api.load_model(options.model))).run("stdio")
@@ -62,8 +62,8 @@ def server(texts: Mapping[str, str], model: Callable[[], LanguageModel]) -> Fast
     """A server with its tools, which are the public methods of `_Tools`.
 
     Args:
-        texts: the files' texts, by the name that a set goes by.
-        model: loads the model that reads when it is first asked for.
+        texts: the files' texts by the names of the sets.
+        model: loads the reading model on first use.
     """
     tools = _Tools(texts, model)
     served: FastMCP[None] = FastMCP("dp-icl-studio", _ABOUT, log_level="ERROR")
@@ -76,7 +76,7 @@ def server(texts: Mapping[str, str], model: Callable[[], LanguageModel]) -> Fast
 
 @dataclass(frozen=True, repr=False)
 class _Tools:
-    """What is asked of sets; each docstring is what the assistant reads of the tool."""
+    """The tools on sets; the assistant reads each docstring as the tool's description."""
 
     texts: Mapping[str, str]
     model: Callable[[], LanguageModel]

@@ -1,4 +1,4 @@
-"""`models`: what `--model` can name here."""
+"""`models`: the models that `--model` accepts on this machine."""
 
 from __future__ import annotations
 

@@ -24,11 +24,11 @@ from mechanisms.steps import (
 _SHARED = "parameters of several mechanisms"
 
 
-# `--labels`, and `--label-names`: other names for a file's labels, on every command that reads them.
+# `--labels`, and `--label-names` with other names for a file's labels.
 
 
 def add_label_names(parser: argparse._ActionsContainer) -> None:
-    """The option."""
+    """Add the option `--label-names`."""
     parser.add_argument(
         "--label-names",
         metavar="FILE.yaml|LABEL=NAME,...",
@@ -37,23 +37,23 @@ def add_label_names(parser: argparse._ActionsContainer) -> None:
 
 
 def add_labels(parser: argparse._ActionsContainer) -> None:
-    """The label set, and names for it."""
+    """Add the options of the label set and of label names."""
     parser.add_argument("--labels", required=True, metavar="A,B,...", help="the public label set")
     add_label_names(parser)
 
 
 def labels_of(options: argparse.Namespace) -> tuple[str, ...]:
-    """The label set, by its names; empty where none was given.
+    """The label set, with label names applied; empty if none was given.
 
     Raises:
-        UsageError: two labels would be called the same.
+        UsageError: two labels would have the same name.
     """
     given = options.labels.split(",") if options.labels else ()
     return named((label.strip() for label in given), label_names(options))
 
 
 def label_names(options: argparse.Namespace) -> LabelNames:
-    """What was given.
+    """The label names in the options.
 
     Raises:
         UsageError: not readable, or not one to one.
@@ -65,11 +65,11 @@ def label_names(options: argparse.Namespace) -> LabelNames:
 
 
 def add_plan_options(parser: argparse.ArgumentParser, delta_required: bool = True, by_rows: bool = False) -> None:
-    """Mechanism and transform with their parameters, scheme, rows, tokens, shots, delta.
+    """Add the options of mechanism, transform, their parameters, scheme, rows, tokens, shots and delta.
 
     Args:
-        delta_required: else it may be left out.
-        by_rows: M and T are None where they are left out: what they are then follows from the rows.
+        delta_required: whether delta must be given.
+        by_rows: M and T default to None, since their values then depend on the rows' kind and label sizes.
     """
     plan = SamplingPlan()
     group = parser.add_argument_group("plan")
@@ -102,7 +102,7 @@ def _described() -> dict[str, dict[str, Parameter]]:
 
 
 def add_rate_options(parser: argparse.ArgumentParser) -> None:
-    """The sampling rate, given directly or through a size."""
+    """Add the options of the sampling rate, given directly or through a size."""
     group = parser.add_argument_group("sampling rate")
     group.add_argument("--rate", type=float, metavar="Q", help="probability that a unit joins")
     group.add_argument("--size", type=int, metavar="n", help="units of the largest-rate label, public")
@@ -110,11 +110,11 @@ def add_rate_options(parser: argparse.ArgumentParser) -> None:
 
 
 def sampling_plan(options: argparse.Namespace, usual_subsets: int = SamplingPlan.subsets) -> SamplingPlan:
-    """The plan that the options describe.
+    """The sampling plan of the options.
 
     Args:
         options: with a T.
-        usual_subsets: M where they have none.
+        usual_subsets: M if the options have none.
 
     Raises:
         UsageError: a number is out of range.
@@ -130,10 +130,10 @@ def sampling_plan(options: argparse.Namespace, usual_subsets: int = SamplingPlan
 
 
 def mechanism(options: argparse.Namespace, plan: SamplingPlan | None = None, required: bool = False) -> TokenMechanism:
-    """The mechanism with the parameters given, made for the plan where there is one.
+    """The mechanism of the options, adapted to the plan if there is one.
 
     Args:
-        required: the noise must be given, since it will not be calibrated.
+        required: whether the noise must be given, because it is not calibrated.
 
     Raises:
         UsageError: a parameter is out of range, belongs to another mechanism, or is missing; or the mechanism has no
@@ -142,17 +142,17 @@ def mechanism(options: argparse.Namespace, plan: SamplingPlan | None = None, req
     chosen = mechanism_class(options.mechanism)
     own, values = list(parameters(chosen)), given(options, _described())
     _refuse_foreign(options, values)
-    # The parameters that calibration does not solve for have defaults worth keeping.
+    # Only the parameter that calibration solves for has no useful default.
     for solved in (each.flag for each in own if each.name == chosen.calibrated):
         if required != (solved in values):
-            wanted = "needs" if required else "is calibrated: leave out"
+            wanted = "is not calibrated here: give" if required else "is calibrated: leave out"
             raise UsageError(f"'{options.mechanism}' {wanted} --{solved}.")
     made = chosen(**{each.name: values[each.flag] for each in own if each.flag in values})
     return made if plan is None else made.for_plan(plan)
 
 
 def transform(options: argparse.Namespace) -> Transform:
-    """The transform with the parameters given.
+    """The transform of the options.
 
     Raises:
         UsageError: a parameter is out of range.
@@ -162,7 +162,7 @@ def transform(options: argparse.Namespace) -> Transform:
 
 
 def check_transform(options: argparse.Namespace) -> None:
-    """Refuse a transform that could not run; it changes neither noise nor cost.
+    """Refuse a transform that the mechanism cannot take; a transform changes neither noise nor cost.
 
     Raises:
         UsageError: a parameter is out of range, or the mechanism takes no transform.
@@ -181,9 +181,9 @@ def _refuse_foreign(options: argparse.Namespace, values: dict[str, Any]) -> None
 
 
 def composition(options: argparse.Namespace, plan: SamplingPlan) -> Compose:
-    """How the run composes, from --rate, or --size with --expected-sample; for one label, the unit being a record.
+    """The composition of a run of one label with records as units, from --rate, or --size with --expected-sample.
 
-    With --size alone the batch's capacity is known too, and its overflow is part of the event.
+    With --size alone the batch's capacity is known, and its overflow is part of the event.
 
     Raises:
         UsageError: no rate is given, or two that disagree.
@@ -214,11 +214,11 @@ def _one_label(plan: SamplingPlan, event: EventOfSteps, rate: float, delta: floa
     return Composed("label", (("each label", plan.label_events(event, rate) + plan.overflow_allowed(rate, delta)),))
 
 
-# Flags of described parameters: whatever a mechanism or a transform says about its own.
+# Flags for the described parameters of mechanisms and transforms.
 
 
 def described(users: Iterable[Any]) -> dict[str, dict[str, Parameter]]:
-    """Flag by flag, which of `users` have it, by name, and what it means there."""
+    """For each flag, the names of those `users` that have it, with the parameter's description."""
     flags: dict[str, dict[str, Parameter]] = {}
     for user in users:
         for each in parameters(user):
@@ -227,7 +227,7 @@ def described(users: Iterable[Any]) -> dict[str, dict[str, Parameter]]:
 
 
 def add_parameter_options(parser: argparse.ArgumentParser, flags: dict[str, dict[str, Parameter]]) -> None:
-    """One option a flag, grouped by whose it is, without a default: what is not given keeps the mechanism's own."""
+    """Add an option for each flag, grouped by user; without a value the mechanism keeps its own default."""
     groups: dict[str, Any] = {}
     for flag, users in flags.items():
         title = f"parameters of {next(iter(users))}" if len(users) == 1 else _SHARED
@@ -243,14 +243,14 @@ def add_parameter_options(parser: argparse.ArgumentParser, flags: dict[str, dict
 
 
 def _words(users: dict[str, Parameter]) -> str:
-    """What the flag means to each of its users: no two need mean the same."""
+    """The help text of a flag, with each meaning if its users differ."""
     told = {name: f"{each.help} ({each.citation})" for name, each in users.items()}
     words = " ".join(meaning if len(told) == 1 else f"{name}: {meaning}" for name, meaning in told.items())
     return words.replace("%", "%%")
 
 
 def given(options: argparse.Namespace, flags: Iterable[str]) -> dict[str, Any]:
-    """The flags that were given, and their values."""
+    """The given flags and their values."""
     values = {flag: getattr(options, _destination(flag)) for flag in flags}
     return {flag: value for flag, value in values.items() if value is not None}
 

@@ -1,4 +1,4 @@
-"""What commands print: one JSON object with --json, a short table for people otherwise; progress on standard error."""
+"""The output of commands: a JSON object with --json, else a short table; progress goes to standard error."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _ON_PRIVATE_ROWS = "accuracy without noise on rows of a private data set: for th
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    """The option that every command has."""
+    """Add the option `--json`."""
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
 
 
 def show(options: argparse.Namespace, document: Mapping[str, Any]) -> None:
-    """Print a result; what a terminal would obey in its texts is escaped as JSON, and `?` for people."""
+    """Print a result; control characters in its texts are escaped in JSON, and `?` in a table."""
     if options.json:
         show_json(document)
         return
@@ -39,24 +39,24 @@ def show_json(document: Mapping[str, Any]) -> None:
 
 
 def _escaped(document: str) -> str:
-    """The same JSON: characters that are not printable stand in its strings alone."""
+    """The same JSON with escapes for characters that are not printable, which occur only in strings."""
     return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in document)
 
 
 def progress(message: str) -> None:
-    """Tell a person how far it is."""
+    """Print a line on standard error."""
     print(message, file=sys.stderr, flush=True)
 
 
 def check_apart(*places: str | Path | None, but: Iterable[str | Path | None] = ()) -> None:
-    """Refuse two files of one command at one place, where the later would take the earlier one's.
+    """Refuse paths of a command's output files that would overwrite each other or an input file.
 
     Args:
-        places: what is written; None where a file is not asked for.
-        but: what is read, and must not be written over.
+        places: paths of output files; None for a file that is not written.
+        but: paths of input files.
 
     Raises:
-        UsageError: two are the same, through links too.
+        UsageError: two paths are the same file, also through links.
     """
     read = {os.path.realpath(place) for place in but if place is not None}
     known: set[str] = set()
@@ -64,13 +64,13 @@ def check_apart(*places: str | Path | None, but: Iterable[str | Path | None] = (
         if place is None:
             continue
         if (whole := os.path.realpath(place)) in read:
-            raise UsageError(f"'{place}' is what is read here: write to another place.")
+            raise UsageError(f"'{place}' is an input file: write to another place.")
         if whole in known:
             raise UsageError(f"Two files would be written to '{place}': give each a place of its own.")
         known.add(whole)
 
 
-# What a document says of figures, and of itself.
+# Parts of printed documents: figures, and whether the document is private.
 
 
 def in_json(each: Accuracy | MeanRecall) -> dict[str, Any]:
@@ -79,26 +79,26 @@ def in_json(each: Accuracy | MeanRecall) -> dict[str, Any]:
 
 
 def not_private(owners: Sequence[str], *sets: str | None) -> dict[str, Any]:
-    """What a document says of itself; nothing where the rows are nobody's and every set that is used is private.
+    """The fields that mark a document as not private; empty if its rows are public and all its sets private.
 
     Args:
-        owners: whose private rows the figures are of.
-        sets: of each set why it is not private: what is computed from it follows from its rows, without noise.
+        owners: the data sets whose private rows the figures use.
+        sets: for each set, why it is not private, if it is not: figures computed from it then depend on its rows.
     """
     reason = _ON_PRIVATE_ROWS if owners else next(filter(None, sets), None)
     return {"private": False, "reason": reason, "curator_only": True} if reason else {}
 
 
 def told_of_rows(done: int, total: int) -> None:
-    """How far a reading is."""
+    """Report the progress of a reading."""
     progress(f"{done} of {total}")
 
 
 def told_of_owners(owners: Sequence[str], file: str = "test file") -> None:
-    """Whose private rows are among a file's, if anybody's; before figures of them are shown.
+    """Warn that a file has rows of private data sets, before figures of them are shown.
 
     Args:
-        file: what it is called.
+        file: the file's name in the warning.
     """
     if owners:
         names = ", ".join(f"'{name}'" for name in owners)

@@ -1,4 +1,4 @@
-"""`replay`: a saved run again, token by token and stage by stage, without data or model."""
+"""`replay`: show a saved run, token by token and stage by stage, without data or model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from mechanisms.runs.events import (
 from mechanisms.runs.run_file import ENDS, from_lines
 
 _BESIDE = 3
-"""Candidates that are named beside the one that was released."""
+"""The number of candidates shown beside the released one."""
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +65,7 @@ def _replay(options: argparse.Namespace) -> None:
 
 
 def lines(event: RunEvent) -> list[str]:
-    """An event in words, a line each; what a model wrote is not yet fit for a terminal."""
+    """The lines that describe an event; control characters in a model's text are not yet escaped."""
     match event:
         case DemoStarted(label, number):
             return [f"{label}, number {number}"]

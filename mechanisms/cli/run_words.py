@@ -1,4 +1,4 @@
-"""What a person is told of a run on standard error: public values and releases only."""
+"""A run's lines on standard error: public values and releases only."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Words:
         self._request, self._name, self._whole = request, name, 0
 
     def of(self, event: CuratorEvent) -> Iterator[str]:
-        """What is told of an event."""
+        """The lines for an event."""
         match event:
             case Drafting(label, number, of):
                 yield f"{label}: writing public drafts, label {number} of {of}"
@@ -71,18 +71,18 @@ class Words:
 
 
 def cut_off_in_words(event: DemoCutOff) -> str:
-    """What became of a demonstration that was cut off."""
+    """Whether a demonstration that was cut off is finished or left out."""
     how = "finished from public text alone" if event.finished else "left out"
     return f"{event.label}, demonstration {event.number}: cut off, {how}"
 
 
 def claim_in_words(claim: Claim) -> str:
-    """What a run costs, as both accountants have it."""
+    """A run's cost by both accountants."""
     return f"epsilon {rounded_up(claim.epsilon, 4)} (check {rounded_up(claim.check, 4)}) at delta {claim.delta:g}"
 
 
 def recipe_in_words(recipe: Recipe) -> str:
-    """What the stages share, and what they are given."""
+    """The division among the stages, and their shares."""
     shared = "the units" if recipe.division is Division.ROLES else "epsilon"
     shares = ", ".join(f"{stage} {recipe.shares[stage]:.3g}" for stage in recipe.stages)
     voted = f"; drafts {recipe.drafts}, rounds {recipe.rounds}, sets {recipe.sets}"

@@ -85,7 +85,7 @@ def _score(options: argparse.Namespace) -> None:
 
 
 def _document(found: ScoreFound, request: ScoreRequest, dataset: Dataset) -> dict[str, Any]:
-    """The shape of a demo set's `score`, with what it cost."""
+    """A document like a demo set's `score`, with the cost."""
     own = found.score.exported(without=DEMONSTRATIONS not in found.score.arms)
     return {
         **found.score.to_json(),

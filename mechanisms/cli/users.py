@@ -1,4 +1,4 @@
-"""`users`: who may sign in to the app."""
+"""`users`: the people who may sign in to the app."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _password(options: argparse.Namespace) -> str:
         if options.password_stdin:
             return sys.stdin.readline().rstrip("\r\n")
         password, again = getpass.getpass("Password: "), getpass.getpass("Once more: ")
-    except UnicodeDecodeError:  # whose message quotes the password
+    except UnicodeDecodeError:  # its message quotes the password
         raise UsageError("The password cannot be read as text: give it in UTF-8, with --password-stdin.") from None
     except EOFError as error:
         raise UsageError("There is no terminal to ask for a password: give --password-stdin.") from error

@@ -1,4 +1,4 @@
-"""The words of a column's name, however they are joined."""
+"""The columns of a private file: which holds texts, labels or user ids, its problems, and the data set it becomes."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 def column_words(name: str) -> list[str]:
-    """Its words in small letters, in order: "user" and "id" of "userId", "user_id" and "User ID"."""
+    """The words of a column's name, in lower case: "userId", "user_id" and "User ID" all give "user" and "id"."""
     return [word.lower() for word in _WORD.findall(name)]
 
 
-# Which column of a private file is what: its problems, its records, and the data set that it becomes.
+# The mapping of columns to text, label and user; the problems, records and data set of a mapped file.
 
 MOST_LABELS = 150
-"""That a task can have: each can be a cost of its own in its certificate."""
+"""The most labels of a task: each label can be a list of events in the certificate."""
 
 
 _SEVERAL = (
-    "A person who appears twice is protected less by a guarantee for single records, and such rows teach a model "
-    "little: leave each of them one label in the file."
+    "A person who appears twice is protected less by a guarantee for single records, and contradictory rows teach a "
+    "model little: keep one label for each text."
 )
-_SEVERAL_OF_A_USER = "Such rows teach a model little: leave each of them one label in the file."
+_SEVERAL_OF_A_USER = "Contradictory rows teach a model little: keep one label for each text."
 _LABEL_WORDS = (
     "label", "labels", "category", "class", "topic", "intent", "sentiment", "department", "target", "tag", "genre",
 )  # fmt: skip
-"""Of names of columns, the surest first."""
+"""Words in a label column's name, the most reliable first."""
 
 
 def guess_columns(table: Table, labels: Collection[str] = ()) -> tuple[str, str]:
-    """The columns that look most like text and label.
+    """Guess the text column and the label column.
 
-    The text has the longest cells. The label's column holds known labels most often; else it is called so and tells
-    rows apart; else it has the fewest distinct values.
+    The text column has the longest cells. The label column holds the most of `labels`; without any, it has a name from
+    `_LABEL_WORDS` and at least two values, or else the fewest distinct values.
 
     Args:
-        labels: known, as those of a set that is tested.
+        labels: known labels, such as those of a set under test.
     """
     head = table.frame.head(1000)
     text = max(table.columns, key=lambda name: head[name].str.len().mean())
@@ -65,9 +65,9 @@ def guess_columns(table: Table, labels: Collection[str] = ()) -> tuple[str, str]
 
 @dataclass(frozen=True, repr=False)
 class ColumnMapping:
-    """Which column is what, and what to do with duplicates; `output` is text that belongs to the text.
+    """The columns of text, label, user id (`unit`) and output, and whether repeated rows are dropped.
 
-    `label_names` is what labels are called from here on, row by row, instead of what the file calls them; public.
+    `label_names` replaces the file's labels as rows are read; public.
     """
 
     text: str
@@ -79,18 +79,18 @@ class ColumnMapping:
 
     @property
     def columns(self) -> list[str]:
-        """All columns that are something."""
+        """The mapped columns."""
         return [name for name in (self.text, self.label, self.unit, self.output) if name]
 
 
 @dataclass(frozen=True, repr=False)
 class Inspection:
-    """What the curator should know about a mapped file before going on; private.
+    """Label counts and problems of a mapped file, for the curator alone; private.
 
     Attributes:
-        counts: units of each label (rows, or users where there is a user column), most frequent first: what becomes
-            public where sizes are declared.
-        problems: one line each; `fatal` says that one of them must be mended first.
+        counts: units of each label (rows, or users where there is a user column), most frequent first; public once
+            the curator declares the sizes.
+        problems: one line each; `fatal` if one of them prevents a run.
         duplicates: rows whose text and label occurred before.
     """
 
@@ -101,19 +101,19 @@ class Inspection:
 
 
 def asked_column(table: Table, name: str) -> pd.Series:
-    """The cells of a column that somebody asks for.
+    """The cells of a named column.
 
     Raises:
-        DataError: there is none; the line quotes no other: without a header the first line is somebody's row.
+        DataError: no such column. The message quotes no other name: in a file without a header they are private cells.
     """
     if (cells := table.column(name)) is None:
         known = len(table.columns)
-        raise DataError(f"There is no column '{name}' among the file's {known}: its first line must name it just so.")
+        raise DataError(f"The file has no column '{name}' among its {known}: check the name against its first line.")
     return cells
 
 
 def joined(table: Table, names: Sequence[str]) -> tuple[Table, str]:
-    """A table in which the texts of several columns are one, and that one's name.
+    """The table with one more column that joins the texts of `names`, and that column's name.
 
     Raises:
         DataError: a column is missing.
@@ -126,14 +126,14 @@ def joined(table: Table, names: Sequence[str]) -> tuple[Table, str]:
 
 
 def label_set(table: Table, column: str) -> list[str]:
-    """The labels in a column, as the file has them; none where there is no such column."""
+    """The distinct labels in a column, sorted; empty where there is no such column."""
     cells = table.column(column)
     return [] if cells is None else sorted({*cells.str.strip()} - {""})
 
 
 def _mapped(table: Table, mapping: ColumnMapping) -> pd.DataFrame:
     if not mapping.label:
-        raise DataError("Name the column of the labels: here every row needs one.")
+        raise DataError("Name the label column: every row needs a label here.")
     names = mapping.columns
     cells = {name: asked_column(table, name) for name in names}
     if len(cells) != len(names):
@@ -142,8 +142,8 @@ def _mapped(table: Table, mapping: ColumnMapping) -> pd.DataFrame:
     if mapping.label_names:
         called = dict(mapping.label_names)
         frame["label"] = pd.Series([called.get(cell, cell) for cell in frame["label"]], frame.index, dtype=TEXT)
-    # With a user column a row repeats another only if it is the same user's: otherwise removing one user would bring
-    # back rows of others.
+    # With a user column, only rows of the same user count as repetitions: otherwise removing one user would restore
+    # rows of others.
     frame["unit"] = cells[mapping.unit].str.strip() if mapping.unit else None
     if mapping.output:
         frame["output"] = cells[mapping.output]
@@ -168,7 +168,7 @@ def inspect(table: Table, mapping: ColumnMapping, least: int = 2) -> Inspection:
     """Label counts and problems of a mapped file.
 
     Args:
-        least: labels that it needs.
+        least: the number of labels required.
 
     Raises:
         DataError: a column is missing or chosen twice.
@@ -204,14 +204,14 @@ def inspect(table: Table, mapping: ColumnMapping, least: int = 2) -> Inspection:
 
 
 def _under_several(usable: pd.DataFrame) -> int:
-    """Texts that stand under more than one label."""
+    """The number of texts with more than one label."""
     pairs = usable[["text", "label"]].drop_duplicates()
     return int(pairs.loc[pairs["text"].duplicated(), "text"].nunique())
 
 
 def _told_of_several(texts: int, by_user: bool) -> str:
-    told = "1 text stands" if texts == 1 else f"{texts} texts stand"
-    return f"{told} under more than one label. {_SEVERAL_OF_A_USER if by_user else _SEVERAL}"
+    told = "1 text has" if texts == 1 else f"{texts} texts have"
+    return f"{told} more than one label. {_SEVERAL_OF_A_USER if by_user else _SEVERAL}"
 
 
 def to_records(table: Table, mapping: ColumnMapping) -> Columns:
@@ -231,7 +231,7 @@ def _columns(usable: pd.DataFrame) -> Columns:
 def to_dataset(table: Table, mapping: ColumnMapping, name: str, labels: tuple[str, ...]) -> Dataset:
     """The private data set of a mapped file under a confirmed public label set.
 
-    A label without rows is no error: one record must not decide whether there is a run.
+    A label without rows is no error: whether a run starts must not depend on one record.
 
     Raises:
         DataError: a column is missing.
@@ -244,9 +244,8 @@ def to_dataset(table: Table, mapping: ColumnMapping, name: str, labels: tuple[st
     return Dataset(name, labels, _columns(usable), mapping.unit, witnesses)
 
 
-# Which column says whose row it is: the one that is proposed to be protected as a whole, where a file has one.
-#
-# All rows of a person together is the safer promise, so that it is proposed and left to the curator to take back.
+# The column of user ids, if a file has one. It is proposed as the privacy unit, since protecting all rows of a person
+# is the safer guarantee; the curator may decline.
 
 _PEOPLE = {
     "account", "applicant", "author", "caller", "citizen", "client", "contact", "customer", "donor", "employee",
@@ -260,50 +259,50 @@ _HANDLES = {
 _WHOLE = re.compile(f"({'|'.join(sorted(_PEOPLE))})s?({'|'.join(sorted(_HANDLES))})")
 _LONGEST = 60
 _FEWEST = 20
-"""People, below whom it is a role rather than a person, such as "agent" and "customer"."""
+"""The fewest distinct values of a user column: fewer are roles, such as "agent" and "customer"."""
 _FILLED = 0.9
 
 
 def guess_mapping(table: Table) -> ColumnMapping:
-    """What the columns of a file are, until somebody says otherwise."""
+    """The mapping proposed for a file: text, label and, where one is found, user id."""
     text, label = guess_columns(table)
     return ColumnMapping(text, label, guess_person(table, (text, label)))
 
 
 def guess_person(table: Table, taken: Iterable[str]) -> str | None:
-    """The first column that is named for people and has several rows of one of them; None where there is none.
+    """The first column with a name for people and a repeated value; None if there is none.
 
     Args:
-        taken: columns that are something else.
+        taken: columns that already have a role.
     """
     others = (name for name in table.columns if name not in taken)
     return next((name for name in others if _names_people(name) and _repeats(table, name)), None)
 
 
 def _names_people(name: str) -> bool:
-    """A word for a person, and beside it only words for what identifies one: "patient", "userId", "customer_no"."""
+    """Whether a name has a word for a person, and else only words for ids: "patient", "userId", "customer_no"."""
     words = column_words(name[:_LONGEST])
     people = [word for word in words if _WHOLE.fullmatch(word)]
     return bool(people) and all(word in people or word in _HANDLES for word in words)
 
 
 def _repeats(table: Table, name: str) -> bool:
-    """Rows without a person would be left out, so that few may lack one."""
+    """Whether nearly all cells are filled (rows without a user would be left out) and a user has several rows."""
     cells = table.frame[name].str.strip()
     filled = cells[cells != ""]
     return len(filled) >= _FILLED * len(cells) and _FEWEST <= filled.nunique() < len(filled)
 
 
-# What a prompt may call a text, its label and its answer: suggested from columns' names, where they say anything.
+# Names of a prompt's fields for text, label and answer, suggested from the names of columns.
 #
-# A suggestion is a word of the lists below, never a column's own name: what a file says does not reach a prompt, nor
-# an export, unless a person types it.
+# A suggestion is a word of the lists below, never a column's own name: text of the file reaches no prompt and no export
+# unless a person types it.
 
 Synonyms = Mapping[str, tuple[str, ...]]
-"""Each suggestion with the words of a column's name that stand for it, beside itself."""
+"""Each suggestion with further words in a column's name that lead to it."""
 
 NEUTRAL = ("Text", "Label")
-"""What a text and its label are called where nothing says more."""
+"""Field names of text and label where the columns' names suggest none."""
 _TEXTS: Synonyms = {
     "Message": ("msg", "sms", "chat"),
     "Review": (),
@@ -354,16 +353,16 @@ _LONGEST_NAME = 40
 
 
 def suggested_names(text_column: str, label_column: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What a text and a label could be called, the best first: "Text" and "Label" where a column's name says nothing.
+    """Suggested field names of text and label, the best first; "Text" and "Label" where a column's name suggests none.
 
     Args:
-        text_column, label_column: a file's names for them; any text at all.
+        text_column, label_column: names of columns; any text.
     """
     return _suggested(text_column, NEUTRAL[0], _TEXTS), _suggested(label_column, NEUTRAL[1], _LABELS)
 
 
 def suggested_answers(column: str) -> tuple[str, ...]:
-    """What an answer that is text could be called, the best first: "Answer" where the column's name says nothing."""
+    """Suggested field names of an answer in text, the best first; "Answer" where the column's name suggests none."""
     return _suggested(column, "Answer", _ANSWERS)
 
 
@@ -371,17 +370,17 @@ def _suggested(column: str, neutral: str, known: Synonyms) -> tuple[str, ...]:
     names = {word: name for name, others in known.items() for word in (name.lower(), *others)}
     words = column_words(column[:_LONGEST_COLUMN])
     said = [name for word in words if (name := names.get(word) or names.get(word.removesuffix("s")))]
-    # The last word tells what it is: a "ticket_message" is a message.
+    # The last word is the head noun: a "ticket_message" is a message.
     return tuple(dict.fromkeys([*said[-1:], neutral, *known]))
 
 
 def field_name(given: object) -> str:
-    """A name as a person chose or typed it, in one line.
+    """A typed field name with its white space normalised.
 
     Raises:
-        UsageError: there is none, or it is longer than a prompt's field should be.
+        UsageError: empty or too long.
     """
     name = " ".join(given.split()) if isinstance(given, str) else ""
     if not 0 < len(name) <= _LONGEST_NAME:
-        raise UsageError(f"Say in 1 to {_LONGEST_NAME} characters what one text, and its label or answer, is called.")
+        raise UsageError(f"Names for a text and for its label or answer must have 1 to {_LONGEST_NAME} characters.")
     return name

@@ -1,8 +1,8 @@
-"""The rows of a CSV file, each read by itself: none decides how another is decoded, or where the format tells, divided.
+"""The rows of a CSV file, each read by itself: no row decides how another is decoded or divided.
 
-What holds for the whole file is read off its start alone: byte-order mark, line end, separator, number of columns.
-Python's csv reader has a process-wide limit of a cell's size, ends lines at carriage returns within cells, and does not
-give back the lines that a stray quote took; so quotes are read here (RFC 4180), and csv is what the tests compare with.
+Properties of the whole file are read off its start alone: byte-order mark, line end, separator, number of columns.
+Quotes are read here (RFC 4180): Python's csv reader has a process-wide limit of a cell's size, ends lines at carriage
+returns within cells, and does not give back the lines that a stray quote took. Tests compare with it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from mechanisms.data.table import MAX_COLUMNS, TOO_MANY_COLUMNS, WINDOWS_1252, T
 from mechanisms.errors import DataError
 
 MAX_FURTHER_BYTES = 2**20
-"""A quoted cell goes on for at most so many bytes behind its first line; a quote that is open for longer is stray."""
+"""The most bytes of a quoted cell after its first line; a quote that stays open for longer is stray."""
 
 _DELIMITERS = (b",", b";", b"\t", b"|")
 _OPENING_QUOTE = re.compile(rb'(?<![^,;\t|])"')
-"""Where a cell begins, whichever of the separators the file has."""
+"""A quote at the beginning of a cell, for any of the separators."""
 _SAYS_SEPARATOR = re.compile(rb'"?sep=.?"?', re.IGNORECASE)
 _SAID_SEPARATOR = re.compile(rb'"?sep=([!#-/:-@\[-`{-~]|\t)"?\1*', re.IGNORECASE)
-"""A first line that is for Excel; some programs fill it up to the width of the table."""
+"""A first line that tells Excel the separator; some programs pad it to the width of the table."""
 _BLOCK = 2**20
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
@@ -35,21 +35,21 @@ _ENDS = b"\r\n"
 
 
 class Rows:
-    """The rows below a header, as lists of as many cells as the header has.
+    """The rows below a header, as lists with one cell for each column.
 
-    An 8-bit record is UTF-8, or else Windows-1252 with undefined bytes replaced. A record whose quotes do not pair up
-    is its first line as it stands; the lines behind it are records of their own.
+    An 8-bit record is UTF-8, or else Windows-1252 with undefined bytes replaced. A record with unpaired quotes is its
+    first line, taken literally; the lines after it are records of their own.
 
     Args:
         opened: opens the file at its start.
-        delimiter: what stands between cells where no first line `sep=X` says it; by default what the header has most of
-            outside its quoted cells.
+        delimiter: the separator, unless a first line `sep=X` gives it; by default the most frequent one in the header
+            outside quoted cells.
 
     Attributes:
         header: the header's cells.
         utf16: the file is UTF-16.
-        windows_1252: records so far, with the header, that are not UTF-8.
-        as_they_stand: records so far whose quotes do not pair up.
+        windows_1252: records so far, header included, that are not UTF-8.
+        as_they_stand: records so far with unpaired quotes.
 
     Raises:
         DataError: binary, empty, a header with unpaired quotes; while iterating, a row longer than the header.
@@ -65,13 +65,13 @@ class Rows:
         if said := _SAID_SEPARATOR.fullmatch(first.rstrip(_ENDS)):
             delimiter, first = said[1], self._next_line()
         elif _SAYS_SEPARATOR.fullmatch(first.rstrip(_ENDS)):
-            raise DataError("The first line says 'sep=', and no separator that can be read: remove that line.")
+            raise DataError("The first line begins with 'sep=' but gives no known separator: remove that line.")
         self._delimiter = delimiter or max(_DELIMITERS, key=_unquoted(first, self._lines).count)
         cells = _record(first, self._lines, self._delimiter, MAX_COLUMNS + 1)
         if cells is None and first.count(self._delimiter) > MAX_COLUMNS:
             raise DataError(TOO_MANY_COLUMNS)
         if cells is None:
-            raise DataError("The quotes of the header line do not pair up: mend it and try again.")
+            raise DataError("The header line has an unpaired quote: correct the line and try again.")
         self._width = len(cells)
         self.header = self._decoded(cells)
 
@@ -108,7 +108,7 @@ class Rows:
 
 
 def decoded(cells: list[bytes]) -> tuple[list[str], bool]:
-    """The cells of an 8-bit record as text, and whether they were read as Windows-1252; no other record counts."""
+    """The cells of an 8-bit record as text, and whether they were read as Windows-1252."""
     try:
         return [cell.decode() for cell in cells], False
     except UnicodeDecodeError:
@@ -116,7 +116,7 @@ def decoded(cells: list[bytes]) -> tuple[list[str], bool]:
 
 
 class _Lines:
-    """Physical lines with their ends, counted; a record that needs further lines can give them back."""
+    """Physical lines with their ends, counted; lines that a record took can be given back."""
 
     def __init__(self, source: Iterator[bytes]) -> None:
         self.number = 0
@@ -132,7 +132,7 @@ class _Lines:
         return line
 
     def give_back(self, lines: list[bytes]) -> None:
-        """Have the lines, which were the last ones taken, come again."""
+        """Return the last lines taken, to be read again."""
         self._waiting.extendleft(reversed(lines))
         self.number -= len(lines)
 
@@ -151,7 +151,7 @@ def _mark(file: BinaryIO) -> bytes:
 
 
 def _physical_lines(opened: Callable[[], BinaryIO], mark: bytes) -> Iterator[bytes]:
-    """The lines of a file, with their ends: as UTF-8 where it is UTF-16, and else byte for byte."""
+    """The lines of a file, with their ends: UTF-16 recoded as UTF-8, any other encoding byte for byte."""
     utf16 = mark in _UTF16
     encoding, again = ("utf-16", "utf-8") if utf16 else ("latin-1", "latin-1")
     end = _line_end(opened, encoding)
@@ -174,16 +174,16 @@ def _physical_lines(opened: Callable[[], BinaryIO], mark: bytes) -> Iterator[byt
 
 
 def _line_end(opened: Callable[[], BinaryIO], encoding: str) -> str:
-    """A lone carriage return ends lines only where the header line ends so; elsewhere it belongs to its cell."""
+    """The line end: a lone carriage return only if it ends the header line; otherwise it belongs to its cell."""
     with io.TextIOWrapper(opened(), encoding, "replace", newline="") as text:
         header = next((line for line in text if line.strip()), "")
     return "\r" if header.endswith("\r") else "\n"
 
 
 def _unquoted(line: bytes, lines: _Lines) -> bytes:
-    """The record that begins with a line, without its quoted cells, whatever separates them; no further line is taken.
+    """The record that begins with a line, without its quoted cells; lines taken on the way are given back.
 
-    From a quote that stays open the line is as it stands, and behind as many quoted cells as a header may have.
+    The rest of the line is literal after a quote that stays open, or after the most quoted cells a header may have.
     """
     taken: list[bytes] = []
     parts: list[bytes] = []
@@ -200,11 +200,11 @@ def _unquoted(line: bytes, lines: _Lines) -> bytes:
 
 
 def _record(line: bytes, lines: _Lines, delimiter: bytes, most: int) -> list[bytes] | None:
-    """The cells of the record that begins with a line; None, and no further line taken, where that is no record.
+    """The cells of the record that begins with a line; None, with all further lines given back, if it is malformed.
 
-    It is none if a closing quote is followed by anything but the separator or the line's end, if a quote stays open, or
-    if there are more than `most` cells. No line is read ahead more than `most` times: a line that leaves a quote open
-    ends, where it is read ahead, the cell that is open, or the reading.
+    A record is malformed if a closing quote is followed by anything but the separator or the line's end, if a quote
+    stays open, or if there are more than `most` cells. No line is read ahead more than `most` times: a line read ahead
+    that leaves a quote open must first have closed a cell, or the reading stops.
     """
     taken: list[bytes] = []
     cells: list[bytes] = []
@@ -230,7 +230,7 @@ def _record(line: bytes, lines: _Lines, delimiter: bytes, most: int) -> list[byt
 
 
 def _quoted_cell(line: bytes, at: int, lines: _Lines, taken: list[bytes]) -> tuple[bytes, bytes, int] | None:
-    """What follows an opening quote up to the closing one, and the line and place behind that; None if it stays open.
+    """The text from an opening quote to the closing one, and the line and place after that; None if it stays open.
 
     Lines taken on the way are added to `taken`.
     """
@@ -258,7 +258,7 @@ def _closing_quote(line: bytes, at: int) -> int:
     return at
 
 
-# Reading a private CSV, or what is like it: every bad file gets one clear line, none a traceback.
+# Reading a private CSV or TSV file: every bad file gets a one-line error.
 
 _TABS = (".tsv", ".tab")
 
@@ -266,8 +266,8 @@ _TABS = (".tsv", ".tab")
 def read_csv(path: Path) -> Table:
     """Parse a CSV file: UTF-8 (with or without BOM), UTF-16 or Windows-1252; comma, semicolon, tab or bar.
 
-    A file that begins with a line `sep=X`, as Excel reads it, says its separator itself. Else one that calls itself TSV
-    has tabs, whatever else stands in its header. Columns without a name are left out, with a remark.
+    A first line `sep=X` gives the separator, as in Excel; without one, a file named .tsv or .tab has tabs. Columns
+    without a name are left out, with a remark.
 
     Raises:
         DataError: binary, empty, without rows, or with rows that do not fit the header.
@@ -280,7 +280,7 @@ def read_csv(path: Path) -> Table:
 
 
 def _opener(path: Path) -> Callable[[], BinaryIO]:
-    """Opens the file at its start, as often as needed: it is read line by line, and never held beside its cells."""
+    """A function that opens the file at its start, as often as needed: a file is read by lines, never held whole."""
     if path.is_file():
         return lambda: path.open("rb")
     piped = path.read_bytes()
@@ -293,7 +293,7 @@ def _remarks(rows: Rows) -> Iterator[str]:
     if rows.windows_1252:
         yield WINDOWS_1252
     if rows.as_they_stand:
-        yield f"Rows whose quotes do not pair up, each read as it stands, as one line: {rows.as_they_stand}."
+        yield f"Rows with unpaired quotes, each read literally as one line: {rows.as_they_stand}."
 
 
 READER = FileFormat("csv", "CSV, TSV", (".csv", *_TABS), read_csv)

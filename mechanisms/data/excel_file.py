@@ -1,4 +1,4 @@
-"""What an Excel workbook (.xlsx) unpacks to, bounded before any of it is built: an archive of XML can grow a lot."""
+"""Reading an Excel workbook (.xlsx); its unpacked size is bounded first, since an archive of XML can grow a lot."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from mechanisms.data.table import MAX_COLUMNS, Table, cell_text, column_names, t
 from mechanisms.errors import DataError
 
 MAX_UNPACKED = 128 * 2**20
-"""Bytes of all parts of a workbook: less than of other files, since XML takes many times its size while it is read."""
+"""The most bytes of all parts: fewer than for other files, since reading XML takes many times its size in memory."""
 MAX_ELEMENTS = 2**23
-"""Of all parts together: some readers keep every one. 128 MiB of ordinary cells have about 7 million."""
+"""The most elements of all parts: some readers keep every one. 128 MiB of ordinary cells have about 7 million."""
 MAX_IN_A_ROW = 2**18
-"""Elements within one row: Excel has up to 16,384 cells in one, and a row is kept whole while it is read."""
+"""The most elements in a row, which is held whole while it is read: Excel allows 16,384 cells."""
 BROKEN = (
     "The Excel file is damaged or protected: open it in Excel, save it again as .xlsx or CSV (UTF-8), and try again."
 )
 _WORKBOOK = "xl/workbook"
 _ROW = 3
-"""The depth of a row: worksheet, its data, a row."""
+"""The depth of a row element: worksheet, its data, a row."""
 _BLOCK = 2**16
 
 
 def check_parts(path: Path) -> None:
-    """See that a workbook can be read within bounds; what a part says is looked at one block at a time.
+    """Check that a workbook can be read within bounds, one block of a part at a time.
 
     Raises:
         DataError: no workbook, damaged, or too large when it is unpacked.
@@ -43,19 +43,19 @@ def check_parts(path: Path) -> None:
         with zipfile.ZipFile(path) as archive:
             parts = archive.infolist()
             if not any(part.filename.startswith(_WORKBOOK) for part in parts):
-                raise DataError("This is an archive: unpack it, and give the table in it.")
+                raise DataError("This is a zip archive, not a workbook: unpack it and choose the table in it.")
             if sum(part.file_size for part in parts) > MAX_UNPACKED:
                 raise _too_large(f"{MAX_UNPACKED // 2**20} MB")
             counted = 0
             for part in parts:
-                with archive.open(part) as file:  # which gives no more bytes than the part states
+                with archive.open(part) as file:  # yields no more bytes than the part states
                     counted = _counted(file, counted)
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, ValueError, RuntimeError) as error:
         raise DataError(BROKEN) from error
 
 
 def _counted(file: IO[bytes], before: int) -> int:
-    """The number of elements so far, with those of one more part; a part stops counting where it stops being XML."""
+    """`before` plus the number of elements of a part, up to the first place that is no XML."""
     depth = in_row = 0
     count = before
 
@@ -78,7 +78,7 @@ def _counted(file: IO[bytes], before: int) -> int:
         for block in iter(lambda: file.read(_BLOCK), b""):
             parser.Parse(block)
     except expat.ExpatError:
-        pass  # the reader stops there too
+        pass  # openpyxl stops there too
     return count
 
 
@@ -90,32 +90,32 @@ def _too_large(most: str) -> DataError:
     return DataError(f"The Excel file holds more than {most} when it is unpacked: save the sheet as CSV (UTF-8).")
 
 
-# Reading a private Excel workbook (.xlsx): the first sheet that is not hidden, the values of formulas.
+# Reading a private workbook: the first sheet that is not hidden, with the saved values of formulas.
 
 _MAX_ROWS = 2**20
-"""Of a sheet, by Excel; a file may number its rows as it likes."""
+"""Excel's limit of a sheet; the row numbers in a file may be arbitrary."""
 _HEADER_ROWS = 1000
-"""Where the header is looked for."""
+"""The first rows, which are searched for the header."""
 _EMPTY = (None, "")
 
 
 def read_excel(path: Path) -> Table:
     """The first visible sheet of a workbook: its first row that is not empty names the columns.
 
-    Empty rows are left out, and so is what stands beside the named columns; that a column before or between them has
-    no name is remarked. Each cell is text by `cell_text`; a formula is the value that was saved with it.
+    Empty rows and cells outside the named columns are left out, with a remark on unnamed columns before or between
+    named ones. Cells become text by `cell_text`; a formula is its saved value.
 
     Raises:
         DataError: no workbook, damaged, empty, without rows, or too large when it is unpacked.
     """
     check_parts(path)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", module=r"openpyxl\.")  # some quote cells, and would end up in a log
+        warnings.filterwarnings("ignore", module=r"openpyxl\.")  # some quote cells, which must reach no log
         try:
             return _first_sheet(path)
         except DataError:
             raise
-        except Exception as error:  # what a broken part raises in there is written nowhere, and may quote a cell
+        except Exception as error:  # openpyxl documents no errors for broken parts, and some quote a cell
             raise DataError(BROKEN) from error
 
 
@@ -124,8 +124,8 @@ def _first_sheet(path: Path) -> Table:
         workbook = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
         shown = [sheet for sheet in workbook.worksheets if sheet.sheet_state == "visible"]
         if not shown:
-            raise DataError("The Excel file has no sheet that is not hidden.")
-        shown[0].reset_dimensions()  # which a file may state as it likes
+            raise DataError("All sheets of the Excel file are hidden: unhide the one to read.")
+        shown[0].reset_dimensions()  # the dimensions that a file states may be wrong
         at, header = _header(shown[0])
         names = column_names(map(cell_text, header))
         rows = _filled_rows(shown[0].iter_rows(min_row=at + 1, max_col=len(names), values_only=True), names)
@@ -144,7 +144,7 @@ def _header(sheet: Any) -> tuple[int, Sequence[Any]]:
 
 
 def _filled_rows(rows: Iterator[Sequence[Any]], names: Sequence[str]) -> Iterator[Sequence[Any]]:
-    """Those with anything in a column that has a name."""
+    """The rows with a value in a named column."""
     for number, row in enumerate(rows):
         if number >= _MAX_ROWS:
             raise DataError(BROKEN)

@@ -1,7 +1,7 @@
-"""Reading a private file of JSON Lines: an object a line, whose names are the columns.
+"""Reading a private file of JSON Lines: one object per line, whose names are the columns.
 
-A file of lines has no header: which columns there are follows from the rows. So that no row decides what another one
-says, a cell is found in its own row, under exactly the name that was asked for, whether it was offered or not.
+The file has no header, so that its columns follow from the rows. So that no row changes another's cells, a cell is
+looked up in its own row under exactly the name asked for, whether or not that name was offered as a column.
 """
 
 from __future__ import annotations
@@ -31,54 +31,53 @@ from mechanisms.data.table import (
 )
 from mechanisms.errors import DataError
 
-_ARRAY = "This is a JSON array: save one object a line (JSON Lines)."
+_ARRAY = "This is a JSON array: save one object per line (JSON Lines)."
 _MOST_IN_LINE = 100_000
-"""Names of one object: a million keep the reader busy for many seconds."""
+"""The most names of one object: a million take many seconds to read."""
 _MOST_NAMES = 100
-"""So many names are offered as columns, at most: where names are themselves values they have no end."""
+"""The most names offered as columns: objects that use values as names have no limit of their own."""
 
 
 @dataclass(frozen=True, repr=False)
 class Lines(Table):
-    """A table of JSON Lines: its cells are texts, and `objects` its rows as they stand.
+    """A table of JSON Lines; `objects` are the parsed rows.
 
-    Its `frame` has the names that most rows have, to choose from; `column` reads any other as well.
+    `frame` has the most frequent names as columns; `column` reads any other name too.
     """
 
     objects: tuple[Mapping[str, Any], ...] = ()
 
     def column(self, name: str) -> pd.Series | None:
-        """The cells under a name; None where no row has it, or where it is no name of a column."""
+        """The cells under a name; None if no row has it, or if it is no valid column name."""
         found = super().column(name)
         if found is None and _is_name(name) and any(name in row for row in self.objects):
             return pd.Series(self.cells(name), index=self.frame.index, dtype=TEXT)
         return found
 
     def has_only(self, names: Iterable[str | None]) -> bool:
-        """Never known: there is no header, and what one line names may not decide how the others are read."""
+        """Always False: without a header, names follow from private rows."""
         return False
 
     def cells(self, name: str) -> list[str]:
-        """What each row says under a name, by `cell_text`; empty where it says nothing."""
+        """Each row's value under a name, as text by `cell_text`; empty where the row lacks the name."""
         return [cell_text(row.get(name)) for row in self.objects]
 
 
 def read_json_lines(path: Path) -> Lines:
-    """The lines that are objects; each value is text by `cell_text`, and what an object does not name is empty.
+    """The lines that are JSON objects; values become text by `cell_text`, and missing names are empty cells.
 
-    A line is UTF-8, or else Windows-1252, by itself. A name that is empty, or has other white space than single spaces
-    between its words, is no column's name.
+    Each line is decoded by itself, as UTF-8 or else Windows-1252. A name is no column if it is empty or has white space
+    other than single spaces between words.
 
     Raises:
-        DataError: unreadable, without an object that has a name in it, or a JSON array: what a file begins with is its
-            format, as where it begins with a header.
+        DataError: unreadable, a JSON array, or without an object that has a name.
     """
     rows: list[Mapping[str, Any]] = []
     left_out = windows_1252 = 0
     for number, line in enumerate(_lines(path)):
         if number == 0 and line.lstrip().startswith(b"["):
             raise DataError(_ARRAY)
-        if number >= MAX_ROWS:  # lines that are left out keep the reader busy too
+        if number >= MAX_ROWS:  # lines that are left out take time too
             raise DataError(TOO_MANY_ROWS)
         row, not_utf8 = _object(line)
         if row is None:
@@ -88,13 +87,13 @@ def read_json_lines(path: Path) -> Lines:
         windows_1252 += not_utf8
     names = _offered(rows)
     if not names:
-        raise DataError("The file has no line that is a JSON object with a name in it: save JSON Lines, in UTF-8.")
+        raise DataError("No line of the file is a JSON object with a name: save the table as JSON Lines in UTF-8.")
     table = table_of(names, ([cell_text(row.get(name)) for name in names] for row in rows))
     return Lines(table.frame, tuple(_remarks(rows, left_out, windows_1252)), tuple(rows))
 
 
 def _object(line: bytes) -> tuple[Mapping[str, Any] | None, bool]:
-    """What a line says, if that is an object, and whether it was read as Windows-1252."""
+    """The object of a line, or None, and whether the line was read as Windows-1252."""
     if not line.lstrip().startswith(b"{"):
         return None, False
     [text], windows_1252 = decoded([line])
@@ -102,14 +101,14 @@ def _object(line: bytes) -> tuple[Mapping[str, Any] | None, bool]:
         row = json.loads(text)
         if isinstance(row, dict) and len(row) > _MOST_IN_LINE:
             return None, windows_1252
-        dumps(row).encode()  # lone surrogates are no text
+        dumps(row).encode()  # raises for lone surrogates
     except (ValueError, RecursionError):
         row = None
     return row if isinstance(row, dict) else None, windows_1252
 
 
 def _offered(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The names that most rows have, in the order in which they occur first; fewer of them where rows are very many."""
+    """The names that most rows have, in order of first occurrence; fewer than `_MOST_NAMES` for very many rows."""
     counts = Counter(name for row in rows for name in row)
     named = Counter({name: count for name, count in counts.items() if _is_name(name)})
     kept = dict(named.most_common(min(_MOST_NAMES, MAX_CELLS // max(1, len(rows)))))
@@ -122,11 +121,11 @@ def _is_name(name: str) -> bool:
 
 def _remarks(rows: Iterable[Mapping[str, Any]], left_out: int, windows_1252: int) -> Iterator[str]:
     if left_out:
-        yield f"Lines that are no JSON object of at most {_MOST_IN_LINE:,} names, and are left out: {left_out}."
+        yield f"Lines left out, since they are no JSON object of at most {_MOST_IN_LINE:,} names: {left_out}."
     unread = {name for name in set().union(*rows) if not _is_name(name)}
     if unread:
         lines = sum(not unread.isdisjoint(row) for row in rows)
-        yield f"Lines with names that are empty or have white space around them, which are not read: {lines}."
+        yield f"Lines with names that are not read, since they are empty or have extra white space: {lines}."
     if windows_1252:
         yield WINDOWS_1252
 

@@ -1,4 +1,4 @@
-"""Other names for labels, in prompts and everywhere else: a public mapping, one to one, applied as rows are read."""
+"""Names that replace a file's labels: a public one-to-one mapping, applied as rows are read."""
 
 from __future__ import annotations
 
@@ -11,45 +11,45 @@ import yaml
 from mechanisms.errors import UsageError
 
 LabelNames = tuple[tuple[str, str], ...]
-"""Pairs of a file's label and its name."""
+"""Pairs (label in the file, name)."""
 _LONGEST = 100
 _ABBREVIATION = 4
-"""Capitals that may stand for words among labels that are written otherwise, as in "USA"."""
-_NO_FILE = "The file of label names must hold one 'label: Name' a line (YAML)."
+"""The longest label in capitals that counts as an abbreviation, as "USA", where other labels have small letters."""
+_NO_FILE = "The file of label names cannot be read: write one 'label: Name' per line (YAML)."
 
 
 def checked_names(pairs: Iterable[tuple[str, str]]) -> LabelNames:
-    """Names that can stand in prompts, of pairs that may repeat and may say nothing.
+    """The pairs, stripped, without repetitions and without labels that keep their own name.
 
     Raises:
-        UsageError: a name is empty, too long or of several lines, two labels share one, or a label has two.
+        UsageError: a name is empty, too long or has several lines, two labels share a name, or a label has two.
     """
     names = tuple((label, name) for label, name in dict.fromkeys((a.strip(), b.strip()) for a, b in pairs) if label)
     if any(not name or len(name) > _LONGEST or len(name.splitlines()) > 1 for _, name in names):
-        raise UsageError(f"A label's name is one line of at most {_LONGEST} characters, and not empty.")
+        raise UsageError(f"A label's name must be one line of 1 to {_LONGEST} characters.")
     if len({label for label, _ in names}) != len(names) or len({name for _, name in names}) != len(names):
-        raise UsageError("Every label needs one name, and no two labels the same.")
+        raise UsageError("A label has two names, or two labels share one: give each label a name of its own.")
     return tuple((label, name) for label, name in names if label != name)
 
 
 def named(labels: Iterable[str], names: LabelNames) -> tuple[str, ...]:
-    """Labels by their names, where they have one.
+    """The labels, each replaced by its name if it has one.
 
     Raises:
-        UsageError: two of them would be called the same.
+        UsageError: two labels would have the same name.
     """
     of = dict(names)
     found = [of.get(label, label) for label in labels]
     if names and len(set(found)) != len(found):
-        raise UsageError("A name is also another label: names must tell all labels apart.")
+        raise UsageError("A label's name is also another label: choose names that differ from all labels.")
     return tuple(found)
 
 
 def read_names(said: str) -> LabelNames:
-    """Names from "label=Name,label=Name", or from a YAML file of the labels with their names.
+    """Names from "label=Name,label=Name", or from the path of a YAML file.
 
     Raises:
-        UsageError: neither, or not one to one.
+        UsageError: not readable, or not one to one.
     """
     if said.lower().endswith((".yaml", ".yml")):
         return checked_names(_of_file(Path(said)))
@@ -66,17 +66,14 @@ def names_in_lines(text: str) -> LabelNames:
 
 
 def names_of(labels: Collection[str], names: LabelNames) -> LabelNames:
-    """The names that a set of labels needs: those of its own, and those that keep another label apart from it.
-
-    What a label that does not take part is called stays private.
-    """
+    """The pairs whose label or name is in a label set; others would disclose labels that take no part."""
     return tuple(pair for pair in names if not {*pair}.isdisjoint(labels))
 
 
 def proposed_names(labels: Collection[str]) -> LabelNames:
-    """Names for labels that are written for programs: with underscores, as oneWord or in CAPITALS; else none at all.
+    """Readable names for labels with underscores, in camelCase or in CAPITALS; none if no label needs one.
 
-    A label whose name would be another's, or would not do as a name, keeps its own.
+    A label keeps its own name if the readable one is taken, too long or has an equals sign.
     """
     loud = in_capitals(labels)
     names = {label: readable(label, loud) for label in labels}
@@ -91,7 +88,7 @@ def proposed_names(labels: Collection[str]) -> LabelNames:
 
 
 def in_capitals(labels: Iterable[str]) -> bool:
-    """Whether capitals are how these labels are written, and mark no abbreviation."""
+    """Whether all labels are in capitals, so that capitals mark no abbreviation."""
     return all(label.isupper() for label in labels if label.lower() != label.upper())
 
 
@@ -99,7 +96,7 @@ def readable(label: str, loud: bool = False) -> str:
     """A label as words: "card_payment_fee", "cardPaymentFee" and "CARD_PAYMENT_FEE" become "Card payment fee".
 
     Args:
-        loud: see `in_capitals`; without it few capitals stay.
+        loud: see `in_capitals`; otherwise a short label in capitals stays as it is, as an abbreviation.
     """
     words = label.replace("_", " ").split() or [label]
     if label.isupper() and (loud or len(label) > _ABBREVIATION):
@@ -114,7 +111,7 @@ def _begun(words: str) -> str:
 
 
 def _parts(word: str) -> list[str]:
-    """A word that is several: small letters go on with a capital, though not behind the first one, as in "eBook"."""
+    """Split camelCase, at a capital after a small letter; not after the first letter, as in "eBook"."""
     starts = [i for i in range(2, len(word)) if word[i].isupper() and word[i - 1].islower()]
     parts = [word[a:b] for a, b in zip([0, *starts], [*starts, len(word)], strict=True)]
     if not word[:1].islower():
@@ -125,7 +122,7 @@ def _parts(word: str) -> list[str]:
 def _pair(said: str) -> tuple[str, str]:
     label, equals, name = said.rpartition("=")
     if not equals:
-        raise UsageError("Give label names as label = Name.")
+        raise UsageError("A label name has no equals sign: write label = Name.")
     return label, name
 
 

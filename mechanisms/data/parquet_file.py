@@ -1,6 +1,6 @@
-"""Reading a private Parquet file: batch by batch, after its footer was small and said how large the rows are.
+"""Reading a private Parquet file in batches, after checks of the footer's size and of the row sizes that it states.
 
-Arrow reads the whole footer before it tells anything of it, in some 250 times its size where that was the intention.
+Arrow parses the whole footer at once, which can take 250 times its size in memory if a file is built for that.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from mechanisms.errors import DataError
 SUFFIX = ".parquet"
 _BATCH_ROWS = 4096
 _MAX_FOOTER = 8 * 2**20
-"""Bytes: a thousand columns in fifty row groups have as many."""
+"""Bytes; enough for a thousand columns in fifty row groups."""
 _MAX_LISTED = 2**16
-"""Entries of a list in the footer: columns and what they are nested in, row groups, or columns of one of these."""
+"""The most entries of a list in the footer: columns and their parents, row groups, or columns of a row group."""
 _TAIL = 8
-"""Bytes behind the footer: its length, and a mark."""
+"""Bytes after the footer: its length and the magic number."""
 _LONG_FOOTER = (
-    "The Parquet file describes its columns and row groups in more than "
-    f"{_MAX_FOOTER // 2**20} MB: write it again with fewer of them, or save the table as CSV (UTF-8)."
+    f"The footer of the Parquet file is larger than {_MAX_FOOTER // 2**20} MB: write it again with fewer columns or "
+    "row groups, or save the table as CSV (UTF-8)."
 )
 _BROKEN = (
-    "The Parquet file is damaged or uses what cannot be read here: write it again, or save the table as CSV (UTF-8)."
+    "The Parquet file is damaged or uses an unsupported feature: write it again, or save the table as CSV (UTF-8)."
 )
 _SCALAR = (
     pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_temporal,
@@ -54,10 +54,10 @@ _TEXT = (
 
 
 def read_parquet(*paths: Path) -> Table:
-    """The columns of plain values, each cell as text by `cell_text`; a value that Python cannot hold is empty.
+    """The columns of plain values, each cell as text by `cell_text`; a value that Python cannot represent is empty.
 
     Args:
-        paths: one file, or the parts of one, whose rows follow each other; what holds for one holds for all together.
+        paths: one file, or its parts in order; limits hold for all parts together.
 
     Raises:
         DataError: damaged, encrypted, without rows or without such columns, nested more than a hundred deep, too large
@@ -67,11 +67,11 @@ def read_parquet(*paths: Path) -> Table:
         parts = [_described(path) for path in paths]
         kept = [[field for field in schema if _is_plain(field.type)] for schema, _ in parts]
         if any([field.name for field in each] != [field.name for field in kept[0]] for each in kept):
-            raise DataError("The parts of the Parquet file have different columns: give one of them.")
+            raise DataError("The parts of the Parquet file have different columns: choose one of the parts.")
         _check_size([metadata for _, metadata in parts], len(kept[0]))
         names = column_names(field.name for field in kept[0])
         left_out = len(parts[0][0]) - len(kept[0])
-        remarks = [f"Columns that hold other things than plain values, and are left out: {left_out}."]
+        remarks = [f"Columns left out, since they hold no plain values: {left_out}."]
         rows = chain.from_iterable(map(_rows, paths, kept))
         return table_of(names, rows, remarks if left_out else [])
     except (pa.ArrowException, OSError, ValueError, ArithmeticError, MemoryError, LookupError, TypeError) as error:
@@ -79,7 +79,7 @@ def read_parquet(*paths: Path) -> Table:
 
 
 def _described(path: Path) -> tuple[Any, Any]:
-    """What the footer says: columns, and sizes."""
+    """The schema and the metadata in the footer."""
     if _footer_bytes(path) > _MAX_FOOTER:
         raise DataError(_LONG_FOOTER)
     with pq.ParquetFile(path, **_OPTIONS) as file:
@@ -110,7 +110,7 @@ def _check_size(parts: list[Any], columns: int) -> None:
 
 
 def _rows(path: Path, fields: list[Any]) -> Iterator[tuple[str, ...]]:
-    """Rows as texts. A text that many cells of a column share is unpacked once: as a dictionary's entry."""
+    """Rows as texts. A text that many cells of a column share is decoded once, as a dictionary's entry."""
     texts = [field.name for field in fields if any(holds(_value_type(field.type)) for holds in _TEXT)]
     names = [field.name for field in fields]
     with pq.ParquetFile(path, read_dictionary=texts, **_OPTIONS) as file:
@@ -133,7 +133,7 @@ def _cell(scalar: Any) -> str:
         return cell_text(scalar.as_buffer().to_pybytes())
     try:
         return cell_text(scalar.as_py())
-    except (ValueError, OverflowError):  # a year beyond 9999, say: one cell does not decide whether a file is read
+    except (ValueError, OverflowError):  # such as a year beyond 9999: one cell must not decide if a file is read
         return ""
 
 

@@ -1,4 +1,4 @@
-"""The public JSON schema of structured records: which schemas can be kept, and what a record of one looks like."""
+"""The public JSON schema of structured records: the supported schemas, and the canonical text of a record."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from mechanisms.records import PromptTemplate
 Json = dict[str, Any]
 
 MAX_LENGTH, MAX_ITEMS = 100, 5
-"""Characters of a string and items of a list, at most, where the schema does not say."""
+"""The most characters of a string and items of a list, where the schema sets no limit."""
 RECORD_TEMPLATE = PromptTemplate("Write one JSON record of the given kind.", "JSON record", "Kind")
-"""How records are put to a model where nothing else is said."""
+"""The default prompt template of records."""
 _LARGEST_NUMBER = 2**53 - 1
-"""Whole numbers beyond it are not the same to every reader of JSON (RFC 8259)."""
+"""JSON readers disagree on whole numbers beyond it (RFC 8259)."""
 _LONGEST = 100_000
 _NO_SCHEMA = "This is not a JSON schema of records: "
 
@@ -35,10 +35,10 @@ def _dialect() -> Any:
 
 @dataclass(frozen=True)
 class RecordSchema:
-    """A schema with every bound that it left open put in: a record of it is one of the schema it was read from.
+    """A schema with default bounds filled in: its records are also valid against the original schema.
 
     Attributes:
-        document: the schema; its order of properties is the records'.
+        document: the schema; records have their properties in its order.
     """
 
     document: Any
@@ -52,14 +52,14 @@ class RecordSchema:
         except RecursionError as error:
             raise UsageError(f"{_NO_SCHEMA}it is nested too deeply.") from error
         where = "/".join(str(part) for part in problem.absolute_path) or "the top level"
-        raise UsageError(f"{_NO_SCHEMA}{problem.validator} fails at {where}; docs/data.md says what can be kept.")
+        raise UsageError(f"{_NO_SCHEMA}{problem.validator} fails at {where}; docs/data.md lists what is supported.")
 
     @classmethod
     def read(cls, text: str) -> RecordSchema:
         """Read a schema.
 
         Raises:
-            UsageError: not JSON, or it says more than can be kept; the message names the first place.
+            UsageError: not JSON, or not supported; the message names the first such place.
         """
         try:
             document = json.loads(text) if len(text) <= _LONGEST else None
@@ -75,24 +75,24 @@ class RecordSchema:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the text, in hexadecimal digits: the order of properties counts."""
+        """SHA-256 of the text, in hexadecimal digits; it depends on the order of properties."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     @property
     def fixed_bytes(self) -> int:
-        """Bytes of a record at most whose strings are empty: all that the schema can force."""
+        """The most bytes of a record with empty strings: the part of its text that the schema determines."""
         return _fixed(self.document)
 
     def canonical(self, record: Mapping[str, Any]) -> str:
-        """A record as the model sees it: the schema's properties alone, in the schema's order; "" where it has none.
+        """A record's text for the model: the schema's properties alone, in the schema's order; "" if it has none.
 
-        Whether the values are the schema's is not asked: one record must not decide whether there is a run.
+        Values are not validated: whether a run starts must not depend on one record.
         """
         arranged = _arranged(record, self.document)
         return dumps(arranged) if arranged else ""
 
     def holds(self, text: str) -> bool:
-        """Whether a text is a record of the schema."""
+        """Whether a text is a valid record."""
         try:
             return bool(jsonschema.Draft202012Validator(self.document).is_valid(json.loads(text)))
         except (ValueError, RecursionError):
@@ -100,12 +100,12 @@ class RecordSchema:
 
 
 def dumps(record: Any) -> str:
-    """A record's canonical text: one line, a space behind each colon and comma, letters as they are."""
+    """A record's canonical text: one line, a space after each colon and comma, no escapes for letters."""
     return json.dumps(record, ensure_ascii=False)
 
 
 def rewritten(text: str) -> str:
-    """The canonical text of what a JSON text says."""
+    """The canonical form of a JSON text."""
     return dumps(json.loads(text))
 
 

@@ -1,4 +1,4 @@
-"""What is public of a data set before a run: disclosed values, units, sizes that are counted, declared or measured."""
+"""Public facts of a data set before a run: marks of disclosed values, units, and label sizes measured with noise."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mechanisms.noise import Randomness, SecureRandomness
 from mechanisms.privacy_events import Approximate, Composed, Pure
 from mechanisms.records import Dataset, Record
 
-# Why clean values of a data set count as known: what the ledger remembers, and later certificates say.
+# Reasons why values of a data set without noise count as known; the ledger keeps them and certificates list them.
 
 CLEAN_VALUES = "clean values were on a screen"
 NO_NOISE = "a run without noise"
@@ -34,24 +34,24 @@ SCORED = "accuracy without noise on rows of it"
 ATTACKED = "figures of attacks on rows of it, which have no noise"
 
 UNKNOWN = "not known: the ledger could not be read when the run had ended"
-"""Says less than there may be to say, never more."""
+"""Stands in for marks that cannot be read; there may be several."""
 
 WHETHER_SHOWN = "whether clean values of its rows were shown before"
-"""The mark follows from the rows themselves, so that a certificate has to name it among its public inputs."""
+"""The mark depends on the rows, so that a certificate names it among its public inputs."""
 WHETHER_MET = "whether its rows took part in runs before"
-"""The same of what a score says of its rows."""
+"""The same for a score's mark."""
 
 
 def owners_of(test: Fingerprint, ledger: PrivacyLedger, own: Fingerprint | None = None) -> list[str]:
     """Names of the private data sets that share rows with a test file; private.
 
-    An accuracy has no noise: one row more or less changes it. On rows that take part in no private data set that is no
-    matter; where one of them does, the figures are the curator's alone, and may stand in no document that says private.
+    An accuracy has no noise, so that one row changes it. If a row belongs to a private data set, the figures are for
+    the curator alone, and no document with them may be marked private.
 
     Args:
         test: the whole file, whichever of its rows are scored.
-        ledger: what the rows are compared with.
-        own: a data set that is at hand, known to the ledger or not.
+        ledger: knows the rows of earlier data sets.
+        own: a further data set to compare with, which the ledger may not know.
     """
     names = ledger.rows.names_that_share(test.rows)
     if own is not None and share_any(test.rows, own.rows):
@@ -60,7 +60,7 @@ def owners_of(test: Fingerprint, ledger: PrivacyLedger, own: Fingerprint | None 
 
 
 def shared_rows(test: Dataset, ledger: PrivacyLedger, own: Fingerprint | None = None) -> list[bool]:
-    """Of each row of a test file whether private data sets have it as well; private. See `owners_of`."""
+    """For each row of a test file, whether a private data set has it too; private. See `owners_of`."""
     rows = fingerprint(test).rows
     known = ledger.rows.shared(rows)
     if own is not None:
@@ -69,14 +69,14 @@ def shared_rows(test: Dataset, ledger: PrivacyLedger, own: Fingerprint | None = 
 
 
 def without_rows(test: Dataset, left_out: Sequence[bool]) -> Dataset:
-    """The file without some of its rows, as if it had never had them."""
+    """The data set without the rows that are flagged in `left_out`."""
     kept = [i for i, out in enumerate(left_out) if not out]
     witnesses = tuple(column[kept] for column in test.witnesses)
     return replace(test, records=[test.records[i] for i in kept], witnesses=witnesses)
 
 
 def disclosures_at_the_end(data: Fingerprint, ledger: PrivacyLedger) -> tuple[str, ...]:
-    """A data set's marks when a run has ended, whose set is paid for and must not be lost with the ledger."""
+    """A data set's marks after a run; `UNKNOWN` if the ledger cannot be read, so that the paid set is not lost."""
     try:
         return ledger.rows.disclosures(data)
     except StudioError:
@@ -84,23 +84,23 @@ def disclosures_at_the_end(data: Fingerprint, ledger: PrivacyLedger) -> tuple[st
 
 
 def mark_scored(test: Fingerprint, ledger: PrivacyLedger) -> None:
-    """Remember, before they are shown, that there are figures of these rows: of public rows this never matters."""
+    """Mark rows before figures of them are shown; without effect for public rows."""
     ledger.rows.mark_rows(test.rows, SCORED)
 
 
 def mark_attacked(private: Fingerprint, ledger: PrivacyLedger, held_out: Fingerprint | None = None) -> None:
-    """Remember, before they are shown, that there are figures of attacks on these rows.
+    """Mark rows before figures of attacks on them are shown.
 
     Args:
-        private: the data set behind what is attacked.
-        held_out: rows that it is compared with, which other data sets may share.
+        private: the data set that the attacked demonstrations come from.
+        held_out: the attack's other rows, which other data sets may share.
     """
     ledger.rows.mark(private, ATTACKED)
     if held_out is not None:
         ledger.rows.mark_rows(held_out.rows, ATTACKED)
 
 
-# Units as tallies see them: each as at most R of its records, whatever its position in the file.
+# Units for tallies: at most R records of each, chosen independently of their order in the file.
 
 Unit = tuple[Record, ...]
 
@@ -109,8 +109,8 @@ def units_of(dataset: Dataset, max_records: int) -> Sequence[Unit]:
     """The units of a data set; private.
 
     Args:
-        dataset: what a stage may read.
-        max_records: R. Which records of a user are taken follows from their keyed digests, so from the user alone.
+        dataset: the rows that a stage may read.
+        max_records: R. A user's records are chosen by their keyed digests, so by the user's own rows alone.
     """
     if not dataset.by_user:
         return dataset.members
@@ -121,28 +121,28 @@ def units_of(dataset: Dataset, max_records: int) -> Sequence[Unit]:
 def _taken(unit: Unit, most: int, key: bytes) -> Unit:
     if len(unit) <= most:
         return unit
-    # Equal records say the same, so that which of them comes first does not matter.
+    # The order of records with equal digests does not matter: they are equal.
     ordered = sorted(unit, key=lambda record: keyed_digest(("tally", record.text, record.label), key))
     return tuple(ordered[:most])
 
 
-# A run that is one release: charged whole before the first row is read.
+# A run of a single release: charged in full before the first row is read.
 
 
 @contextmanager
 def charged(
     dataset: Dataset, what: str, event: Composed, claimed: Claim, ledger: PrivacyLedger, randomness: Randomness
 ) -> Iterator[BudgetSnapshot]:
-    """Reserve and charge a run, then let the body read rows; what was charged stays, however the body ends.
+    """Reserve and charge a run, then let the body read rows; the charge stays, however the body ends.
 
     Args:
         dataset: private.
         what: the run's name in the ledger.
-        event, claimed: what it costs.
-        randomness: where its noise comes from. One that an observer could predict marks the data set.
+        event, claimed: the run's cost.
+        randomness: the source of noise; a predictable one marks the data set.
 
     Yields:
-        What the data set had spent before.
+        The data set's spending before the run.
 
     Raises:
         BudgetRefused: the data set's cap does not allow it.
@@ -159,12 +159,12 @@ def charged(
         run.finish()
 
 
-# Label sizes measured with noise, for a share of epsilon, where the curator does not declare them public.
+# Label sizes measured with noise, for a share of epsilon, if the curator does not declare them public.
 
 FAILURE_SHARE = 1e-3
-"""The part of delta that pays for a measured size that is below the true one."""
+"""The part of delta that covers a measured size below the true one."""
 SMALLEST_EPSILON = 1e-3
-"""With less, nothing can be counted."""
+"""The least epsilon for a count."""
 
 
 @dataclass(frozen=True)
@@ -172,9 +172,9 @@ class MeasuredSizes:
     """A released measurement.
 
     Attributes:
-        sizes: for each label an upper bound of its units, which fails with probability at most `failure` in all.
-        epsilon: what the measurement cost.
-        content: keyed digest of the data set that was measured: no other may be run on these sizes.
+        sizes: for each label an upper bound on its units; any of them fails with probability at most `failure`.
+        epsilon: the measurement's cost.
+        content: keyed digest of the measured data set; the sizes are valid for no other.
     """
 
     sizes: dict[str, int]
@@ -184,12 +184,12 @@ class MeasuredSizes:
 
     @property
     def cost(self) -> dict[str, float]:
-        """What a certificate says of the measurement, beside the sizes."""
+        """The measurement's cost, as a certificate states it."""
         return {"epsilon": self.epsilon, "failure": self.failure}
 
 
 def check_epsilon(epsilon: float) -> None:
-    """Refuse what `measure_sizes` cannot count with.
+    """Check an epsilon for `measure_sizes`.
 
     Raises:
         UsageError: epsilon is too small, or no number.
@@ -203,8 +203,9 @@ def measure_sizes(
 ) -> MeasuredSizes:
     """Count the units of each label with discrete Laplace noise, as a run of its own in the ledger.
 
-    A record has one label, so the counts have L1 sensitivity 1; a user may have them all, which makes it the number of
-    labels. A margin of `scale * ln(labels / failure)` is added, so that the bound fails with probability `failure`.
+    A record has one label, so that the counts have L1 sensitivity 1; a user may have every label, so that it is the
+    number of labels. Each count gets a margin of `scale * ln(labels / failure)`, so that a bound fails with probability
+    `failure`.
 
     Args:
         dataset: private.
@@ -221,7 +222,7 @@ def measure_sizes(
     failure = FAILURE_SHARE * delta
     scale = (len(labels) if dataset.by_user else 1) / epsilon
     margin = math.ceil(scale * math.log(len(labels) / failure))
-    # Whoever sees the sizes chooses the runs on them: the failure is charged here, and once more by each such run.
+    # Later runs depend on the sizes: the failure probability is charged here, and again by each such run.
     cost = (Pure(epsilon), Approximate(failure))
     lists = (("all", cost),) if dataset.by_user else tuple((label, cost) for label in labels)
     event = Composed("dataset" if dataset.by_user else "label", lists)
@@ -233,9 +234,9 @@ def measure_sizes(
     return MeasuredSizes(sizes, epsilon, failure, fingerprint(dataset).content)
 
 
-# What a run costs that is planned on measured sizes: the measurement is the first event of every list.
+# The cost of a run planned on measured sizes: the measurement is the first event of every list.
 #
-# The run is chosen in view of the sizes, so their epsilon is added to the cost of the others (basic composition).
+# The run is chosen in view of the sizes, so that their epsilon is added to its own (basic composition).
 
 _FLAGS = "a smaller --count-epsilon or a larger --epsilon"
 
@@ -248,22 +249,22 @@ def check_counted_here(measured: MeasuredSizes | None, content: str) -> None:
         content: keyed digest of the data set that the run is planned for.
 
     Raises:
-        UsageError: another one was measured.
+        UsageError: another data set was measured.
     """
     if measured is not None and measured.content != content:
-        raise UsageError("The label sizes were measured on another file: measure those of this one.")
+        raise UsageError("The label sizes were measured on another file: measure this file's.")
 
 
 def left_after_counts(epsilon: float, measured: MeasuredSizes | None, instead: str = _FLAGS) -> float:
-    """What is left of a run's epsilon for its releases.
+    """A run's epsilon without the measurement's.
 
     Args:
-        epsilon: what the whole run may cost.
+        epsilon: of the whole run.
         measured: the measurement; None where sizes are declared public.
-        instead: what to choose where nothing is left.
+        instead: the error's advice where nothing is left.
 
     Raises:
-        UsageError: measuring the sizes has used it up.
+        UsageError: the measurement costs all of it.
     """
     if measured is None:
         return epsilon
@@ -273,7 +274,7 @@ def left_after_counts(epsilon: float, measured: MeasuredSizes | None, instead: s
 
 
 def with_counts(event: Composed, measured: MeasuredSizes | None) -> Composed:
-    """A run's event after the measurement of sizes, where there was one: what its certificate shows."""
+    """A run's event as its certificate shows it: with the measurement of sizes in front, if there was one."""
     if measured is None:
         return event
     counting = Pure(measured.epsilon)
@@ -281,12 +282,12 @@ def with_counts(event: Composed, measured: MeasuredSizes | None) -> Composed:
 
 
 def without_counts(certified: Composed) -> Composed:
-    """A run's event of what `with_counts` has put a measurement in front of."""
+    """The inverse of `with_counts`, for an event with a measurement."""
     return Composed(certified.per, tuple((name, events[1:]) for name, events in certified))
 
 
 def claim_with_counts(certified: Composed, delta: float, measured: MeasuredSizes | None) -> Claim:
-    """What a run's certified event costs, its measurement of sizes included."""
+    """The claim for a run's certified event, including the measurement of sizes."""
     if measured is None:
         return claim(certified, delta)
     released = claim(without_counts(certified), delta)

@@ -1,4 +1,4 @@
-"""From the name of a place to its private rows: a file, a data set of the hub, records, a bundled example."""
+"""Where private rows come from: a file, a data set of the Hugging Face hub, records, a bundled example."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from mechanisms.data.table import MAX_BYTES, Table, checked_size
 from mechanisms.errors import DataError
 from mechanisms.files import bundled
 
-# Reading a private file of labelled rows, in any format that people have: what it is shows in its first bytes.
+# Reading a private file of labelled rows; its first bytes tell the format.
 
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0"
 
 
 def read_table(path: Path) -> Table:
-    """A file as text cells under named columns; `Lines` where it is JSON Lines.
+    """The table in a file, with text cells; `Lines` for JSON Lines.
 
-    A file is what its first bytes say. Text has no such mark: it is what its name says, and else CSV.
+    The first bytes tell the format. A text file has no such mark: its suffix tells, and without one it is CSV.
 
     Raises:
-        DataError: it cannot be read as what it is, has no rows, or is too large.
+        DataError: not readable in its format, without rows, or too large.
     """
     checked_size(path)
     start = _start(path)
@@ -53,7 +53,7 @@ def read_table(path: Path) -> Table:
 
 
 def _start(path: Path) -> bytes:
-    """The first bytes of a file; none of a pipe, which can be read only once."""
+    """The first bytes of a file; empty for a pipe, which can be read only once."""
     if not path.is_file():
         return b""
     try:
@@ -63,25 +63,24 @@ def _start(path: Path) -> bytes:
         raise DataError(f"The file '{path.name}' cannot be read: check its permissions.") from error
 
 
-# Reading a data set of the Hugging Face hub by its name: files of rows alone, by the readers of files.
+# Reading a data set of the Hugging Face hub by its name, with the readers of files.
 #
-# Nothing that comes with a data set is run, and nothing stays on the disk: the hub's library would keep files in a
-# cache, so that from it come the address, the token and the list of files, and the files go through a folder of
-# their own.
+# No code of a data set is run, and nothing stays on the disk: the hub's library, which would keep files in a cache,
+# gives only the address, the token and the list of files; the files go into a temporary folder.
 
 SCHEME = "hf://datasets/"
-"""What the hub's own programs write before the name of a data set."""
+"""The hub's prefix for the name of a data set."""
 _NAME = re.compile(r"([\w.-]+/[\w.-]+)(?:/(.+))?")
 _CONVERSION, _MAIN = "refs/convert/parquet", "main"
 _PARTS = {_CONVERSION: re.compile(r"/\d{4}\.parquet$"), _MAIN: re.compile(r"(-\d{5}-of-\d{5})?\.\w+$")}
-"""Where splits are looked for, in this order, and what stands behind a split's name in those of its files."""
+"""Branches that are searched for splits, in this order, and the ending after a split's name in its files' names."""
 _MOST_NAMED = 20
 _SECONDS = 10.0
 _BLOCK = 2**20
-_TOO_MUCH = f"That is more than {MAX_BYTES // 2**20} MB: name a smaller split or file, or download it and take a part."
+_TOO_MUCH = f"The split is larger than {MAX_BYTES // 2**20} MB: name a smaller split or file, or download a part of it."
 _NO_HUB = (
-    "The Hugging Face hub cannot be reached, or does not answer as it should: check the network, HF_ENDPOINT and "
-    "HF_HUB_OFFLINE, or download the file and give that."
+    "The Hugging Face hub cannot be reached, or its answer cannot be read: check the network, HF_ENDPOINT and "
+    "HF_HUB_OFFLINE, or download the file and name it instead."
 )
 
 
@@ -93,7 +92,7 @@ class _File:
 
 @dataclass(frozen=True)
 class _Split:
-    """The files of a split, in one version of their repository."""
+    """The files of a split at one commit of its repository."""
 
     repository: str
     commit: str
@@ -101,21 +100,21 @@ class _Split:
 
 
 def repository_of(said: str) -> str:
-    """The data set's own name, "owner/name", of what `read_hub` takes; in small letters, since the hub heeds no others.
+    """The "owner/name" in a name for `read_hub`, in lower case, since the hub ignores case.
 
     Raises:
-        DataError: it is no such name.
+        DataError: no such name.
     """
     return _parsed(said)[0].lower()
 
 
 def read_hub(said: str, own: bool = True) -> Table:
-    """One split of a data set: the hub's Parquet conversion, or where there is none, a file of the repository.
+    """One split of a data set: the hub's Parquet conversion, or a file of the repository if there is none.
 
     Args:
-        said: "owner/name", with "/split" or "/configuration/split" behind it where it has several, or with the path of
-            a file; `SCHEME` may stand before it.
-        own: whoever asks may see what the token of this account lets it see; else public data sets alone.
+        said: "owner/name", followed by "/split" or "/configuration/split" if it has several, or by the path of a file;
+            `SCHEME` may come first.
+        own: use this account's token, and with it private data sets; otherwise public ones alone.
 
     Raises:
         DataError: no such data set, split or file, not accessible, too large, no network; or see `read_table`.
@@ -136,7 +135,7 @@ def _parsed(said: str) -> tuple[str, str]:
     match = _NAME.fullmatch(said.strip().removeprefix(SCHEME).strip("/"))
     if match is None:
         raise DataError(
-            "Name a data set of the hub as owner/name, with /split or /configuration/split behind it if it has several."
+            "Name a data set of the hub as owner/name, followed by /split or /configuration/split if it has several."
         )
     return match[1], match[2] or ""
 
@@ -146,7 +145,7 @@ def _found(repository: str, wanted: str, token: bool | None) -> _Split:
     if not as_file:
         try:
             return _listed(repository, wanted, token, _CONVERSION)
-        except RevisionNotFoundError:  # private data sets have none, and some public ones
+        except RevisionNotFoundError:  # private data sets and some public ones have no conversion
             pass
     return _listed(repository, wanted, token, _MAIN, as_file)
 
@@ -167,12 +166,12 @@ def _listed(repository: str, wanted: str, token: bool | None, revision: str, as_
             splits.setdefault(split, []).append(_File(name, each.size or 0))
     files = sorted(_chosen(repository, wanted, splits), key=lambda file: file.path)
     if len(files) > 1 and any(not file.path.endswith(SUFFIX) for file in files):
-        raise DataError(f"There are several files of that name, name one: {_names([file.path for file in files])}.")
+        raise DataError(f"Several files have that name: ask for one of {_names([file.path for file in files])}.")
     return _Split(repository, info.sha or revision, tuple(files))
 
 
 def _chosen(repository: str, wanted: str, splits: dict[str, list[_File]]) -> list[_File]:
-    """The one split that is meant: by its whole name, by what stands behind the last bar, or by what stands before."""
+    """The files of the split named `wanted`: its whole name, or the part before or after the last slash."""
     whole = [name for name in splits if wanted == name]
     fitting = whole or [name for name in splits if wanted in ("", *name.rpartition("/")[::2])]
     if len(fitting) == 1:
@@ -192,7 +191,7 @@ def _names(names: Sequence[str] | dict[str, list[_File]]) -> str:
 
 
 def _fetched(split: _Split, folder: Path, token: bool | None) -> list[Path]:
-    """The files as they are read here: what they are called elsewhere leads to no place on this disk."""
+    """Download the files under numbers as names: their own names could lead to other places on this disk."""
     room, paths = MAX_BYTES, []
     for number, file in enumerate(split.files):
         paths.append(folder / f"{number}{PurePosixPath(file.path).suffix.lower()}")
@@ -202,7 +201,7 @@ def _fetched(split: _Split, folder: Path, token: bool | None) -> list[Path]:
             hf_raise_for_status(response)
             for block in response.iter_bytes(_BLOCK):
                 room -= len(block)
-                if room < 0:  # whatever was said of their sizes
+                if room < 0:  # the sizes in the list may be wrong
                     raise DataError(_TOO_MUCH)
                 written.write(block)
     return paths
@@ -210,7 +209,7 @@ def _fetched(split: _Split, folder: Path, token: bool | None) -> list[Path]:
 
 @contextmanager
 def _in_words(repository: str, own: bool) -> Iterator[None]:
-    """Faults of the hub, or on the way to it, as one line each."""
+    """Turn errors of the hub and of the network into one-line errors."""
     with_token = "put a token that may read it into HF_TOKEN" if own else "this server reads public data sets alone"
     try:
         yield
@@ -226,63 +225,62 @@ def _in_words(repository: str, own: bool) -> Iterator[None]:
         raise DataError(_NO_HUB) from error
     except OSError as error:
         raise DataError(
-            "The data set finds no room in the temporary folder while it is read: make room there."
+            "The temporary folder has no room for the data set while it is read: free space there."
         ) from error
 
 
-# Private rows by what a person calls their place: the path of a file, or a data set of the Hugging Face hub.
+# Private rows by a path or by the name of a data set on the Hugging Face hub.
 
 _SCHEME_OF_A_PATH = SCHEME.replace("//", "/")
 
 
 def read_source(said: str | Path) -> Table:
-    """A file as `read_table` reads it, or, with `SCHEME` before its name, a data set as `read_hub` does.
+    """The table of a file (`read_table`) or, for a name with `SCHEME`, of a data set (`read_hub`).
 
     Raises:
-        DataError: see there.
+        DataError: see these functions.
     """
     said = _as_said(said)
     return read_hub(said) if said.startswith(SCHEME) else read_table(Path(said))
 
 
 def name_of(said: str | Path) -> str:
-    """What the ledger calls it unless it is told: a file's name, or the data set's, whichever split of it is read.
+    """The default name in the ledger: a file's stem, or a data set's name without its split.
 
-    The ledger keeps what was spent by name: under "train" one data set would pay for another.
+    Under the name of a split, such as "train", several data sets would share one ledger entry.
     """
     said = _as_said(said)
     return repository_of(said) if said.startswith(SCHEME) else Path(said).stem
 
 
 def _as_said(place: str | Path) -> str:
-    """A place as a person writes it: a path has a single slash left of those behind a scheme."""
+    """The text of a path, with the double slash after the scheme restored."""
     if isinstance(place, Path) and place.as_posix().startswith(_SCHEME_OF_A_PATH):
         return SCHEME + place.as_posix().removeprefix(_SCHEME_OF_A_PATH)
     return str(place)
 
 
-# Private structured records: objects, or rows whose columns are a schema's properties, each as a record's text.
+# Private structured records: objects, or rows with a schema's properties as columns, each turned into a record's text.
 
 RECORD, KIND = " record", " kind"
-"""Columns that are put beside the file's; no name of a file's begins with a space."""
+"""Columns added to the file's, whose names never begin with a space."""
 _WORDS = {"true": True, "yes": True, "false": False, "no": False}
 
 
 def as_records(table: Table, schema: RecordSchema, kind: str, user: str | None = None) -> Table:
-    """A file as a table in which `RECORD` is each row's text by the schema, and `KIND` the same public label.
+    """The table with two more columns: `RECORD`, each row's record text, and `KIND`, the same public label everywhere.
 
-    The file's own columns, or properties, stay beside them. A row without any property of the schema has no text.
+    A row without any property of the schema has an empty text.
 
     Raises:
-        DataError: it has none of the schema's properties, or the column of the users is one of them, which no model
-            is to read.
+        DataError: no row has a property of the schema, or the user column is one of them, which no model may read.
     """
     if user in {" ".join(name.split()) for name in schema.document["properties"]}:
-        raise DataError("The user column says whose row it is: leave it out of the schema.")
+        raise DataError("The user column must not reach the model: leave it out of the schema.")
     rows: Iterable[Mapping[str, Any]] = table.objects if isinstance(table, Lines) else _of_cells(table, schema)
     records = [schema.canonical(each) for each in rows]
     if not any(records):
-        raise DataError("No row has any of the schema's properties: name columns, or keys, as the schema does.")
+        raise DataError("No row has any of the schema's properties: rename the columns or keys to match the schema.")
     beside = {RECORD: records}
     if isinstance(table, Lines):
         rare = (name for name in schema.document["properties"] if name not in table.columns)
@@ -291,15 +289,15 @@ def as_records(table: Table, schema: RecordSchema, kind: str, user: str | None =
 
 
 def of_kind(table: Table, kind: str) -> Table:
-    """The table of rows without a label: in `KIND` all have the same public one."""
+    """The table with a column `KIND` that holds the same public label in every row."""
     return table.beside({KIND: [kind] * len(table.frame)})
 
 
 def read_records(said: str | Path, schema: RecordSchema, kind: str, user: str | None = None) -> Table:
-    """A file as `as_records` gives it.
+    """Read a file and apply `as_records`.
 
     Raises:
-        DataError: it cannot be read, or see `as_records`.
+        DataError: not readable, or see `as_records`.
     """
     return as_records(read_source(said), schema, kind, user)
 
@@ -317,7 +315,7 @@ def _of_cells(table: Table, schema: RecordSchema) -> Iterator[Mapping[str, Any]]
 
 
 def _value(cell: str, schema: Mapping[str, Any]) -> Any:
-    """A cell as the schema would have it: as JSON where that is no text, and as it stands where it is none."""
+    """A cell as a value for the schema: parsed as JSON unless the schema expects a string or the cell is no JSON."""
     if schema.get("type") == "string" or (set(map(type, schema.get("enum", ()))) == {str}):
         return cell
     if schema.get("type") == "boolean" and (said := _WORDS.get(cell.strip().lower())) is not None:
@@ -330,7 +328,7 @@ def _value(cell: str, schema: Mapping[str, Any]) -> Any:
     return value
 
 
-# The bundled example data sets: fictional, so that anybody can try the app without data of their own.
+# The bundled example data sets, which are fictional.
 
 
 @dataclass(frozen=True)
@@ -341,9 +339,9 @@ class Example:
     path: Path
     mapping: ColumnMapping
     fields: tuple[str, str]
-    """How prompts call the text and the label."""
+    """Names of text and label in prompts."""
     test: Path | None = None
-    """Other rows of the same kind, which wrote nothing."""
+    """Further rows of the same kind, for tests."""
 
 
 EXAMPLES = (
@@ -366,7 +364,7 @@ EXAMPLES = (
 
 @dataclass(frozen=True)
 class AnsweredExample(Example):
-    """A bundled file of texts with answers, which stand in the mapping where labels do, and what a row is called."""
+    """A bundled file of texts with answers, which take the label's place in the mapping; `kind` names a row."""
 
     kind: str = field(kw_only=True)
 
@@ -384,7 +382,7 @@ ANSWERED_EXAMPLES = (
 
 @dataclass(frozen=True)
 class RecordExample:
-    """A bundled file of records, its schema, and what one of them is called."""
+    """A bundled file of records with its schema; `kind` names a record."""
 
     title: str
     path: Path

@@ -1,4 +1,4 @@
-"""A private file once it is read, whatever its format: named columns of text cells, within public limits."""
+"""The table of a private file of any format: named columns of text cells, within public limits."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from mechanisms.data.record_schema import dumps
 from mechanisms.errors import DataError
 
 MAX_BYTES = 512 * 2**20
-"""Of a file, and of what a packed one holds."""
+"""The most bytes of a file, and of a packed file's content."""
 MAX_CELLS = 2**26
 MAX_COLUMNS = 1000
 MAX_ROWS = 2 * 10**6
-"""A file of a few bytes a row would else keep the reader busy for a minute."""
+"""Without this limit a file with a few bytes per row could take a minute to read."""
 MAX_CHARACTERS = MAX_BYTES
-"""Of all cells together: a packed file may name one long text a million times."""
+"""The most characters of all cells: a packed file may repeat one long text a million times."""
 TEXT = pd.StringDtype("python", na_value=np.nan)
-"""The same whether or not pandas finds Arrow, whose white space is not Python's."""
+"""The type of all columns, with or without Arrow installed, whose definition of white space differs from Python's."""
 TOO_LARGE = f"The file is larger than {MAX_BYTES // 2**20} MB: split it."
 UNPACKED = f"The file holds more than {MAX_BYTES // 2**20} MB or {MAX_CELLS:,} cells when it is unpacked: split it."
 TOO_MANY_ROWS = f"The file has more than {MAX_ROWS:,} rows: split it, or take a sample."
-TOO_MANY_COLUMNS = f"The file has more than {MAX_COLUMNS:,} columns: leave out those that are not needed."
+TOO_MANY_COLUMNS = f"The file has more than {MAX_COLUMNS:,} columns: remove those that are not needed."
 WINDOWS_1252 = "Not UTF-8: read as Windows-1252. Check accented letters below."
-NO_ROWS = "The file has a header line but no rows."
+NO_ROWS = "The file has a header line but no rows: add at least one row."
 _EXACT = 2.0**53
 
 
 @dataclass(frozen=True, repr=False)
 class Table:
-    """A parsed file: string cells, and remarks on how it was read."""
+    """A parsed file; `remarks` say how it was read."""
 
     frame: pd.DataFrame
     remarks: tuple[str, ...] = ()
 
     @property
     def columns(self) -> list[str]:
-        """Column names, in order."""
+        """The column names, in order."""
         return list(self.frame.columns)
 
     def column(self, name: str) -> pd.Series | None:
@@ -53,20 +53,20 @@ class Table:
         return self.frame.get(name)
 
     def has_only(self, names: Iterable[str | None]) -> bool:
-        """Whether its header names no other columns: public, being in no row."""
+        """Whether the header has no other names; public, since the header is no row."""
         return set(names).issuperset(self.columns)
 
     def beside(self, columns: Mapping[str, Sequence[str]]) -> Table:
-        """The table with these columns as well, or in the place of its own of these names."""
+        """The table with columns added, or replaced where the names are equal."""
         more = {name: pd.Series(cells, index=self.frame.index, dtype=TEXT) for name, cells in columns.items()}
         return replace(self, frame=self.frame.assign(**more))
 
 
 def checked_size(path: Path) -> int:
-    """Bytes of a file.
+    """A file's size in bytes.
 
     Raises:
-        DataError: it cannot be opened, or is too large.
+        DataError: not accessible, or too large.
     """
     try:
         size = path.stat().st_size
@@ -78,10 +78,10 @@ def checked_size(path: Path) -> int:
 
 
 def column_names(header: Iterable[str]) -> list[str]:
-    """The names of a header, each on one line; empty where a column has none.
+    """The names of a header with normalised white space; empty for a column without a name.
 
     Raises:
-        DataError: there is none, or one twice, or there are too many columns.
+        DataError: no name at all, a repeated name, or too many columns.
     """
     names = [" ".join(name.split()) for name in header]
     named = [name for name in names if name]
@@ -93,19 +93,19 @@ def column_names(header: Iterable[str]) -> list[str]:
 
 
 def table_of(names: Sequence[str], rows: Iterable[Sequence[str]], remarks: Iterable[str] = ()) -> Table:
-    """A table of rows that have as many cells as there are names; what stands under an empty name is left out.
+    """The table of rows with one cell for each name; columns with an empty name are left out.
 
     Args:
         names: from `column_names`.
-        remarks: read when all rows were.
+        remarks: consumed after all rows.
 
     Raises:
-        DataError: no rows, or more than fit.
+        DataError: no rows, or too many.
     """
     named = [name for name in names if name]
     columns: list[list[str]] = [[] for _ in named]
     most, characters = MAX_CELLS // len(names), 0
-    for row in rows:  # no row outlives its turn: a million lists would keep the garbage collector busy
+    for row in rows:  # rows are not kept: a million lists would slow the garbage collector down
         for column, cell in zip(columns, compress(row, names), strict=True):
             column.append(cell)
             characters += len(cell)
@@ -121,10 +121,10 @@ def table_of(names: Sequence[str], rows: Iterable[Sequence[str]], remarks: Itera
 
 
 def cell_text(value: Any) -> str:
-    """A typed cell as text, by a rule that looks at no other cell.
+    """A typed cell as text, independently of all other cells.
 
-    Nothing, and no number (NaN), is empty; a whole number has no point, a day no midnight; true and false, and what is
-    nested, are as in JSON.
+    None and NaN become empty; whole numbers have no decimal point, and dates no time; truth values and nested values
+    are JSON.
     """
     match value:
         case str():

@@ -27,15 +27,15 @@ from mechanisms.tallies import Weighing, masses
 FORMAT = "dpicl-demos/2"
 MEASURED_SIZES = "label sizes measured with noise"
 _READ_BEFORE = {"dpicl-demos/1": "0.1.0"}
-"""Formats that are no longer read, each with the last version of the program that reads it."""
+"""Unsupported earlier formats, each with the last version of the program that reads it."""
 _LARGEST_NUMBER = 2**53
-"""Whole numbers beyond it are not the same to every reader of JSON (RFC 8259)."""
+"""JSON readers disagree on whole numbers beyond it (RFC 8259)."""
 
 Json = dict[str, Any]
 
 
 def finite(epsilon: float) -> float | None:
-    """Epsilon as JSON has it: null stands for infinity, where nothing is promised."""
+    """Epsilon for JSON: null for infinity, the value where nothing is promised."""
     return epsilon if math.isfinite(epsilon) else None
 
 
@@ -45,13 +45,13 @@ def _infinite(epsilon: float | None) -> float:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What a demo set claims about privacy, and everything public that the claim rests on.
+    """A demo set's privacy claim, and all public facts that it depends on.
 
-    Of a recipe's run `mechanism` is "recipe" with its kind ("recipe vote"), `transform` is "none", `scheme` is what its
-    stages share ("roles" or "epsilon"), and what its tokens were written with stands in the parameters, `written`.
+    For a recipe's run, `mechanism` is "recipe" and its kind ("recipe vote"), `transform` is "none", `scheme` is how
+    stages share the units ("roles" or "epsilon"), and the parameter `written` holds the token mechanism.
 
     Attributes:
-        disclosures: why clean values of the data count as known, so that choices made since may depend on them.
+        disclosures: why values of the data without noise count as known, so that later choices may depend on them.
     """
 
     private: bool
@@ -69,12 +69,12 @@ class Certificate:
 
     @property
     def why_not_private(self) -> str | None:
-        """Why it promises nothing, for the set or for anything that is computed from it; None where it does."""
+        """Why neither the set nor any result computed from it is private; None if they are."""
         return None if self.private else self.reason or "its certificate says so"
 
     @property
     def by_user(self) -> bool:
-        """The unit is all records of a user: "user:COLUMN"."""
+        """Whether the unit is all records of a user ("user:COLUMN")."""
         return self.unit != "record"
 
     def to_json(self) -> Json:
@@ -104,15 +104,15 @@ class Certificate:
 
 @dataclass(frozen=True)
 class DemoSet:
-    """Demonstrations, the task they are for, and their certificate; no private text, length, index or seed.
+    """Demonstrations with their task and certificate; no private text, length, index or seed.
 
     Attributes:
-        demonstrations: none where a choice found that none serve best.
-        stages: of a recipe's run, in their order.
-        prior: added to each label's log-probability, then normalised: the correction that the set is read with.
-        score: how often private rows' labels were found.
+        demonstrations: empty if the choice found that the model does best without any.
+        stages: of a recipe's run, in order.
+        prior: the set's correction, added to each label's log-probability before normalisation.
+        score: private accuracy.
         choice: how the set was chosen.
-        schema: what every demonstration's text is a record of.
+        schema: of records, the schema of each demonstration's text.
     """
 
     demonstrations: tuple[Demonstration, ...]
@@ -130,17 +130,17 @@ class DemoSet:
 
     @property
     def completes(self) -> bool:
-        """Whether there are neither labels to tell apart nor outputs nor records: its texts show how a text goes on."""
+        """Whether the set has one label, no outputs and no schema, so that it is used to continue texts."""
         return self.template.output is None and self.schema is None and len(self.labels) == 1
 
     @property
     def in_text(self) -> bool:
-        """Whether a query is answered with text, and not with a label."""
+        """Whether queries are answered with text rather than with a label."""
         return self.template.output is not None or self.completes
 
     @property
     def public_sizes(self) -> dict[str, int] | None:
-        """The size of each label that the certificate states; None where it states none."""
+        """The label sizes in the certificate; None if it has none."""
         sizes = self.certificate.parameters.get("sizes")
         if not isinstance(sizes, dict) or not all(isinstance(sizes.get(each), int) for each in self.labels):
             return None
@@ -148,15 +148,15 @@ class DemoSet:
 
     @property
     def weighing(self) -> Weighing:
-        """What the certificate's parameters say to count the same; files of before say nothing: rows did."""
+        """Whether rows or labels count the same, by the certificate; rows where an older file does not say."""
         stated = self.certificate.parameters.get("weighing")
         return Weighing(stated) if stated in list(Weighing) else Weighing.ROWS
 
     @property
     def majority(self) -> tuple[str, float] | None:
-        """The label that counts most, and its share: how often naming it every time is right, as the score weighs it.
+        """The largest label by the certificate's public sizes, and the accuracy of always naming it.
 
-        By the sizes that the certificate states, which are public; None where it states none.
+        Weighed as the score is; None if the certificate states no sizes.
         """
         if (sizes := self.public_sizes) is None:
             return None
@@ -171,9 +171,9 @@ class DemoSet:
         return replace(self, demonstrations=tuple(ordered))
 
     def with_disclosures(self, disclosures: tuple[str, ...]) -> DemoSet:
-        """The same set, marked also with what became known after it was written: which set is exported is a choice.
+        """The set with further marks, of disclosures since it was written: which set is exported may depend on them.
 
-        A set that no row was read for is left as it is: a mark follows from rows.
+        A set written without rows stays as it is: it cannot carry marks that depend on rows.
         """
         if WHETHER_SHOWN not in self.certificate.public_inputs:
             return self
@@ -239,7 +239,7 @@ def _whole_number(digits: str) -> int:
 
 
 def _without_repetitions(pairs: list[tuple[str, Any]]) -> Json:
-    # A person may read the first of two fields of one name, a program the last.
+    # Of two fields with one name, a person may read the first and a program the last.
     read = dict(pairs)
     if len(read) < len(pairs):
         raise ValueError("a field stands twice")
@@ -247,10 +247,10 @@ def _without_repetitions(pairs: list[tuple[str, Any]]) -> Json:
 
 
 def read_json(text: str) -> Any:
-    """What a JSON text says, where it says the same to every reader.
+    """Parse JSON that has the same meaning to every reader.
 
     Raises:
-        UsageError: not JSON, nested too deeply, or with repeated fields, boundless numbers or lone surrogates.
+        UsageError: not JSON, nested too deeply, or with repeated fields, too large numbers or lone surrogates.
     """
     try:
         document = json.loads(text, parse_int=_whole_number, object_pairs_hook=_without_repetitions)
@@ -261,7 +261,7 @@ def read_json(text: str) -> Any:
 
 
 def _checked(text: str) -> Json:
-    """The document, which fits the schema."""
+    """The parsed document, once it is valid against the schema."""
     document: Json = read_json(text)  # an object, once the schema has been checked
     stated = document.get("format") if isinstance(document, dict) else None
     if isinstance(stated, str) and (reader := _READ_BEFORE.get(stated)):
@@ -310,14 +310,13 @@ def loads(text: str) -> DemoSet:
     """Read a demo set.
 
     Raises:
-        UsageError: not JSON, or not such a document (the message names the first place that is wrong), or one of a
-            format that is no longer read.
+        UsageError: not JSON, not valid (the message names the first error), or in a format that is no longer read.
     """
     document = _checked(text)
     task = document["task"]
     names = {name: task["template"][name] for name in ("text", "label", "output") if name in task["template"]}
     if any(("output" in each) != ("output" in names) for each in document["demonstrations"]):
-        raise UsageError("This is not a demo set: demonstrations have outputs where task/template names them, only.")
+        raise UsageError("This is not a demo set: outputs of demonstrations do not fit task/template.")
     return DemoSet(
         demonstrations=tuple(Demonstration(**each) for each in document["demonstrations"]),
         labels=tuple(task["labels"]),
@@ -334,13 +333,13 @@ def loads(text: str) -> DemoSet:
     )
 
 
-# Outputs: what a demonstration says to its text, where that is no label but text too.
+# Outputs: the answers of demonstrations that have text instead of labels.
 
 _LONGEST = 256
 
 
 class Answers(StrEnum):
-    """Where outputs come from: written like the text and under its budget, or by the model from the released text."""
+    """The source of outputs: private rows, on the text's budget, or the model alone, from the released text."""
 
     PRIVATE = "private"
     MODEL = "model"
@@ -348,12 +347,12 @@ class Answers(StrEnum):
 
 @dataclass(frozen=True)
 class Outputs:
-    """How a run comes by outputs; public.
+    """How a run writes outputs; public.
 
     Attributes:
-        answers: who writes them.
-        tokens: of a demonstration's T charged tokens those that its text leaves to its output; a model's are free.
-        max_tokens: cap on an output's tokens: of a private one in prompts, of one that a model writes.
+        answers: the source of outputs.
+        tokens: of a demonstration's T charged tokens, those reserved for a private output; a model's are free.
+        max_tokens: cap on the tokens of a private row's output in a prompt, and of an output that the model writes.
     """
 
     answers: Answers = Answers.PRIVATE
@@ -362,36 +361,36 @@ class Outputs:
 
     def __post_init__(self) -> None:
         if self.tokens < 1 or not 1 <= self.max_tokens <= _LONGEST:
-            raise UsageError(f"An output has at least 1 token, and its cap lies between 1 and {_LONGEST}.")
+            raise UsageError(f"An output needs at least 1 token, and its cap must lie between 1 and {_LONGEST}.")
 
     @property
     def charged(self) -> int:
-        """Tokens of T that only the output may use."""
+        """Charged tokens that are reserved for the output."""
         return self.tokens if self.answers is Answers.PRIVATE else 0
 
     @property
     def shown(self) -> int:
-        """Tokens of a private row's output that its prompt shows at most."""
+        """The most tokens of a private row's output in its prompt."""
         return self.max_tokens if self.answers is Answers.PRIVATE else 0
 
     def parameters(self) -> dict[str, Any]:
-        """As a certificate states it."""
+        """The parameters in a certificate."""
         own = {"tokens": self.tokens} if self.answers is Answers.PRIVATE else {}
         return {"answers": self.answers.value, **own, "max_tokens": self.max_tokens}
 
 
 def without_empty_outputs(demonstrations: Iterable[Demonstration]) -> tuple[Demonstration, ...]:
-    """Those without the ones to whose text nothing is said: a public rule, an empty output is no example."""
+    """The demonstrations without those that have an empty output; a public rule."""
     return tuple(each for each in demonstrations if each.output != "")
 
 
 def longest_output(demo_set: DemoSet) -> int:
-    """Tokens of an answer to a query at most: as many as a private row's output shows, or a model's has."""
+    """The most tokens of an answer to a query: the cap on a set's own outputs."""
     return (outputs_of(demo_set) or Outputs()).max_tokens
 
 
 def outputs_of(demo_set: DemoSet) -> Outputs | None:
-    """How a set came by its outputs: as its certificate states, or as usual where it states nothing; None without any.
+    """How a set's outputs were written, by its certificate or by default; None if it has none.
 
     Raises:
         UsageError: a number is out of range.

@@ -1,4 +1,4 @@
-"""What the stages of a recipe found out: part of a demo set, and of its file."""
+"""Results of a recipe's stages, as part of a demo set and of its file."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from mechanisms.tallies import Score as ScoreTally
 Json = dict[str, Any]
 
 ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS, PROTOTYPES = "zero-shot", "public-only", "demonstrations", "prototypes"
-"""What a score compares; a file's score has no other arms."""
+"""The arms of a score; a file's score has no others."""
 
 _UNSTATED = 0.95
-"""The level of intervals in files that do not say one."""
+"""The level of intervals in files that do not state it."""
 _HELD_OUT, _NOT_HELD_OUT = "private", "private, and they may have taken part in what was chosen"
 
 
 @dataclass(frozen=True)
 class StageRecord:
-    """A stage that took part: its name, the share of the units that it read (1: all), and its event for one unit."""
+    """A stage of a run: its name, the share of the units that it read (`role`), and its event for one unit."""
 
     name: str
     role: float
@@ -47,14 +47,14 @@ class StageRecord:
 
 @dataclass(frozen=True)
 class ArmScore:
-    """Private accuracy of one arm: the estimate in [0, 1], and its interval, of sampling and noise together."""
+    """Private accuracy of an arm in [0, 1], with an interval that covers sampling and noise."""
 
     accuracy: float
     interval: tuple[float, float]
 
     @property
     def wide(self) -> bool:
-        """Whether too few rows took part to say much."""
+        """Whether the interval is too wide to be useful."""
         return Estimate(self.accuracy, *self.interval).wide
 
 
@@ -64,10 +64,10 @@ class Score:
 
     Attributes:
         arms: by name.
-        held_out: the rows took part in nothing that was chosen.
-        level: of the intervals; None in files of before, which do not say it.
-        gains: how much better what is exported is than each other arm, on the same rows, in [-1, 1].
-        weighing: what counts the same; by labels an accuracy is a balanced one.
+        held_out: whether the rows took part in no choice.
+        level: of the intervals; None in older files, which do not state it.
+        gains: accuracy of the exported arm minus that of each other arm on the same rows, in [-1, 1].
+        weighing: whether rows or labels count the same; by labels, accuracies are balanced.
     """
 
     arms: Mapping[str, ArmScore]
@@ -80,13 +80,13 @@ class Score:
     def of_table(
         cls, tally: ScoreTally, cells: Floats, names: Sequence[str], without: bool, held_out: bool, weighing: Weighing
     ) -> Score:
-        """The score that a released table says.
+        """Compute the score from a released table.
 
         Args:
-            tally: what released it.
+            tally: the tally that released it.
             cells: the table, shape (2^arms,).
             names: of the arms, in the table's order.
-            without: what is exported has no demonstrations.
+            without: the exported arm has no demonstrations.
             held_out: see `Score`.
             weighing: see `Score`.
         """
@@ -103,11 +103,11 @@ class Score:
 
     @property
     def rows(self) -> str:
-        """What the file says about the rows."""
+        """The file's note on the rows."""
         return _HELD_OUT if self.held_out else _NOT_HELD_OUT
 
     def exported(self, without: bool) -> str:
-        """Name of the arm of what is exported; `without` demonstrations it is one of those that it is compared with."""
+        """Name of the exported arm; `without` demonstrations it is one of the baselines."""
         if DEMONSTRATIONS in self.arms:
             return DEMONSTRATIONS
         return ZERO_SHOT if without else PUBLIC_ONLY
@@ -140,12 +140,12 @@ def _in_file(estimate: Estimate) -> ArmScore:
 
 @dataclass(frozen=True)
 class PublicSet:
-    """The public-only set of a choice, with everything that another comparison needs to read it like the chosen one.
+    """The public-only set of a choice, with the template and the correction for comparisons with the chosen set.
 
     Attributes:
-        demonstrations: drafts that nobody judged.
-        template: the words in which they are put to the model.
-        prior: measured correction of the label log-probabilities under them; None for a model that it is not of.
+        demonstrations: drafts taken without a vote.
+        template: of their prompt.
+        prior: measured correction of the label log-probabilities under them; None for any other model than the writer.
     """
 
     demonstrations: tuple[Demonstration, ...]
@@ -176,12 +176,12 @@ class PublicSet:
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen.
+    """The result of a choice.
 
     Attributes:
-        among: how many arms (set and correction) there were.
-        chosen: the set's name: "none" where no demonstrations serve best.
-        correction: how its label probabilities are read: "none", "contextual", "prior" or "shares".
+        among: the number of arms (pairs of set and correction).
+        chosen: the set's name; "none" if the model does best without demonstrations.
+        correction: of its label probabilities: "none", "contextual", "prior" or "shares".
         zero_shot: measured correction of the label log-probabilities without demonstrations; None where not measured.
         public_only: the public-only set and its measured correction; None where not measured.
     """

@@ -1,4 +1,4 @@
-"""A digest of what a demo-set file says, short enough to compare on paper, long enough that no other file has it."""
+"""Digest and signature of a demo-set file."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from mechanisms.errors import UsageError
 from mechanisms.files import derived_key
 
 _DIGITS, _GROUP = 32, 4
-"""128 bits of SHA-256: to find another document with a given digest takes 2^128 tries, any two alike 2^64."""
+"""128 bits of SHA-256, short enough for paper: 2^128 tries for a given digest, 2^64 for any two equal ones."""
 
 
 def canonical(document: Json) -> str:
-    """One text for all layouts of the same document: neither spaces nor the order of fields count."""
+    """A document's canonical text, independent of white space and of the order of fields."""
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
 def digest(text: str) -> str:
-    """The digest of a demo-set file, in groups of four hexadecimal digits; its signature does not count.
+    """The digest of a demo-set file without its signature, in groups of four hexadecimal digits.
 
     Raises:
         UsageError: not JSON.
@@ -34,10 +34,10 @@ def digest(text: str) -> str:
 
 
 def same_digest(one: str, other: str) -> bool:
-    """Whether two digests are the same, however they are spaced and whatever the case of their letters.
+    """Whether two digests are equal, up to white space and case.
 
     Raises:
-        UsageError: `other` is no such digest.
+        UsageError: `other` is no digest.
     """
     compared = ["".join(each.split()).lower() for each in (one, other)]
     if len(compared[1]) != _DIGITS or not set(compared[1]) <= set("0123456789abcdef"):
@@ -45,32 +45,32 @@ def same_digest(one: str, other: str) -> bool:
     return compared[0] == compared[1]
 
 
-# Signatures of exported demo sets: this installation tells a file that it wrote from one that was edited since.
+# Signatures of exported demo sets, by which an installation detects edits to files that it wrote.
 #
-# The key is symmetric and never leaves the machine, so that a signature convinces nobody else. Its name, a digest,
-# is the same in all exports of an installation.
+# The key is symmetric and never leaves the machine, so that only this installation can check its signatures. The key's
+# name, a digest, is the same in all its exports.
 
 ALGORITHM = "hmac-sha256"
 
 
 class Signature(StrEnum):
-    """What this installation can say of a file's signature."""
+    """The state of a file's signature, as far as this installation can check it."""
 
     VALID = "valid"
     CHANGED = "changed"
     FOREIGN = "foreign"
-    """Signed under a key that is not this installation's: it cannot be told here whether the file was edited."""
+    """Signed with another installation's key, so that edits cannot be detected here."""
     ABSENT = "absent"
 
 
 def signed(demo_set: DemoSet) -> Json:
-    """A demo set's document with the signature of this installation, as it is exported."""
+    """A demo set's document for export, with this installation's signature."""
     document = demo_set.to_json()
     return document | {"signature": _signature(document)}
 
 
 def check_signature(text: str) -> Signature:
-    """The state of a file's signature; all that the file says is covered, its layout is not.
+    """Check a file's signature, which covers its content but not its layout.
 
     Raises:
         UsageError: not JSON.

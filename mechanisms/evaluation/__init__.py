@@ -1,1 +1,1 @@
-"""Reading texts with a set of demonstrations: classification, corrections, metrics, comparisons, prototypes."""
+"""Evaluation of demonstrations: classification, corrections, metrics, comparisons, prototypes."""

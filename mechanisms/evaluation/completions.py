@@ -1,4 +1,4 @@
-"""What a model writes: how likely it finds texts, its likeliest continuation, and texts that go on as a set does."""
+"""Text from a model: likelihoods, greedy answers behind demonstrations, and free completion with its perplexity."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from mechanisms.inference.prompts import first_tokens, one_line
 from mechanisms.noise import Floats
 from mechanisms.records import Demonstration, PromptTemplate
 
-# How likely a model finds texts.
+# The likelihood of texts under a model.
 
 
 def log_likelihoods(model: LanguageModel, prefix: Tokens, rows: Sequence[Tokens], given: int) -> Floats:
-    """Log-probability of each row's tokens behind its first `given`, at least one; 0 where there are none.
+    """Log-probability of each row's tokens after its first `given` (at least one); 0 if there are none.
 
     Args:
-        prefix: stands before every row.
+        prefix: precedes every row.
 
     Returns:
         Shape (rows,); not finite where the model's logits are not.
@@ -40,7 +40,7 @@ def log_likelihoods(model: LanguageModel, prefix: Tokens, rows: Sequence[Tokens]
 
 
 def _side_by_side(model: LanguageModel, prefix: Tokens, rows: Sequence[Tokens], given: int) -> Floats:
-    """A token further at each step; longest row first."""
+    """Score rows in a batch, one token per step; the longest row comes first."""
     totals, longest = np.zeros(len(rows)), len(rows[0])
     if longest == given:
         return totals
@@ -52,7 +52,7 @@ def _side_by_side(model: LanguageModel, prefix: Tokens, rows: Sequence[Tokens], 
             session.keep(range(more))
             left = more
         following = [row[place] for row in rows[:left]]
-        with np.errstate(all="ignore"):  # what is not finite is the caller's to refuse
+        with np.errstate(all="ignore"):  # the caller refuses results that are not finite
             totals[:left] += log_softmax(session.logits(), axis=1)[np.arange(left), following]
         if place < longest - 1:
             session.advance(following)
@@ -63,10 +63,10 @@ def _side_by_side(model: LanguageModel, prefix: Tokens, rows: Sequence[Tokens], 
 
 
 def greedy(model: LanguageModel, session: Session, tokens: int) -> list[list[int]]:
-    """The likeliest token of each row, `tokens` times, up to its first stop token; one list of tokens a row.
+    """The likeliest continuation of each row: at most `tokens` tokens, up to its first stop token.
 
-    The first token is none of the stop tokens: small models often have nothing to say, and that is no answer. Rows that
-    have ended go on in the model: how long they are must not show in a batch's shape or in its time.
+    The first token is never a stop token, with which small models often begin. Rows that have ended stay in the batch,
+    so that their lengths show neither in its shape nor in its time.
     """
     stops = sorted(model.stop_tokens)
     written: list[list[int]] = []
@@ -88,17 +88,17 @@ def _until_stop(row: list[int], stops: frozenset[int]) -> list[int]:
     return row[:end]
 
 
-# In-context answers that are text: what a model says to a text behind demonstrations, or how it goes on, greedily.
+# In-context answers in text: greedy answers or continuations behind demonstrations.
 
 _MOST_ROWS = 16
 
 
 class Responder:
-    """A model with a prompt that texts are put into; knows nothing private.
+    """A model with a prompt for texts; it holds nothing private.
 
     Args:
-        prompt: what is put into a `CompletionPrompt` is gone on with: whether a space comes first is part of it.
-        max_tokens: tokens of an answer at most.
+        prompt: a `CompletionPrompt` continues its text, so that a leading space of an answer is kept.
+        max_tokens: the most tokens of an answer.
     """
 
     def __init__(self, model: LanguageModel, prompt: QueryPrompt | CompletionPrompt, max_tokens: int) -> None:
@@ -107,7 +107,7 @@ class Responder:
 
     @property
     def _rows(self) -> int:
-        """Rows of a batch at most."""
+        """The most rows of a batch."""
         held = len(self._prompt.prefix) + self._prompt.length + self._tokens
         return min(_MOST_ROWS, self._model.rows_at_once(self._prompt.length, held))
 
@@ -115,14 +115,14 @@ class Responder:
         """Refuse a prompt that is too long for the model.
 
         Raises:
-            UsageError: see there.
+            UsageError: the prompt is too long.
         """
         self._model.check(self._prompt.prefix, 1, self._prompt.length, self._tokens)
 
     def answers(self, texts: Sequence[str]) -> Iterator[str]:
-        """The answer to each text, on one line, a batch at a time; how many texts there are is public.
+        """The answer to each text, in batches; the number of texts is public.
 
-        An answer has at most `max_tokens` tokens and ends at a line break, if not before.
+        An answer has at most `max_tokens` tokens and ends before a line break.
         """
         for start in range(0, len(texts), self._rows):
             rows = [self._prompt.row(text) for text in texts[start : start + self._rows]]
@@ -141,10 +141,10 @@ def answering(
     max_tokens: int,
     max_query_tokens: int = MAX_QUERY_TOKENS,
 ) -> Responder:
-    """Says to a text what the demonstrations' outputs are to theirs.
+    """A responder that writes outputs for texts.
 
     Args:
-        template: with a name for the output field, behind which the model goes on.
+        template: with an output field.
         demonstrations: with outputs; their labels are not shown, since a query has none.
         max_query_tokens: public cap on the tokens of a text.
 
@@ -152,25 +152,25 @@ def answering(
         UsageError: the template has no output field, or a demonstration no output.
     """
     if template.output is None or any(each.output is None for each in demonstrations):
-        raise UsageError("These demonstrations have labels, and no outputs: ask for labels.")
+        raise UsageError("These demonstrations have labels and no outputs: classify texts with them instead.")
     shown = [Demonstration(each.text, one_line(each.output or "")) for each in demonstrations]
-    # To a prompt an output is what a label is: what stands behind the text.
+    # In the prompt an output takes the label's place.
     asked = replace(template, label=template.output, output=None)
     return Responder(model, QueryPrompt(model, asked, shown, max_query_tokens), max_tokens)
 
 
-# Free completion: a set of one kind of text, without outputs, shows a model how such texts go on.
+# Free completion: a set of one kind of text, without outputs, makes the model continue texts in that style.
 
 _USUAL_TOKENS, _MOST_TOKENS = 30, 512
 
 
 def longest_text(demo_set: DemoSet) -> int:
-    """Tokens of a set's texts at most, as its certificate states them: how far a text is gone on with."""
+    """The most tokens of a set's texts, by its certificate; also the most tokens of a completion."""
     return min(_MOST_TOKENS, int(demo_set.certificate.parameters.get("tokens", _USUAL_TOKENS)))
 
 
 def completing(model: LanguageModel, demo_set: DemoSet, demonstrations: Sequence[Demonstration]) -> Responder:
-    """Goes on with a text's beginning, behind demonstrations for a set's task."""
+    """A responder that continues the beginning of a text, behind demonstrations for a set's task."""
     return Responder(model, _prompt(model, demo_set, demonstrations, MAX_QUERY_TOKENS), longest_text(demo_set))
 
 
@@ -182,11 +182,11 @@ def _prompt(
 
 @dataclass(frozen=True)
 class CompletionPerplexity:
-    """How surprised a model is, behind one set of demonstrations, by how real texts go on.
+    """Perplexity of real texts under a model, behind one set of demonstrations.
 
     Attributes:
         log_perplexity: the mean negative log-probability of a token, in nats.
-        error: its standard error, over texts as a sample of such texts.
+        error: its standard error, with the texts as a sample.
     """
 
     name: str
@@ -196,30 +196,30 @@ class CompletionPerplexity:
 
     @property
     def perplexity(self) -> float:
-        """How many tokens seem equally likely, in the mean."""
+        """The exponential of `log_perplexity`."""
         return math.exp(self.log_perplexity)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The interval of the perplexity, with the normal distribution on the scale of its logarithm."""
+        """The perplexity's interval: a normal interval of its logarithm."""
         low, high = (self.log_perplexity + sign * confidence.standard_errors() * self.error for sign in (-1, 1))
         return math.exp(low), math.exp(high)
 
 
 def check_texts(texts: Sequence[str]) -> None:
-    """Refuse texts that have no perplexity with an interval, before anything else is done with them.
+    """Refuse texts that are too few for a perplexity with an interval.
 
     Raises:
-        UsageError: there are fewer than two that say something.
+        UsageError: fewer than two texts are not empty.
     """
     if sum(bool(text.strip()) for text in texts) < 2:
-        raise UsageError("Perplexity has an interval only over two texts or more.")
+        raise UsageError("An interval of the perplexity needs at least two texts that are not empty: give more texts.")
 
 
 def completion_perplexities(
     model: LanguageModel, demo_set: DemoSet, arms: Sequence[Arm], texts: Sequence[str]
 ) -> Iterator[CompletionPerplexity]:
-    """How likely the model finds the texts' first tokens, as many as the set's texts have, behind each arm.
+    """Perplexity, behind each arm, of the texts' first tokens, as many as the set's own texts have.
 
     Raises:
         UsageError: see `check_texts`.
@@ -233,7 +233,7 @@ def completion_perplexities(
         lengths = np.array([len(row) - len(prompt.head) for row in rows], dtype=np.float64)
         found = log_likelihoods(model, prompt.prefix, rows, len(prompt.head))
         if not np.isfinite(found).all():
-            raise ModelUnavailable("The model gives no usable logits for these texts: choose another --model.")
+            raise ModelUnavailable("The model's logits for these texts are not finite: choose another --model.")
         yield _completion_perplexity(arm.name, -found, lengths)
 
 

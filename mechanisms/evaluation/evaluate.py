@@ -1,4 +1,4 @@
-"""Accuracy of a demo set beside its baselines, two sets on the same rows, and what a set is worth in one sentence."""
+"""Accuracy of a demo set beside its baselines, comparison of two sets, and a one-sentence verdict."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from mechanisms.tallies.tally import LARGE
 # Accuracy of a demo set beside its baselines, on a labelled test file.
 
 Places = NDArray[np.int64]
-"""Of labels in the label set, one a row."""
+"""Indices into the label set, shape (rows,)."""
 
 ZERO_SHOT, PUBLIC_ONLY, PRIVATE = "zero-shot", "public-only", "private demonstrations"
 
 
 def arms_of(demo_set: DemoSet, public: Sequence[Demonstration] | None) -> tuple[Arm, ...]:
-    """What a set is compared with, and the set itself as the last one.
+    """A set's baselines, with the set as the last arm.
 
-    A set without demonstrations is a way to read the zero-shot answer, and its only arm.
+    A set without demonstrations is a correction of the zero-shot answer, and the only arm.
 
     Args:
-        public: the set's counterpart, written without the data; None where nothing can write it, which leaves it out.
-            Where it is the one that stood in the set's choice, it is read with the correction measured for it there.
+        public: the public-only counterpart; None leaves it out, if no model can write it. If it is the one from the
+            set's choice, it is read with the correction measured there.
     """
     if not demo_set.demonstrations:
         return (Arm(ZERO_SHOT, (), demo_set.prior),)
@@ -53,8 +53,8 @@ def arms_of(demo_set: DemoSet, public: Sequence[Demonstration] | None) -> tuple[
 class Accuracy:
     """Correct answers out of a total, with the Wilson interval of `confidence.LEVEL`.
 
-    What is correct in part counts in part. Of all that lies in [0, 1] with one mean, right or wrong varies most, so
-    that the interval is then wider than it need be.
+    Partly correct answers count in part. Of all variables in [0, 1] with a given mean, binary ones vary most, so that
+    the interval is then conservative.
     """
 
     correct: float
@@ -62,17 +62,17 @@ class Accuracy:
 
     @property
     def value(self) -> float:
-        """Share of correct answers."""
+        """The share of correct answers."""
         return self.correct / self.total
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Of `confidence.LEVEL` (Wilson 1927)."""
+        """The interval at `confidence.LEVEL` (Wilson 1927)."""
         return _wilson_low(self.correct, self.total), 1.0 - _wilson_low(self.total - self.correct, self.total)
 
 
 def _wilson_low(correct: float, total: int) -> float:
-    """The lower end; the upper end is that of what is wrong, taken from 1."""
+    """The lower end; the upper end is 1 minus that of the wrong answers."""
     if correct == 0:
         return 0.0
     errors = confidence.standard_errors()
@@ -82,9 +82,9 @@ def _wilson_low(correct: float, total: int) -> float:
 
 @dataclass(frozen=True)
 class MeanRecall:
-    """Balanced accuracy: the mean, over labels that have rows, of the share of a label's rows that are found.
+    """Balanced accuracy: the mean recall over labels that have rows.
 
-    Naming one label every time has one over the number of labels, however common that label is.
+    Always naming one label has a balanced accuracy of 1 / (number of labels), however common that label is.
     """
 
     recalls: tuple[Accuracy, ...]
@@ -96,9 +96,9 @@ class MeanRecall:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Of `confidence.LEVEL`: from the labels' own Wilson intervals, whose halves add up as variances do.
+        """The interval at `confidence.LEVEL`: the labels' Wilson half-intervals, added in quadrature.
 
-        That is the method of variance estimates recovery (Zou and Donner 2008), for a mean of independent rates.
+        This is the method of variance estimates recovery for a mean of independent rates (Zou and Donner 2008).
         """
         below = math.hypot(*(each.value - each.interval[0] for each in self.recalls)) / len(self.recalls)
         above = math.hypot(*(each.interval[1] - each.value for each in self.recalls)) / len(self.recalls)
@@ -107,14 +107,15 @@ class MeanRecall:
 
 @dataclass(frozen=True)
 class Scorecard:
-    """How one set of demonstrations does.
+    """Results of one arm on a test file.
 
     Attributes:
-        raw: as the reader answers.
-        calibrated: with contextual calibration; None where the reader gives no probabilities.
-        corrected: with the measured correction; None where there is none.
+        raw: accuracy without correction.
+        calibrated: with contextual calibration; None if the reader gives no probabilities.
+        corrected: with the measured correction; None if there is none.
         confusion: counts, true label by predicted label (corrected, else calibrated, else raw), shape (labels, labels).
-        silent: of each label, rows that were answered with no label: wrong, and not in the counts; empty for none.
+        silent: for each label, its rows whose answer names no label, which are wrong and not in `confusion`; empty if
+            there are none.
     """
 
     name: str
@@ -126,23 +127,23 @@ class Scorecard:
 
     @property
     def read(self) -> Accuracy:
-        """By the correction that the arm is read with."""
+        """The accuracy under the arm's own correction."""
         return self.corrected or self.calibrated or self.raw
 
     @property
     def recalls(self) -> tuple[Accuracy | None, ...]:
-        """Of each label, how many of its rows are found, read as `read`; None where there is no row of it."""
+        """The recall of each label under the arm's own correction; None for a label without rows."""
         totals, found = self._totals, np.diag(self.confusion).tolist()
         return tuple(Accuracy(right, total) if total else None for right, total in zip(found, totals, strict=True))
 
     @property
     def balanced(self) -> MeanRecall:
-        """Balanced accuracy, read as `read`."""
+        """Balanced accuracy under the arm's own correction."""
         return MeanRecall(tuple(each for each in self.recalls if each is not None))
 
     @property
     def majority(self) -> tuple[int, Accuracy]:
-        """The commonest label's place, the first of equal ones, and what naming it every time would find."""
+        """The index of the commonest label (the first of equal ones), and the accuracy of always naming it."""
         totals = self._totals
         place = totals.index(max(totals))
         return place, Accuracy(totals[place], sum(totals))
@@ -156,14 +157,14 @@ class Scorecard:
 
 @dataclass(frozen=True)
 class Progress:
-    """Rows done, of all that are to be read."""
+    """The number of rows done, out of `total`."""
 
     done: int
     total: int
 
 
 def known_rows(labels: Sequence[str], test: Sequence[Record]) -> list[Record]:
-    """The test rows that have one of the labels.
+    """The test rows with one of the labels.
 
     Raises:
         UsageError: there are none.
@@ -175,7 +176,7 @@ def known_rows(labels: Sequence[str], test: Sequence[Record]) -> list[Record]:
 
 
 def truth_of(labels: Sequence[str], known: Sequence[Record]) -> Places:
-    """The place of each row's label, shape (rows,)."""
+    """The index of each row's label, shape (rows,)."""
     return np.array([list(labels).index(record.label) for record in known])
 
 
@@ -217,18 +218,18 @@ def _scorecard(name: str, truth: Places, found: Mapping[str, Places], labels: in
 # Two sets on the same test rows: McNemar's exact test (McNemar 1947).
 
 AS_READ = "as read"
-"""Each set with its own correction where it has one, with contextual calibration elsewhere; not of a reader that can
-give neither."""
+"""The reading with each set's own correction, or contextual calibration for a set without one; not for remote readers,
+which give no probabilities."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sets, row by row.
+    """Two sets on the same rows.
 
     Attributes:
         first, second: their accuracies.
-        only_first, only_second: rows that one of them alone answers right.
-        silent: rows that the reader answered with no label, under each set; they count as wrong.
+        only_first, only_second: rows that only one of them answers correctly.
+        silent: rows whose answer names no label, under each set; they count as wrong.
     """
 
     first: Accuracy
@@ -239,10 +240,7 @@ class Comparison:
 
     @property
     def p_value(self) -> float:
-        """How likely rows that one set alone answers right are divided this unevenly, were both sets equally good.
-
-        Two-sided and exact; 1 where no row tells the sets apart.
-        """
+        """McNemar's exact two-sided p-value for equal accuracies; 1 if both sets are correct on the same rows."""
         told = self.only_first + self.only_second
         return float(binomtest(self.only_first, told, 0.5).pvalue) if told else 1.0
 
@@ -250,16 +248,16 @@ class Comparison:
 def compare(
     reader: QueryReader, first: DemoSet, second: DemoSet, test: Sequence[Record]
 ) -> Generator[int, None, dict[str, Comparison]]:
-    """Read the same test rows under two sets, each in its own words; tells how many rows are done, of both together.
+    """Classify the same test rows with two sets, each with its own template; yields the number of rows done.
 
     Returns:
-        A comparison for each reading: as the sets are read, and the readings that both of them have.
+        A comparison for `AS_READ` and for each reading that both sets have.
 
     Raises:
-        UsageError: the sets have other labels, or no test row has one.
+        UsageError: the sets have different labels, or no test row has one of them.
     """
     if set(first.labels) != set(second.labels):
-        raise UsageError("The two sets have different labels: they cannot be compared on the same rows.")
+        raise UsageError("The two sets have different labels and cannot be compared: choose sets of one task.")
     known = known_rows(first.labels, test)
     truth, texts = truth_of(first.labels, known), [record.text for record in known]
     right: list[dict[str, NDArray[np.bool_]]] = []
@@ -285,10 +283,10 @@ def compare(
     }
 
 
-# What a set is worth in one sentence: better than the model alone, than public text, than one label, or not.
+# The verdict: one sentence on whether a set is better than the model alone, public text, prototypes or one label.
 #
-# A difference is told where its interval leaves zero out, and nowhere else. Rows that took part in the choice
-# flatter what they chose (rates: research/docs/worth.md), so that a lead on such rows is called no more than that.
+# A difference is stated only if its interval excludes zero. Rows that took part in the choice favour the chosen set
+# (rates: research/docs/worth.md), so that the sentence on them says "ahead" instead of "better".
 
 Interval = tuple[float, float]
 
@@ -309,12 +307,12 @@ _SUBJECTS = {
 
 
 def verdict_of_score(score: Score, without: bool, majority: float | None) -> str:
-    """The sentence that a private score allows; empty where too few rows took part.
+    """The verdict from a private score; empty if too few rows took part.
 
     Args:
         score: released.
-        without: what is exported has no demonstrations.
-        majority: how often naming the largest label is right, weighed as the score is; None where not known.
+        without: the exported arm has no demonstrations.
+        majority: accuracy of always naming the largest label, weighed as the score is; None if unknown.
     """
     own = score.exported(without)
     if own not in score.arms or score.arms[own].wide:
@@ -324,9 +322,9 @@ def verdict_of_score(score: Score, without: bool, majority: float | None) -> str
 
 
 def verdict_of_cards(cards: Sequence[Scorecard], public: bool = False) -> str:
-    """The sentence that a test file allows, of the last card's set, all arms under the same kind of correction.
+    """The verdict on the last card's set from a test file, with all arms under the same kind of correction.
 
-    By balanced accuracy where the commonest label has more than twice an even share of the rows.
+    By balanced accuracy if the commonest label has more than twice an even share of the rows.
 
     Args:
         public: the set is the public-only one of its choice, and is not compared with itself.
@@ -342,19 +340,19 @@ def verdict_of_cards(cards: Sequence[Scorecard], public: bool = False) -> str:
 def by_balanced_accuracy(cards: Sequence[Scorecard]) -> bool:
     """Whether arms are compared by balanced accuracy: the commonest label has more than twice an even share.
 
-    Only where each arm's own reading, which balanced figures are of, is the common one.
+    Balanced figures use each arm's own reading, which must therefore be the common one.
     """
     own = cards[-1]
     return own.majority[1].value * _labels_met(own) > LARGE and own_reading(cards)
 
 
 def headline(card: Scorecard, cards: Sequence[Scorecard]) -> Accuracy | MeanRecall:
-    """The figure by which an arm is compared with the others."""
+    """An arm's figure in comparisons: balanced accuracy, or accuracy in the common reading."""
     return card.balanced if by_balanced_accuracy(cards) else figure(card, common_reading(cards))
 
 
 def naming_largest(cards: Sequence[Scorecard]) -> float:
-    """What naming the commonest label every time finds, by the figure that arms are compared by."""
+    """The headline figure of always naming the commonest label."""
     own = cards[-1]
     return 1 / _labels_met(own) if by_balanced_accuracy(cards) else own.majority[1].value
 
@@ -364,34 +362,34 @@ def _labels_met(card: Scorecard) -> int:
 
 
 def common_reading(cards: Sequence[Scorecard]) -> str:
-    """The best kind of correction that all arms have: measured, by empty queries, or none."""
+    """The best kind of correction that all arms have: measured, contextual, or none."""
     if all(card.corrected for card in cards):
         return PRIOR
     return CONTEXTUAL if all(card.calibrated for card in cards) else RAW
 
 
 def best_reading(card: Scorecard) -> str:
-    """The reading that finds most labels; of equal ones the measured correction, then calibration by empty queries."""
+    """The most accurate reading; of equal ones the measured correction, then contextual calibration."""
     found = {PRIOR: card.corrected, CONTEXTUAL: card.calibrated, RAW: card.raw}
     known = {reading: each.value for reading, each in found.items() if each}
     return max(known, key=lambda reading: known[reading])
 
 
 def own_reading(cards: Sequence[Scorecard]) -> bool:
-    """Whether each arm's own reading is the common one, so that balanced figures, which are of it, are alike too."""
+    """Whether each arm's own reading is the common one, so that balanced figures are comparable too."""
     return all(card.read == figure(card, common_reading(cards)) for card in cards)
 
 
 def figure(card: Scorecard, reading: str) -> Accuracy:
-    """An arm's accuracy in a reading that it has."""
+    """An arm's accuracy in a reading, which it must have."""
     found = {PRIOR: card.corrected, CONTEXTUAL: card.calibrated, RAW: card.raw}[reading]
     return found or card.raw
 
 
 def shares_of_gain(cards: Sequence[Scorecard]) -> tuple[float, float] | None:
-    """What the measured correction gives the model alone, and what the demonstrations give beyond it, in [-1, 1].
+    """The gain of the model alone from its measured correction, and the further gain from demonstrations, in [-1, 1].
 
-    None where not every arm has a measured correction, or there are no demonstrations.
+    None if an arm has no measured correction, or if there are no demonstrations.
     """
     own, alone = cards[-1], next((card for card in cards if card.name == ZERO_SHOT), None)
     if alone is None or alone is own or not (own.corrected and alone.corrected):
@@ -403,7 +401,7 @@ def shares_of_gain(cards: Sequence[Scorecard]) -> tuple[float, float] | None:
 def gain(one: Accuracy | MeanRecall, other: Accuracy | MeanRecall) -> Interval:
     """The interval of the difference of two figures (Zou and Donner 2008).
 
-    On the same rows it is wider than need be: rows that are hard for one are hard for the other.
+    For figures of the same rows, which correlate, it is conservative.
     """
     (low, high), (other_low, other_high) = one.interval, other.interval
     apart = one.value - other.value

@@ -1,4 +1,4 @@
-"""A set with fewer shots and in other orders: the grid's cells, its table in a file, and its page."""
+"""A set with fewer shots and in other orders: a grid of cells, its table in a file, and its plot."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ from mechanisms.files import atomic_write
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record
 
-# A set with fewer shots and in other orders: the cells of a grid, each read on all test rows under one prompt.
+# The cells of a grid, each evaluated on all test rows with one prompt.
 #
-# Everything random here is public. Demonstrations are released before, so that which of them are read, and in which
-# order, follows from a public seed and protects nothing.
+# All randomness here is public: the demonstrations are released already, so that a public seed chooses and orders them.
 
 WHOLE = "all"
 OWN_ORDER = 0
@@ -36,7 +35,7 @@ OWN_ORDER = 0
 
 @dataclass(frozen=True)
 class Grid:
-    """What is asked for, see `cells_of`; public.
+    """The arguments of `cells_of`; public.
 
     Raises:
         UsageError: a number is out of range.
@@ -55,9 +54,9 @@ class Cell:
     """One prompt.
 
     Attributes:
-        arm: what is read; it has a measured correction only where that was measured under this very prompt.
-        shots: demonstrations a label, or "all".
-        order: 0 is the set's own order, another number the public permutation of that number.
+        arm: with a measured correction only if that was measured with exactly this prompt.
+        shots: demonstrations per label, or "all".
+        order: 0 for the set's own order, else the number of a public permutation.
     """
 
     arm: Arm
@@ -66,12 +65,12 @@ class Cell:
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """What a cell is known by in a table."""
+        """The cell's key in a table."""
         return self.arm.name, self.shots, self.order
 
 
 def most_shots(arms: Iterable[Arm]) -> int:
-    """The most demonstrations a label that every arm with demonstrations has; 0 where there is none."""
+    """The most demonstrations per label that every arm with demonstrations has; 0 if there is no such arm."""
     return min((_fewest(arm) for arm in arms if arm.demonstrations), default=0)
 
 
@@ -82,13 +81,13 @@ def _fewest(arm: Arm) -> int:
 def cells_of(arms: Sequence[Arm], shots: Sequence[int] = (), orders: int = 0, seed: int = 0) -> tuple[Cell, ...]:
     """The grid: zero-shot once, every other arm with each number of shots in its own order and in random ones.
 
-    Of one order the first demonstrations of each label are read, so that fewer shots are a part of more.
+    A cell takes the first demonstrations of each label in its order, so that fewer shots are a subset of more.
 
     Args:
-        arms: in the order in which they are read.
-        shots: demonstrations a label; what an arm does not have of every label is left out; none: all there are.
-        orders: random orders, beside the own one.
-        seed: public: nothing private is drawn.
+        arms: in the order of evaluation.
+        shots: demonstrations per label; numbers that an arm does not have for every label are left out; empty for all.
+        orders: the number of random orders besides the set's own.
+        seed: public.
 
     Raises:
         UsageError: a number is out of range.
@@ -106,7 +105,7 @@ def _cells(arm: Arm, shots: Sequence[int], orders: int, seed: int) -> Iterable[C
     for name, most in parts.items() if shots else [(WHOLE, len(arm.demonstrations))]:
         for order in range(orders + 1):
             shown = first_of_each(_ordered(arm.demonstrations, seed, order), most)
-            # A correction is measured under one prompt: it says nothing of a part of it, nor of another order.
+            # A correction is measured with one prompt, and is not valid for a part of it or for another order.
             same = shown == tuple(arm.demonstrations)
             yield Cell(replace(arm, demonstrations=shown, prior=arm.prior if same else None), name, order)
 
@@ -118,7 +117,7 @@ def _ordered(demonstrations: Sequence[Demonstration], seed: int, order: int) -> 
 
 
 def first_of_each(demonstrations: Sequence[Demonstration], most: int) -> tuple[Demonstration, ...]:
-    """The first so many of each label, in their order."""
+    """The first `most` demonstrations of each label, in order."""
     seen: Counter[str] = Counter()
     kept = []
     for each in demonstrations:
@@ -131,10 +130,10 @@ def first_of_each(demonstrations: Sequence[Demonstration], most: int) -> tuple[D
 def read_cell(
     model: LanguageModel, template: PromptTemplate, labels: Sequence[str], cell: Cell, known: Sequence[Record]
 ) -> Generator[int, None, dict[str, Accuracy]]:
-    """The accuracy of a cell in every reading; tells how many rows are done.
+    """The accuracy of a cell in every reading; yields the number of rows done.
 
     Args:
-        known: test rows that have one of the labels.
+        known: test rows with one of the labels.
     """
     found = yield from LocalReader(model).answers(
         cell.arm.template or template, labels, cell.arm, [record.text for record in known]
@@ -143,20 +142,20 @@ def read_cell(
     return {reading: Accuracy(int((each == truth).sum()), len(truth)) for reading, each in found.items()}
 
 
-# The table of a grid: tidy, one line a cell and reading, kept in a file from which a run that was cut off goes on.
+# The table of a grid: one line per cell and reading, in a file from which an interrupted evaluation continues.
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What figures are of: those of another origin do not belong in one table.
+    """The inputs of a table's figures; a table holds figures of one origin only.
 
     Attributes:
         set: digest of the demo set's file, which is public.
-        test: keyed digest of the test rows: another machine has another key, and does not know them again.
-        model: digest of the weights that read.
-        public: digest of the public demonstrations: another build of the model may write others from the same seed.
-        seed: of the orders, and of the public demonstrations; public.
-        curator_only: the rows are somebody's, and the figures have no noise.
+        test: keyed digest of the test rows, which differs on another machine with another key.
+        model: digest of the reading model's weights.
+        public: digest of the public demonstrations, which another build of the model may write differently.
+        seed: of the orders and of the public demonstrations; public.
+        curator_only: whether the rows belong to a private data set, so that figures without noise are for the curator.
     """
 
     set: str
@@ -167,14 +166,14 @@ class Origin:
     curator_only: str
 
     def differs_from(self, other: Origin) -> str | None:
-        """The first thing in which another origin differs."""
+        """The name of the first field with another value; None if there is none."""
         mine, its = asdict(self), asdict(other)
         return next((name for name in mine if mine[name] != its[name]), None)
 
 
 @dataclass(frozen=True)
 class Line:
-    """One cell in one reading."""
+    """The accuracy of one cell in one reading."""
 
     arm: str
     shots: str
@@ -183,7 +182,7 @@ class Line:
     accuracy: Accuracy
 
     def values(self) -> list[str]:
-        """As the file has them, in the order of `COLUMNS`."""
+        """The line's cells in the file, in the order of `COLUMNS`."""
         low, high = self.accuracy.interval
         counts = (self.accuracy.total, self.accuracy.correct)
         rates = (f"{each:.4f}" for each in (self.accuracy.value, low, high))
@@ -203,10 +202,10 @@ COLUMNS = (*_OF_A_LINE, *(each.name for each in fields(Origin)))
 
 
 class Results:
-    """The lines so far; with a path they are in a file at all times, whole.
+    """The lines so far; with a path, the file is complete after each cell.
 
     Raises:
-        UsageError: the file is no such table, or one of another origin, or cannot be read or written.
+        UsageError: the file is no such table, has another origin, or cannot be read or written.
     """
 
     def __init__(self, origin: Origin, path: Path | None = None) -> None:
@@ -216,11 +215,11 @@ class Results:
             self.lines = list(_read(path, origin))
 
     def has(self, cell: Cell) -> bool:
-        """Whether a cell stands in the table."""
+        """Whether the table has a cell."""
         return any((line.arm, line.shots, line.order) == cell.key for line in self.lines)
 
     def add(self, cell: Cell, found: Mapping[str, Accuracy]) -> None:
-        """Put a cell in the table, all its readings at once."""
+        """Add a cell with all its readings."""
         self.lines += [Line(*cell.key, reading, accuracy) for reading, accuracy in found.items()]
         if self._path is not None:
             atomic_write(self._path, self.text())
@@ -246,7 +245,7 @@ def _read(path: Path, origin: Origin) -> Iterator[Line]:
     for other in origins:
         if differs := origin.differs_from(other):
             of = _WORDS.get(differs, "kind of test file")
-            raise UsageError(f"'{path}' holds figures of another {of}: choose another place for --out.")
+            raise UsageError(f"'{path}' has figures of another {of}: choose another path for --out.")
     yield from found
 
 
@@ -259,18 +258,18 @@ def _line(row: Mapping[str, str]) -> Line:
 
 
 def _foreign(path: Path) -> UsageError:
-    return UsageError(f"'{path}' is no table that evaluate wrote: choose another place for --out.")
+    return UsageError(f"'{path}' was not written by evaluate: choose another path for --out.")
 
 
-# The whole grid, cell by cell, each in the table as soon as it is read.
+# The whole grid, cell by cell, each added to the table as soon as it is done.
 
 _DIGITS = 16
-"""Of a digest, as the table shows it: enough to tell files apart."""
+"""Digits of a digest in the table, enough to tell files apart."""
 
 
 @dataclass(frozen=True)
 class GridBegun:
-    """How many cells there are, how many of them the table lacks, and the most shots that every arm has."""
+    """The number of cells, the number missing in the table, and the most shots that every arm has."""
 
     cells: int
     missing: int
@@ -279,7 +278,7 @@ class GridBegun:
 
 @dataclass(frozen=True)
 class CellProgress:
-    """Rows done of a cell, the one of that number among the cells that the table lacked."""
+    """Rows done of the cell with that number among the `missing` ones."""
 
     cell: Cell
     number: int
@@ -290,10 +289,10 @@ class CellProgress:
 
 @dataclass(frozen=True)
 class GridRead:
-    """The lines of the cells that were asked for, and how many cells were computed now.
+    """The lines of the requested cells, and the number of cells that were computed.
 
     Attributes:
-        rows: test rows that have one of the labels.
+        rows: test rows with one of the labels.
     """
 
     lines: list[Line]
@@ -305,14 +304,10 @@ class GridRead:
 def origin_of(
     text: str, test: Dataset, model: LanguageModel, public: Sequence[Demonstration], grid: Grid, curator_only: bool
 ) -> Origin:
-    """What a grid's figures are of.
-
-    Args:
-        text: the demo set's file.
-    """
+    """The origin of a grid's figures; `text` is the demo set's file."""
     return Origin(
         set=_digest(text),
-        test=fingerprint(test).content[:_DIGITS],  # keyed: its rows may be somebody's
+        test=fingerprint(test).content[:_DIGITS],  # keyed, since the rows may be private
         model=model.sha256[:_DIGITS],
         public=_digest(json.dumps([(each.text, each.label) for each in public])),
         seed=str(grid.seed),
@@ -327,12 +322,12 @@ def _digest(text: str) -> str:
 def read_grid(
     model: LanguageModel, demo_set: DemoSet, arms: Sequence[Arm], known: Sequence[Record], grid: Grid, results: Results
 ) -> Iterator[GridBegun | CellProgress | GridRead]:
-    """Read the cells that the table lacks.
+    """Evaluate the cells that are missing in the table.
 
     Args:
-        arms: the set, as the model reads it, beside its baselines.
-        known: test rows that have one of the labels.
-        results: the table; gets the cells.
+        arms: the set, as the model reads it, and its baselines.
+        known: test rows with one of the labels.
+        results: the table, to which the cells are added.
     """
     cells = cells_of(arms, grid.shots, grid.orders, grid.seed)
     missing = [cell for cell in cells if not results.has(cell)]
@@ -346,7 +341,7 @@ def read_grid(
     yield GridRead(lines, len(known), len(cells), len(missing))
 
 
-# A grid as a page that loads nothing from elsewhere: accuracy by shots, one line an arm and reading.
+# A grid as a self-contained page: accuracy by shots, one line per arm and reading.
 
 _COLOURS = {ZERO_SHOT: "#7c8592", PUBLIC_ONLY: "#c9822b", PRIVATE: "#1a8f85"}
 _DASHES = {RAW: "dot", CONTEXTUAL: "dash", PRIOR: "solid"}
@@ -355,14 +350,14 @@ _AXIS = {"zeroline": False, "showgrid": True, "gridcolor": "#e6e9ed"}
 
 
 def grid_figure(lines: Sequence[Line], curator_only: bool = False) -> go.Figure:
-    """Means over the orders by demonstrations a label; bars reach from the worst order's interval to the best one's."""
+    """Mean accuracy over the orders by shots; bars reach from the lowest to the highest interval end of all orders."""
     shots = sorted({line.shots for line in lines}, key=lambda each: (not each.isdigit(), each.zfill(9)))
     figure = go.Figure(list(_traces(lines, shots)))
     figure.update_layout(
         template="none",
         font={"family": "system-ui, sans-serif", "size": 14},
         title={"text": _ALONE} if curator_only else None,
-        xaxis=_AXIS | {"type": "category", "categoryarray": shots, "title": {"text": "demonstrations a label"}},
+        xaxis=_AXIS | {"type": "category", "categoryarray": shots, "title": {"text": "demonstrations per label"}},
         yaxis=_AXIS | {"title": {"text": f"accuracy, with {confidence.percent()} intervals"}, "range": [0, 1]},
     )
     return figure
@@ -392,9 +387,9 @@ def _traces(lines: Sequence[Line], shots: Sequence[str]) -> Iterator[go.Scatter]
 
 
 def write_plot(path: Path, figure: go.Figure) -> None:
-    """Write a figure as one page, with the library that draws it inside.
+    """Write a figure as one page that includes the plotting library.
 
     Raises:
-        UsageError: the place cannot be written.
+        UsageError: the path cannot be written.
     """
     atomic_write(path, figure.to_html(include_plotlyjs=True, full_html=True))

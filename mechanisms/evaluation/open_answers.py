@@ -1,4 +1,4 @@
-"""How well demonstrations make a model answer with text."""
+"""Scores of answers in text, and the evaluation of demonstrations with outputs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from mechanisms.evaluation.reader import MAX_QUERY_TOKENS, Arm
 from mechanisms.inference import LanguageModel
 from mechanisms.records import PromptTemplate, Record
 
-# How good an open answer is, against one or several references: ROUGE, BLEU, ANLS and exact match, each in [0, 1].
+# Scores of an open answer against references: ROUGE, BLEU, ANLS and exact match, each in [0, 1].
 
 _ROUGE = RougeScorer(["rouge1", "rouge2", "rougeL"], use_stemmer=True)
-# Short answers have no 4-grams: only the orders that an answer has are counted.
+# Short answers have no 4-grams, so that only the n-gram orders in an answer count.
 _BLEU = BLEU(effective_order=True, lowercase=True)
 _ANLS_FLOOR = 0.5
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
@@ -38,7 +38,7 @@ class AnswerScores:
         rouge_1, rouge_2, rouge_l: F1 over words, word pairs and the longest common subsequence of stems (Lin 2004).
             Words are made of a-z and 0-9.
         bleu: sentence BLEU without regard to case (Papineni et al. 2002; smoothing of Post 2018).
-        anls: 1 minus the normalised edit distance, 0 from half of the text on (Biten et al. 2019).
+        anls: 1 minus the normalised edit distance, 0 if that is below one half (Biten et al. 2019).
         exact_match: whether the texts are equal but for case, punctuation, articles and spaces (Rajpurkar et al. 2016).
     """
 
@@ -71,7 +71,7 @@ def exact_match(answer: str, reference: str) -> bool:
 def token_f1(answer: str, reference: str) -> float:
     """F1 over the words of two texts without case, punctuation and articles (Rajpurkar et al. 2016).
 
-    A text that has no words then is only like another one that has none.
+    A text without words has F1 1 with another one without words, and 0 with any other.
     """
     said, wanted = Counter(_bare(answer).split()), Counter(_bare(reference).split())
     if not said or not wanted:
@@ -80,7 +80,7 @@ def token_f1(answer: str, reference: str) -> float:
 
 
 def mean_scores(scores: Sequence[AnswerScores]) -> AnswerScores:
-    """The mean of each score over at least one question."""
+    """The mean of each score over a non-empty sequence."""
     return AnswerScores(*np.mean([astuple(each) for each in scores], axis=0).tolist())
 
 
@@ -95,18 +95,18 @@ def _bare(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
-# How well demonstrations make a model answer with text: the exact string, and the words that it shares.
+# Evaluation of demonstrations with outputs: exact matches and shared words.
 
 _TOLD = 16
-"""Rows after which it is told how many are done."""
+"""Rows between two reports of progress."""
 
 
 @dataclass(frozen=True)
 class OpenScorecard:
-    """How one set of demonstrations does.
+    """Results of one arm.
 
     Attributes:
-        exact: answers that are the row's output, but for case, punctuation, articles and spaces.
+        exact: answers that equal the row's output but for case, punctuation, articles and spaces.
         f1: the mean of `token_f1`.
     """
 

@@ -1,4 +1,4 @@
-"""Classification without a language model: the class whose prototype is nearest. What demonstrations must beat."""
+"""Classification by the nearest class prototype, without a language model: a baseline for demonstrations."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from mechanisms.tallies import Prototypes
 
 
 def one_record_each(dataset: Dataset) -> tuple[list[str], Integers]:
-    """What each unit gives to its class: the text of one record, and the place of that record's label; private.
+    """One record of each unit, as its text and the index of its label; private.
 
-    A user has one record taken, whichever label it has, and which one follows from the user alone. So a unit moves one
-    class's sum, by one embedding.
+    A user's record is chosen by the user's own rows alone, whatever its label, so that a unit changes one class's sum
+    by one embedding.
     """
     place = {label: i for i, label in enumerate(dataset.labels)}
     records = [unit[0] for unit in units_of(dataset, 1)]
@@ -31,7 +31,7 @@ def one_record_each(dataset: Dataset) -> tuple[list[str], Integers]:
 
 
 def nearest_prototype(texts: Sequence[str], prototypes: Floats, embedder: Embedder) -> Integers:
-    """Index of the label whose prototype is nearest to each text (cosine), shape (texts,); the first of equal ones.
+    """The index of the prototype nearest to each text (cosine), shape (texts,); the first of equally near ones.
 
     A text's answer depends on that text and the prototypes alone.
 
@@ -43,50 +43,49 @@ def nearest_prototype(texts: Sequence[str], prototypes: Floats, embedder: Embedd
     return np.asarray(near.argmax(axis=1))
 
 
-# Class prototypes of a whole data set, as a run of its own in the ledger: the baseline that needs no prompts.
+# Class prototypes of a whole data set, as a run of its own in the ledger.
 
 _NAME = "class prototypes"
 _AT_ONCE = 16
-"""Texts between two reports: about a tenth of a second."""
+"""Texts between two reports of progress: about a tenth of a second."""
 
 
 @dataclass(frozen=True)
 class PrototypesRequest:
-    """Public configuration of a release: what it may cost a unit, whether that is a row or a user, and for how many
-    labels."""
+    """Public configuration of a release: its privacy target and the number of labels."""
 
     target: PrivacyTarget
     labels: int
 
     @cached_property
     def tally(self) -> Prototypes:
-        """What the units are asked for, with the least noise that meets the target.
+        """The tally with the least noise that meets the target.
 
         Raises:
-            AccountingError: there is none.
+            AccountingError: no noise meets it.
         """
         return Prototypes.costing(self.target, by_user=False, alternatives=self.labels)
 
     @property
     def event(self) -> Composed:
-        """One list, for rows and users alike: each unit gives one embedding, to one class."""
+        """One list of events, for rows and users: each unit contributes one embedding to one class."""
         return Composed("dataset", (("all", (self.tally.event,)),))
 
     def claim(self) -> Claim:
-        """What the release costs, by both accountants."""
+        """The claim for the release, by both accountants."""
         return claim(self.event, self.target.delta)
 
 
 @dataclass(frozen=True)
 class ClassPrototypes:
-    """A release, public; what is done with it costs nothing more.
+    """Released class prototypes, public; uses of them are post-processing.
 
     Attributes:
         labels: one for each direction.
-        directions: noisy class means of embeddings, at unit length, shape (labels, dimensions).
-        claim, event: what it cost.
-        before: what the data set had spent.
-        private: False where an observer could predict the noise.
+        directions: noisy class means of embeddings, normalised to unit length, shape (labels, dimensions).
+        claim, event: the cost.
+        before: the data set's spending before.
+        private: False if an observer could predict the noise.
     """
 
     labels: tuple[str, ...]
@@ -97,11 +96,11 @@ class ClassPrototypes:
     private: bool
 
     def covers(self, labels: Sequence[str]) -> bool:
-        """Whether each of some labels has a prototype."""
+        """Whether each of the labels has a prototype."""
         return set(labels) <= set(self.labels)
 
     def accuracy(self, test: Sequence[Record], labels: Sequence[str], embedder: Embedder) -> Accuracy:
-        """How many test rows are nearest to the prototype of their own label, among those of `labels`.
+        """The accuracy of the nearest prototype among those of `labels`.
 
         Args:
             test: at least one row, each with one of the labels.
@@ -119,19 +118,19 @@ def release_prototypes(
     ledger: PrivacyLedger,
     randomness: Randomness | None = None,
 ) -> Generator[Progress | ClassPrototypes]:
-    """Charge the run, embed one record of each unit, and release the noisy class means last.
+    """Charge the run, embed one record of each unit, and release the noisy class means.
 
-    Whoever closes the iterator before that has spent the run all the same.
+    The charge stays if the iterator is closed before the release.
 
     Args:
         dataset: private.
         request: public.
-        embedder: what places texts.
+        embedder: computes the embeddings.
         ledger: where the run is reserved and charged.
-        randomness: the operating system's, unless this is a test.
+        randomness: the operating system's by default; other sources are for tests.
 
     Yields:
-        How many units were read, for the curator's eyes alone (0 as soon as the run is charged); then the release.
+        The number of units read, for the curator alone (0 once the run is charged), and last the release.
 
     Raises:
         BudgetRefused: the data set's cap does not allow it.

@@ -1,4 +1,4 @@
-"""In-context classification: what reads queries under demonstrations, and every way in which it answers."""
+"""In-context classification: readers of queries under demonstrations, and the corrections of their answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mechanisms.inference import LanguageModel, QueryPrompt, Session, Tokens, sc
 from mechanisms.noise import Floats, Integers
 from mechanisms.records import Demonstration, PromptTemplate
 
-# A reading is a generator that tells how many texts are done, and returns what it has found.
+# A reading is a generator that yields its progress (mostly the number of texts done) and returns its result.
 
 _Told = TypeVar("_Told")
 _Said = TypeVar("_Said")
@@ -52,15 +52,15 @@ def finished(reading: Generator[_Told, None, _Found], tell: Callable[[_Told], ob
 # In-context classification: as the model answers, calibrated (Zhao et al. 2021), and with a measured correction.
 
 CONTENT_FREE = ("N/A", "[MASK]", "")
-"""Queries without content: what the prompt alone makes the model say (Zhao et al. 2021, section 5)."""
+"""Queries without content, which measure the prompt's own label bias (Zhao et al. 2021, section 5)."""
 
 MAX_QUERY_TOKENS = 96
 _BLANK = ""
 MOST_ROWS = 16
-"""Of a batch; blank ones fill it."""
+"""The most rows of a batch; blank rows fill it."""
 _BATCHES = (MOST_ROWS, 8, 4, 2, 1)
 LENGTHS = 2
-"""Shapes of rows: of half the cap, and of all of it. Padding is computed like tokens."""
+"""The number of row lengths: half the cap, and all of it, to save computation on padding."""
 
 
 @dataclass(frozen=True)
@@ -79,19 +79,19 @@ class Prediction:
 
     @property
     def answer(self) -> Floats:
-        """Those that the demonstrations are read with: corrected, else calibrated."""
+        """The corrected probabilities, or the calibrated ones without a measured correction."""
         return self.calibrated if self.corrected is None else self.corrected
 
 
 class Classifier:
-    """A model with a task and demonstrations; knows nothing private.
+    """A model with a task and demonstrations; it holds nothing private.
 
     Args:
-        prior: the correction of the demonstrations, added to each label's log-probability; None where not measured.
+        prior: the demonstrations' correction, added to each label's log-probability; None if not measured.
         max_query_tokens: public cap on the tokens of a text.
 
     Raises:
-        UsageError: the correction is not one of these labels.
+        UsageError: the correction has other labels.
     """
 
     def __init__(
@@ -113,17 +113,17 @@ class Classifier:
 
     @property
     def prompt(self) -> tuple[int, ...]:
-        """What stands before every query."""
+        """The tokens before every query."""
         return tuple(self._prompt.prefix)
 
     @cached_property
     def contextual(self) -> Floats:
-        """What contextual calibration adds to each label's log-probability, shape (labels,); costs a pass once."""
+        """The correction of contextual calibration to log-probabilities, shape (labels,); computed once."""
         [scores] = self._batches(CONTENT_FREE, _enough(len(CONTENT_FREE)))
         return np.asarray(np.log(len(CONTENT_FREE)) - logsumexp(scores, axis=0))
 
     def predict(self, queries: Sequence[str]) -> Iterator[Prediction]:
-        """Classify queries, a batch at a time; how many there are is public, and may change bits."""
+        """Classify queries in batches; their number is public, and may change the last bits of probabilities."""
         for batch in self._batches(queries, _enough(len(queries))):
             for scores in batch:
                 corrected = None if self._prior is None else np.asarray(softmax(scores + self._prior))
@@ -132,15 +132,15 @@ class Classifier:
     def log_probabilities(self, texts: Sequence[str]) -> Floats:
         """Log-probabilities of the labels, normalised over the labels, shape (texts, labels).
 
-        A text's row does not depend, to the bit, on the other texts, on how many there are, or on its place. It is not
-        finite where the model's logits are not.
+        A text's row is bitwise independent of the other texts, of their number and of its place. It is not finite if
+        the model's logits are not.
         """
         return finished(self.reading(texts))
 
     def reading(self, texts: Sequence[str]) -> Generator[int, None, Floats]:
-        """The same as `log_probabilities`, and tells after each batch how many texts are done."""
+        """The same as `log_probabilities`; yields the number of texts done after each batch."""
         rows = [self._prompt.row(text) for text in texts]
-        # A row's own length alone says in which shape it is computed.
+        # A row's shape depends on its own length alone.
         lengths = np.array([self._length(row) for row in rows], dtype=np.int64)
         found, done = np.empty((len(rows), len(self._labels))), 0
         for length in np.unique(lengths).tolist():
@@ -154,13 +154,13 @@ class Classifier:
         return found
 
     def _length(self, row: Tokens) -> int:
-        """The shortest shape that a row fits in."""
+        """The shortest length that a row fits in."""
         step = math.ceil(self._prompt.cap / LENGTHS)
         frame = self._prompt.length - self._prompt.cap
         return min(self._prompt.length, frame + step * math.ceil(max(1, len(row) - frame) / step))
 
     def _batches(self, texts: Sequence[str], most: int) -> Iterator[Floats]:
-        """Scores of texts in their order, a batch at a time; all batches have one shape, of at most so many rows."""
+        """Scores of texts in order, in batches of one shape with at most `most` rows."""
         length = self._prompt.length
         size = self._size(most, length)
         for start in range(0, len(texts), size):
@@ -171,10 +171,10 @@ class Classifier:
         return next((n for n in sizes if self._model.alike(self._prompt.prefix, n, length, self._room)), 1)
 
     def _scores(self, rows: list[list[int]], size: int, length: int) -> Floats:
-        """Of at most `size` rows; empty queries fill the batch."""
+        """Scores of at most `size` rows; empty queries fill the batch."""
         filled = [*rows, *[self._prompt.row(_BLANK)] * (size - len(rows))]
         session = self._model.open(self._prompt.prefix, filled, length, self._room)
-        # A row's overflow is its own affair: a warning would tell of it.
+        # No warning may disclose that a row overflowed.
         with np.errstate(all="ignore"):
             return np.asarray(log_softmax(_label_scores(session, self._labels), axis=1))[: len(rows)]
 
@@ -187,11 +187,11 @@ def _label_scores(session: Session, labels: Sequence[Tokens]) -> Floats:
 
 
 def _enough(texts: int) -> int:
-    """Rows of a batch that so many texts fill."""
+    """The batch size for so many texts."""
     return min(MOST_ROWS, 1 << max(0, texts - 1).bit_length())
 
 
-# What reads queries under demonstrations, here or elsewhere, and what it is given.
+# The contract of readers, local and remote, and their input.
 
 READINGS = RAW, CONTEXTUAL, PRIOR = "raw", "contextual", "prior"
 NO_ANSWER = -1
@@ -199,11 +199,11 @@ NO_ANSWER = -1
 
 @dataclass(frozen=True)
 class Arm:
-    """Demonstrations and how they are read.
+    """Demonstrations with their correction and template.
 
     Attributes:
-        prior: their measured correction; None where none was measured.
-        template: the words in which they are put to the model; None: those of the set that is evaluated.
+        prior: their measured correction; None if not measured.
+        template: of their prompt; None for that of the evaluated set.
     """
 
     name: str
@@ -213,46 +213,46 @@ class Arm:
 
 
 class QueryReader(Protocol):
-    """Answers queries with labels. It can do much less than a `LanguageModel`: nothing private is read with it."""
+    """Answers queries with labels. It is no `LanguageModel`, so that no private row can be read with it."""
 
     @property
     def name(self) -> str:
-        """The model, and where it is if that is elsewhere."""
+        """The model's name, and its host if it is remote."""
         ...
 
     def answers(
         self, template: PromptTemplate, labels: Sequence[str], arm: Arm, texts: Sequence[str]
     ) -> Generator[int, None, dict[str, Integers]]:
-        """Classify texts under one prompt; tells how many are done.
+        """Classify texts with one prompt; yields the number done.
 
         Returns:
-            For each reading that it can give, `RAW` at least, the place of the answered label, or `NO_ANSWER`, shape
+            For each available reading, at least `RAW`, the indices of the answered labels, or `NO_ANSWER`, shape
             (texts,).
         """
         ...
 
 
-# Who reads a set: the model that wrote it, or another one, for which nothing was measured.
+# The model that reads a set: its writer, or another one, for which no corrections were measured.
 
 _OTHER = "Written with {writer}, read here by {reader}"
 _SAME = "Written with {writer}, and read by it here too"
 _DROPPED = (
-    ": the measured prior is of the model that wrote the set, so contextual calibration corrects the answers instead"
+    ": the prior was measured with the model that wrote the set, so contextual calibration corrects the answers instead"
 )
 
 
 def same_reader(demo_set: DemoSet, model: LanguageModel) -> bool:
-    """Whether a model is the one that wrote a set: by its weights, not by its name."""
+    """Whether a model's weights are those that wrote a set."""
     return demo_set.model_sha256 == model.sha256
 
 
 def as_read_by(demo_set: DemoSet, model: LanguageModel) -> DemoSet:
-    """A set as a model may read it: another one than its writer reads it without the corrections measured for that."""
+    """The set for a reading model: without its measured corrections, unless that model wrote it."""
     return demo_set if same_reader(demo_set, model) else without_corrections(demo_set)
 
 
 def without_corrections(demo_set: DemoSet) -> DemoSet:
-    """A set as anything may read it that is not the model under which its corrections were measured."""
+    """The set without measured corrections, for any reader but its writer."""
     choice = demo_set.choice
     if choice is not None:
         public = choice.public_only and replace(choice.public_only, prior=None)
@@ -261,27 +261,25 @@ def without_corrections(demo_set: DemoSet) -> DemoSet:
 
 
 def readers_in_words(demo_set: DemoSet, model: LanguageModel) -> str:
-    """One line: which model wrote a set, which one reads it, and what follows."""
+    """One line on the writer and the reader of a set, and on corrections that are left out."""
     same = same_reader(demo_set, model)
     names = (_SAME if same else _OTHER).format(writer=demo_set.model_id, reader=model.name)
     measured = demo_set.prior is not None or (demo_set.choice is not None and demo_set.choice.zero_shot is not None)
     return f"{names}{_DROPPED if measured and not same else ''}."
 
 
-# Whether a set has labels to find: whatever classifies with it, or counts how often it is right, asks here first.
+# Checks that a set can classify.
 
-RECORDS = (
-    "The set holds records of a schema: they have no labels to find, so there is nothing to measure or to classify."
-)
-_ONE_LABEL = "A set needs at least two labels for this: with one there is nothing to tell apart."
+RECORDS = "The set holds records of a schema, which have no labels, so that it can neither classify nor be scored."
+_ONE_LABEL = "The set has a single label, so that there is nothing to classify: choose one with at least two labels."
 
 
 def check_labels(labels: Sequence[str], schema: RecordSchema | None) -> None:
-    """Refuse a set that every text would get the same label from.
+    """Refuse a set that cannot classify.
 
     Args:
         labels: the set's.
-        schema: what its demonstrations are records of, if they are.
+        schema: of its records, if it holds records.
 
     Raises:
         UsageError: it holds records, or has a single label.
@@ -292,11 +290,11 @@ def check_labels(labels: Sequence[str], schema: RecordSchema | None) -> None:
         raise UsageError(_ONE_LABEL)
 
 
-# Texts and the labels that a demo set gives them, read with the set's own correction.
+# Classification of texts with a demo set and its own correction.
 
 
 def labelled(written: DemoSet, model: LanguageModel, texts: Sequence[str]) -> list[Prediction]:
-    """A prediction for each text; a correction that was measured with another model is left out.
+    """A prediction for each text; a correction measured with another model is left out.
 
     Raises:
         UsageError: see `check_gives_labels`.
@@ -308,17 +306,17 @@ def labelled(written: DemoSet, model: LanguageModel, texts: Sequence[str]) -> li
 
 
 def check_gives_labels(written: DemoSet) -> None:
-    """Refuse a set that answers with no label.
+    """Refuse a set that answers with text, or see `check_labels`.
 
     Raises:
-        UsageError: it answers with text, or see `check_labels`.
+        UsageError: the set is refused.
     """
     if written.template.output is not None:
-        raise UsageError("The demonstrations of this set have outputs: it answers with text, and gives no label.")
+        raise UsageError("The demonstrations of this set have outputs: it answers with text, not with labels.")
     check_labels(written.labels, written.schema)
 
 
-# What a set of demonstrations answers, in every way in which a model of this machine can read it.
+# The reader with a model on this machine, which gives all readings.
 
 
 @dataclass(frozen=True)
@@ -340,7 +338,7 @@ class LocalReader:
     def answers(
         self, template: PromptTemplate, labels: Sequence[str], arm: Arm, texts: Sequence[str]
     ) -> Generator[int, None, dict[str, Integers]]:
-        """See `QueryReader.answers`: as the model gives it, calibrated and, where one was measured, corrected.
+        """See `QueryReader.answers`: raw, calibrated and, with a measured correction, corrected.
 
         The engine computes the prompt's keys and values once.
         """

@@ -1,4 +1,4 @@
-"""A set read by a model elsewhere, which answers in words: no probabilities are asked for."""
+"""Evaluation with a model on a server, which answers in words, without probabilities."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from mechanisms.noise import Integers
 from mechanisms.records import PromptTemplate
 
 _LEAVES = (
-    "The demonstrations and the queries (what you ask, and the texts of a test file) leave this machine for {host}; "
+    "The demonstrations and the queries (your questions, and the texts of a test file) leave this machine for {host}; "
     "private rows do not."
 )
 _READ = (
-    "Written with {writer}, read here by {reader}, which is asked for words: there is neither contextual calibration "
-    "nor a prior, and an answer that names no label, or several, is wrong."
+    "Written with {writer}, read here by {reader}, which answers in words: neither contextual calibration nor a prior "
+    "can correct them, and an answer that names no label, or several, counts as wrong."
 )
 _NOT_PRIVATE = (
     "This set promises nothing ({reason}): its demonstrations may repeat private rows, which never leave this machine. "
-    "Read it with a model of this machine."
+    "Read it with a model on this machine."
 )
 _SPARE_TOKENS = 8
-"""Of an answer, beside its label."""
+"""Tokens of an answer in addition to those of the longest label."""
 
 
 @dataclass(frozen=True)
 class RemoteReader:
-    """See `QueryReader`; an answer is the label that the server's words name, and there is no reading but `RAW`.
+    """See `QueryReader`; the answer is the label named in the server's text, and `RAW` is the only reading.
 
-    It is no `LanguageModel`, and has nothing of one: what reads private rows cannot be given it.
+    It is no `LanguageModel` and shares no method with one, so that code that reads private rows cannot use it.
     """
 
     server: ChatServer
@@ -48,7 +48,7 @@ class RemoteReader:
 
     @property
     def leaving(self) -> str:
-        """One sentence: what is sent where. It is said before the first request."""
+        """One sentence on what is sent where, to be shown before the first request."""
         return _LEAVES.format(host=self.server.host)
 
     def answers(
@@ -57,7 +57,7 @@ class RemoteReader:
         """See `QueryReader.answers`; a measured correction of the arm cannot be used.
 
         Raises:
-            ModelUnavailable: a text has no answer.
+            ModelUnavailable: the server did not answer.
         """
         found: list[int] = []
         for places in self._places(template, labels, arm, texts):
@@ -66,10 +66,10 @@ class RemoteReader:
         return {RAW: np.array(found, dtype=np.int64)}
 
     def label(self, template: PromptTemplate, labels: Sequence[str], arm: Arm, text: str) -> str | None:
-        """The label that the answer to one text names; None where it names none, or several.
+        """The label named in the answer to one text; None if it names none or several.
 
         Raises:
-            ModelUnavailable: there is no answer.
+            ModelUnavailable: the server did not answer.
         """
         [[place]] = self._places(template, labels, arm, [text])
         return None if place == NO_ANSWER else labels[place]
@@ -78,32 +78,32 @@ class RemoteReader:
         self, template: PromptTemplate, labels: Sequence[str], arm: Arm, texts: Sequence[str]
     ) -> Iterator[list[int]]:
         words = QueryWords(template, arm.demonstrations)
-        # A token holds a byte at least.
+        # A token has at least one byte.
         tokens = _SPARE_TOKENS + max(len(label.encode("utf-8", "replace")) for label in labels)
         for answers in self.server.answers([words.whole(text) for text in texts], tokens):
             yield [label_in(answer, labels) for answer in answers]
 
 
 def refuse_set_without_promise(demo_set: DemoSet) -> None:
-    """Refuse to send away what no guarantee covers.
+    """Refuse to send demonstrations without a privacy guarantee to a server.
 
     Raises:
-        UsageError: the set's certificate says that it is not private.
+        UsageError: the set is not private by its certificate.
     """
     if (reason := demo_set.certificate.why_not_private) is not None:
         raise UsageError(_NOT_PRIVATE.format(reason=reason))
 
 
 def read_remotely_in_words(demo_set: DemoSet, reader: RemoteReader) -> str:
-    """One line: which model wrote a set, which one reads it, and what follows."""
+    """One line on the writer and the reader of a set, and on the limits of remote answers."""
     return _READ.format(writer=demo_set.model_id, reader=reader.name)
 
 
 def label_in(answer: str, labels: Sequence[str]) -> int:
-    """The place of the label that an answer names, or `NO_ANSWER`; case does not count.
+    """The index of the label that an answer names, or `NO_ANSWER`; case is ignored.
 
-    The longest label that it begins with; else the only one that occurs in it, where a word begins. What stands inside
-    a longer label does not count as the shorter one.
+    This is the longest label that the answer begins with, or else the only label in it, at the beginning of a word. A
+    label inside a longer one does not count.
     """
     rest, folded = answer.strip().casefold(), [label.strip().casefold() for label in labels]
     by_length = sorted(range(len(labels)), key=lambda place: -len(folded[place]))

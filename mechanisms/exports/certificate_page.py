@@ -1,4 +1,4 @@
-"""The certificate as one page to print: it loads nothing, runs nothing, and shows whatever a file says as text."""
+"""The certificate as one page to print, which loads nothing, runs nothing and shows values of the file as text."""
 
 from __future__ import annotations
 
@@ -20,21 +20,20 @@ from mechanisms.runs.preview import guarantee
 FILE_NAME = "certificate.html"
 _NOTHING = "Nothing is promised: these demonstrations may repeat the rows they were written from."
 _SEEN = (
-    "Marked: the curator may know more of the data than this page counts ({}). The promise below is of what this run "
-    "released; what was chosen because of such knowledge, this set included, is not covered by it."
+    "Marked: the curator may know more of the data than this page accounts for ({}). The promise below covers the "
+    "releases of this run; it does not cover choices made with such knowledge, the choice of this set included."
 )
 _ANYWHERE = (
-    "What is true of the population can still be learned about a person, whether that person's rows took part or not.",
-    "What stands under “Taken as public” is not protected.",
-    "The model's own training data is outside the promise.",
+    "Facts about the population still tell something about each person, whether that person's rows took part or not.",
+    "The values under “Taken as public” are not protected.",
+    "The model's own training data is not protected.",
     "Nobody checked that the demonstrations are true, harmless or fair.",
-    "Runs under another name, by other people, on other machines or at another privacy unit are not added up here.",
-    "That the file describes a run which took place, with this software unchanged and on the rows that are meant, "
-    "cannot be seen from a file.",
+    "Runs under another name, by other people, on other machines or at another privacy unit are not included here.",
+    "A file cannot prove that its run took place, with unchanged software and on the intended rows.",
 )
-_ROWS = "A person who stands behind several rows is protected less: the promise is for one row."
-_USERS = "What one user's rows say about another person is protected for that user, not for that person."
-_BEFORE = "The promise is of this run. What was spent before on the same data set comes on top of it."
+_ROWS = "A person with several rows is protected less: the promise is for one row."
+_USERS = "The rows of a user are protected for that user, not for other people whom they mention."
+_BEFORE = "The promise covers this run. Earlier spending on the same data set adds to its epsilon and delta."
 _WEAK = "Epsilon 5 and more is a weak promise, for tests."
 
 
@@ -60,7 +59,7 @@ def _template() -> jinja2.Template:
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
-        # No control character of a file's text turns the order of what stands on the page.
+        # Control characters in the file's text must not reorder text on the page.
         finalize=lambda value: printable(str(value)),
     )
     return environment.from_string(bundled("certificate.html").read_text(encoding="utf-8"))
@@ -78,11 +77,11 @@ def _of_task(made: DemoSet) -> Iterator[Fact]:
     yield Fact("Labels", ", ".join(made.labels), made.template.instruction)
     if made.choice is not None:
         chosen = f"{made.choice.chosen}, chosen among {_among(made.choice.among, made)}"
-        yield Fact("Choice", chosen, "none: no demonstrations serve best" if not made.demonstrations else "")
+        yield Fact("Choice", chosen, "none: the model does best without any" if not made.demonstrations else "")
 
 
 def _among(arms: int, made: DemoSet) -> str:
-    """As the screen says it; how many sets there were follows from the public sizes."""
+    """The number of arms in the screen's words; the number of sets follows from the public sizes."""
     sizes = made.public_sizes
     read = ways(sizes, made.weighing) if sizes else 0
     return among_in_words(arms, arms // read if read and arms % read == 0 else 0)
@@ -101,7 +100,7 @@ def _limits(held: Certificate) -> Iterator[str]:
 FORMAT = ExportFormat(
     name="certificate",
     title="Certificate (a page to print)",
-    purpose="For people: what is promised and what is not, on one page, with the digest that ties it to the file.",
+    purpose="For people: the promise and its limits on one page, with the digest that identifies the file.",
     file_name=FILE_NAME,
     media_type="text/html",
     files=_files,

@@ -1,4 +1,4 @@
-"""A CSV, safe to open in a spreadsheet: no cell begins as a formula does."""
+"""A CSV that is safe to open in a spreadsheet: no cell is read as a formula."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FILE_NAME = "demonstrations.csv"
 def _files(released: Released) -> Files:
     answered = released.demo_set.template.output is not None
     out = io.StringIO(newline="")
-    # All quoted: no separator of a spreadsheet in another language can begin a cell inside a text.
+    # All cells are quoted: a spreadsheet in another language may have another separator, which texts may contain.
     writer = csv.writer(out, quoting=csv.QUOTE_ALL)
     writer.writerow(["text", "label", *(["output"] if answered else []), "privacy"])
     known = in_a_line(released)
@@ -28,8 +28,8 @@ def _files(released: Released) -> Files:
 FORMAT = ExportFormat(
     name="csv",
     title="CSV",
-    purpose="For a spreadsheet: text and label, and a column that says what is promised. A text that begins like a "
-    "formula gets a quote before it.",
+    purpose="For a spreadsheet: text and label, and a column with the promise. A text that begins like a formula gets "
+    "a quote in front.",
     file_name=FILE_NAME,
     media_type="text/csv",
     files=_files,

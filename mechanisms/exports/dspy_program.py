@@ -21,7 +21,7 @@ def _files(released: Released) -> Files:
             "fields": [{"prefix": f"{shown}:", "description": f"${{{name}}}"} for name, shown in names.items()],
         },
         "lm": None,
-        # No version of DSPy wrote this, so there is none to compare with.
+        # Written by no version of DSPy, so that `load` has no versions to compare.
         "metadata": {"dependency_versions": {}, "dpicl": provenance(released)},
     }
     return {FILE_NAME: to_text(state)}
@@ -30,7 +30,7 @@ def _files(released: Released) -> Files:
 FORMAT = ExportFormat(
     name="dspy",
     title="DSPy program (JSON)",
-    purpose="For DSPy: what a dspy.Predict of this task loads, with instruction and demonstrations.",
+    purpose="For DSPy: a state that dspy.Predict loads, with instruction and demonstrations.",
     file_name=FILE_NAME,
     media_type="application/json",
     files=_files,

@@ -1,4 +1,4 @@
-"""What a format of export is, which there are, and how all of them word a task."""
+"""The contract of an export format, the registry of formats, and the wording of tasks that they share."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from mechanisms.inference import QueryWords
 from mechanisms.inference.prompts import one_line
 from mechanisms.records import Demonstration, PromptTemplate
 
-# What a format of export is, and what all of them have in common: the demo-set file they start from, and refusals.
+# The contract of an export format, and what all have in common: the demo-set file they start from, and refusals.
 
 Files = Mapping[str, str]
-"""Texts by the names of their files."""
+"""File names with the files' texts."""
 
 _NO_DEMONSTRATIONS = (
     "This set has no demonstrations, so there is nothing to write as {}: choose the certificate, the plain prompt, "
@@ -30,27 +30,27 @@ _NOT_PRIVATE = (
     "This set is not private, and {} has no place to say so: choose a format that keeps the marks, or the demo set."
 )
 _CARRIED = (
-    "The measured correction of the model's label preferences stands in {}, as numbers to add to the labels' "
-    "log-probabilities: a reader that takes the model's first word does without it."
+    "The measured correction of the model's label preferences is in {}, as numbers to add to the labels' "
+    "log-probabilities; a program that reads only the model's words cannot apply it."
 )
 _LOST = (
-    "{} has no place for the measured correction of the model's label preferences: answers are then those that step 4 "
-    "calls raw."
+    "{} has no place for the measured correction of the model's label preferences: its answers are the ones that step "
+    "4 calls raw."
 )
 _UNMARKED = (
-    "This set is marked for what the curator knows of the data, and {} has no place for that mark: hand the "
-    "certificate page on with it."
+    "This set is marked, because the curator knows values of the data without noise, and {} has no place for that "
+    "mark: pass the certificate page on with it."
 )
 
 
 @dataclass(frozen=True)
 class Released:
-    """A demo-set file, which is all that an export is made from.
+    """A demo-set file, the only source of an export.
 
     Attributes:
-        text: of the file.
-        demo_set: what it says.
-        digest: by which the file is known again.
+        text: the file's text.
+        demo_set: the parsed set.
+        digest: the file's digest.
     """
 
     text: str
@@ -62,7 +62,7 @@ class Released:
         """Read a demo-set file.
 
         Raises:
-            UsageError: it is none.
+            UsageError: not a demo set.
         """
         return cls(text, loads(text), digest(text))
 
@@ -73,20 +73,20 @@ def _fits(demo_set: DemoSet) -> str | None:
 
 @dataclass(frozen=True)
 class ExportFormat:
-    """A shape that another tool reads.
+    """A file format of another tool.
 
     Attributes:
         name: on the command line.
         title: for people.
-        purpose: what it is for, in one sentence.
-        file_name: of the one file, or of the archive of several.
+        purpose: one sentence.
+        file_name: of the file, or of the archive of several files.
         media_type: of that file.
-        files: writes them; more than one is a folder.
-        correction: where it keeps the measured correction; None: it has no place for it; empty: no model reads it.
-        keeps_disclosures: whether it says where a set is not private, and that clean figures were seen.
-        without_demonstrations: whether a set that has none makes sense in it.
-        of_records: whether it is for records of a schema alone.
-        misfit: one sentence why a set cannot be written so, beside these rules; None where it can.
+        files: writes the files; several make a folder.
+        correction: the place of the measured correction; None: the format has none; empty: no model reads the format.
+        keeps_disclosures: whether it states that a set is not private, or marked for disclosures.
+        without_demonstrations: whether it can hold a set without demonstrations.
+        of_records: whether it holds only records of a schema.
+        misfit: one sentence with a further reason against a set; None if there is none.
     """
 
     name: str
@@ -102,7 +102,7 @@ class ExportFormat:
     misfit: Callable[[DemoSet], str | None] = _fits
 
     def refusal(self, demo_set: DemoSet) -> str | None:
-        """One sentence why a set cannot be exported so; None where it can."""
+        """One sentence why the format cannot hold a set; None if it can."""
         if not (demo_set.demonstrations or self.without_demonstrations):
             return _NO_DEMONSTRATIONS.format(self.title)
         if not (demo_set.certificate.private or self.keeps_disclosures):
@@ -112,11 +112,11 @@ class ExportFormat:
         return self.misfit(demo_set)
 
     def caution(self, demo_set: DemoSet) -> str | None:
-        """One sentence on a mark that this export loses; None where it loses none."""
+        """One sentence on a mark that the format cannot hold; None if it loses none."""
         return _UNMARKED.format(self.title) if demo_set.certificate.disclosures and not self.keeps_disclosures else None
 
     def reading(self, demo_set: DemoSet) -> str | None:
-        """One sentence on what becomes of the set's measured correction; None where there is none to lose."""
+        """One sentence on the place of the set's measured correction, or on its loss; None if the set has none."""
         if demo_set.prior is None or self.correction == "":
             return None
         return _LOST.format(self.title) if self.correction is None else _CARRIED.format(self.correction)
@@ -133,27 +133,27 @@ class ExportFormat:
 
 
 def packed(files: Files) -> bytes:
-    """Files as one: itself where there is one, and a zip archive of several."""
+    """The bytes of a single file, or of a zip archive of several."""
     if len(files) == 1:
         return next(iter(files.values())).encode()
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packing:
         for name, text in files.items():
-            # Without a date: the same set is the same archive.
+            # Without a date, so that equal sets give equal archives.
             packing.writestr(zipfile.ZipInfo(name), text, zipfile.ZIP_DEFLATED)
     return archive.getvalue()
 
 
 def json_lines(documents: Iterable[Any]) -> str:
-    """Documents one a line. In ASCII: whoever splits at every separator of lines that Unicode has finds no other."""
+    """One document per line, in ASCII, so that no text has a Unicode line separator."""
     return "".join(f"{json.dumps(each)}\n" for each in documents)
 
 
-# Which formats of export there are: whatever modules of this package define `FORMAT`.
+# The registry of formats: every module of this package that defines `FORMAT`.
 
 
 def format_names() -> list[str]:
-    """Names of all of them, the certificate first and those for records last."""
+    """The names of all formats, the certificate first and formats for records last."""
     formats = _registered()
     return sorted(formats, key=lambda name: (formats[name].of_records, name != "certificate", name))
 
@@ -162,7 +162,7 @@ def format_named(name: str) -> ExportFormat:
     """The format of that name.
 
     Raises:
-        UsageError: there is none.
+        UsageError: no such format.
     """
     return pick(_registered(), name, "format", format_names())
 
@@ -171,10 +171,10 @@ def _registered() -> dict[str, ExportFormat]:
     return defined("mechanisms.exports", "FORMAT")
 
 
-# What is asked and what is answered: the task of a set, as every format of prompts and examples puts it.
+# A set's task as questions and answers, for all formats of prompts and examples.
 #
-# A label answers a text. Where the task has outputs an output answers it, and labels are not shown, since a query
-# has none; a record of a schema answers its kind, and so does a text that stands alone.
+# The question is a text, and its label the answer. With outputs, the output is the answer, and labels are left out,
+# since a query has none. For records and for texts alone, the kind is the question, and the record or text the answer.
 
 _KIND, _RECORD = "kind", "record"
 
@@ -185,8 +185,8 @@ class Wording:
 
     Attributes:
         template: `text` names the question's field and `label` the answer's.
-        question, answer: identifiers for them, "text" and "label" where the task is to find labels.
-        pairs: of every demonstration, in the set's order.
+        question, answer: identifiers of the two fields, such as "text" and "label".
+        pairs: (question, answer) of each demonstration, in the set's order.
     """
 
     template: PromptTemplate
@@ -209,16 +209,16 @@ class Wording:
 
     @property
     def turned(self) -> bool:
-        """Whether it is a kind that is answered: with a record, or with a text that stands alone."""
+        """Whether the question is a kind, and the answer a record or a text."""
         return self.question == _KIND
 
     def on_lines(self) -> list[tuple[str, str]]:
-        """The pairs for a prompt, where a line break ends a demonstration; a record is a line as it stands."""
+        """The pairs with each text on one line, for prompts in which a line break ends a demonstration."""
         return [
             (one_line(question), answer if self.answer == _RECORD else one_line(answer))
             for question, answer in self.pairs
         ]
 
     def words(self) -> QueryWords:
-        """The prompt that this app itself asks with."""
+        """The words of this app's own prompt."""
         return QueryWords(self.template, [Demonstration(*pair) for pair in self.on_lines()])

@@ -1,4 +1,4 @@
-"""A data set folder of Hugging Face: the rows, a card, and the demo set with its certificate beside them."""
+"""A data set folder of Hugging Face: the rows, a card, and the demo set with its certificate."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _files(released: Released) -> Files:
 def _card(released: Released) -> str:
     made = released.demo_set
     facts = [*stated_facts(made), *scored_facts(made), ("Digest", released.digest, "")]
-    # Indented, so that nothing of it is markup: names and models come out of a file.
+    # Indented, so that names and models from the file are not read as markup.
     lines = ["    " + printable(f"{name}: {value}{f' ({remark})' if remark else ''}") for name, value, remark in facts]
     return _CARD.format(
         header=yaml.safe_dump(_header(made), sort_keys=False),
@@ -52,7 +52,7 @@ def _card(released: Released) -> str:
 def _promise(made: DemoSet) -> str:
     if not made.certificate.private:
         return "**They are not private**: they may repeat the rows they were written from."
-    marked = " Clean figures of the data were seen by the curator, so that later choices may depend on it."
+    marked = " The curator has seen values of the data without noise, so that later choices may depend on it."
     return "They are differentially private." + (marked if made.certificate.disclosures else "")
 
 
@@ -69,7 +69,7 @@ def _header(made: DemoSet) -> dict[str, object]:
 FORMAT = ExportFormat(
     name="hugging-face",
     title="Hugging Face data set (folder)",
-    purpose="For the datasets library and the hub: rows, a card with the promise, and the certificate beside them.",
+    purpose="For the datasets library and the hub: rows, a card with the promise, and the certificate.",
     file_name="dataset.zip",
     media_type="application/zip",
     files=_files,

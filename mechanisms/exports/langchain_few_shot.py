@@ -1,7 +1,7 @@
 """A few-shot prompt template of LangChain, as `load_prompt` reads it.
 
-LangChain formats twice: each example into the example's template, then the whole prompt. So what comes from the set has
-its braces doubled once for every time that it is part of a template.
+LangChain formats twice: each example with the example's template, then the whole prompt. Braces in texts of the set are
+doubled once for each template that the text is part of.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ FILE_NAME = "few_shot_prompt.json"
 
 
 def literal(text: str) -> str:
-    """Text that a format string gives back as it is."""
+    """Escape text for a format string."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
@@ -44,7 +44,7 @@ def _files(released: Released) -> Files:
 FORMAT = ExportFormat(
     name="langchain",
     title="LangChain few-shot prompt (JSON)",
-    purpose="For LangChain: what load_prompt makes a few-shot prompt template of.",
+    purpose="For LangChain: a few-shot prompt template that load_prompt reads.",
     file_name=FILE_NAME,
     media_type="application/json",
     files=_files,

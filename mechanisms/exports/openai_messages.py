@@ -1,4 +1,4 @@
-"""Conversations as the chat completions of OpenAI, and fine-tuning with them, have them: one a line."""
+"""Conversations in OpenAI's format for chat completions and fine-tuning, one per line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _files(released: Released) -> Files:
 FORMAT = ExportFormat(
     name="openai",
     title="OpenAI messages (JSON Lines)",
-    purpose="For fine-tuning, or as earlier turns of a chat: one conversation a line, instruction, text and answer.",
+    purpose="For fine-tuning, or as earlier turns of a chat: instruction, text and answer, one conversation per line.",
     file_name=FILE_NAME,
     media_type="application/jsonl",
     files=_files,

@@ -1,4 +1,4 @@
-"""A prompt as text, word for word as this app asks a model."""
+"""A prompt as text, with the words of this app's own prompts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Test cases of promptfoo, one a line: a demonstration's text, and the answer that it should get.
+"""Test cases of promptfoo, one per line: a demonstration's text and the expected answer.
 
-promptfoo reads variables and expected values as Nunjucks templates, and loads what begins with `file://` or `package:`,
-code included. What a model wrote must not be run: such sets are refused.
+promptfoo reads variables and expected values as Nunjucks templates, and loads a value that begins with `file://` or
+`package:`, code included. Sets with such texts are refused, so that no text written by a model is run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def _misfit(demo_set: DemoSet) -> str | None:
     if demo_set.completes:
         return "Texts alone are no questions with one right answer, so they make no tests for promptfoo."
     if any(mark in text for pair in Wording.of(demo_set).pairs for text in pair for mark in _TEMPLATES):
-        return f"A demonstration holds what promptfoo would run ({', '.join(_TEMPLATES)}): choose another format."
+        return f"promptfoo would run a text of this set, which holds {' or '.join(_TEMPLATES)}: choose another format."
     return None
 
 

@@ -1,4 +1,4 @@
-"""What a certificate states, for people: one list for the screen and for paper."""
+"""The facts of a certificate for people: one list for the screen and for paper."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from mechanisms.tallies import Weighing
 
 _NAMING = "Naming the largest label every time"
 BY_LABELS = (
-    "Each label counts the same here, however many rows it has: these are balanced accuracies, and naming one label "
-    "every time gains nothing."
+    "Each label counts the same here, however many rows it has: these are balanced accuracies, and always naming one "
+    "label is no better than chance."
 )
-BY_EQUAL_ROWS = "By the public sizes every label has as many {unit}s as any other: these are balanced accuracies too."
+BY_EQUAL_ROWS = "By the public sizes all labels have equally many {unit}s: these are balanced accuracies too."
 BY_ROWS = (
-    "Each {unit} counts the same here. The private balanced accuracy, in which each label does, was not measured: it "
-    "would have cost epsilon of its own."
+    "Each {unit} counts the same here. Private balanced accuracy, in which each label counts the same, was not "
+    "measured: it would have cost further epsilon."
 )
 _BALANCED = "Private balanced accuracy"
 _SHARED = {"roles": "units, each has one role for good", "epsilon": "epsilon, every unit takes part in each"}
@@ -35,7 +35,7 @@ class Fact(NamedTuple):
 
 
 def stated_facts(demo_set: DemoSet) -> list[Fact]:
-    """What is claimed, and on what it rests; figures are rounded up, the file has all digits."""
+    """The claim and its basis; figures are rounded up, the file has all digits."""
     held = demo_set.certificate
     claim = held.claim
     spent = cost_in_words(*held.spent_before) if held.spent_before[0] else "nothing"
@@ -63,12 +63,12 @@ def _division(demo_set: DemoSet) -> Fact:
 
 
 def mechanism_in_words(held: Certificate) -> str:
-    """The title of a certificate's mechanism, or the recipe that it names."""
+    """The title of a certificate's mechanism, or its recipe."""
     return mechanism_class(held.mechanism).title if held.mechanism in mechanism_names() else held.mechanism
 
 
 def scored_facts(demo_set: DemoSet) -> list[Fact]:
-    """The private accuracies, each with its interval, and what naming the largest label every time would find."""
+    """The private accuracies with their intervals, beside the accuracy of always naming the largest label."""
     score, majority = demo_set.score, demo_set.majority
     if score is None:
         return [Fact("Private score", "not measured")]
@@ -90,7 +90,7 @@ def scored_facts(demo_set: DemoSet) -> list[Fact]:
 
 
 def balanced_in_words(demo_set: DemoSet) -> str:
-    """What a set's private score says of balanced accuracy; empty where there is no score."""
+    """How a set's private score relates to balanced accuracy; empty if there is no score."""
     if demo_set.score is None:
         return ""
     if demo_set.score.weighing is Weighing.LABELS:
@@ -104,13 +104,13 @@ def _equal_sizes(demo_set: DemoSet) -> bool:
     return sizes is not None and len(set(sizes.values())) == 1
 
 
-# Where demonstrations come from and what is promised, in few fields, for formats that have a place for it.
+# The source and the promise of demonstrations in a few fields, for formats that have room for them.
 
 
 def provenance(released: Released) -> dict[str, Any]:
-    """Plain JSON: the claim, the curator's marks, and the digest of the demo-set file, which has everything.
+    """Plain JSON: the claim, the marks, and the digest of the demo-set file, which has all details.
 
-    `prior` is the measured correction: what to add to each label's log-probability, with the model that is named.
+    `prior` is the measured correction, to add to each label's log-probability under the named model.
     """
     made = released.demo_set
     held, model = made.certificate, made.model_id
@@ -131,7 +131,7 @@ def provenance(released: Released) -> dict[str, Any]:
 
 
 def in_a_line(released: Released) -> str:
-    """The same in one line."""
+    """The provenance in one line."""
     held = released.demo_set.certificate
     claim = f"{cost_in_words(held.claim.epsilon, held.claim.delta)} for {unit_in_words(held.unit)}"
     said = [

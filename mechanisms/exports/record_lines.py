@@ -1,4 +1,4 @@
-"""The records of a set alone, one a line: without a certificate, which is in the demo set."""
+"""The records of a set, one per line, without the certificate, which is in the demo set."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _files(released: Released) -> Files:
 FORMAT = ExportFormat(
     name="records",
     title="Records (JSON Lines)",
-    purpose="The records themselves, one a line, for whatever reads your own.",
+    purpose="The records alone, one per line, for programs that read records of your schema.",
     file_name=FILE_NAME,
     media_type="application/jsonl",
     files=_files,

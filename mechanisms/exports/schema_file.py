@@ -1,4 +1,4 @@
-"""The public schema that the records of a set are of."""
+"""The public schema of a set's records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _files(released: Released) -> Files:
 FORMAT = ExportFormat(
     name="schema",
     title="Schema of the records (JSON)",
-    purpose="What every record is valid against, with the bounds that were put in.",
+    purpose="The schema of the records, with the bounds that were filled in.",
     file_name=FILE_NAME,
     media_type="application/json",
     files=_files,

@@ -117,5 +117,5 @@ def test_one_run(capsys):
 def test_refusals(capsys, files):
     check_refusal(capsys, "audit run vote --canaries 3", 2, "canaries can be audited")
     line = f"audit mia {files}/private.csv {files}/demos.json --held-out {files}/private.csv"
-    check_refusal(capsys, line, 2, "need more rows of every label")
+    check_refusal(capsys, line, 2, "too few rows of a label")
     check_refusal(capsys, f"audit extract {files}/none.csv {files}/demos.json", 2, "cannot be opened")

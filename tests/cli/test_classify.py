@@ -85,7 +85,7 @@ def test_a_set_without_demonstrations_answers_with_its_prior(using, tmp_path):
 
 
 def test_another_reader_does_not_take_over_what_was_measured_with_the_writer(using, tmp_path):
-    said = "Written with toy, read here by other: the measured prior is of the model that wrote the set"
+    said = "Written with toy, read here by other: the prior was measured with the model that wrote the set"
     other = using(MEASURED, "query", "hello", "--model", "other", said=said)
     plain = using(PLAIN, "query", "hello")  # the two models are alike but for their weights' digest
     assert {name: other[name] for name in ("label", "probabilities")} == {

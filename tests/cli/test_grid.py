@@ -104,7 +104,7 @@ def test_what_is_read_is_not_written_over(evaluated, tmp_path, option, read):
     before = (tmp_path / read).read_bytes()
     code, _, err = evaluated(option, read)
     assert code == 2
-    assert "is what is read here" in err
+    assert "is an input file" in err
     assert (tmp_path / read).read_bytes() == before
 
 

@@ -122,7 +122,7 @@ def test_the_private_file_is_not_written_over(option, capsys, tmp_path):
     private = tmp_path / "bank.csv"
     private.write_bytes(Path(BANK).read_bytes())
     line = LINE.replace(str(BANK), str(private)) + " --sizes Cards=900,Fraud=1500 --epsilon 2"
-    check_refusal(capsys, f"{line} {option} {private}", 2, "is what is read here")
+    check_refusal(capsys, f"{line} {option} {private}", 2, "is an input file")
     assert private.read_bytes() == Path(BANK).read_bytes()
 
 

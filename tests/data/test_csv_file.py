@@ -51,15 +51,15 @@ def test_encodings_delimiters_quotes_and_multi_line_cells(tmp_path, delimiter, e
         (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "not a text file"),
         (random.Random(1).randbytes(5000), "not a text file"),
         (b"sep=;\n\n", "empty"),
-        (b"sep= \na;b\n1;2\n", "no separator that can be read"),
-        (b"sep=\x01\na;b\n1;2\n", "no separator that can be read"),
+        (b"sep= \na;b\n1;2\n", "no known separator"),
+        (b"sep=\x01\na;b\n1;2\n", "no known separator"),
         (b"text,text\na,b\n", "name the columns"),
         (b"text,text,\na,b,c\n", "name the columns"),
         (b",\na,b\n", "name the columns"),
         (b"text,label\na,b,c\nd,e\n", "does not fit"),
         (b'text,label\n"open,b,c\nc,d\n', "Line 2 does not fit"),
         (b"\xff\xfeabc", "not a text file"),
-        (b'"' + b"x" * 200_000, "header line do not pair up"),
+        (b'"' + b"x" * 200_000, "header line has an unpaired quote"),
     ],
 )
 def test_bad_files_get_one_line(tmp_path, raw, message):
@@ -280,9 +280,9 @@ def test_texts_under_more_than_one_label_are_told(tmp_path):
     table = read_table(written(tmp_path, "\n".join(rows).encode()))
     for drop in (False, True):
         told = inspect(table, ColumnMapping("text", "label", drop_duplicates=drop)).problems
-        assert [line for line in told if line.startswith("2 texts stand under more than one label. A person")]
+        assert [line for line in told if line.startswith("2 texts have more than one label. A person")]
     [told] = inspect(table, ColumnMapping("text", "label", "who", drop_duplicates=True)).problems
-    assert told.startswith("2 texts stand under more than one label. Such rows")
+    assert told.startswith("2 texts have more than one label. Contradictory rows")
     assert "single records" not in told
     once = read_table(written(tmp_path, b"text,label\none,a\none,a\ntwo,b\n"))
     assert not [

@@ -106,7 +106,7 @@ def test_one_quote_does_not_swallow_the_other_rows(tmp_path):
     assert list(table.frame["text"]) == ['"5 inches'] + [
         f"quoted, {i}" if i % 10 == 9 else f"plain {i}" for i in range(100)
     ]
-    assert table.remarks == ("Rows whose quotes do not pair up, each read as it stands, as one line: 1.",)
+    assert table.remarks == ("Rows with unpaired quotes, each read literally as one line: 1.",)
 
 
 @pytest.mark.parametrize("row", ["a,b,c", '"5" wide, flat",a', '"open, and on,a', '"x",a,"y"'])

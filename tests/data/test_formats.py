@@ -203,7 +203,7 @@ def test_parquet_s_own_types_are_read_and_what_is_nested_is_left_out_with_a_rema
         ["a", "café", "1.50", "", "1970-01-01", ""],
         ["", "\ufffd", "", "", "", "inf"],
     ]
-    assert table.remarks == ("Columns that hold other things than plain values, and are left out: 1.",)
+    assert table.remarks == ("Columns left out, since they hold no plain values: 1.",)
 
 
 @pytest.mark.parametrize(

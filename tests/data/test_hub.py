@@ -133,10 +133,10 @@ def test_a_name_finds_its_rows(served: Hub, said: str, found: list[str]):
         ("ada/several/train", "has more than one 'train': .*: default/train, short/train"),
         ("ada/several/dev", "has no 'dev': .*: default/test, default/train, short/train"),
         ("ada/several/dev.csv", "has no 'dev.csv': .*: train.csv"),
-        ("ada/files/both", "several files of that name, name one: both.csv, both.tsv"),
+        ("ada/files/both", "Several files have that name: ask for one of both.csv, both.tsv"),
         ("ada/pictures", "has no file that can be read here"),
         ("ada/unlike", "have different columns"),
-        ("ada/large", "That is more than 512 MB"),
+        ("ada/large", "The split is larger than 512 MB"),
         ("ada/empty", "no rows"),
         ("ada/broken", "damaged"),
     ],
@@ -151,11 +151,11 @@ def test_a_fault_is_one_line_that_says_what_to_do(served: Hub, said: str, told: 
 def test_what_is_too_large_is_not_fetched_whatever_is_said_of_it(
     served: Hub, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    with pytest.raises(DataError, match="more than 512 MB"):
+    with pytest.raises(DataError, match="larger than 512 MB"):
         read_hub("ada/large")
     assert not any("/resolve/" in each.path for each in served.asked)
     monkeypatch.setattr(sources, "MAX_BYTES", len(CSV) - 1)
-    with pytest.raises(DataError, match="That is more than"):
+    with pytest.raises(DataError, match="The split is larger than"):
         read_hub("ada/liar")
     assert any("/resolve/" in each.path for each in served.asked)
 

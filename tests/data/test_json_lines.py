@@ -68,7 +68,7 @@ def as_array(rows: list[dict], between: str) -> bytes:
     ],
 )
 def test_an_array_is_refused_however_it_is_laid_out(tmp_path, raw):
-    with pytest.raises(DataError, match=r"^This is a JSON array: save one object a line \(JSON Lines\)\.$"):
+    with pytest.raises(DataError, match=r"^This is a JSON array: save one object per line \(JSON Lines\)\.$"):
         read(tmp_path, raw)
 
 
@@ -114,7 +114,7 @@ def test_lines_are_decoded_one_by_one_as_records_of_a_csv_are(tmp_path):
 
 def test_what_is_not_read_is_counted_in_a_remark_that_quotes_nothing(tmp_path):
     table = read(tmp_path, *ROWS, {"secret ": 1}, {"": 1, "secret  name": 2})
-    assert table.remarks == ("Lines with names that are empty or have white space around them, which are not read: 2.",)
+    assert table.remarks == ("Lines with names that are not read, since they are empty or have extra white space: 2.",)
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])

@@ -49,7 +49,7 @@ def test_lines_that_are_no_object_are_left_out_and_counted_and_the_others_stay_a
     path = lines(tmp_path, good, "[1]", "{", '{"title": "\\ud800"}', "[" * 5000, good)
     table = read_records(path, SCHEMA, "Movie")
     assert table.frame[RECORD].tolist() == [good, good]
-    assert table.remarks == ("Lines that are no JSON object of at most 100,000 names, and are left out: 4.",)
+    assert table.remarks == ("Lines left out, since they are no JSON object of at most 100,000 names: 4.",)
 
 
 def test_a_row_without_any_property_has_no_text_and_does_not_take_part(tmp_path):
@@ -150,7 +150,7 @@ def test_the_users_column_is_no_property_of_a_record(tmp_path):
 def test_a_csv_without_any_property_is_refused_and_quoted_nowhere(tmp_path):
     path = tmp_path / "films.csv"
     path.write_text("Mr Smith,b\nx,y\n")
-    with pytest.raises(DataError, match="name columns") as refused:
+    with pytest.raises(DataError, match="rename the columns") as refused:
         read_records(path, SCHEMA, "Movie")
     assert "Smith" not in str(refused.value)
 

@@ -80,7 +80,7 @@ def test_what_is_no_such_table_is_refused_and_left_alone(tmp_path, spoil):
     Results(ORIGIN, path).add(CELL, FOUND)
     path.write_text(spoil(path.read_text()))
     before = path.read_bytes()
-    with pytest.raises(UsageError, match="is no table"):
+    with pytest.raises(UsageError, match="was not written by evaluate"):
         Results(ORIGIN, path)
     assert path.read_bytes() == before
 

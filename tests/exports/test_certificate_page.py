@@ -65,7 +65,7 @@ def test_stages_and_the_private_score_are_on_it():
         assert f"{stage.name} (" in shown
     assert "61.0%" in shown
     assert "57.0% to 66.0%" in shown
-    assert "no demonstrations serve best" in shown
+    assert "the model does best without any" in shown
 
 
 def test_marks_and_sets_without_a_promise_are_said_before_the_promise():

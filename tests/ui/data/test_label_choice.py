@@ -90,7 +90,7 @@ def test_names_stand_in_everything_after_and_a_test_file_is_read_by_them(tab):
 def test_a_name_that_another_label_has_changes_nothing(tab):
     upload(tab, 3)
     before = tab.state.columns
-    with pytest.raises(UsageError, match="tell all labels apart"):
+    with pytest.raises(UsageError, match="name is also another label"):
         tab.step._choice.call(tab.sessions.of(TAB), "label_000 = label_001")
     assert tab.state.columns is before
 

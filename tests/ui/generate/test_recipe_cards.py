@@ -161,9 +161,9 @@ def test_certificate_and_screen_say_in_one_word_what_the_choice_was_among():
 @pytest.mark.parametrize(
     ("sizes", "weighing", "said"),
     [
-        ((90, 90), Weighing.ROWS, "as many rows as any other: these are balanced accuracies too"),
-        ((90, 70), Weighing.ROWS, "balanced accuracy, in which each label does, was not measured"),
-        ((90, 9), Weighing.LABELS, "these are balanced accuracies, and naming one label every time gains nothing"),
+        ((90, 90), Weighing.ROWS, "all labels have equally many rows: these are balanced accuracies too"),
+        ((90, 70), Weighing.ROWS, "balanced accuracy, in which each label counts the same, was not measured"),
+        ((90, 9), Weighing.LABELS, "balanced accuracies, and always naming one label is no better than chance"),
     ],
 )
 def test_beside_a_private_score_stands_what_it_says_of_balanced_accuracy(sizes, weighing, said):

@@ -161,7 +161,7 @@ def test_another_reader_is_a_warning_in_plain_text():
     assert "Written with toy, and read by it" in text_of(read)
     [warned] = readers(made, other)
     assert "warn" in warned["class"]
-    assert f"read here by {HOSTILE}: the measured prior" in text_of(warned)
+    assert f"read here by {HOSTILE}: the prior was measured" in text_of(warned)
     assert "img" not in tags(warned)
 
 
