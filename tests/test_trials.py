@@ -104,5 +104,5 @@ def test_a_file_of_texts_alone_is_of_the_sets_one_kind(tmp_path: Path):
 
 
 def test_a_set_with_labels_goes_on_with_no_text():
-    with pytest.raises(UsageError, match="ask for labels"):
+    with pytest.raises(UsageError, match="classify texts"):
         api.respond(SET, ["a text"], ToyModel())

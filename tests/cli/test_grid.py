@@ -58,7 +58,7 @@ def test_table_and_plot_have_places_of_their_own(evaluated, tmp_path):
 def test_a_grid_has_every_cell_in_every_reading(evaluated, tmp_path):
     code, document, err = evaluated("--shots", "1", "2", "8", "--orders", "1", "--out", "r.csv", "--plot", "p.html")
     assert code == 0, err
-    assert "--shots 8: left out" in err
+    assert "--shots 8 is left out" in err
     assert (document["rows"], document["cells"], document["computed"], document["seed"]) == (6, 9, 9, 0)
     lines = table(tmp_path / "r.csv")
     assert len(lines) == 9 * 2 + 1
@@ -94,7 +94,7 @@ def test_a_table_of_another_set_or_test_file_is_refused(evaluated, tmp_path):
     (tmp_path / "notes.csv").write_text("text,label\n")
     code, _, err = evaluated("--out", "notes.csv")
     assert code == 2
-    assert "is no table" in err
+    assert "was not written by evaluate" in err
     assert (tmp_path / "notes.csv").read_text() == "text,label\n"
 
 
@@ -124,7 +124,7 @@ def test_two_sets_are_compared_on_the_same_rows(evaluated):
     ("sets", "rest", "said"),
     [
         (("set.json",) * 3, (), "one set, or two"),
-        (("set.json",) * 2, ("--orders", "2"), "as they are"),
+        (("set.json",) * 2, ("--orders", "2"), "compared whole"),
         (("set.json",), ("--shots", "0"), "at least 1"),
         (("set.json",), ("--plot", "nowhere/p.html"), "Cannot write"),
     ],
