@@ -16,8 +16,7 @@ from mechanisms.audit.mechanism import lower_bound
 from mechanisms.data.sizes import units_of
 from mechanisms.records import Dataset, Record, default_template
 from mechanisms.runs import recipe as roles
-from mechanisms.runs import recipe_request as request
-from mechanisms.runs import run, stage
+from mechanisms.runs import request, run, stage
 from mechanisms.runs.judging import of_units, preferences
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage, divide
 from mechanisms.runs.recipe_request import RecipeRequest

@@ -11,8 +11,7 @@ from mechanisms.accounting import PrivacyTarget, claim, fingerprint
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Dataset, Record
 from mechanisms.runs import recipe as roles
-from mechanisms.runs import recipe_request as request
-from mechanisms.runs import run, stage
+from mechanisms.runs import request, run, stage
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
 from mechanisms.runs.recipe_request import RecipeRequest
 from tests.recipes.test_audit import EMBEDDER, LABELS, SURE, TEMPLATE, drafts

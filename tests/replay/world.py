@@ -116,7 +116,7 @@ def neighbours(labels: tuple[str, ...], unit: list[Record], others: int, by_user
 @pytest.fixture
 def quick_claims(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a run claims is other tests' matter: here it is what it does."""
-    for module in ("runs.request", "runs.recipe_request", "runs.score", "answers.request"):
+    for module in ("runs.request", "runs.score", "answers.request"):
         monkeypatch.setattr(f"mechanisms.{module}.claim", lambda event, delta: Claim(1.0, delta, "", 1.0, ""))
 
 

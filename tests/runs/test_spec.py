@@ -12,6 +12,7 @@ from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.advice import proposed
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
+from mechanisms.runs.recipe_request import has_stages
 from mechanisms.runs.request import DECLARED_COUNTS, DECLARED_SIZES
 from mechanisms.runs.spec import RunSpec
 from mechanisms.steps import mechanism_class
@@ -32,8 +33,8 @@ def test_a_run_of_which_nothing_is_said_is_the_proposal_for_its_public_sizes():
     assert request.recipe == proposed(Kind.BOTH, {"a": 9, "b": 9}, 1.0)
     assert request.written.plan.subsets == 9, "no more rows than the smallest label has"
     assert DECLARED_COUNTS in request.public_inputs
-    assert SPEC.request(data(9, "a")).recipe is None, "texts of one kind have no stages"
-    assert replace(SPEC, best_of=2).request(DATA).recipe is None
+    assert not has_stages(SPEC.request(data(9, "a"))), "texts of one kind have no stages"
+    assert not has_stages(replace(SPEC, best_of=2).request(DATA))
 
 
 def test_two_data_sets_with_the_same_public_numbers_get_the_same_request_but_for_their_content():

@@ -93,7 +93,7 @@ def test_all_that_is_missing_is_told_at_once(tab: Tab):
     tab.upload("text", "label", "other")
     with pytest.raises(SeveralErrors) as missing:
         tab.step._confirm(TAB, " ", ["x"], False, False, "declare", None, "", "Label", Rows.TEXTS, "", None)
-    wanted = ("what one text", "two labels", "a name", "both boxes")
+    wanted = ("1 to 40 characters", "two labels", "a name", "both boxes")
     assert len(missing.value.lines) == len(wanted)
     assert all(each in line for each, line in zip(wanted, missing.value.lines, strict=True))
     with pytest.raises(SeveralErrors, match="become public.*epsilon for counting"):
@@ -151,9 +151,9 @@ def test_what_is_confirmed_has_the_names_on_the_screen(tab: Tab):
 def test_without_a_name_nothing_is_confirmed(tab: Tab, given):
     tab.upload("text", "label", "other")
     tab.confirm("Text", "Label")
-    with pytest.raises(UsageError, match="what one text"):
+    with pytest.raises(UsageError, match="1 to 40 characters"):
         tab.step._called(given, "Label", TAB)
     assert tab.state.confirmed is None
-    with pytest.raises(UsageError, match="what one text"):
+    with pytest.raises(UsageError, match="1 to 40 characters"):
         tab.confirm(given, "Label")
     assert tab.state.confirmed is None
