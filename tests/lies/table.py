@@ -19,7 +19,6 @@ _COUNTS = "mechanisms.data.sizes"
 _PLAN = "mechanisms.sampling"
 _GAUSSIAN = "mechanisms.steps.gaussian"
 _REQUEST = "mechanisms.runs.request"
-_RECIPE = "mechanisms.runs.recipe_request"
 _JUDGING = "mechanisms.runs.judging"
 _VOTE = "mechanisms.runs.stages.vote"
 _SCORE = "mechanisms.runs.stages.score"
@@ -345,7 +344,7 @@ STAGES = [
         "the certificate leaves a stage out",
         f"{_ROLES}[vote-rows]",
         (
-            _RECIPE,
+            _REQUEST,
             "return with_counts(self.event, self.measured)",
             "return with_counts(Composed(self.event.per, self.event.lists[:-1]), self.measured)",
         ),
