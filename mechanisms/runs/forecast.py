@@ -1,4 +1,4 @@
-"""How long a run will take on this machine: work that is counted from public numbers, at speeds that were measured."""
+"""The time that a run will take on this machine: work counted from public numbers, times measured speeds."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from mechanisms.sampling import Scheme
 
 _ROWS, _LENGTH, _STEPS = 16, 64, 4
 _BEHIND = 512
-"""Positions of a prefix behind which rows are measured."""
+"""Length of the prefix behind which rows are measured, in tokens."""
 _HEAD, _CUE = 8, 8
-"""Tokens before a record and behind it, and of what a prompt ends with, roughly; a label's are among them."""
+"""Approximate tokens around a record, and at the end of a prompt, its label included."""
 _BYTES = 3
-"""Of a token that a schema or a separator forces, roughly: names, quotes and brackets are short ones."""
+"""Approximate bytes of a token that a schema or a separator forces: names, quotes and brackets are short."""
 _PAIR, _WORD, _EMBEDDED = 1 / 1600, 1 / 3, 1 / 12
-"""What was not measured, in positions: of the embedded models on a CPU."""
+"""Costs that were not measured, in prompt positions: typical of the embedded models on a CPU."""
 _SORTED = 5
-"""What a released token's candidates take, in vocabularies of a row: one alone, sorted, and read as text."""
+"""Cost of the candidates of a released token, in vocabularies of a row: computed, sorted, and decoded."""
 _TEXTS = 4
-"""Texts of which embedding is measured."""
+"""Texts with which embedding is measured."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What is asked of the models; numbers follow from public values alone.
+    """Work for the models, counted from public values.
 
     Attributes:
         positions: of prompts that are computed.
@@ -53,7 +53,7 @@ class Work:
         return Work(*(factor * each for each in astuple(self)))
 
     def seconds(self, speed: ModelSpeed) -> float:
-        """What it takes at a speed."""
+        """The seconds that it takes at a speed."""
         return (
             self.positions * speed.position
             + self.pairs * speed.pair
@@ -66,7 +66,7 @@ class Work:
 
 @dataclass(frozen=True)
 class ModelSpeed:
-    """Seconds of each kind of `Work`; what was not measured, 0 here, is guessed from a prompt's position.
+    """Seconds of each kind of `Work`; a 0 (not measured) is estimated from a prompt's position.
 
     Attributes:
         position: of a prompt.
@@ -92,12 +92,12 @@ class ModelSpeed:
                 object.__setattr__(self, name, share * self.position)
 
     def scaled(self, factor: float) -> ModelSpeed:
-        """Guessed for a model of so many times the parameters, from which its work follows; embedding is another's."""
+        """An estimate for a model with `factor` times the parameters; embedding, which is another model's, stays."""
         own = {name: factor * getattr(self, name) for name in ("position", "row", "step", "pair", "word")}
         return replace(self, **own)
 
     def least(self, other: ModelSpeed) -> ModelSpeed:
-        """Of two measurements of a model: what computes beside it makes it look slower, and nothing faster."""
+        """The smaller of two measurements: other load makes a model look slower, and nothing makes it look faster."""
         names = (each.name for each in fields(self) if each.name != "together")
         return replace(self, **{name: min(getattr(self, name), getattr(other, name)) for name in names})
 
@@ -135,7 +135,7 @@ def measure_speed(model: LanguageModel, clock: Callable[[], float] = time.perf_c
 
 
 def measure_embedding(embedder: Embedder, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Seconds of a token of a text of usual length."""
+    """Seconds per token of a text of usual length."""
     text = "the model is measured on public text " * (_LENGTH // 8)
     embedder.embed([text])
     started = clock()
@@ -144,7 +144,7 @@ def measure_embedding(embedder: Embedder, clock: Callable[[], float] = time.perf
 
 
 def forced(request: SynthesisRequest) -> int:
-    """Tokens of a demonstration that nothing is drawn for, roughly: what a schema or a separator forces."""
+    """Approximate tokens of a demonstration that a schema or a separator forces; none of them is drawn."""
     return math.ceil((request.room - request.plan.tokens) / _BYTES)
 
 

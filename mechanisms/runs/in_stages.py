@@ -1,4 +1,4 @@
-"""A run in stages: each is charged in its turn, and works on what the stages before it have released."""
+"""A run in stages: each is charged in its turn, and works on the releases of the stages before it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mechanisms.runs.writing import Writing
 
 
 class Stages:
-    """The stages of one run. Everything that follows from an event follows from it alone (`apply`)."""
+    """The stages of one run. Their state follows from the events that `apply` gets."""
 
     def __init__(
         self,
@@ -37,10 +37,10 @@ class Stages:
         self._stage: Stage | None = None
 
     def apply(self, event: CuratorEvent) -> None:
-        """Go on from an event, told now or before the run was cut off.
+        """Update the state by an event, new or replayed.
 
         Raises:
-            UsageError: it is none of this run's.
+            UsageError: the event cannot be of this run.
         """
         match event:
             case StageStarted(stage):
@@ -51,7 +51,7 @@ class Stages:
                 self._steps[self._stage].apply(event)
 
     def draft(self) -> Iterator[Drafting]:
-        """What is public and comes before anybody pays: the first round's drafts, and whether prompts fit the model.
+        """Write the first round's drafts, and check that prompts fit the model; all of it public, before any charge.
 
         Where rows write token by token they begin at once: drafts wait until the first stage that needs them, if
         prompts of the longest drafts that there can be fit the model.
@@ -73,7 +73,7 @@ class Stages:
     ) -> Iterator[Sequence[CuratorEvent]]:
         """What is left of all stages, each charged before its first release; what is let out together comes together.
 
-        Whoever gets events applies them before asking for the next ones.
+        The caller applies the events before it asks for the next ones.
 
         Args:
             run: where stages are charged, and marked before they are told.

@@ -1,4 +1,4 @@
-"""A run file while it grows: what a run released so far, so that the run can be gone on with after a crash.
+"""The journal of a run: a run file that grows with each release, so that the run can be resumed after a crash.
 
 It is a run file whose first line has the set before its first demonstration, and the key by which the ledger knows the
 run; it has no last line yet. A line that a crash has torn is left out. When the run ends, the run file stands in its
@@ -130,7 +130,7 @@ class RunJournal:
             self._append(lines, durable=not all(isinstance(event, TokenReleased) for event in events))
 
     def end(self, ended: ENDS, ledger: PrivacyLedger, disclosures: tuple[str, ...] = ()) -> None:
-        """The run has ended: its run file takes the journal's place, and the ledger forgets what it told.
+        """End the journal: the run file takes its place, and the ledger forgets the journal's lines.
 
         Args:
             ended, disclosures: see `to_lines`.
@@ -148,7 +148,7 @@ class RunJournal:
         atomic_write(self.path, text)
 
     def close(self) -> None:
-        """Write no more; the file stays as it is."""
+        """Close the file as it is."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -177,12 +177,12 @@ def _unwritable(path: Path) -> UsageError:
 
 
 def _same(begun: RunStarted, started: RunStarted) -> bool:
-    """Whether two first events are of one run: of one plan, and one model."""
+    """Whether two first events have the same plan and the same model."""
     return bool(_plan(begun) == _plan(started))
 
 
 def _plan(started: RunStarted) -> Any:
-    """What a first line states, without what may differ: when it was, what the ledger held, the accountants' digits."""
+    """A first line's plan and set, without the parts that may differ: date, ledger, last digits of claims."""
     document = json.loads(head_of(started, started.demo_set))
     made = document["demo_set"]
     made["privacy"] = {name: value for name, value in made["privacy"].items() if name not in _OF_ITS_TIME}

@@ -148,13 +148,13 @@ def of_units(of_records: Floats, units: Sequence[Unit]) -> Floats:
 
 
 def preferences(scores: Floats, correction: Floats) -> Floats:
-    """For a prior: each record's label probabilities, shape (records, labels); zeros where they are not finite."""
+    """Each record's label probabilities for a prior, shape (records, labels); zeros where they are not finite."""
     found = probabilities(scores, correction)
     return np.where(np.isfinite(found).all(axis=1, keepdims=True), found, 0.0)
 
 
 def right(scores: Floats, correction: Floats, truth: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """For a choice or a score: whether each record's own label is the likeliest, shape (records,).
+    """Whether each record's own label is the likeliest, for a choice or a score; shape (records,).
 
     A choice by the label's probability, which is as cheap, was found to choose worse (research/docs/worth.md).
     """
@@ -168,7 +168,7 @@ Arm = tuple[CandidateSet, Correction]
 
 
 class _Readings:
-    """What the model made of a stage's units so far, so that none is read twice; private."""
+    """Cached readings of a stage's units, so that none is read twice; private."""
 
     def __init__(self, units: Sequence[Unit], reader: Reader) -> None:
         self.units, self._reader = units, reader
@@ -188,14 +188,14 @@ class _Readings:
 
 
 class Judging:
-    """What the judging stages of one run share: readings, corrections, and the arm that is exported.
+    """State of the judging stages of one run: readings, corrections, and the exported arm.
 
     Attributes:
         request: public.
-        sets: all that compete, in a public order.
+        sets: the sets in the choice, in a public order.
         reader: the model reading private texts under any of them.
         randomness: of noise and coins.
-        held_out: whether the scorers' rows took part in nothing else, this run or another.
+        held_out: whether the scorers' rows took part in nothing else, in this run or another.
         offsets: the correction of a set that is read in one way, shape (labels,).
         arm: the set that is exported and how it is read; until there is a choice the first that private rows have made.
         among: arms of the choice; 0 before it.
@@ -211,10 +211,10 @@ class Judging:
         randomness: Randomness,
         held_out: bool,
     ) -> None:
-        """No model reads anything yet.
+        """Prepare; no model reads anything yet.
 
         Args:
-            parts: what each stage may read; private.
+            parts: the rows that each stage may read; private.
         """
         self.request, self.sets, self.randomness, self.held_out = request, sets, randomness, held_out
         self.reader = Reader(model, request.labels, request.max_record_tokens)
@@ -229,7 +229,7 @@ class Judging:
     def read(
         self, stage: Stage, candidate: CandidateSet, chosen: Integers, before: float, share: float
     ) -> Generator[StageProgress, None, Floats]:
-        """Read units for a stage that has come as far as `before`, and will be `share` further."""
+        """Read units for a stage; its progress goes from `before` to `before + share`."""
         reading = self._of_stage(stage).of(candidate, chosen)
         return (yield from reported(reading, lambda done: StageProgress(stage, before + share * done)))
 
@@ -239,7 +239,7 @@ class Judging:
         return units, np.arange(len(units))
 
     def _of_stage(self, stage: Stage) -> _Readings:
-        """Stages that share their units share what was made of them."""
+        """The readings of a stage; stages with the same units share them."""
         part = self._parts[stage]
         if id(part) not in self._readings:
             units = units_of(part, self.request.max_unit_records)
@@ -247,7 +247,7 @@ class Judging:
         return self._readings[id(part)]
 
     def step(self, correction: Correction, prior: Floats, tally: LabelBias) -> Floats:
-        """What a noisy prior adds to a correction, shape (labels,)."""
+        """The change of a correction by a noisy prior, shape (labels,)."""
         return step(prior, targets(correction, self.sizes), tally.deviation)
 
     @property
@@ -260,7 +260,7 @@ class Judging:
         return offset, self.arm[1] if self.arm[1] in FITTED else self.fitted
 
     def refine(self, tallies: Sequence[LabelBias]) -> Iterator[StageProgress | PriorsReleased]:
-        """Fit the correction of the set that is exported, on all calibrators; paid for with the stage "calibrate"."""
+        """Fit the exported set's correction on all calibrators; the stage "calibrate" has been charged for it."""
         candidate, (offset, correction) = self.arm[0], self._start
         units, everyone = self.everyone(Stage.CALIBRATE)
         scores = yield from self.read(Stage.CALIBRATE, candidate, everyone, 0.0, 1.0)
@@ -272,10 +272,10 @@ class Judging:
         yield PriorsReleased(((candidate.name, shares_of(measured[-1])),), rows_of(measured))
 
     def fit(self, event: PriorsReleased, tallies: Sequence[LabelBias]) -> None:
-        """Correct the exported set by what `refine` released, now or before the run was cut off.
+        """Correct the exported set by the release of `refine`, new or replayed.
 
         Raises:
-            UsageError: it is none of this run's.
+            UsageError: the event cannot be of this run.
         """
         noisy = measured(event, len(tallies), len(self.request.labels))
         offset, correction = self._start
@@ -290,18 +290,18 @@ class Judging:
 
     @property
     def sizes(self) -> list[float]:
-        """What the labels count."""
+        """The mass of each label; see `Weighing`."""
         counted = masses(self.request.sizes, self.request.recipe.weighing)
         return [counted[label] for label in self.request.labels]
 
     @property
     def fitted(self) -> Correction:
-        """The fit that is made where none was chosen."""
+        """The default fit."""
         return fitted(self.sizes)
 
     @property
     def unequal(self) -> bool:
-        """Whether equal shares and the labels' own are different aims."""
+        """Whether a fit to equal shares differs from one to the labels' own."""
         return len(set(self.sizes)) > 1
 
     @property
@@ -310,11 +310,11 @@ class Judging:
 
     @property
     def without(self) -> CandidateSet:
-        """No demonstrations, in the words of the exported set."""
+        """The set without demonstrations in the wording of the exported set."""
         return next(each for each in self.sets if not each.demonstrations and each.template == self.arm[0].template)
 
     def baseline(self, candidate: CandidateSet) -> Floats:
-        """The correction of a set that others are compared with."""
+        """The correction of a baseline set."""
         known = self.offsets.get((candidate.name, self.arm[1]))
         return self.reader.under(candidate).contextual if known is None else known
 

@@ -1,4 +1,4 @@
-"""What a run will cost, promise and be able to tell, before it starts."""
+"""A run's cost, guarantee, time and warnings, before it starts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Request = TypeVar("Request", bound=RunRequest)
 
 @dataclass(frozen=True)
 class Preview(Generic[Request]):
-    """A calibrated request with its consequences.
+    """A calibrated request with its claim, time, guarantee and warnings.
 
     Attributes:
         request: calibrated.
@@ -41,7 +41,7 @@ class Preview(Generic[Request]):
 
 
 def preview(request: Request, speed: ModelSpeed | None = None) -> Preview[Request]:
-    """Calibrate a request and say what follows.
+    """Calibrate a request and preview its run.
 
     Raises:
         AccountingError: no noise meets the target, or the accountants disagree.
@@ -54,7 +54,7 @@ def preview(request: Request, speed: ModelSpeed | None = None) -> Preview[Reques
 
 
 def guarantee(claim: Claim, by_user: bool) -> str:
-    """The promise of a claim in one plain sentence."""
+    """The guarantee of a claim in one sentence."""
     if math.isinf(claim.epsilon):
         return "No guarantee: what is written shows the private file's own text. It is for your screen only."
     whose = "all rows of any one user" if by_user else "any one row"
@@ -75,7 +75,7 @@ def suggested_delta(size: int) -> float:
 
 
 def target_warnings(target: PrivacyTarget, sizes: Mapping[str, int]) -> list[str]:
-    """What is weak about a target for a data set of public label sizes, one line each."""
+    """Warnings about a weak target, for public label sizes, one line each."""
     warnings = []
     if target.delta > 1 / sum(sizes.values()):
         warnings.append("Delta is larger than 1 / n: it allows one row to be published outright. Choose a smaller one.")

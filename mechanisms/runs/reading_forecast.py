@@ -1,4 +1,4 @@
-"""What reading texts under a set of demonstrations asks of the models, from public numbers; and what step 4 takes."""
+"""The work of reading texts under a set of demonstrations, from public numbers; and the time of step 4."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from mechanisms.records import PromptTemplate
 from mechanisms.runs.forecast import ModelSpeed, Work
 
 FRAME = 6
-"""Tokens around a text that is classified, or shown, roughly: the names of its fields, and line breaks."""
+"""Approximate tokens around a classified or shown text: field names and line breaks."""
 USUAL = 0.8
-"""Of its cap, what a draft or a demonstration has on average, roughly."""
+"""Approximate mean length of a draft or a demonstration, as a share of its cap."""
 NAMES_READ = 6
-"""Tokens of a label's name as the embedding model reads it, with those that it puts around a text."""
+"""Tokens of a label's name for the embedding model, with the special ones around a text."""
 TEXT_READ = 64
-"""Tokens of a text as the embedding model reads it, roughly: its own cap is several times that."""
+"""Approximate tokens of a text for the embedding model; its own cap is several times higher."""
 _CHARACTERS = 4.5
-"""Of a token, roughly: of names and instructions in a Latin script."""
+"""Approximate characters per token of names and instructions in a Latin script."""
 
 
 def tokens_of(text: str) -> int:
-    """Of a name or an instruction, roughly: a forecast knows no tokenizer."""
+    """Approximate tokens of a name or an instruction: a forecast has no tokenizer."""
     return max(1, round(len(text) / _CHARACTERS))
 
 
@@ -34,13 +34,13 @@ def shown_tokens(template: PromptTemplate, labels: Sequence[str], shots: int, to
 
 
 def prompt_work(labels: Sequence[str], shown: float, cap: int) -> Work:
-    """What a classifier with a set costs by itself: its prompt, and its queries without content."""
+    """The work of opening a classifier with a set: its prompt, and its queries without content."""
     rows = 1 << (len(CONTENT_FREE) - 1).bit_length()
     return Work(positions=shown, pairs=shown**2 / 2) + _passes(labels, shown, rows, cap + FRAME)
 
 
 def reading_work(labels: Sequence[str], shown: float, rows: float, cap: int) -> Work:
-    """What it costs to read so many texts behind so many tokens.
+    """The work of reading `rows` texts behind a prompt of `shown` tokens.
 
     How long private texts are must not show. Each has one of a few shapes, whose batches blank rows fill; the shapes
     are taken to be equally frequent. Of long texts that is a fourth too little.

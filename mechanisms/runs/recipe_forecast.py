@@ -1,4 +1,4 @@
-"""How long a recipe will take on this machine: each stage's work from public numbers, at measured speeds."""
+"""The time that a recipe will take on this machine: each stage's work from public numbers, at measured speeds."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from mechanisms.runs.sets import wordings
 from mechanisms.runs.stage import stage_of
 
 _PROMPT = 24
-"""Tokens of the prompt for a draft, roughly."""
+"""Approximate tokens of the prompt for a draft."""
 _DRAWN = 2.0
-"""What a draft's token takes, in vocabularies of a row: the logits, and a draw from them."""
+"""Cost of a draft's token, in vocabularies of a row: the logits, and a draw from them."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Read:
     Attributes:
         records: how many, expected from the public sizes.
         shown: whether the set has demonstrations.
-        first: whether no stage before has opened its prompt.
+        first: whether the stage is the first to open the set's prompt.
     """
 
     records: float
@@ -42,7 +42,7 @@ class Read:
 
 
 def units(request: RecipeRequest, stage: Stage) -> float:
-    """How many units a stage reads, expected from the public sizes; users are counted once for each of their labels."""
+    """Units that a stage reads, expected from the public sizes; a user counts once for each label."""
     return request.role(stage) * sum(request.sizes.values())
 
 
@@ -83,18 +83,18 @@ def _public_work(request: RecipeRequest) -> Work:
 
 
 def records(request: RecipeRequest, stage: Stage) -> float:
-    """How many records a stage reads, expected from the public sizes."""
+    """Records that a stage reads, expected from the public sizes."""
     return (request.max_unit_records if request.by_user else 1) * units(request, stage)
 
 
 def shown_of_sets(request: RecipeRequest) -> Sequence[bool]:
-    """Of each set of the choice, whether it has demonstrations."""
+    """For each set of the choice, whether it has demonstrations."""
     without = len(wordings(request.template, request.labels))
     return [False] * without + [True] * (choice_count(request) - without)
 
 
 def read_work(request: RecipeRequest, sets: Sequence[Read]) -> Work:
-    """What it takes to read records under sets; those that are read first open their prompts."""
+    """The work of reading records under sets; the first reading of a set opens its prompt."""
     return sum((_reading(request, each) for each in sets), Work())
 
 
@@ -110,7 +110,7 @@ def _shown(request: RecipeRequest, share: float) -> float:
 
 
 def _longest_prompts(request: RecipeRequest) -> Work:
-    """The longest prompt is opened before anybody pays: of drafts as long as they may be, and of those that there are.
+    """The work of checking that the longest prompt fits: with the longest possible drafts, and with the written ones.
 
     Drafts that come first are there by then.
     """

@@ -1,7 +1,7 @@
-"""How a run goes on after its process has ended: what was told stays, and no part of it is drawn twice.
+"""How a run is resumed after its process has ended: released parts stay, and no part is drawn twice.
 
-Whether a part may be drawn is asked of the ledger alone (`mechanisms/accounting/database.py`). What a journal holds is
-post-processed and shown again, and decides nothing.
+The ledger alone decides whether a part may be drawn (`mechanisms/accounting/database.py`). Events from a journal are
+post-processed and shown again; they decide nothing.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ from mechanisms.privacy_events import Composed
 from mechanisms.runs.events import DemoCompleted, DemoStarted, TokenReleased
 
 DemonstrationKey = tuple[str, int]
-"""A demonstration: its label and its number."""
+"""The label and the number of a demonstration."""
 
 
 class Journal(Protocol):
-    """Where a run writes down what it releases, before anybody sees it.
+    """The file to which a run writes its releases before anybody sees them.
 
     Attributes:
-        key: what the ledger knows the run by.
-        replayed: the events before it was cut off, in order, without its first event; None where it only begins.
+        key: the run's key in the ledger.
+        replayed: the events before the interruption, in order, without the first one; None for a new run.
     """
 
     @property
     def key(self) -> str:
-        """See above."""
+        """See the attributes."""
 
     @property
     def replayed(self) -> Sequence[Any] | None:
-        """See above."""
+        """See the attributes."""
 
     def begin(self, started: Any) -> None:
-        """Write down the first event of a run that begins; of one that goes on, hold it against what is there.
+        """Write the first event of a new run; compare that of a resumed run with the file's.
 
         Raises:
             UsageError: the file cannot be written, or is of another run.
         """
 
     def lines(self, *events: Any) -> str:
-        """What `write` writes down."""
+        """The lines that `write` writes."""
 
     def write(self, *events: Any) -> None:
-        """Write down what is told together; returns when it is in the file.
+        """Write events that are yielded together; return when they are in the file.
 
         Raises:
             UsageError: the file cannot be written.
@@ -61,7 +61,7 @@ def reserved(
     claimed: Claim,
     journal: Journal | None,
 ) -> LedgerRun:
-    """The run in the ledger: a new one, or the one that the journal is of."""
+    """The run in the ledger: a new one, or the journal's."""
     if journal is None:
         return ledger.begin(data, mechanism, event, claimed)
     if journal.replayed is None:
@@ -70,7 +70,7 @@ def reserved(
 
 
 def begin(journal: Journal | None, started: Any) -> Sequence[Any]:
-    """Begin a journal, or go on with it: what it told before."""
+    """Begin or resume a journal; return the events that it replays."""
     if journal is None:
         return ()
     journal.begin(started)
@@ -78,13 +78,13 @@ def begin(journal: Journal | None, started: Any) -> Sequence[Any]:
 
 
 def mark_released(run: LedgerRun | None, journal: Journal | None, part: str, *events: Any) -> None:
-    """Mark a part that has been drawn, before anybody is told."""
+    """Mark a part as released, before its events are yielded."""
     if run is not None and journal is not None:
         run.mark(part, journal.lines(*events))
 
 
 def at_the_end(run: LedgerRun) -> BudgetSnapshot | None:
-    """The ledger's state when all is written; None where it cannot be read: what is paid for must not be lost then."""
+    """The ledger's state at the end; None where it cannot be read, so that the finished set is not lost."""
     try:
         return run.snapshot()
     except StudioError:
@@ -92,7 +92,7 @@ def at_the_end(run: LedgerRun) -> BudgetSnapshot | None:
 
 
 def check_journal(journal: Journal | None, randomness: Randomness, private: bool) -> None:
-    """Refuse to write down what is for the curator alone, or was not charged.
+    """Refuse a journal for a run that is for the curator alone, or is not charged.
 
     Raises:
         UsageError: the run is not private, or reads no row.
@@ -102,18 +102,18 @@ def check_journal(journal: Journal | None, randomness: Randomness, private: bool
 
 
 def part_of(key: DemonstrationKey) -> str:
-    """What the ledger calls a demonstration."""
+    """The name of a demonstration's part in the ledger."""
     return f"write {key[0]} {key[1]}"
 
 
 def demonstration_key(event: DemoStarted | TokenReleased | DemoCompleted) -> DemonstrationKey:
-    """The demonstration that an event is about."""
+    """The key of the demonstration that an event belongs to."""
     label = event.demonstration.label if isinstance(event, DemoCompleted) else event.label
     return label, event.number
 
 
 def check_replayed(parts: Iterable[str], run: LedgerRun | None) -> None:
-    """Refuse a journal that tells of what the ledger never let out.
+    """Refuse a journal with releases that the ledger never marked.
 
     Raises:
         UsageError: it does.

@@ -1,4 +1,4 @@
-"""The sets that compete: none at all, public only, winners of the vote, and what was written token by token."""
+"""The sets in the choice: none, public only, winners of the vote, and those written token by token."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mechanisms.runs.events import CandidateSet
 NONE, PUBLIC = "none", "public-only"
 PLAIN = ", plain words"
 _IN_PLAIN_WORDS = 3
-"""Of the sets of winners one in so many is put in plain words, where the owner's are others."""
+"""One in so many sets of winners uses the plain wording, where the owner's wording differs from it."""
 
 
 def wordings(template: PromptTemplate, labels: Sequence[str]) -> tuple[PromptTemplate, ...]:
@@ -48,14 +48,14 @@ def candidate_sets(
     winners: Mapping[str, Sequence[str]],
     written: Sequence[Demonstration],
 ) -> tuple[CandidateSet, ...]:
-    """All sets of a choice, in a public order.
+    """All sets of the choice, in a public order.
 
     Args:
         words: see `wordings`.
         labels: in order.
         shots: demonstrations of each label in a set.
         sets: how many sets the winners make; every second one has its labels in the opposite order.
-        public: drafts that nobody judged.
+        public: drafts before any vote.
         winners: of the vote, best first; empty where there was none.
         written: demonstrations of the stage "write".
     """

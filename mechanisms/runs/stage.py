@@ -1,4 +1,4 @@
-"""What a stage of a run is: what it costs and takes, how it is put into words, and its step of the run.
+"""The contract of a stage: its cost, its work, its words for people, and its step in a run.
 
 A stage is one file in `mechanisms/runs/stages/`. It defines a `PlannedStage`, which follows from public values alone,
 and the `Step` that reads private rows. What one step releases, later steps work on: it stands in the `RunState`.
@@ -38,7 +38,7 @@ from mechanisms.runs.stages import stages_by_place
 from mechanisms.runs.writing import Writing
 
 Texts = dict[str, tuple[str, ...]]
-"""Of each label its texts."""
+"""The texts of each label."""
 
 
 @dataclass(frozen=True)
@@ -75,30 +75,30 @@ class PlannedStage(ABC):
     @property
     @abstractmethod
     def events(self) -> Events:
-        """What a unit pays that takes part."""
+        """The privacy events of a unit that takes part."""
 
     def charges(self) -> tuple[tuple[str, Events], ...]:
-        """What the stage costs, by event list."""
+        """The stage's events, by event list."""
         if self.request.recipe.division is Division.ROLES:
             return ((self.name.value, self.events),)
         names = (ALL,) if self.request.by_user else self.request.shared_lists
         return tuple((name, self.events) for name in names)
 
     def dearest(self) -> Events:
-        """The events of the unit that pays most."""
+        """The events of the unit with the highest cost."""
         return self.events
 
     @abstractmethod
     def work(self, together: int) -> Work:
-        """What the stage asks of the models; see `ModelSpeed.together`."""
+        """The stage's work for the models; see `ModelSpeed.together`."""
 
     def warnings(self) -> Iterator[str]:
-        """What the curator should know before anything is spent, one line each."""
+        """Warnings for the curator before anything is spent, one line each."""
         return iter(())
 
     @abstractmethod
     def task(self) -> str:
-        """What is asked of its units, as the rest of a sentence that begins with them."""
+        """What its units do, as the rest of a sentence that begins with them."""
 
     def check(self, event: StageRelease, before: Sequence[StageRelease]) -> None:
         """Refuse an event of the stage's own that its run cannot have told: a file may come from anywhere.
@@ -115,40 +115,40 @@ class PlannedStage(ABC):
 
     @abstractmethod
     def begin(self, state: RunState) -> Step:
-        """The stage's step of a run; nothing is read yet."""
+        """The stage's step in a run; it has read nothing yet."""
 
 
 class Step(Protocol):
-    """A stage at work. All that follows from a release follows from its event (`apply`), told now or by a journal."""
+    """A stage at work. Its state follows from the events that `apply` gets, now or from a journal."""
 
     def events(
         self, run: LedgerRun, replayed: Sequence[CuratorEvent], journal: Journal | None
     ) -> Iterator[Sequence[CuratorEvent]]:
         """What was not applied yet of the stage, which has been charged; what is released together comes together.
 
-        Whoever gets events applies them before asking for the next ones.
+        The caller applies the events before it asks for the next ones.
 
         Args:
-            run: where a release is marked before it is told.
-            replayed: the events that had been yielded when the run was cut off.
-            journal: what the ledger notes of a release; nothing is marked without one.
+            run: the ledger's run, in which a release is marked before it is yielded.
+            replayed: the events that were yielded before the interruption.
+            journal: turns events into the lines that the ledger keeps with a mark; without it nothing is marked.
 
         Raises:
-            UsageError: that does not fit the ledger.
+            UsageError: the replayed events do not agree with the ledger.
         """
         ...
 
     def apply(self, event: CuratorEvent) -> None:
-        """Go on from an event of this stage; others are ignored.
+        """Update the state by an event of this stage; ignore others.
 
         Raises:
-            UsageError: it is none of this run's.
+            UsageError: the event cannot be of this run.
         """
         ...
 
 
 def stage_class(stage: Stage) -> type[PlannedStage]:
-    """The stage of that name."""
+    """The class of a stage."""
     found: type[PlannedStage] = stages_by_place()[stage]
     return found
 
@@ -158,22 +158,22 @@ def stage_of(request: RecipeRequest, stage: Stage) -> PlannedStage:
     return stage_class(stage)(request)
 
 
-# What the steps of one run share.
+# The state that the steps of one run share.
 
 
 @dataclass
 class RunState:
-    """What the steps of one run share; what private rows have shaped in it has been released.
+    """The state that the steps of one run share. All of it but `parts` is public or released.
 
     Attributes:
         request: public.
-        parts: what each stage may read; private.
-        held_out: whether the rows that score took part in nothing else, in this run or another.
-        public: drafts of each label that nobody judged.
+        parts: the rows that each stage may read; private.
+        held_out: whether the scoring rows took part in nothing else, in this run or another.
+        public: the drafts of each label, before any vote.
         ballots: drafts of each label that stand in the last ballot.
         completed: demonstrations that private rows have written.
         winners: texts of each label that private rows have voted for, best first.
-        sets: all that compete, in a public order; empty until they are made.
+        sets: the sets in the choice, in a public order; empty until they are made.
     """
 
     request: RecipeRequest
@@ -191,24 +191,24 @@ class RunState:
 
     @property
     def written(self) -> tuple[Demonstration, ...]:
-        """Whole demonstrations in their order: those written side by side are not completed in it."""
+        """Finished demonstrations, by number: those that are written side by side finish in any order."""
         return tuple(each.demonstration for each in sorted(self.completed, key=lambda each: each.number))
 
     @property
     def written_texts(self) -> Mapping[str, tuple[str, ...]]:
-        """The texts of whole demonstrations, of each label."""
+        """The texts of finished demonstrations, by label."""
         return by_label(self.written, self.request.labels)
 
     @cached_property
     def judging(self) -> Judging:
-        """The judges of the sets that compete."""
+        """What the judging stages share."""
         return Judging(self.request, self.parts, self.sets, self.model, self.randomness, self.held_out)
 
     def check_longest_drafts(self) -> None:
-        """Refuse a prompt of the longest drafts that there can be, where the model has no room for it.
+        """Refuse a task whose longest possible prompt does not fit the model.
 
         Raises:
-            UsageError: it has none.
+            UsageError: it does not fit.
         """
         wanted, tokens = self.request, self.request.tokens
         words = list(self.model.encode(wanted.template.instruction) or self.model.encode("a"))
@@ -216,7 +216,7 @@ class RunState:
         self._check_length(dict.fromkeys(wanted.labels, (longest,) * wanted.shots))
 
     def first_drafts(self) -> Iterator[Drafting]:
-        """Write the first drafts, where they are not there yet.
+        """Write the first drafts, unless they exist.
 
         Raises:
             UsageError: the model writes no usable drafts, or prompts of them are too long for it.
@@ -231,14 +231,14 @@ class RunState:
             self._check_length(self.public)
 
     def _check_length(self, drafts: Mapping[str, Sequence[str]]) -> None:
-        """Open the prompt of the longest set that these drafts can make, so that one too long is refused here."""
+        """Open the prompt of the longest set of these drafts, so that one that is too long is refused here."""
         wanted = self.request
         longest = {label: sorted(texts, key=len)[-wanted.shots :] for label, texts in drafts.items()}
         reader = Reader(self.model, wanted.labels, wanted.max_record_tokens)
         _ = reader.under(CandidateSet("longest", interleaved(longest, wanted.labels), wanted.template)).contextual
 
     def drafts(self, label: str, count: int, examples: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """Drafts of a label from public text, none of which stands for another label; see `write_drafts`."""
+        """Drafts of a label from public text, different from those of other labels; see `write_drafts`."""
         wanted, standing = self.request, self.public | self.ballots
         return write_drafts(
             self.model,
@@ -254,10 +254,10 @@ class RunState:
         )
 
     def make_sets(self) -> Iterator[Sequence[CuratorEvent]]:
-        """The sets that compete, where they are not made yet.
+        """Make the sets for the choice, unless they exist.
 
         Raises:
-            UsageError: nothing is left of a run that goes on after losses.
+            UsageError: nothing is left of a resumed run.
         """
         if self.sets:
             return
@@ -276,7 +276,7 @@ class RunState:
         yield [SetsMade(made)]
 
     def kept(self, demo_set: DemoSet) -> DemoSet:
-        """The set with everything that has been released for it: the best winners, else what was written."""
+        """The set from what is released so far: the best winners, else the written demonstrations."""
         if "judging" in self.__dict__:
             return self.judging.kept(demo_set)
         labels, shots = self.request.labels, self.request.shots
@@ -285,7 +285,7 @@ class RunState:
 
 
 def release_name(stage: Stage, event: CuratorEvent) -> str:
-    """What the ledger calls what a stage releases at once; no label, which may be called like a stage, stands in it."""
+    """The name of a release in the ledger. It holds no label: a label may have the name of a stage."""
     number = f" {event.round}" if hasattr(event, "round") else ""
     return f"{type(event).__name__} in {stage}{number}"
 
@@ -294,7 +294,7 @@ P = TypeVar("P", bound=PlannedStage)
 
 
 class JudgingStep(ABC, Generic[P]):
-    """A step in which units judge the sets that compete. The sets are made first, where they are not yet."""
+    """A step in which units judge the sets of the choice, which it makes first where they do not exist."""
 
     def __init__(self, stage: P, state: RunState) -> None:
         self._stage, self._state = stage, state
@@ -311,7 +311,7 @@ class JudgingStep(ABC, Generic[P]):
 
     @abstractmethod
     def _events(self) -> Iterator[CuratorEvent]:
-        """What was not applied yet of the stage, one release at a time; nothing is marked yet."""
+        """The stage's events that were not applied yet, one release at a time; not marked yet."""
 
     @abstractmethod
     def apply(self, event: CuratorEvent) -> None:

@@ -40,7 +40,7 @@ def winners(ballots: Ballots, votes: Mapping[str, Floats], most: int) -> dict[st
 
 
 class VoteCollector:
-    """Where private texts vote. One place for all labels: a unit's vector has an entry for every draft of each."""
+    """Collects the votes of private texts. A unit's vector has an entry for every draft of every label."""
 
     def __init__(self, embedder: Embedder, ballots: Ballots) -> None:
         self._embedder = embedder
@@ -63,6 +63,6 @@ class VoteCollector:
         return vote
 
     def by_label(self, votes: Floats) -> dict[str, Floats]:
-        """Released votes as each label's own."""
+        """Released votes, divided by label."""
         ends = [*self._starts.values(), self.places]
         return {label: votes[ends[i] : ends[i + 1]] for i, label in enumerate(self._starts)}

@@ -1,4 +1,4 @@
-"""All demonstrations of a run: those that are whole, those that can be written, and those that a crash has cut off."""
+"""All demonstrations of a run: complete ones, those still to write, and those that a crash interrupted."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _DIVISION_DRAWS = 4
 
 
 Charge = Callable[[str, int], BudgetSnapshot | None]
-"""Charges the demonstration of a label and a number, and tells what the ledger then holds."""
+"""Charges the demonstration of a label and a number; returns the ledger's state after it."""
 
 
 class Writing:
-    """All demonstrations of a run, written label by label; whoever pays for them says so in `events`.
+    """All demonstrations of a run, written label by label. The caller of `events` charges them.
 
     Attributes:
-        completed: those that have come to their end.
+        completed: finished demonstrations.
     """
 
     def __init__(
@@ -40,13 +40,13 @@ class Writing:
         randomness: Randomness,
         curator: bool = False,
     ) -> None:
-        """Prepare to write, before anybody has paid.
+        """Prepare to write; nothing is charged yet.
 
         Raises:
             UsageError: the model or the device is too small, or no record can be written by the schema.
         """
         plan = request.plan
-        # A secret of the run's own: what earlier runs showed says nothing of how this one divides the units.
+        # The secret is drawn for each run, so that earlier releases say nothing about this division of units.
         division = randomness.uniform(_DIVISION_DRAWS).tobytes() if plan.scheme is Scheme.DISJOINT else b""
         self._writers = {
             (label, number): DemonstrationWriter(
@@ -68,16 +68,16 @@ class Writing:
         replayed: Sequence[Any] = (),
         journal: Journal | None = None,
     ) -> Iterator[WritingEvent]:
-        """Write what is not written yet.
+        """Write the demonstrations that are still missing.
 
         Args:
-            charge: is called for each demonstration before its first token; once more where it was cut off before.
-            run: where a demonstration is marked before its first token is told.
-            replayed: the events that had been yielded when the run was cut off.
-            journal: what the ledger notes of a demonstration that is marked; nothing is marked without one.
+            charge: called before the first token of each demonstration, and again for one that was interrupted.
+            run: the ledger's run, in which a demonstration is marked as released before its first token is yielded.
+            replayed: the events that were yielded before the interruption.
+            journal: turns events into the lines that the ledger keeps with a mark; without it nothing is marked.
 
         Raises:
-            UsageError: that does not fit the ledger.
+            UsageError: the replayed events do not agree with the ledger.
         """
         seen = run.released if run else frozenset()
         for event in replayed:
@@ -132,7 +132,10 @@ class Writing:
         yield from write_together(group, self._request, self._model)
 
     def _finished(self, seen: frozenset[str]) -> Iterator[WritingEvent]:
-        """What was let out in part: its sample is gone, and some steps on one and the rest on another are not paid."""
+        """Finish demonstrations that had released tokens before the interruption.
+
+        Their sample is lost, and the charge does not cover tokens from a second sample: public text completes them.
+        """
         going = []
         for each, writer in self._writers.items():
             if part_of(each) not in seen or each in self.completed:
@@ -153,5 +156,5 @@ class Writing:
 
     @property
     def demonstrations(self) -> tuple[Demonstration, ...]:
-        """What is whole."""
+        """The finished demonstrations."""
         return without_empty_outputs(self.completed[each] for each in self._writers if each in self.completed)

@@ -19,9 +19,9 @@ from mechanisms.runs.stages.vote import CLEARANCE
 from mechanisms.tallies import LabelBias
 
 REFINEMENTS = 2
-"""Measurements of the exported set's prior: each reads with the correction so far, and its noise is that of a share."""
+"""Measurements of the exported set's prior; each reads with the correction so far, at a share of the epsilon."""
 COMPARED = 1 / 3
-"""Of what calibrating may cost, what the measurement before the choice gets: what is exported is worth more care."""
+"""Share of the stage's epsilon for the measurement before the choice; the exported set's fit gets the rest."""
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,9 @@ from mechanisms.tallies import Score as ScoreTally
 from mechanisms.tallies import Weighing, masses, weights
 
 ARMS = 3
-"""Zero-shot, public only, and the set: what a score compares at most."""
+"""The most arms of a score: zero-shot, public only, and the set."""
 _WIDE = 0.1
-"""Half an interval that tells too little, as `mechanisms.tallies.Estimate.wide` has it."""
+"""Half width above which an interval says too little; see `mechanisms.tallies.Estimate.wide`."""
 
 
 @dataclass(frozen=True)

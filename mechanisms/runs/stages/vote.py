@@ -22,13 +22,13 @@ from mechanisms.runs.voting import VoteCollector, winners
 from mechanisms.tallies import Votes
 
 CLEARANCE = 4.0
-"""Deviations of the noise by which a winner should stand above the field."""
+"""Deviations of the noise by which a winner should exceed the average draft."""
 EXCESS = 2.0
-"""By how much more votes than a draft of the field a winner has, in votes of the field."""
+"""How many times the average draft's votes a winner has beyond them."""
 _KEPT = 4
-"""Of a ballot, one in so many drafts stands in the next round again."""
+"""One in so many drafts of a ballot stays for the next round."""
 _PROGRESS = 32
-"""Voters between two reports of progress."""
+"""Voters per report of progress."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Vote(PlannedStage):
         return self.request.role(self.name) * self.request.sizes[label] / self.request.recipe.drafts
 
     def work(self, together: int) -> Work:
-        """Voters are embedded alone, and a ballot once; drafts of later rounds are written."""
+        """The work: each voter is embedded alone, a ballot once, and drafts of later rounds are written."""
         recipe, request = self.request.recipe, self.request
         ballot = len(request.labels) * (recipe.drafts + request.shots)
         voting = Work(embedded=TEXT_READ * records(request, self.name) + USUAL * request.tokens * ballot)

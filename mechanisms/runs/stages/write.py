@@ -31,7 +31,7 @@ class Write(PlannedStage):
 
     @property
     def written(self) -> SynthesisRequest:
-        """How it writes; a request whose recipe has this stage has one."""
+        """The request of the writing; a recipe with this stage has one."""
         assert self.request.written is not None
         return self.request.written
 
@@ -45,7 +45,7 @@ class Write(PlannedStage):
         return lists[self.written.plan.list_name(smallest, 1)]
 
     def charges(self) -> tuple[tuple[str, Events], ...]:
-        """The lists of its own mechanism, by label or by batch."""
+        """The event lists of its mechanism, by label or by batch."""
         if self.request.recipe.division is Division.EPSILON:
             return tuple(self.written.event)
         named = {name: f"{self.name} {name}" for name, _ in self.written.event} | {ALL: self.name.value}
