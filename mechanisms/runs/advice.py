@@ -1,4 +1,4 @@
-"""A recipe from public numbers alone: where rows are many compute is the limit, where they are few rows and noise."""
+"""The proposed recipe, from public numbers alone: many rows are limited by compute, few rows by noise."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ FEWEST_FOR_ROLES = 2000
 """Units from which on roles are proposed: with fewer, some role is too small to say anything through its noise."""
 
 VOTERS_A_LABEL = 40
-"""Of many labels: each is voted on by its own rows alone."""
+"""Voters for each of many labels, since only a label's own rows vote on its drafts."""
 MOST_VOTERS = 0.5
-"""Share of the units that vote at most."""
+"""The largest share of the units that votes."""
 MOST_WRITERS = 0.5
-"""Share of the units that write at most; a sample of them joins, so that more of them cost nothing but other roles."""
+"""The largest share of the units that writes. Only a sample of them joins: more writers leave fewer other roles."""
 
 FEWEST_DRAFTS, MOST_DRAFTS = 8, 16
 LAPLACE_DEVIATION = math.sqrt(2)
-"""Of one vote's noise, in units of 1 / epsilon."""
+"""Deviation of one vote's noise, in units of 1 / epsilon."""
 
 USUAL_SETS = 3
 MOST_DEMONSTRATIONS = 24
-"""Of all sets of winners together, at one a label: a prompt grows with the labels, and choosers read each."""
+"""Demonstrations of all sets of winners together, at one per label: choosers read every prompt."""
 
 
 def proposed(
@@ -67,7 +67,7 @@ def proposed(
 
 
 def _roles(stages: list[Stage], units: int, labels: int) -> dict[Stage, float]:
-    """Shares that give the stages the units that they want; of fewer units, the shares that the fewest would have.
+    """Shares that give each stage the units it wants; below `FEWEST_FOR_ROLES` units, the shares for that many.
 
     What stages want is what two cores read in three quarters of a minute: about 40 rows a second with the embedded
     model. A calibrator is read twice (under one of the sets, and under the chosen one), a chooser once a set, a scorer
@@ -86,14 +86,14 @@ def _roles(stages: list[Stage], units: int, labels: int) -> dict[Stage, float]:
 
 
 def _two_digits(share: float) -> float:
-    """Shares stand in certificates: as short as they can be; cut, so that they never grow past 1 together."""
+    """A share cut to two digits: short in certificates, and never more than 1 in sum."""
     unit = 10.0 ** (math.floor(math.log10(share)) - 1)
     # The quotient of two decimals may fall a hair short of the whole number that it is.
     return float(f"{math.floor(share / unit + 1e-6) * unit:.2g}")
 
 
 def _epsilon_shares(stages: list[Stage]) -> dict[Stage, float]:
-    """Writing releases every token and not one figure, and calibrating measures three times."""
+    """Shares of epsilon, by `parts`: writing releases every token, and calibrating measures three times."""
     whole = sum(stage_class(stage).parts for stage in stages)
     return {stage: stage_class(stage).parts / whole for stage in stages}
 

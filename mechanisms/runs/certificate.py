@@ -1,4 +1,4 @@
-"""What a certificate states, read value by value; one that cannot be right is refused under its field's name."""
+"""A certificate read value by value and rebuilt into its run; an error names the field of a wrong value."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from mechanisms.steps import (
 from mechanisms.tallies import Weighing
 
 MOST_DEMONSTRATIONS = 100_000
-"""What a file can ask to be accounted: every label can be a cost of its own, every demonstration a list of its own."""
+"""The most that a file may ask to account: each label can be a cost, and each demonstration a list, of its own."""
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", dict: "an object"}
 
 
@@ -44,7 +44,7 @@ def naming_field(field: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Stated:
-    """Values of a JSON object, each read as the kind that it has to be."""
+    """Values of a JSON object, each read as a required type."""
 
     values: Mapping[str, Any]
     where: str = "privacy/parameters"
@@ -256,7 +256,7 @@ def _check_names(demo_set: DemoSet, recipe: Recipe) -> None:
 def _written(
     demo_set: DemoSet, stated: Stated, recipe: Recipe, sizes: dict[str, int], measured: MeasuredSizes | None
 ) -> SynthesisRequest | None:
-    """What the stage "write" writes with, for units of its own role."""
+    """The request of the stage "write", for the units of its role."""
     if Stage.WRITE not in recipe.shares:
         return None
     written = stated.within("written")

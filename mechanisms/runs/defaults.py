@@ -1,4 +1,4 @@
-"""What a run is where nobody says otherwise: the app, the command line and Python read it here.
+"""The defaults of a run, for the app, the command line and Python.
 
 What is the same for every run is a default of `SamplingPlan`, `SynthesisRequest`, `RecipeRequest` and `Outputs`. What
 follows from the kind of row, or from public sizes, is in this module. `docs/recipes.md` has a table of both.
@@ -23,7 +23,7 @@ FEWEST_SUBSETS = 4
 
 @dataclass(frozen=True)
 class Lengths:
-    """How long what is written and what is read may be.
+    """Limits on token counts: of a demonstration, and of a private row.
 
     Attributes:
         tokens: T, those of a demonstration that are charged.
@@ -54,7 +54,7 @@ def usual_lengths(labels: int, records: bool = False, outputs: bool = False) -> 
 
 
 def usual_subsets(sizes: Mapping[str, int]) -> int:
-    """M: no more rows than the smallest label has units, since all of them would join each time."""
+    """M, at most the units of the smallest label: with more, all of them would join each time."""
     return max(FEWEST_SUBSETS, min([SamplingPlan.subsets, *sizes.values()]))
 
 

@@ -1,4 +1,4 @@
-"""Public drafts: what the model writes about a label when nobody's text is shown to it. Nothing here is private."""
+"""Public drafts: texts of a label that the model writes from public text alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOP_P = 0.85
 """Read side by side with the embedded model, 32 drafts a label. At a top-p of .92 more sentences lose their thread. At
 a temperature of .8 drafts are no more readable, but more alike, and more of them are dates, numbers or bare labels."""
 _MOST_CANDIDATES = 256
-"""Tokens that may be drawn at all: the rest of a vocabulary need not be sorted."""
+"""The likeliest tokens among which one is drawn; the rest of the vocabulary is not sorted."""
 _LEAST_TOKENS = 12
 """Tokens before a draft may end: small models like to write a title, or nothing. With 12 one in two drafts was of use,
 with 8 and without a bound fewer."""
@@ -25,9 +25,9 @@ WRITTEN = 4
 use, and of those the likelier half is kept: of a small model's sentences the unlikely half is mostly what makes no
 sense (read side by side: research/docs/worth.md)."""
 _TRIES = 12
-"""The same at most, where few are of use."""
+"""The same, at most, where few drafts are usable."""
 FEWEST = 2
-"""Drafts of a label without which there is nothing to vote on."""
+"""The fewest drafts of a label for a vote."""
 
 
 def write_drafts(
@@ -103,7 +103,7 @@ def _nearest_to_own(
 def _write(
     model: LanguageModel, prefix: list[int], rows: list[list[int]], tokens: int, randomness: Randomness
 ) -> list[tuple[str, float]]:
-    """One text a row, all of them a token further at each step, and the mean log-probability of its tokens."""
+    """Write one text per row, and the mean log-probability of its tokens."""
     session = model.open(prefix, rows, len(rows[0]), tokens)
     written: list[list[int]] = [[] for _ in rows]
     found: list[list[float]] = [[] for _ in rows]

@@ -1,4 +1,4 @@
-"""What a run tells the outside world, step by step. A recorded list of these replays a whole screen without a model.
+"""The events of a run, in order. A recorded list of them replays a whole screen without a model.
 
 Everything here is releasable, except `PrivateDiagnostics` and `StageProgress`: types of their own that reach no export.
 """
@@ -79,7 +79,7 @@ class TokenReleased:
 
 @dataclass(frozen=True)
 class PrivateDiagnostics:
-    """For the curator's screen only: what is behind a demonstration's last released token, without noise.
+    """For the curator's screen only: the values under a demonstration's last released token, without noise.
 
     Attributes:
         clean: the sum of the rows' distributions, in rows.
@@ -95,7 +95,7 @@ class PrivateDiagnostics:
 
 @dataclass(frozen=True)
 class TokenCounts:
-    """Tokens of a structured demonstration by who decided them.
+    """Token counts of a structured demonstration, by how the tokens were decided.
 
     Attributes:
         charged: the mechanism; at most the plan's T.
@@ -110,7 +110,7 @@ class TokenCounts:
 
 @dataclass(frozen=True)
 class DemoCompleted:
-    """A demonstration is done.
+    """A demonstration is finished.
 
     Attributes:
         tokens: where it is a structured record.
@@ -123,7 +123,7 @@ class DemoCompleted:
 
 @dataclass(frozen=True)
 class DemoCutOff:
-    """A demonstration that can get no more private tokens: its sample was gone when the run went on.
+    """A demonstration that gets no more private tokens: its sample was lost when the run was interrupted.
 
     Attributes:
         finished: public text alone brings it to its end; else it is left out, since nothing of it is there.
@@ -139,7 +139,7 @@ class DemoCutOff:
 
 @dataclass(frozen=True)
 class Drafting:
-    """Public drafts of a label are about to be written: nothing is reserved yet, and no row is read."""
+    """The model is about to write public drafts of a label; nothing is reserved and no row is read."""
 
     label: str
     number: int
@@ -156,7 +156,7 @@ class StageStarted:
 
 @dataclass(frozen=True)
 class StageProgress:
-    """For the curator's screen only: roughly how far a stage is, 0 to 1. It may follow how many units there are."""
+    """For the curator's screen only: a stage's approximate progress, 0 to 1. It may depend on the number of units."""
 
     stage: Stage
     done: float
@@ -164,7 +164,7 @@ class StageProgress:
 
 @dataclass(frozen=True)
 class DraftsWritten:
-    """The ballot of a label: public drafts, and those written privately before, all releasable."""
+    """The ballot of a label: public drafts, and demonstrations that were written before; all releasable."""
 
     label: str
     round: int
@@ -190,7 +190,7 @@ class VotesReleased:
 
 @dataclass(frozen=True)
 class CandidateSet:
-    """A set that can be chosen, and the words in which it is put to the model; "none" has no demonstrations."""
+    """A set that can be chosen, with its wording of the task; "none" has no demonstrations."""
 
     name: str
     demonstrations: tuple[Demonstration, ...]
@@ -219,7 +219,7 @@ class PriorsReleased:
 
 @dataclass(frozen=True)
 class ChoiceReleased:
-    """The set that serves best, and the correction that it is read with; nothing more of the comparison is known.
+    """The chosen set and its correction; nothing else of the comparison is released.
 
     Attributes:
         among: names of the sets, each with a correction.
@@ -238,13 +238,13 @@ class ScoreReleased:
 
 
 class StageRelease:
-    """What a stage releases by an event of its own: in the stage's file, a frozen dataclass that is one of these.
+    """The base of events that a stage defines in its own file, as frozen dataclasses.
 
-    Its fields are public: numbers, texts, and tuples of them; a run file has them under their names.
+    Their fields are public: numbers, texts, and tuples of them. A run file stores them under their names.
 
     Attributes:
-        kind: what a run file calls it; no other event is called so.
-        title: what a list of the moments of a run calls it.
+        kind: the event's name in a run file, used by no other event.
+        title: its title in the list of a run's moments.
     """
 
     kind: ClassVar[str]
@@ -252,20 +252,20 @@ class StageRelease:
     __pydantic_config__: ClassVar[dict[str, Any]] = {"strict": True, "extra": "forbid", "allow_inf_nan": False}
 
     def lines(self) -> tuple[str, ...]:
-        """What a person is told of it, a line each."""
+        """The event in words, one line each."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class SetKept:
-    """The run's set, should it be stopped from here on: told right before each release that stands in it."""
+    """The run's set if the run is stopped from here on; yielded right before each release that the set holds."""
 
     demo_set: DemoSet
 
 
 @dataclass(frozen=True)
 class RunCompleted:
-    """All that was planned is done."""
+    """The run has finished."""
 
     demo_set: DemoSet
     budget: BudgetSnapshot | None
@@ -273,20 +273,20 @@ class RunCompleted:
 
 @dataclass(frozen=True)
 class RunStopped:
-    """The curator stopped the run: what was charged stays charged, what was released before is in `demo_set`."""
+    """The curator stopped the run: its charges stay, and `demo_set` holds what was released."""
 
     demo_set: DemoSet
 
 
 @dataclass(frozen=True)
 class RunFailed:
-    """The run could not begin or go on; the message says what to do."""
+    """The run could not begin or continue; the message says what to do."""
 
     message: str
 
 
 WritingEvent = DemoStarted | TokenReleased | DemoCompleted | DemoCutOff | PrivateDiagnostics
-"""What is told of demonstrations being written, whoever pays for them."""
+"""The events of demonstrations that are written token by token."""
 
 RunEvent = (
     RunStarted
@@ -307,7 +307,7 @@ RunEvent = (
     | RunStopped
     | RunFailed
 )
-"""What may be recorded and replayed."""
+"""The events that may be recorded and replayed."""
 
 CuratorEvent = RunEvent | Drafting | StageProgress | PrivateDiagnostics
-"""What the curator's own screen may get; a recording begins with `RunStarted`."""
+"""The events for the curator's own screen; a recording begins with `RunStarted`."""

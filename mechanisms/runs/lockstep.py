@@ -1,6 +1,6 @@
-"""Structured records outside the charged tokens: whether a schema can be written by, and how a record comes to its end.
+"""Demonstrations written side by side, one token a step; and records after their charged tokens.
 
-Nothing here sees a private row: the end of a record is post-processing of its released tokens.
+The end of a record sees no private row: it is post-processing of its released tokens.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REST = 256
 
 
 def check_schema(schema: RecordSchema, model: LanguageModel) -> None:
-    """Refuse a schema that no record can be written by, before anybody has paid.
+    """Refuse a schema by which no record can be written, before any charge.
 
     Raises:
         UsageError: no record meets it, only one does, or the record written for a test is none of the schema.
@@ -42,7 +42,7 @@ def check_schema(schema: RecordSchema, model: LanguageModel) -> None:
 
 
 def write_rest(writers: Sequence[DemonstrationWriter], model: LanguageModel) -> None:
-    """Write records to their end whose charged tokens are used up: the public row goes on alone, and greedily."""
+    """Finish records whose charged tokens are used up, greedily and from the public row alone."""
     write_publicly(writers, model, REST, lambda writer: writer.state.stopped)
     for writer in writers:
         if not writer.state.stopped:
@@ -55,7 +55,7 @@ def write_publicly(
     most: int,
     ended: Callable[[DemonstrationWriter], bool],
 ) -> None:
-    """Go on without any private row, greedily, until a demonstration has ended, by so many tokens at `most`."""
+    """Continue greedily without private rows, until each demonstration has ended or has `most` tokens more."""
     going = [writer for writer in writers if not ended(writer)]
     if not going:
         return
@@ -82,7 +82,7 @@ def _responder(request: SynthesisRequest, model: LanguageModel) -> Responder:
 
 
 def check_answers(request: SynthesisRequest, model: LanguageModel) -> None:
-    """Refuse a prompt that is too long for the model, before anybody has paid.
+    """Refuse a prompt that is too long for the model, before any charge.
 
     Raises:
         UsageError: see there.
@@ -91,7 +91,7 @@ def check_answers(request: SynthesisRequest, model: LanguageModel) -> None:
 
 
 def write_answers(writers: Sequence[DemonstrationWriter], request: SynthesisRequest, model: LanguageModel) -> None:
-    """Give demonstrations whose text is released their outputs."""
+    """Let the model write the outputs of demonstrations whose texts are released."""
     texts = [writer.demonstration.text for writer in writers]
     for writer, answer in zip(writers, _responder(request, model).answers(texts), strict=True):
         writer.output = answer
@@ -103,13 +103,13 @@ def write_answers(writers: Sequence[DemonstrationWriter], request: SynthesisRequ
 
 _NOBODY = PrivateRows([], np.empty(0, dtype=np.bool_), overflow=False)
 _LENGTHS = 8
-"""What the public length of a row that grows with every token is a multiple of."""
+"""The public length of a row that grows with every token is a multiple of this."""
 
 
 def groups(
     writers: Sequence[DemonstrationWriter], request: SynthesisRequest, model: LanguageModel
 ) -> Iterator[Sequence[DemonstrationWriter]]:
-    """Demonstrations that are worth writing together: as many as a batch of the model has room for; none of none.
+    """Groups of demonstrations to write together, each as large as a batch of the model allows.
 
     Raises:
         UsageError: not even one of them fits, see `LanguageModel.check`; or the schema is none to write by.
@@ -155,7 +155,7 @@ def _shape(writers: Sequence[DemonstrationWriter], request: SynthesisRequest, mo
 def write_together(
     writers: Sequence[DemonstrationWriter], request: SynthesisRequest, model: LanguageModel
 ) -> Iterator[WritingEvent]:
-    """Write demonstrations to their end, all of them a token further at each step: a charged one, or a forced one."""
+    """Write demonstrations to their end; each step adds one token, charged or forced, to every one of them."""
     batch, waiting = _Batch(writers, request, model), []
     while batch.writers:
         yield from batch.release()
@@ -171,7 +171,7 @@ def write_together(
 def finish_publicly(
     writers: Sequence[DemonstrationWriter], request: SynthesisRequest, model: LanguageModel
 ) -> Iterator[WritingEvent]:
-    """Bring demonstrations to their end whose samples are gone: what was released stays, public text goes on."""
+    """Finish demonstrations whose samples are lost: released tokens stay, and public text completes them."""
     if request.schema is None and writers:
         going = [writer for writer in writers if not writer.ended]
         write_publicly(going, model, max((writer.left for writer in going), default=0), lambda writer: writer.full)
@@ -181,7 +181,7 @@ def finish_publicly(
 def _completed(
     writers: Sequence[DemonstrationWriter], request: SynthesisRequest, model: LanguageModel
 ) -> Iterator[WritingEvent]:
-    """What is left of demonstrations costs nothing: it follows from what has been released."""
+    """Complete demonstrations at no cost, from released tokens alone."""
     if request.answered_by_model:
         write_answers(writers, request, model)
     elif request.schema is not None:
@@ -211,7 +211,7 @@ class _Batch:
 
     @property
     def _slices(self) -> list[slice]:
-        """Where each demonstration's private rows are in the batch."""
+        """The place of each demonstration's private rows in the batch."""
         return [slice(*ends) for ends in pairwise(accumulate((len(d.prompts) for d in self._drawn), initial=0))]
 
     def _join(self) -> Session | None:
@@ -227,7 +227,7 @@ class _Batch:
         return self._model.open(self._prefix, rows, length, room)
 
     def release(self) -> Iterator[WritingEvent]:
-        """One token of each demonstration: the one that is forced, or one that is drawn."""
+        """Write one token of each demonstration, forced or drawn."""
         slices, everything = self._slices, self._public.logits()
         for i, writer in enumerate(self.writers):
             if writer.state.forced:
@@ -242,7 +242,7 @@ class _Batch:
             yield from writer.release(columns, writer.distributions(drawn, rows, public, base))
 
     def go_on(self) -> None:
-        """Drop the demonstrations that have ended, and put the released tokens into the model."""
+        """Drop ended demonstrations, and give the released tokens to the model."""
         going = [i for i, writer in enumerate(self.writers) if not writer.ended]
         if not going:
             self.writers = []

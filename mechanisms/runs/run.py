@@ -1,4 +1,4 @@
-"""A run: the one place where private text meets a model meets noise, and where the ledger is charged."""
+"""A run: the one place where private text, the model and the noise meet, and where the ledger is charged."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def synthesize(
     journal: Journal | None = None,
     embedder: Embedder | None = None,
 ) -> Generator[CuratorEvent, None, None]:
-    """Make a demo set, and tell about every release.
+    """Make a demo set, and yield an event for every release.
 
     Token by token each demonstration is charged whole before its first token; those that fit in one batch of the model
     are written side by side. In stages each is charged before it reads a row, and sees the rows of its own role alone.
@@ -87,7 +87,7 @@ def synthesize(
 def _run_events(
     work: _Work, demo_set: DemoSet, request: RunRequest, entry: LedgerRun | None, journal: Journal | None
 ) -> Iterator[CuratorEvent]:
-    """All that is told of a run that is reserved; each release is in the journal, and in the kept set, before."""
+    """The events of a reserved run. The journal and the kept set have each release before it is yielded."""
     started = request.started(demo_set, entry.before if entry else None)
     replayed = begin(journal, started)
     yield started
@@ -129,7 +129,7 @@ def _mark(data: Fingerprint, request: RunRequest, ledger: PrivacyLedger, randomn
 
 
 def _disclosures(data: Fingerprint, request: RunRequest, ledger: PrivacyLedger) -> tuple[str, ...]:
-    """Those on the certificate; a set that no row was read for says nothing that follows from the rows."""
+    """The disclosures on the certificate; where no row is read, none that follows from the rows."""
     if request.reads_rows:
         return ledger.rows.disclosures(data)
     return ledger.snapshot(data.name, data.unit).disclosures
@@ -181,25 +181,25 @@ def _empty(
 
 class _Work(Protocol):
     def draft(self) -> Iterator[Drafting]:
-        """What is public and comes before anybody pays."""
+        """Write public drafts and check prompts, before any charge."""
 
     def events(
         self, entry: LedgerRun | None, replayed: Sequence[CuratorEvent], journal: Journal | None
     ) -> Iterator[Sequence[CuratorEvent]]:
-        """What is left of the run; what is let out together comes together."""
+        """The remaining events of the run; those that are released together come together."""
 
     def apply(self, event: CuratorEvent) -> None:
-        """Go on from an event that is told, now or before the run was cut off."""
+        """Update the state by an event, new or replayed."""
 
     def kept(self, demo_set: DemoSet) -> DemoSet | None:
-        """The set, should the run be stopped from here on; None where whoever listens can tell."""
+        """The set if the run is stopped from here on; None where the events tell it."""
 
     def made(self, demo_set: DemoSet) -> DemoSet:
-        """The set in the end."""
+        """The finished set."""
 
 
 class _TokenByToken:
-    """Demonstrations, each charged by itself; where the best of several are kept, they are chosen in the end."""
+    """Demonstrations that are charged one by one; where the best of several are kept, they are chosen at the end."""
 
     def __init__(
         self,
@@ -216,7 +216,7 @@ class _TokenByToken:
         self._fidelity = Fidelity(model, request.template, request.labels) if kept else None
 
     def draft(self) -> Iterator[Drafting]:
-        """See `_Work`: nothing is written from public text."""
+        """See `_Work`; nothing is drafted."""
         return iter(())
 
     def events(
@@ -233,17 +233,17 @@ class _TokenByToken:
         yield from ([event] for event in self._writing.events(charge, entry, replayed, journal))
 
     def apply(self, event: CuratorEvent) -> None:
-        """See `_Work`: what is written knows itself."""
+        """See `_Work`; `Writing` keeps its own state."""
 
     def kept(self, demo_set: DemoSet) -> DemoSet | None:
-        """See `_Work`: whole demonstrations are told one by one."""
+        """See `_Work`; an event tells each finished demonstration."""
         return None
 
     def made(self, demo_set: DemoSet) -> DemoSet:
         """See `_Work`.
 
         Raises:
-            UsageError: nothing is left of a run that goes on after losses.
+            UsageError: nothing is left of a resumed run.
         """
         if not self._writing.completed:
             raise UsageError("Nothing of this run is left to keep: begin a new one.")
@@ -273,7 +273,7 @@ def _stages(
 
 
 def _check_writing(request: RecipeRequest, written: SynthesisRequest) -> None:
-    """The batch has room for the role's units of these sizes: for more of them its capacity would not be paid for."""
+    """Refuse a writing that was calibrated for other units: the charge covers the batch's capacity for these alone."""
     same = ("labels", "by_user", "sizes", "measured")
     if written.plan.share != request.role(Stage.WRITE) or any(
         getattr(written, each) != getattr(request, each) for each in same
@@ -285,14 +285,14 @@ def _check_writing(request: RecipeRequest, written: SynthesisRequest) -> None:
 
 
 def check_fit(dataset: Dataset, planned: RunRequest) -> None:
-    """Refuse to run on another data set than the one that was planned for.
+    """Refuse a data set for which the run was not planned.
 
     Args:
         dataset: private.
         planned: public.
 
     Raises:
-        UsageError: labels, unit or file are others.
+        UsageError: other labels, another unit or another file.
         DataError: a label has more units than declared.
     """
     if dataset.labels != planned.labels or dataset.by_user != planned.by_user:
@@ -310,12 +310,12 @@ def check_fit(dataset: Dataset, planned: RunRequest) -> None:
 
 
 def earlier_runs(data: Fingerprint, ledger: PrivacyLedger, but: str = "") -> list[dict[str, object]]:
-    """The runs that may have read rows of a data set, under whatever name, but to count them; private.
+    """The runs that may have read rows of a data set, under any name, other than counts of labels; private.
 
     Args:
         data: private.
         ledger: where they are.
-        but: the key of a run that is left out.
+        but: the key of a run to leave out.
     """
     names = dict.fromkeys([data.name, *ledger.rows.names_that_share(data.rows)])
     runs = (run for name in names for run in ledger.history(name, but))
@@ -323,8 +323,8 @@ def earlier_runs(data: Fingerprint, ledger: PrivacyLedger, but: str = "") -> lis
 
 
 def is_new(data: Fingerprint, ledger: PrivacyLedger, but: str = "") -> bool:
-    """Whether nothing is known of a data set's rows that a run can have been chosen by, `but` by the run of that key.
+    """Whether no earlier run or disclosure says anything about a data set's rows, except the run with the key `but`.
 
-    Another run may have given its scorers other roles, and whoever has seen a score may choose by it.
+    An earlier run may have given the scorers other roles, and a curator may choose a run by an earlier score.
     """
     return not ledger.rows.disclosures(data) and not earlier_runs(data, ledger, but)

@@ -1,4 +1,4 @@
-"""A run as a file, format `dpicl-run/1`: JSON Lines of what it released, to be looked at again without data or model.
+"""A run as a file, format `dpicl-run/1`: JSON Lines of its releases, to be replayed without data or model.
 
 The first line has the set that the run made, with its certificate; then comes an event a line, in the order in which
 they were told; the last line says how the run ended. docs/run_files.md describes it for other programs.
@@ -38,10 +38,10 @@ _LARGEST_JOURNAL = 2**30
 """Characters of a run that has not ended: this installation wrote it, and what it was charged must not be lost."""
 _HEAD = {"format", "demo_set", "run", "software"}
 _UNFINISHED = "unfinished"
-"""In the first line of a run that has not ended: the key by which the ledger knows it."""
+"""The field of the ledger's key, in the first line of a run that has not ended."""
 _KEY = re.compile(r"[0-9a-f]{32}")
 ENDS = RunCompleted | RunStopped
-"""How a run ends that can be saved."""
+"""The last events of a run that can be saved."""
 
 
 def to_lines(recording: Sequence[RunEvent], disclosures: tuple[str, ...] = ()) -> str:

@@ -1,4 +1,4 @@
-"""What a run may show: what its certificate has paid for, whatever else its file says."""
+"""The check of a run file's events: only what the run's certificate covers may be shown."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from mechanisms.steps.mechanism import Norm
 from mechanisms.tallies import masses
 
 _LEAST_BALLOT = 3
-"""Drafts in a later ballot, however few a recipe asks for: one that won, and two to compare it with."""
+"""The fewest drafts in a later ballot: one winner, and two to compare it with."""
 _SAME_NOISE = 1e-9
 
 
 def require(true: bool, otherwise: str) -> None:
-    """Refuse what does not hold.
+    """Refuse a run file where a condition does not hold.
 
     Raises:
         UsageError: it does not.
@@ -54,7 +54,7 @@ def require(true: bool, otherwise: str) -> None:
 
 @dataclass(frozen=True)
 class PermittedReleases:
-    """What the run of a certificate may release, of each kind.
+    """The releases that a certificate covers, by kind.
 
     Attributes:
         run: the certificate's, built anew.
@@ -83,7 +83,7 @@ class PermittedReleases:
         return self.run.staged.recipe.rounds if self.run.staged and Stage.VOTE in self.stages else 0
 
     def check_token(self, event: TokenReleased) -> None:
-        """A token is one of those that are paid for, and nothing is told of it beyond what its mechanism releases.
+        """Check that a token is covered, and holds nothing beyond its mechanism's release.
 
         Raises:
             UsageError: it is not; the message says why.
@@ -101,7 +101,7 @@ class PermittedReleases:
             require(norm is not Norm.RANGE, "values beside a token that its mechanism releases alone")
 
     def check_ballot(self, event: DraftsWritten, written: int) -> None:
-        """A ballot is of a round that is paid for, with no more drafts than are asked for and those `written` before.
+        """Check that a ballot is of a covered round, with at most the recipe's drafts and those `written` before.
 
         Raises:
             UsageError: it is not.
@@ -112,7 +112,7 @@ class PermittedReleases:
         require(len(event.drafts) <= most, "more drafts than the recipe has")
 
     def check_noise(self, event: VotesReleased) -> None:
-        """Votes have the noise that was accounted.
+        """Check that votes have the accounted noise.
 
         Raises:
             UsageError: they state another one.
@@ -122,7 +122,7 @@ class PermittedReleases:
         require(same, "noise that is not the certificate's")
 
     def check_sets(self, names: tuple[str, ...], written: bool) -> None:
-        """The sets are those of the recipe, in their order; those of what was written only where something was.
+        """Check that the sets are the recipe's, in order; those of written texts only where some were written.
 
         Raises:
             UsageError: they are not.
@@ -147,12 +147,12 @@ _DemonstrationKey = tuple[str, int]
 
 _ARMS = {ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS}
 _FIRST_JUDGED = 2
-"""Place of the first set that private rows have made: after none, and public only."""
+"""The place of the first set made from private rows: after none and public only."""
 
 
 @dataclass
 class RunHistory:
-    """What a run has told so far; `add` refuses what cannot come next.
+    """The events of a run so far; `add` refuses one that cannot come next.
 
     Attributes:
         begun: the run's first event.
@@ -181,7 +181,7 @@ class RunHistory:
     own: list[tuple[Stage, StageRelease]] = field(default_factory=list)
 
     def add(self, event: RunEvent) -> None:
-        """One more event.
+        """Add an event.
 
         Raises:
             UsageError: it cannot follow what was told before; the message says why.
@@ -206,7 +206,7 @@ class RunHistory:
                 raise UsageError("an event that stands in no file")
 
     def end(self, stopped: bool) -> None:
-        """The run has ended.
+        """End the run.
 
         Raises:
             UsageError: it was not stopped, and yet something is missing; or the set that it made is not what was told.

@@ -1,4 +1,4 @@
-"""A set of demonstrations, whoever wrote it: an export with its certificate, or a few lines of JSON by hand."""
+"""Private scores of any set of demonstrations: an export with its certificate, or JSON written by hand."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ class ScoredSet:
 
     @property
     def weighing(self) -> Weighing:
-        """What counts the same in a score."""
+        """The weighing of a score."""
         return Weighing.ROWS if self.weights is None else Weighing.LABELS
 
     def row_weights(self, truth: Integers) -> Floats:
-        """What rows count, by the places of their labels, shape (rows,)."""
+        """The weight of each row, by the place of its label; shape (rows,)."""
         by_label = np.array([1.0 if self.weights is None else self.weights[label] for label in self.labels])
         return np.asarray(by_label[truth])
 
@@ -152,7 +152,7 @@ def of_demo_set(demo_set: DemoSet) -> ScoredSet:
 
 
 def _weights(demo_set: DemoSet) -> Mapping[str, float] | None:
-    """What rows count by the set's own certificate, where labels count the same there."""
+    """The labels' weights by the set's certificate; None where rows count the same."""
     parameters = demo_set.certificate.parameters
     if parameters.get("weighing") != Weighing.LABELS:
         return None
@@ -175,7 +175,7 @@ _ALL_BUT_ONE = 1e-9
 
 _Compared = tuple[CandidateSet, Mapping[str, float] | None]
 Arm = tuple[CandidateSet, Floats]
-"""A set, and what is added to each label's log-probability under it."""
+"""A set, and the correction of each label's log-probability under it."""
 
 
 @dataclass(frozen=True)
@@ -208,11 +208,11 @@ class ScoreRequest:
             raise UsageError("Prototypes are made of the units that do not score: choose a share below 1.")
 
     def tally(self, weighing: Weighing) -> ScoreTally:
-        """What the scorers are asked for."""
+        """The tally of the scorers."""
         return ScoreTally(self.target.epsilon, self.by_user, weighing is Weighing.LABELS)
 
     def prototypes(self, labels: int) -> Prototypes | None:
-        """What the others are asked for, calibrated."""
+        """The prototypes from the other units, calibrated; None where there are none."""
         if self.prototypes_epsilon is None:
             return None
         target = PrivacyTarget(self.prototypes_epsilon, self.target.delta)
@@ -307,7 +307,7 @@ def _asked(
 
 
 def _arms(scored: ScoredSet, model: LanguageModel, reader: Reader) -> dict[str, Arm]:
-    """What is compared; a set without demonstrations is zero-shot itself."""
+    """The compared arms; a set without demonstrations is zero-shot itself."""
     own = scored.template
     wanted: list[_Compared] = [
         (CandidateSet(ZERO_SHOT, (), own), scored.zero_shot if scored.demonstrations else scored.prior)
@@ -328,7 +328,7 @@ def _arms(scored: ScoredSet, model: LanguageModel, reader: Reader) -> dict[str, 
 
 
 def _public_only(scored: ScoredSet, model: LanguageModel) -> _Compared:
-    """The public-only set that stood in the choice, read like the chosen one; else one that is written now."""
+    """The public-only set of the choice, read like the chosen one; else a new one."""
     if public := scored.public_only:
         return CandidateSet(PUBLIC_ONLY, public.demonstrations, public.template), public.prior
     written = written_publicly(
@@ -338,7 +338,7 @@ def _public_only(scored: ScoredSet, model: LanguageModel) -> _Compared:
 
 
 def _event(tally: ScoreTally, prototypes: Prototypes | None) -> Composed:
-    """Scorers and the others are disjoint: each list is paid by its own units, and the larger one counts."""
+    """The event of the run. Scorers and the others are disjoint, so that the larger list counts."""
     lists: list[tuple[str, tuple[PrivacyEvent, ...]]] = [(_SCORE, (tally.event,))]
     if prototypes is not None:
         lists.append((PROTOTYPES, (prototypes.event,)))
@@ -377,6 +377,6 @@ def _right(reader: Reader, arm: Arm, units: Sequence[Unit]) -> NDArray[np.bool_]
 
 
 def _means(others: Dataset, prototypes: Prototypes, embedder: Embedder, randomness: Randomness) -> Floats:
-    """A direction for each label; each unit gives one record, with whatever label that has."""
+    """A direction for each label, from one record of each unit."""
     texts, places = one_record_each(others)
     return prototypes.release(Prototypes.contributions(places, embedder.embed(texts).astype(np.float64)), randomness)

@@ -20,7 +20,7 @@ from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import TokenMechanism, Transform
 
 Option = tuple[str, Any]
-"""A flag without its dashes, and its value as YAML has it."""
+"""A flag without its dashes, and its value for YAML."""
 
 _HEAD = """\
 # Settings of a run of DP-ICL Studio, for the file that they were chosen on:

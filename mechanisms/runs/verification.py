@@ -1,4 +1,4 @@
-"""What a demo set says that its stages found, held against the stages that its run had."""
+"""The check of a demo set: its certificate rebuilt, and its findings against the stages of its run."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _of_choice(choice: Choice, demo_set: DemoSet, recipe: Recipe) -> Iterator[st
 
 
 def names_of_sets(recipe: Recipe, words: int) -> list[str]:
-    """Names of the sets that stand in the choice, in their order; they do not depend on the texts.
+    """Names of the sets in the choice, in their order; they do not depend on the texts.
 
     Args:
         recipe: public.
@@ -112,7 +112,7 @@ _MOST_PROBLEMS = 20
 
 @dataclass(frozen=True)
 class Verification:
-    """What was found of a certificate.
+    """The result of checking a certificate.
 
     Attributes:
         claim: what the stated event costs; None where it is not the event that the parameters cost.

@@ -1,4 +1,4 @@
-"""One demonstration in the making: who joins, the rows of its batch, and the tokens that it has released."""
+"""One demonstration that is being written: its sample, the rows of its batch, and its released tokens."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from mechanisms.sampling import (
 from mechanisms.steps import TokenDistributions
 
 _PLACES = 2**120
-"""So many that no two units share one."""
+"""Enough places for no two units to share one."""
 
 Booleans = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True, repr=False)
 class PrivateRows:
-    """A draw of who joins: as many rows as the batch has, and which of them hold a unit.
+    """A sample of units: all rows of the batch, and which of them hold a unit.
 
     On overflow the rows are blank, and the step is released from public text.
     """
@@ -52,7 +52,7 @@ def _decoding_state(request: SynthesisRequest, model: LanguageModel, prompt: Gen
 
 
 def _content(record: Record) -> tuple[str, str]:
-    """All that a record without a user's id is: rows that differ in their outputs alone are no copies of each other."""
+    """The identity of a record without a user's id; rows that differ in their output are no copies."""
     return record.text, record.output or ""
 
 
@@ -101,23 +101,23 @@ class DemonstrationWriter:
 
     @property
     def written(self) -> list[int]:
-        """The tokens so far, behind the cue."""
+        """The tokens so far, after the cue."""
         return self.state.written
 
     @property
     def completed(self) -> DemoCompleted:
-        """The demonstration, and of a record who decided its tokens."""
+        """The finished demonstration; for a record, with its token counts."""
         return DemoCompleted(self.demonstration, self.number, self.state.counts(self.charged))
 
     @property
     def demonstration(self) -> Demonstration:
-        """What has been written, as a demonstration; with the output that a model gave it, where one did."""
+        """The demonstration so far, with its output where a model gave one."""
         made = self.state.demonstration(self.label)
         return made if self.output is None else replace(made, output=self.output)
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more is charged: all of it has ended, or its tokens or its room in the batch are used up."""
+        """Whether no further token is charged: it has ended, or its tokens or its room in the batch are used up."""
         return self.full or self.charged >= self._request.plan.tokens
 
     @property
@@ -131,10 +131,10 @@ class DemonstrationWriter:
         return self._request.room - (len(self.written) - self.state.begun)
 
     def restore(self, released: Sequence[TokenReleased]) -> None:
-        """Write again what was released before the run was cut off; nothing is drawn.
+        """Restore the tokens that were released before the interruption; nothing is drawn.
 
         Raises:
-            UsageError: this cannot have been written.
+            UsageError: these tokens cannot have been written.
         """
         try:
             for event in released:
@@ -153,7 +153,7 @@ class DemonstrationWriter:
         return event.token not in self.state.barred(event.token + 1)
 
     def write_public_token(self, logits: Floats) -> None:
-        """Write the next token without any private row: what is forced, or else likeliest.
+        """Write the next token without private rows: the forced one, or else the likeliest.
 
         Args:
             logits: of the public row, shape (vocabulary,).
@@ -165,7 +165,7 @@ class DemonstrationWriter:
             self.state.accept(int(columns[np.argmax(logits[columns])]))
 
     def join(self) -> PrivateRows:
-        """Draw who joins, and write their prompts, the tokens so far behind the cue."""
+        """Draw the sample, and make its prompts with the tokens so far."""
         seating = self._seat()
         rows: Sequence[tuple[int, ...]] = seating.rows
         if seating.overflow:
@@ -207,10 +207,10 @@ class DemonstrationWriter:
         return np.array(members, dtype=np.int64)
 
     def _hashed_rows(self, members: Integers) -> tuple[tuple[int, ...], ...]:
-        """Each unit in its keyed row, and in its keyed place there.
+        """The units by row: a keyed hash gives each its row and its place there.
 
-        By position the last of equal rows would step into the place of the first, were that one gone: a prompt says
-        which text stands before which.
+        Places by position would change for other rows if one of several equal rows were removed, and a prompt shows
+        the order of its texts.
         """
         rows: list[list[int]] = [[] for _ in range(self._request.plan.subsets)]
         for unit in sorted(members.tolist(), key=lambda unit: self._place(unit, "order", _PLACES)):
@@ -238,7 +238,7 @@ class DemonstrationWriter:
     def distributions(
         self, private: PrivateRows | None, rows: Floats, public: Floats, base: Floats | None
     ) -> TokenDistributions:
-        """What the mechanism sees.
+        """The mechanism's input.
 
         Args:
             private: who joined; None where the mechanism takes no private rows.
