@@ -24,19 +24,26 @@ def blocks(kind: str, *pages: str) -> list[str]:
     return [block for text in texts for block in re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL)]
 
 
-def commands() -> list[list[str]]:
+def commands(*pages: str) -> list[list[str]]:
     """Words of each command in the `sh` blocks; `make` sets up what the others need."""
-    lines = "".join(blocks("sh", "README.md", "docs/reference.md")).replace("\\\n", " ").splitlines()
+    lines = "".join(blocks("sh", *pages)).replace("\\\n", " ").splitlines()
     found = [shlex.split(line, comments=True) for line in lines]
     return [words for words in found if words and words[0] != "make"]
 
 
 @pytest.mark.slow
-def test_every_command_of_the_readme_works(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("pages", "named"),
+    [
+        (("README.md",), {"synthesize", "account", "evaluate", "query"}),
+        pytest.param(("README.md", "docs/reference.md"), {"plan", "answer", "ledger"}, marks=pytest.mark.nightly),
+    ],
+)
+def test_every_command_of_a_page_works(pages, named, tmp_path, monkeypatch, capsys):
     (tmp_path / "assets").symlink_to(ROOT / "assets")
     monkeypatch.chdir(tmp_path)
-    found = commands()
-    assert {words[3] for words in found} >= {"synthesize", "evaluate", "query", "account", "plan", "answer", "ledger"}
+    found = commands(*pages)
+    assert {words[3] for words in found} >= named
     for words in found:
         assert words[:3] == PROGRAM
         code = main(words[3:])
