@@ -25,7 +25,7 @@ _SAID = {
     Rows.TEXTS: ("Label", ""),
     Rows.ANSWERED: ("Answer", "Private text, like the text itself: never a public label."),
 }
-"""What is said of a text, where anything is: the title of its column, and a remark."""
+"""The title and the remark of the text's column."""
 
 
 class ColumnsForm:
@@ -47,7 +47,7 @@ class ColumnsForm:
         return [self.text, self.label, self.unit]
 
     def shown_as(self, rows: Rows) -> dict[Any, Any]:
-        """What is asked of such rows."""
+        """The questions for such rows."""
         label, info = _SAID.get(rows, _SAID[Rows.TEXTS])
         return {
             self.text: gr.Dropdown(visible=rows != Rows.RECORDS),
@@ -70,7 +70,7 @@ class ColumnsForm:
         }
 
     def mapping(self, rows: Rows, text: str, label: str, unit: str, drop_duplicates: bool) -> ColumnMapping:
-        """The choices as a mapping; an answer stands where a label does."""
+        """The choices as a mapping; for answers, the answer's column is in the label's place."""
         label = KIND if rows == Rows.ALONE else label
         return ColumnMapping(text, label, None if unit == _NO_USER else unit, drop_duplicates)
 
@@ -116,7 +116,7 @@ class FieldNames:
 
     @property
     def outputs(self) -> list[Any]:
-        """What changes with the columns."""
+        """The components that change with the columns."""
         return [*self.inputs, self.asked]
 
     def proposed(self, names: tuple[str, str], mapping: ColumnMapping, rows: Rows) -> dict[Any, Any]:
@@ -132,7 +132,7 @@ class FieldNames:
 
 
 def asked(names: tuple[str, str], rows: Rows) -> list[Tree]:
-    """The question, where prompts would call something what everything is called."""
+    """The question for names, where the proposed ones are the general "Text" and "Label"."""
     neutral = zip(names, NEUTRAL, ("one text is", "its label is" if rows == Rows.TEXTS else ""), strict=True)
     open_ones = {f"'{usual}'": what for name, usual, what in neutral if name == usual and what}
     said = _ASKED.format(what=" and what ".join(open_ones.values()), names=" and ".join(open_ones))
@@ -161,7 +161,7 @@ _SEARCH = """(query) => {
   for (const each of document.querySelectorAll("#labels label"))
     each.style.display = each.textContent.toLowerCase().includes(wanted) ? "" : "none";
 }"""
-"""In the page alone: what is searched for among private names is nobody else's."""
+"""Runs in the page alone: the search term may be private."""
 _NAMES = (
     "One line a label: label = Name. A name takes its label's place from here on: in the prompts, the export and the "
     "figures; test files are read alike."
@@ -200,12 +200,12 @@ class LabelChoice:
 
     @property
     def outputs(self) -> list[Any]:
-        """What changes with the columns."""
+        """The components that change with the columns."""
         return [self.labels, self._tools, self._search, self.problem, self.names, self._naming]
 
     @property
     def boxes(self) -> list[gr.Accordion]:
-        """What only texts have, beside `outputs`."""
+        """The components that only texts have, beside `outputs`."""
         return [self._box]
 
     def shown_as(self, rows: Rows) -> dict[Any, Any]:

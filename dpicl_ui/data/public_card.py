@@ -1,4 +1,4 @@
-"""Step 1's last card: what becomes public, and what its button is pressed with."""
+"""Step 1's last card: what becomes public, and the button that confirms it."""
 
 from __future__ import annotations
 

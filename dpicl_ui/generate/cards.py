@@ -1,4 +1,4 @@
-"""What a run leaves on the screen: finished demonstrations, how it ended, and the private score."""
+"""Cards of a finished run: its demonstrations, how it ended, and the private score."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def answered(each: Demonstration, template: PromptTemplate) -> Tree:
 
 
 def counted(counts: TokenCounts) -> Tree:
-    """Whose the tokens of a record are."""
+    """The token counts of a record, by how the tokens were decided."""
     total = counts.charged + counts.forced + counts.rest
     parts = f"{counts.charged} charged, {counts.forced} forced by the schema, {counts.rest} public"
     return el("p.muted.counts-of", f"{total} tokens: {parts}")
@@ -59,7 +59,7 @@ def _field(name: str, value: Any) -> Tree:
 # What a run leaves on the screen: finished demonstrations, and how it ended.
 
 MANY = 12
-"""Demonstrations beyond which they are folded up."""
+"""Number of demonstrations above which they are folded."""
 
 _NOTHING_YET = "Whole demonstrations are collected here. They are synthetic and may be shared."
 _SHARE = "The demonstrations may be shared with the certificate of step 5."
@@ -85,12 +85,12 @@ def demonstrations(demo_set: DemoSet) -> list[Tree]:
 
 
 def unfolded(*shown: Tree) -> Tree:
-    """Examples that are shown on demand."""
+    """Examples that unfold on a click."""
     return el("details", el("summary", "Show the demonstrations"), el("div.demos", *shown))
 
 
 def finished(view: RecipeView) -> list[Tree]:
-    """The demonstrations as far as they are known."""
+    """The demonstrations so far."""
     head = el("div.card-head", el("h3", "Demonstrations"), el("span.tag.public", "Releasable"))
     known = view.demonstrations
     if not known:
@@ -106,7 +106,7 @@ def finished(view: RecipeView) -> list[Tree]:
 
 
 def counts(view: RecipeView) -> list[TokenCounts | None]:
-    """Who decided the tokens of each known demonstration: None where it is no record."""
+    """The token counts of each demonstration; None where it is no record."""
     completed = list(view.run.completed)
     found: list[TokenCounts | None] = []
     for each in view.demonstrations:
@@ -144,14 +144,14 @@ def outcome_of_run(view: RecipeView) -> tuple[str, str]:
 
 
 def _cut_off(view: RecipeView) -> list[str]:
-    """What became of demonstrations that were being written when the run was cut off."""
+    """What happened to demonstrations that were being written when the run was interrupted."""
     said = {True: "finished from public text alone", False: "left out"}
     counted = Counter(event.finished for event in view.run.cut_off)
     return [f"Cut off, and {words}: {counted[each]}." for each, words in said.items() if counted[each]]
 
 
 def outcome_of_loading(view: RecipeView) -> tuple[str, str]:
-    """What to say of a saved run that is on the screen, and the line's kind."""
+    """The line above a saved run on the screen, and the line's kind."""
     claim = view.run.demo_set.certificate.claim if view.run.demo_set else None
     promise = f" of epsilon {claim.epsilon:.3g} at delta {claim.delta:g}" if claim else ""
     return (
@@ -176,11 +176,11 @@ _NO_BETTER = (
 _USERS = "Every user counts the same."
 NOT_HELD_OUT = "These rows may have taken part in the choice: the chosen set's figure may be a little optimistic."
 _DUST = 1e-9
-"""Of float: .71 times 100 is no more than 71."""
+"""Tolerance for floats: .71 times 100 is slightly more than 71."""
 
 
 def own_releases_card(view: RecipeView) -> list[Tree]:
-    """What stages have released by events of their own, in the words of each."""
+    """The releases of stages with events of their own, in their words."""
     return [
         each
         for released in view.own
@@ -254,19 +254,19 @@ def _verdict(view: RecipeView) -> str:
 
 
 def weighed(demo_set: DemoSet) -> list[Tree]:
-    """What counts the same in a set's score, and what that says of balanced accuracy."""
+    """The weighing of a set's score, and its relation to balanced accuracy."""
     words = balanced_in_words(demo_set)
     return [el("p.muted", words)] if words else []
 
 
 def _majority(view: RecipeView) -> int | None:
-    """Of 100 rows, those that have the largest label, by the public sizes."""
+    """Rows of 100 that have the largest label, by the public sizes."""
     majority = view.run.demo_set.majority if view.run.demo_set else None
     return None if majority is None else round(100 * majority[1])
 
 
 def _no_better(view: RecipeView) -> str:
-    """What is said where the score does not tell the exported set from naming the largest label every time."""
+    """The sentence where the score does not show that the set is better than naming the largest label every time."""
     assert view.score is not None
     found, majority = view.score.arms.get(view.score.exported(view.without)), _majority(view)
     if found is None or found.wide or majority is None or 100 * found.interval[0] > majority:

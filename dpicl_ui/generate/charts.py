@@ -77,7 +77,7 @@ def _hint(view: RunView) -> str:
 
 
 def reading(view: RunView) -> str:
-    """What the first token waits for."""
+    """The work that comes before the first token."""
     certificate = view.demo_set.certificate if view.demo_set else None
     if certificate is None or WHETHER_SHOWN not in certificate.public_inputs:
         return "reading the prompt"
@@ -147,7 +147,7 @@ def _noise(view: RunView) -> float | None:
 
 
 def _parameters(view: RunView) -> dict[str, Any]:
-    """What the tokens are written with: public, and in the certificate."""
+    """The mechanism and parameters of the tokens; public, and in the certificate."""
     parameters = view.demo_set.certificate.parameters if view.demo_set else {}
     written: dict[str, Any] = parameters.get("written", parameters)  # a recipe's stage
     return written
@@ -376,7 +376,7 @@ _READ = {
     "prior": "read with the measured prior",
     "shares": "read with the measured prior, fitted to the declared shares of the labels",
 }
-"""What a correction is called; whichever won, the set that is exported is read with a fitted one, as step 4 says."""
+"""Names of the corrections. The exported set is always read with a fitted one, as step 4 says."""
 _UNKNOWN = (
     "Only the winner was released. Nothing is known of the others' order, or of how close it was: do not read this "
     "ladder as a ranking."
@@ -399,7 +399,7 @@ def choice_card(view: RecipeView) -> list[Tree]:
 
 
 def no_demonstrations(view: RecipeView) -> str:
-    """What it means that the choice was "none"; empty where it was not."""
+    """An explanation where the choice was "none"; else empty."""
     if view.choice is None or not view.without:
         return ""
     return (
@@ -409,7 +409,7 @@ def no_demonstrations(view: RecipeView) -> str:
 
 
 def _how_many(view: RecipeView) -> str:
-    """As the certificate counts: a set and a correction are one of those that compete."""
+    """The number of arms, counted as the certificate does: each is a set with a correction."""
     made, sets = view.run.demo_set, len(view.sets)
     if view.choice is not None:
         return f"Chosen among {among_in_words(len(view.choice.among), sets)}. {_UNKNOWN}"

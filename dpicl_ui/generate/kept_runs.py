@@ -1,4 +1,4 @@
-"""Finished runs: what gives way to a new one, and what a reload of the page finds again."""
+"""Finished runs: the question before a new run replaces one, and runs that survive a reload of the page."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _AT_ONCE: dict[str, Any] = {"queue": False, **PRIVATE}
 
 
 class Presses(State):
-    """How many runs were begun in a tab, and whether the one that was asked about goes on with another."""
+    """The number of runs begun in a tab, and whether the pending question is about a resumed run."""
 
     def __init__(self, session: Session) -> None:
         self.count, self.resume = 0, False
@@ -63,7 +63,7 @@ class Replacing:
         self.anew, self.again = _beat(), _beat()
 
     def wire(self, start: gr.Button, go_on: gr.Button, where: gr.HTML) -> None:
-        """Let these buttons ask first; what is wrong is said in `where`."""
+        """Let these buttons ask first; errors are shown in `where`."""
         shown = [self.body, self.words, self.save, self.anew, self.again, where]
         for button, resume in ((start, False), (go_on, True)):
             button.click(guarded(where)(self._presser(resume)), None, shown, **_AT_ONCE)
@@ -71,7 +71,7 @@ class Replacing:
         self.no.click(self.hidden, None, self.body, **_AT_ONCE)
 
     def hidden(self) -> dict[Any, Any]:
-        """What it becomes where nothing is asked."""
+        """The components without a question."""
         return {self.body: gr.Column(visible=False)}
 
     def _presser(self, resume: bool) -> Any:
@@ -100,7 +100,7 @@ class Replacing:
         }
 
     def agreed(self, request: gr.Request) -> dict[Any, Any]:
-        """Begin the run that was asked about."""
+        """Begin the run of the question."""
         return self._begin(self._sessions.of(request).of(Presses))
 
     def _begin(self, presses: Presses) -> dict[Any, Any]:
@@ -109,7 +109,7 @@ class Replacing:
 
 
 def question(session: Session, resume: bool) -> list[Tree]:
-    """What is lost, and what the next run costs."""
+    """The warning: what is lost, and the cost of the next run."""
     planned = session.of(PrivacyState).planned
     charge = planned.charge if planned else 0.0
     price = f" ({charge:.3g})" if 0 < charge < math.inf else ""
@@ -129,13 +129,13 @@ def _beat() -> gr.HTML:
 AGE = 1800.0
 """Seconds for which a run is kept after its page was closed."""
 MOST_RUNS, MOST_BYTES = 50, 64 * 2**20
-"""That are kept on a server; beyond these the oldest go first."""
+"""Runs that a server keeps; with more, the oldest are dropped."""
 _KEY = re.compile(r"[0-9a-f]{32}")
 _UNDER_WAY = "A run is under way: stop it, or wait."
 
 
 class TabKey(State):
-    """By what a tab's finished run is found again: who signed in, and the browser's key; None where it has none."""
+    """The key of a tab's finished run: the person and the browser's key; None where the browser has none."""
 
     def __init__(self, session: Session) -> None:
         self.value: tuple[str, str] | None = None
@@ -175,14 +175,14 @@ class _Kept:
 
 
 class KeptRuns:
-    """All of a server; `clock` gives seconds."""
+    """The kept runs of a server; `clock` returns seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._lock = clock, threading.Lock()
         self._runs: dict[tuple[str, str], _Kept] = {}
 
     def know(self, session: Session, key: object, request: gr.Request) -> bool:
-        """Take the key that the browser keeps with a tab; gives whether it is one."""
+        """Set the key that the browser keeps for a tab; return whether it is valid."""
         if not isinstance(key, str) or not _KEY.fullmatch(key):
             return False
         tab = session.of(TabKey)
@@ -190,7 +190,7 @@ class KeptRuns:
         return True
 
     def keep(self, session: Session, ledger: PrivacyLedger) -> None:
-        """Keep a tab's finished run; one that has no run file is not kept."""
+        """Keep a tab's finished run, if it has a run file."""
         tab, made = session.of(TabKey), session.of(GenerateState).made
         if tab.value is None or made is None:
             return
@@ -203,13 +203,13 @@ class KeptRuns:
                 self._sweep()
 
     def drop(self, session: Session) -> None:
-        """Keep a tab's run no longer."""
+        """Drop a tab's run."""
         with self._lock:
             if (key := session.of(TabKey).value) is not None:
                 self._runs.pop(key, None)
 
     def restore(self, session: Session, ledger: PrivacyLedger) -> bool:
-        """Give a tab that knows of no run the one that was kept for it; gives whether there was one.
+        """Restore the kept run of a tab without one; return whether there was one.
 
         Raises:
             StudioError: the ledger cannot be used.
@@ -224,7 +224,7 @@ class KeptRuns:
         return True
 
     def closed(self, tab: TabKey) -> None:
-        """A page was closed, whose ledger may go next: from now on its run has an end."""
+        """Start the time limit of a run whose page was closed."""
         with self._lock:
             kept = self._runs.get(tab.value) if tab.value else None
             if tab.value is None or kept is None or kept.owner is not tab:  # a reload may have it already
@@ -240,7 +240,7 @@ class KeptRuns:
         later.start()
 
     def sweep(self) -> None:
-        """Drop what is too old."""
+        """Drop runs that are too old."""
         with self._lock:
             self._sweep()
 
@@ -325,11 +325,11 @@ class Reload:
         )
 
     def hidden(self) -> dict[Any, Any]:
-        """What it becomes with another run on the screen."""
+        """The components with another run on the screen."""
         return {self.forget: gr.Button(visible=seen(False))}
 
     def begun(self, session: Session) -> None:
-        """A run takes the place of the one that was kept."""
+        """Replace the kept run."""
         self._runs.drop(session)
 
     def ended(self, session: Session, ledger: PrivacyLedger) -> None:

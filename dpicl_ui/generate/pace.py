@@ -1,4 +1,4 @@
-"""How long a run has taken and how much of it is left, in words, also while somebody else's run is before it."""
+"""Elapsed and remaining time of a run, in words, also while another person's run is first in line."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from mechanisms.runs.recipe import Stage
 # `pace = paced(pace, event, now)`; nothing here depends on how far a stage is among the private rows.
 
 Part = Stage | None
-"""A stage, or the first drafts, which come before any. A run without stages is "write" alone."""
+"""A stage, or None for the first drafts. A run without stages has the part "write" alone."""
 
 _ENOUGH = 3
-"""Tokens of each demonstration of a group before their pace says more than the forecast."""
+"""Tokens of each demonstration in a group before their pace is used instead of the forecast."""
 _BELIEVED = 0.5
-"""Of the whole forecast, what stands beside parts that are over where these tell how fast this machine is: a short part
-moves what is said of the others little."""
+"""Share of the whole forecast that is added to finished parts when they correct the forecast: a short part corrects
+little."""
 _TRUSTED = 0.25
-"""Of all tokens, what must be there before their pace alone says how long the others take."""
+"""Share of all tokens after which their pace alone gives the remaining time."""
 
 
 @dataclass(frozen=True)
 class Left:
-    """Seconds that are left of a run: about so many, at most, or at least."""
+    """Remaining seconds of a run: an estimate, an upper bound or a lower bound."""
 
     seconds: float
     bound: Literal["", "at most ", "at least "] = ""
@@ -66,7 +66,7 @@ class Tokens:
     seconds: float = 0.0
 
     def after(self, event: DemoStarted | TokenReleased, now: float) -> Tokens:
-        """With one more event."""
+        """The pace after an event."""
         if isinstance(event, DemoStarted):
             size = self.size + 1 if self.opened else 1
             begun = self.begun if self.opened else now
@@ -80,7 +80,7 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Pace:
-    """When what happened in a run, in seconds of one clock.
+    """Times of a run's events, in seconds of one clock.
 
     Attributes:
         forecast: seconds of each part as step 2 had them, in their order; empty where nothing was known.
@@ -101,7 +101,7 @@ class Pace:
 
     @property
     def foreseen(self) -> float | None:
-        """Seconds of the whole run as step 2 had them."""
+        """Seconds of the whole run by the forecast of step 2."""
         return sum(self.forecast.values()) if self.forecast else None
 
     def elapsed(self, now: float) -> float:
@@ -135,7 +135,7 @@ def paced(pace: Pace, event: CuratorEvent, now: float) -> Pace:
 
 
 def left(pace: Pace, view: RecipeView, now: float) -> Left | None:
-    """What is left of a run under way, for its curator's eyes; None where that is not known, or it takes longer."""
+    """Remaining time of a run, for its curator only; None where unknown, or where the forecast is exceeded."""
     if pace.begun is None:
         return None
     here, own_pace = _here(pace, view, now)
@@ -148,7 +148,7 @@ def left(pace: Pace, view: RecipeView, now: float) -> Left | None:
 
 
 def foreseen_left(pace: Pace, now: float) -> float | None:
-    """Seconds that are left by the forecast, for whoever waits in line; None without one, or where it is over.
+    """Remaining seconds by the forecast, for those who wait in line; None without a forecast, or after its end.
 
     That line is read by people who may know nothing of the private rows, and how long a stage or a token takes among
     these follows from the rows. So of all that has happened only the pace of the first drafts counts, which are public.
@@ -160,20 +160,20 @@ def foreseen_left(pace: Pace, now: float) -> float | None:
 
 
 def _public_scale(pace: Pace) -> float:
-    """How much longer than forecast the run takes, by the first drafts of the labels that are done."""
+    """Ratio of time to forecast, from the first drafts of finished labels."""
     done, of, took = pace.drafted
     foreseen = pace.forecast.get(None, 0.0) * done / of
     return _slower(pace, took, foreseen) if done else 1.0
 
 
 def _slower(pace: Pace, took: float, foreseen: float) -> float:
-    """How much longer everything takes, if some of it took so long that was foreseen otherwise; continuous in both."""
+    """Ratio of time to forecast for everything, from a part's time and forecast; continuous in both."""
     believed = max(1.0, _BELIEVED * (pace.foreseen or 0.0))  # of a forecast of moments, a second
     return (took + believed) / (foreseen + believed)
 
 
 def _scale(pace: Pace, here: float) -> float:
-    """How much longer than forecast the parts take, by those that are over, and by the one under way.
+    """Ratio of time to forecast, from finished parts and from the current one.
 
     Args:
         here: seconds that the part under way takes as a whole.
@@ -184,7 +184,7 @@ def _scale(pace: Pace, here: float) -> float:
 
 
 def _later(pace: Pace, here: float) -> float | None:
-    """Seconds of the parts to come, 0.0 where there are none; None where nothing was foreseen."""
+    """Forecast seconds of the parts to come, 0.0 where there are none; None without a forecast."""
     if not pace.forecast:
         return 0.0 if pace.part is Stage.WRITE and not pace.past else None
     over = {*pace.past, pace.part}
@@ -192,8 +192,8 @@ def _later(pace: Pace, here: float) -> float | None:
 
 
 def _here(pace: Pace, view: RecipeView, now: float) -> tuple[float | None, bool]:
-    """Seconds that are left of the part under way, None where it takes longer than foreseen; and whether its own pace
-    says so, of which it is an upper bound."""
+    """Remaining seconds of the current part (None beyond its forecast), and whether they come from its own pace,
+    which gives an upper bound."""
     spent, foreseen = now - pace.since, pace.forecast.get(pace.part)
     # As the parts before told; how the one under way does is not in it.
     expected = None if foreseen is None else _scale(pace, foreseen) * foreseen - spent
@@ -208,20 +208,20 @@ def _here(pace: Pace, view: RecipeView, now: float) -> tuple[float | None, bool]
 
 
 def _blended(measured: float, expected: float | None, share: float) -> float:
-    """What a part's own pace says, and before that, by and by, what was expected of it."""
+    """Remaining seconds by a part's own pace, mixed with its forecast while little of it is done."""
     trust = 1.0 if expected is None else min(1.0, share / _TRUSTED)
     return trust * measured + (1 - trust) * max(0.0, expected or 0.0)
 
 
 def _share_written(view: RecipeView) -> float:
-    """Of all tokens that there can be, those that are there; demonstrations that have ended have all of theirs."""
+    """Share of all possible tokens that are written; an ended demonstration counts as complete."""
     run = view.run
     there = len(run.completed) * run.tokens + sum(draft.token.step if draft.token else 0 for draft in run.drafts)
     return there / max(1, run.planned * run.tokens)
 
 
 def _writing(tokens: Tokens, view: RecipeView, now: float) -> float | None:
-    """Seconds until all demonstrations have all their tokens, at most; None before there is a pace."""
+    """Upper bound of the seconds until all demonstrations are complete; None before there is a pace."""
     run = view.run
     if tokens.later < _ENOUGH * tokens.largest or tokens.seconds <= 0:
         return None
@@ -238,11 +238,11 @@ def _writing(tokens: Tokens, view: RecipeView, now: float) -> float | None:
 # Time and progress of a run in one line: which demonstration, and how long yet; afterwards, how long it took.
 
 _MOMENTS = 3.0
-"""Seconds under which no number is worth reading."""
+"""Seconds below which no number is shown."""
 
 
 def time_card(pace: Pace, view: RecipeView, now: float) -> list[Tree]:
-    """One line; nothing where there is no run, or nothing to say of it.
+    """The line of times; empty without a run.
 
     Args:
         now: of the clock that `pace` was taken with.
@@ -255,7 +255,7 @@ def time_card(pace: Pace, view: RecipeView, now: float) -> list[Tree]:
 
 
 def in_words(remaining: Left) -> str:
-    """What is left of a run, rounded, for a sentence."""
+    """Remaining time, rounded, for a sentence."""
     if remaining.seconds < _MOMENTS:
         return "a few seconds"
     return f"{remaining.bound}{duration(remaining.seconds)}"
@@ -297,13 +297,13 @@ def _took(pace: Pace, run: RunView, now: float) -> str:
 # What a press of Generate reads while somebody else's run is before it: its place, and about how long yet.
 
 _LOOK_AGAIN = 1.0
-"""Seconds between two looks at the line."""
+"""Seconds between two checks of the line."""
 _START = "() => [{__type__: 'update', active: true}]"
 _LEFT = "You left the line. No row was read, and nothing is spent."
 
 
 class LineState(State):
-    """`left` is whether a press was taken out of the line, and the page does not say so yet.
+    """State of the line; `left`: a press was taken out of it, and the page does not show that yet.
 
     `shown` is what the page says of the line.
     """
@@ -336,13 +336,13 @@ class Waiting:
             press(None, None, self._clock, js=_START, **PRIVATE)
 
     def watch(self, *pressed: gr.events.Dependency) -> None:
-        """Look for the presses that these answer."""
+        """Watch for these presses."""
         self._presses = [each["id"] for each in pressed]
         self._clock.tick(self._look, None, [self.words, self.leave, self._clock], queue=False, **PRIVATE)
         self.leave.click(self._leave, None, None, queue=False, **PRIVATE)
 
     def tell(self, remaining: float | None, now: float) -> None:
-        """Seconds that are left of the run under way on this server, where that is known; None when it ends.
+        """Remaining seconds of the current run on this server, if known; None when it ends.
 
         Args:
             remaining: public; see `foreseen_left`. Other people read it.

@@ -1,4 +1,4 @@
-"""Looking back: a recorded run step by step, and runs as files, saved and loaded."""
+"""Replay: a recorded run step by step, and run files to save and load."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from mechanisms.runs.run_file import ENDS, FORMAT, LARGEST, from_lines, to_lines
 # A recorded run as plain JSON values, drawn by `assets/replay.js` on the screens of step 3, step by step.
 
 MOST_PLACES, MOST_CHARACTERS = 2000, 16 * 2**20
-"""What a browser gets at once; a longer recording is shown up to there, and its file has all of it."""
+"""Limit of what a browser gets at once; a longer recording is cut there, and complete in its file."""
 _SILENT = "■"
-"""What can be clicked of a token that adds nothing to the text, such as its end."""
+"""The clickable mark of a token that adds nothing to the text, such as the end token."""
 
 
 def screens(view: RecipeView) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def screens(view: RecipeView) -> dict[str, Any]:
 
 
 def replay_screen(recording: Sequence[RunEvent]) -> dict[str, Any] | None:
-    """Everything that a replay draws; None where there is nothing to look back at.
+    """All values that a replay draws; None where there is nothing to replay.
 
     Returns:
         parts: by screen, its values in the order in which they are shown, each once. Where demonstrations are written
@@ -120,7 +120,7 @@ def _name(event: RunEvent, view: RecipeView) -> str:
 
 
 def _texts(places: Sequence[tuple[RunEvent, RecipeView]]) -> tuple[list[list[dict[str, Any]]], dict[int, int]]:
-    """The texts in pieces, and for each place of a token which text is its own."""
+    """The texts in pieces, and the text of each token's place."""
     tokens: dict[tuple[str, int], list[tuple[int, TokenReleased]]] = {}
     forced = any(view.run.partly_forced for _, view in places)
     for place, (event, _) in enumerate(places):
@@ -149,7 +149,7 @@ def _pieces(released: Sequence[tuple[int, TokenReleased]], forced: bool) -> list
 
 
 def _common(one: str, other: str) -> int:
-    """Characters with which both begin."""
+    """Length of the common prefix."""
     differing = (i for i, (mine, its) in enumerate(zip(one, other, strict=False)) if mine != its)
     return next(differing, min(len(one), len(other)))
 
@@ -173,7 +173,7 @@ class Replay:
         self.sink = sink()
 
     def under_way(self) -> dict[Any, Any]:
-        """What they become when a run begins."""
+        """The components when a run begins."""
         return {
             self.bar: None,
             self.save: gr.Button(visible=seen(False)),
@@ -181,7 +181,7 @@ class Replay:
         }
 
     def ended(self, recording: Sequence[RunEvent], savable: bool) -> dict[Any, Any]:
-        """What they become with a run to look back at; `savable` where it is this tab's own, and ended well."""
+        """The components with a run to replay; `savable` for a finished run of this tab."""
         return {self.bar: replay_screen(recording), self.save: gr.Button(visible=seen(savable))}
 
     def said_again(self, session: Session) -> dict[Any, Any]:
@@ -200,7 +200,7 @@ class Replay:
 
 
 def savable(view: RecipeView) -> bool:
-    """Whether something was kept, and is private: what is not is for its curator's eyes alone."""
+    """Whether a set was kept and is private; one that is not private is for its curator only."""
     return view.ended and view.made is not None and view.made.certificate.private
 
 

@@ -1,4 +1,4 @@
-"""What the screens of step 3 show of a run, as values: `view = reduce(view, event)`."""
+"""The values that step 3 shows of a run: `view = reduce(view, event)`."""
 
 from __future__ import annotations
 
@@ -127,13 +127,13 @@ class RunView:
 
     @property
     def partly_forced(self) -> bool:
-        """Some tokens are written without a draw: what a schema forces, or the name of the answer's field."""
+        """Whether some tokens are forced: by a schema, or by the name of the answer's field."""
         made = self.demo_set
         return made is not None and (made.schema is not None or made.template.output is not None)
 
     @property
     def shown(self) -> Draft | None:
-        """The draft whose tokens are on the screen: one of those in progress, the same until it is whole."""
+        """The draft whose tokens are shown: one in progress, the same until it is finished."""
         return self.drafts[0] if self.drafts else self.last
 
     @property
@@ -151,7 +151,7 @@ class RunView:
         return min(1.0, (len(self.finished) + steps) / self.planned) if self.planned else 0.0
 
     def changed(self, label: str, number: int, **values: Any) -> RunView:
-        """The view with other values in one of its drafts."""
+        """The view with one draft changed."""
         drafts = (
             replace(draft, **values) if (draft.label, draft.number) == (label, number) else draft
             for draft in self.drafts
@@ -164,7 +164,7 @@ class RunView:
 
 
 def reduce(view: RunView, event: CuratorEvent) -> RunView:
-    """The view after one more event."""
+    """The view after an event."""
     match event:
         case RunStarted():
             return _begun(event)
@@ -214,7 +214,7 @@ def _ended(view: RunView, event: CuratorEvent) -> RunView:
 
 
 def mechanism_of(demo_set: DemoSet) -> TokenMechanism | None:
-    """What the tokens of a set are written with, by its certificate; None where it writes none, or is not known."""
+    """The mechanism of a set's tokens, by its certificate; None where no token is written, or it is unknown."""
     try:
         written = rebuilt(demo_set).request.written
     except UsageError:
@@ -234,7 +234,7 @@ def _whose(event: object) -> tuple[str, int] | None:
 
 
 def one_by_one(events: Iterable[Recorded]) -> list[Recorded]:
-    """A recording as if demonstrations that were written side by side had been written one after the other."""
+    """A recording reordered so that demonstrations come one after the other."""
     recorded = list(events)
     order = {_whose(event): place for place, event in enumerate(recorded) if isinstance(event, DemoStarted)}
     places = [place for place, event in enumerate(recorded) if _whose(event)]
@@ -298,28 +298,28 @@ class RecipeView:
 
     @property
     def unit(self) -> str:
-        """What a unit is called: "row" or "user"."""
+        """The word for a unit: "row" or "user"."""
         return person(self.run.demo_set.certificate.unit) if self.run.demo_set else "row"
 
     @property
     def ended(self) -> bool:
-        """The run's set is final."""
+        """Whether the run's set is final."""
         return self.run.phase in ("completed", "stopped")
 
     @property
     def writing(self) -> bool:
-        """Tokens are what there is to see."""
+        """Whether the screen shows tokens."""
         judged = self.stage is Stage.VOTE or self.ballot is not None or bool(self.sets)
         return not self.stages or (Stage.WRITE in self.stages and not judged)
 
     @property
     def without(self) -> bool:
-        """No demonstrations were found to serve best."""
+        """Whether the choice was to have no demonstrations."""
         return self.chosen is not None and not self.chosen.demonstrations
 
     @property
     def chosen(self) -> CandidateSet | None:
-        """The set that was found to serve best."""
+        """The chosen set."""
         name = self.choice.chosen[0] if self.choice else None
         return next((each for each in self.sets if each.name == name), None)
 
@@ -332,7 +332,7 @@ class RecipeView:
 
     @property
     def kept(self) -> DemoSet | None:
-        """The set with everything that has been released for it; None before the run has begun."""
+        """The set from what is released so far; None before the run has begun."""
         if self.run.demo_set is None or self.stages or self.ended:
             return self.run.demo_set
         # Of several to keep the best of: those that came first, until the best are known.
@@ -342,13 +342,13 @@ class RecipeView:
 
     @property
     def made(self) -> DemoSet | None:
-        """The set as it may be exported now; None as long as nothing is known of it."""
+        """The set that may be exported now; None before anything is released."""
         known = self.kept and (self.kept.demonstrations or self.kept.choice or self.run.phase == "completed")
         return self.kept if known else None
 
 
 def reduce_recipe(view: RecipeView, event: CuratorEvent) -> RecipeView:
-    """The view after one more event."""
+    """The view after an event."""
     match event:
         case Drafting():
             return _drafting(view, event)
@@ -420,7 +420,7 @@ _MOMENTS = (
 
 
 def looked_back(events: Iterable[RunEvent]) -> Iterator[tuple[RunEvent, RecipeView]]:
-    """Each place of a recording that can be looked back at, and the view there: every token, every release, the end."""
+    """Each place of a replay with its view: every token, every release, the end."""
     yield from ((event, view) for event, view in _one_after_the_other(events) if isinstance(event, _MOMENTS))
 
 

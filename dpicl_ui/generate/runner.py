@@ -1,4 +1,4 @@
-"""The run that step 2 has planned, or one that was cut off, as events for the screen."""
+"""Runs as events for the screen: the one planned in step 2, or a resumed one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Unfinished:
         self._ledger, self._folder = ledger, ledger.folder / _FOLDER
 
     def begin(self, data: Fingerprint) -> RunJournal:
-        """The journal of a new run; what an older one has left stays until `replace`.
+        """The journal of a new run; an older run's journal stays until `replace`.
 
         Raises:
             UsageError: the folder cannot be made.
@@ -58,13 +58,13 @@ class Unfinished:
         return RunJournal.new(self._folder / f"{_whose(data)}-{_what(data)}-{key}.jsonl", key)
 
     def replace(self, data: Fingerprint, journal: RunJournal) -> None:
-        """The run has begun: the other ones under the data set's name cannot be gone on with any more."""
+        """Drop the journals of other runs under the data set's name, which can no longer be resumed."""
         for path in self._folder.glob(f"{_whose(data)}-*"):
             if path != journal.path:
                 self.remove(path)
 
     def waits(self, data: Fingerprint) -> bool:
-        """Whether there is a run on these very data that has not ended."""
+        """Whether there is an unfinished run on exactly these data."""
         return any(self._of(data))
 
     def read(self, data: Fingerprint) -> RunJournal:
@@ -84,7 +84,7 @@ class Unfinished:
             self.remove(path)
 
     def remove(self, path: Path) -> None:
-        """Remove a journal, if it is still there, and what the ledger holds of what its run told.
+        """Remove a journal, and the lines that the ledger keeps for its run.
 
         Raises:
             UsageError: the folder cannot be written.
@@ -111,7 +111,7 @@ def _what(data: Fingerprint) -> str:
 # The run that step 2 has planned, or one that was cut off, as events for the screen; its set is kept in the tab.
 
 _KEPT_AFTER = DemoCompleted | SetKept | RunCompleted
-"""What the set that may be exported changes with."""
+"""Events that change the set that may be exported."""
 
 _STOPPED = "Stopped. No row was read, and nothing is spent."
 _STOPPED_AGAIN = "Stopped. No row was read, and the run can still be gone on with."
@@ -164,7 +164,7 @@ class Runner:
         curator: bool,
         unfinished: Unfinished,
     ) -> Generator[CuratorEvent]:
-        """The same of a run that was cut off: what it told before comes first.
+        """The events of a resumed run; the replayed ones come first.
 
         Raises:
             StudioError: see `events`; or another model is loaded than it was begun with.
@@ -188,7 +188,7 @@ class Runner:
         journal: RunJournal | None,
         unfinished: Unfinished | None,
     ) -> Generator[CuratorEvent]:
-        """A run, in whose tab its set is kept; its journal goes when it has ended before somebody's eyes."""
+        """A run whose set is kept in its tab; its journal is removed when it has ended on an open page."""
         begun = ended = False
         if confirmed is not session.of(DataState).confirmed:
             raise UsageError("The data of step 1 has changed: look at step 2, then start again.")
@@ -214,14 +214,14 @@ class Runner:
     def _start(
         self, dataset: Dataset, request: RunRequest, ledger: PrivacyLedger, curator: bool, journal: RunJournal | None
     ) -> Generator[CuratorEvent]:
-        """The run, which reads no row before its first event is asked for; waits for the models it needs."""
+        """The run's events; waits for the models. No row is read before the first event is requested."""
         model = self._loader.model()
         embedder = self._embedder.embedder() if request.stages else None
         return synthesize(dataset, request, model, ledger, curator=curator, journal=journal, embedder=embedder)
 
 
 def _kept(session: Session, of: Fingerprint, events: Generator[CuratorEvent], pressed: Run) -> Generator[CuratorEvent]:
-    """A run's events, until it ends or is stopped; the tab keeps what is made."""
+    """A run's events until it ends or is stopped; the tab keeps its set."""
     state, view = session.of(GenerateState), RecipeView()
     for event in events:
         view = reduce_recipe(view, event)
@@ -262,7 +262,7 @@ class CutOffCard:
         self.outputs = [self.body, self.words, self.go_on, self.leave]
 
     def wire(self, where: gr.HTML) -> None:
-        """Let it be left; what came of that is said in `where`."""
+        """Let the run be abandoned; the result is shown in `where`."""
 
         def leave(request: gr.Request) -> dict[Any, Any]:
             self._place(request).leave(_data(self._sessions.of(request)))
@@ -285,7 +285,7 @@ class CutOffCard:
         return place.read(_data(self._sessions.of(request))), place
 
     def place(self, request: gr.Request) -> Unfinished | None:
-        """Where a tab's runs are written down; None where nothing outlives the tab."""
+        """The journals of a tab's runs; None where nothing outlives the tab."""
         return Unfinished(self._ledgers.of(request)) if self._ledgers.lasting else None
 
     def _place(self, request: gr.Request) -> Unfinished:
@@ -294,11 +294,11 @@ class CutOffCard:
         return place
 
     def hidden(self) -> dict[Any, Any]:
-        """What it becomes while a run is under way."""
+        """The components during a run."""
         return {self.body: gr.Column(visible=False)}
 
     def shown(self, request: gr.Request) -> dict[Any, Any]:
-        """What it becomes by what is there for the confirmed data."""
+        """The components for the confirmed data."""
         session, place = self._sessions.of(request), self.place(request)
         if place is None or session.of(DataState).confirmed is None or not place.waits(data := _data(session)):
             return self.hidden()
@@ -317,7 +317,7 @@ class CutOffCard:
 
 
 def in_words(journal: RunJournal) -> str:
-    """How far a run had got, and what going on costs."""
+    """How far an interrupted run got, and the cost of resuming it."""
     assert journal.begun is not None
     view = replay_recipe([journal.begun, *(journal.replayed or ())])
     if view.stage not in (None, Stage.WRITE):

@@ -1,4 +1,4 @@
-"""What step 3 remembers: the run under way or the last one, and the set that was written."""
+"""The state of step 3: the current or last run, and the written set."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_DATA = "Choose a data set in step 1 first, then its privacy in step 2."
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """One press of Generate or "Go on": what stops it, its end, and its events, none of them for the curator alone.
+    """One press of Generate or "Go on": its stop event, its end, and its releasable events.
 
     Attributes:
         before: its first events that were told before it was cut off.
@@ -34,13 +34,13 @@ class Run:
 
     @property
     def again(self) -> bool:
-        """What was recorded last was told before it was cut off."""
+        """Whether the last recorded event is a replayed one."""
         return 0 < len(self.recording) <= self.before
 
 
 @dataclass(frozen=True, repr=False)
 class Made:
-    """A set that was written in this tab, and the data set that it was written from; the latter is private."""
+    """A set that was written in this tab, and its private data set."""
 
     demo_set: DemoSet
     of: Fingerprint
@@ -60,13 +60,13 @@ class GenerateState(State):
         self.made: Made | None = None
 
     def begin(self, before: int = 0) -> Run:
-        """A new run, which a stop that was meant for another does not reach; see `Run`."""
+        """Begin a new run, which a stop of another run does not affect; see `Run`."""
         self.run = run = Run(before)
         self.looking = False
         return run
 
     def look(self) -> None:
-        """A saved run is shown from now on.
+        """Show a saved run.
 
         Raises:
             UsageError: a run is under way.
@@ -77,26 +77,26 @@ class GenerateState(State):
 
     @property
     def under_way(self) -> bool:
-        """A run was begun here, and has not ended."""
+        """Whether a run is under way."""
         return self.run is not None and not self.run.ended.is_set()
 
     @property
     def untaken(self) -> bool:
-        """There is a set that the next run replaces, and that was neither exported nor saved."""
+        """Whether the next run would replace a set that was neither exported nor saved."""
         return self.made is not None and self.made is not self._taken
 
     def take(self) -> None:
-        """The set was exported, or its run saved."""
+        """Remember that the set was exported, or its run saved."""
         self._taken = self.made
 
     def restore(self, run: Run, made: Made) -> None:
-        """A run that had ended before the page was loaded anew is this tab's."""
+        """Restore a run that had ended before the page was reloaded."""
         run.ended.set()
         self.run = self.written = run
         self.made, self.looking = made, True
 
     def forget(self) -> None:
-        """There is neither a run nor a set."""
+        """Forget run and set."""
         self.run = self.written = self.made = None
         self.looking = False
 
@@ -113,7 +113,7 @@ class GenerateState(State):
 
 
 def gate(session: Session) -> Gate:
-    """Open with a calibrated run, or to look at a saved one; done when something was written."""
+    """The step's state: open with a calibrated or a saved run, done when a set was written."""
     state = session.of(GenerateState)
     done = state.made is not None
     if state.looking:

@@ -135,7 +135,7 @@ class GenerateStep:
             button.click(self._mover(step), None, self._bar.html, **PRIVATE)
 
     def follow(self, *events: gr.events.Dependency) -> None:
-        """Look whether a run on the data of step 1 was cut off, after each of these."""
+        """Look for an interrupted run on the data of step 1, after each of these."""
         self.cut_off.follow(*events)
 
     def _mover(self, step: int) -> Any:
@@ -156,7 +156,7 @@ class GenerateStep:
         return saved | {self.notice: notice("Saved by your browser: what was released, and nothing else.", "good")}
 
     def loads(self, button: gr.UploadButton, where: gr.HTML) -> None:
-        """Show the run in a file that is uploaded here, and move to this step; what is wrong is said in `where`."""
+        """Show the run in an uploaded file, and move to this step; errors are shown in `where`."""
 
         def load(upload: str | None, request: gr.Request) -> Iterator[dict[Any, Any]]:
             if upload is None:
@@ -206,7 +206,7 @@ class GenerateStep:
         return self._next_step(session.of(GenerateState).made is not None) | self.replay.said_again(session)
 
     def _next_step(self, made: bool) -> dict[Any, Any]:
-        """The buttons: with a set what comes next is to test or export it, and not to write another."""
+        """The buttons: with a set, the primary ones are Test and Export."""
         start = (
             gr.Button("Write another set", variant="secondary") if made else gr.Button("Generate", variant="primary")
         )
@@ -242,7 +242,7 @@ class GenerateStep:
         begin: Callable[[Run], Generator[CuratorEvent]],
         curator: bool,
     ) -> Iterator[dict[Any, Any]]:
-        """The screen while a run is under way, and at its end. What it told before is on it at once."""
+        """The screen during a run and at its end; replayed events are shown at once."""
         view, pace, shown = RecipeView(), None, 0.0
         try:
             yield self._begun()
@@ -277,7 +277,7 @@ class GenerateStep:
     def _left(
         self, session: Session, ledger: PrivacyLedger, run: Run, view: RecipeView, took: list[Tree]
     ) -> dict[Any, Any]:
-        """The screen when a run is over; one that never began leaves the run before."""
+        """The screen after a run; one that never began leaves the earlier run on it."""
         if not run.recording and own_recording(session):
             return self._again(session, ledger, move=False) | {self.notice: notice(*outcome_of_run(view))}
         self.reload.ended(session, ledger)
@@ -331,18 +331,18 @@ class GenerateStep:
 
 
 def _foreseen(session: Session, run: Run) -> Pace:
-    """The pace of a run that begins, with what step 2 had forecast; it has no forecast for one that goes on."""
+    """The pace of a new run, with the forecast of step 2; a resumed run has none."""
     planned = session.of(PrivacyState).planned
     return Pace(planned.parts if planned and not run.before else {})
 
 
 def _paced(pace: Pace, run: Run, event: CuratorEvent, now: float) -> Pace:
-    """The pace after an event; one that is told again says at most which part is under way."""
+    """The pace after an event; a replayed event says at most which part is under way."""
     return paced(pace, event, now) if not run.again or isinstance(event, _BEGINNINGS) else pace
 
 
 def _passed_over(run: Run, event: CuratorEvent, curator: bool) -> bool:
-    """Not shown by itself: all but the last of what is told again, and a token whose clean values follow at once."""
+    """Whether an event is not drawn by itself: a replayed one but the last, or a token whose clean values follow."""
     if run.again:
         return len(run.recording) < run.before
     return curator and isinstance(event, TokenReleased)
