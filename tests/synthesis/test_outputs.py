@@ -344,8 +344,8 @@ def test_the_certificate_states_who_wrote_outputs_and_is_checked_for_it(outputs)
             "privacy/parameters/outputs",
         ),
         (lambda edited: edited["privacy"]["parameters"].update(tokens=3), "parameters"),
-        (lambda edited: edited["task"]["template"].pop("output"), "demonstrations have outputs"),
-        (lambda edited: edited["demonstrations"][0].pop("output"), "demonstrations have outputs"),
+        (lambda edited: edited["task"]["template"].pop("output"), "do not fit task/template"),
+        (lambda edited: edited["demonstrations"][0].pop("output"), "do not fit task/template"),
     ):
         edited = json.loads(made_set.dumps())
         change(edited)

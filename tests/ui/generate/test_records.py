@@ -183,12 +183,12 @@ def test_nothing_is_classified_with_records_and_the_page_says_so(tab):
             return EvaluationStep(tab.sessions, CuratorLedger(tab.ledger), tab.loader, embedder, StepBar(PLACES))
 
     step = asyncio.run(built())
-    assert "no labels to find" in text_of(step._show_set(TAB)[step.subject])
+    assert "which have no labels" in text_of(step._show_set(TAB)[step.subject])
     asking = step._ask("anything", False, TAB)
     next(asking)
-    with pytest.raises(UsageError, match="no labels to find"):
+    with pytest.raises(UsageError, match="which have no labels"):
         next(asking)
-    with pytest.raises(UsageError, match="no labels to find"):
+    with pytest.raises(UsageError, match="which have no labels"):
         next(step.measurement._measure("text", "label", 10, False, False, TAB))
     with pytest.raises(UsageError, match="means of labels"):
         step.prototypes._order(0.5, TAB)
