@@ -18,7 +18,7 @@ from mechanisms.demos.demo_set import FORMAT, DemoSet, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import UsageError
 from mechanisms.exports.export_format import Released, format_named, format_names, packed
-from mechanisms.exports.provenance import stated_facts
+from mechanisms.exports.facts_label import label_of_facts
 from mechanisms.records import PromptTemplate
 from mechanisms.runs.preview import guarantee
 
@@ -32,8 +32,17 @@ def certificate(demo_set: DemoSet) -> list[Tree]:
     return [
         *private,
         el("p.guarantee", guarantee(held.claim, held.by_user)),
-        el("dl.facts.two", *(fact(*each) for each in stated_facts(demo_set))),
+        *facts_label(demo_set),
         el("details", el("summary", "All parameters"), el("dl.facts.two", *_parameters(demo_set))),
+    ]
+
+
+def facts_label(demo_set: DemoSet) -> list[Tree]:
+    """The label of facts, section by section."""
+    return [
+        each
+        for section in label_of_facts(demo_set)
+        for each in (el("h3", section.title), el("dl.facts.two", *(fact(*one) for one in section.facts)))
     ]
 
 

@@ -16,8 +16,7 @@ from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.privacy.cards import stages_in_words
 from dpicl_ui.privacy.form import described, hidden_stages, private_mechanisms, transforms
 from dpicl_ui.privacy.state import PrivacyState
-from mechanisms.accounting import PrivacyTarget
-from mechanisms.audit.membership import best_guess
+from mechanisms.accounting import PrivacyTarget, best_guess_in_percent
 from mechanisms.demos.demo_set import Answers, Outputs
 from mechanisms.errors import UsageError
 from mechanisms.inference.models.listing import available_models
@@ -31,9 +30,6 @@ from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class
 
 # What epsilon means to somebody who guesses, in one sentence below its slider.
-
-_NEARLY = 0.99
-"""A share of right guesses from which on one decimal would hide what is left to chance."""
 
 
 class Odds:
@@ -70,9 +66,7 @@ def odds(target: PrivacyTarget, by_user: bool, declared: bool) -> list[Tree]:
 
     Where the counts were `declared` public, whoever knows everything else reads the coin off them: they are set apart.
     """
-    right = best_guess(target.epsilon, target.delta)
-    digits = 1 if right < _NEARLY else 3
-    share = min(100.0, math.ceil(100 * right * 10**digits) / 10**digits)
+    share = best_guess_in_percent(target.epsilon, target.delta)
     who = "all rows of one user are" if by_user else "one row is"
     apart = " (but for the counts that you declared public)" if declared else ""
     return [
@@ -80,7 +74,7 @@ def odds(target: PrivacyTarget, by_user: bool, declared: bool) -> list[Tree]:
             "p.odds",
             f"If a coin decides whether {who} in your data, somebody who knows everything else and sees what this run "
             f"releases{apart} guesses the coin right at most ",
-            el("strong", f"{share:.{digits}f}%"),
+            el("strong", f"{share}%"),
             " of the time, instead of 50%.",
         )
     ]

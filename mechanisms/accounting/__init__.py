@@ -4,6 +4,8 @@ from mechanisms.accounting.account import Account, BudgetSnapshot
 from mechanisms.accounting.claims import (
     Claim,
     PrivacyTarget,
+    best_guess,
+    best_guess_in_percent,
     calibrate_noise,
     claim,
     cost_in_words,
@@ -37,6 +39,8 @@ __all__ = [
     "Reservation",
     "Usage",
     "amplified",
+    "best_guess",
+    "best_guess_in_percent",
     "calibrate_noise",
     "check_reservation",
     "claim",

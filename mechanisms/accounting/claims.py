@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 from scipy.optimize import brentq
+from scipy.special import expit
 
 from mechanisms.accounting import pld, prv, zcdp
 from mechanisms.accounting.normal_form import Bounds, NormalForm, Primitive, normal_form
@@ -225,3 +226,24 @@ def _rounded(value: float, digits: int, rounding: str) -> str:
 def cost_in_words(epsilon: float, delta: float) -> str:
     """What something costs, never less than it does."""
     return f"epsilon {rounded_up(epsilon, 4)}, delta {rounded_up(delta, 2)}"
+
+
+# What a claim means to somebody who guesses whether a unit took part.
+
+_NEARLY = 0.99
+"""A share of right guesses from which on one decimal would hide what is left to chance."""
+
+
+def best_guess(epsilon: float, delta: float) -> float:
+    """The largest accuracy of guesses whether a unit was included by a fair coin: `(e^eps + d) / (1 + e^eps)`.
+
+    It is the mean of true positive and true negative rate where (epsilon, delta) allows their sum to be largest.
+    """
+    return float(expit(epsilon) + delta * expit(-epsilon))
+
+
+def best_guess_in_percent(epsilon: float, delta: float) -> str:
+    """`best_guess` in percent, rounded up, so that it stays a bound; one decimal, or three from 99 percent on."""
+    right = best_guess(epsilon, delta)
+    digits = 1 if right < _NEARLY else 3
+    return f"{min(100.0, math.ceil(100 * right * 10**digits) / 10**digits):.{digits}f}"

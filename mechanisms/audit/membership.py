@@ -141,14 +141,6 @@ def allowed_area(epsilon: float, delta: float) -> float:
     return float(np.trapezoid(reached, rates))
 
 
-def best_guess(epsilon: float, delta: float) -> float:
-    """The largest accuracy of guesses whether a row was included by a fair coin: `(e^eps + d) / (1 + e^eps)`.
-
-    It is the mean of true positive and true negative rate at the second corner of `allowed`, where the sum peaks.
-    """
-    return float(expit(epsilon) + delta * expit(-epsilon))
-
-
 # The planted leak, on which every attack is tried besides its target: prompts of verbatim private rows.
 #
 # An attack that fails on the planted leak says nothing about the target.

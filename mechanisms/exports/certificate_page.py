@@ -6,12 +6,14 @@ import functools
 from collections.abc import Iterator
 
 import jinja2
+import markupsafe
 
 from mechanisms import __version__
 from mechanisms.demos.demo_set import Certificate, DemoSet
 from mechanisms.errors import printable
 from mechanisms.exports.export_format import ExportFormat, Files, Released
-from mechanisms.exports.provenance import Fact, scored_facts, stated_facts
+from mechanisms.exports.facts_label import label_as_svg
+from mechanisms.exports.provenance import Fact
 from mechanisms.files import bundled
 from mechanisms.records import RECORD
 from mechanisms.runs.judging import among_in_words, ways
@@ -45,7 +47,8 @@ def _files(released: Released) -> Files:
         created=made.created,
         alarms=list(_alarms(held)),
         guarantee=guarantee(held.claim, held.by_user) if held.private else _NOTHING,
-        facts=[*stated_facts(made), *scored_facts(made), *_of_task(made)],
+        label=markupsafe.Markup(label_as_svg(released)),  # its texts are escaped by ElementTree
+        facts=[*_of_task(made)],
         limits=list(_limits(held)),
         digest=released.digest,
         version=__version__,
@@ -60,7 +63,7 @@ def _template() -> jinja2.Template:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         # Control characters in the file's text must not reorder text on the page.
-        finalize=lambda value: printable(str(value)),
+        finalize=lambda value: value if isinstance(value, markupsafe.Markup) else printable(str(value)),
     )
     return environment.from_string(bundled("certificate.html").read_text(encoding="utf-8"))
 

@@ -7,7 +7,7 @@ import yaml
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import printable
 from mechanisms.exports.export_format import ExportFormat, Files, Released, json_lines
-from mechanisms.exports.provenance import scored_facts, stated_facts
+from mechanisms.exports.facts_label import label_of_facts
 
 ROWS, CARD, WHOLE = "data.jsonl", "README.md", "demos.dpicl.json"
 _CARD = """\
@@ -38,7 +38,7 @@ def _files(released: Released) -> Files:
 
 def _card(released: Released) -> str:
     made = released.demo_set
-    facts = [*stated_facts(made), *scored_facts(made), ("Digest", released.digest, "")]
+    facts = [*(each for part in label_of_facts(made) for each in part.facts), ("Digest", released.digest, "")]
     # Indented, so that names and models from the file are not read as markup.
     lines = ["    " + printable(f"{name}: {value}{f' ({remark})' if remark else ''}") for name, value, remark in facts]
     return _CARD.format(

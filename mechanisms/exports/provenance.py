@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from mechanisms.accounting import cost_in_words, rounded_up
+from mechanisms.accounting import cost_in_words
 from mechanisms.demos.demo_set import Certificate, DemoSet, finite
 from mechanisms.errors import printable
 from mechanisms.exports.export_format import Released
@@ -22,8 +22,7 @@ BY_ROWS = (
     "Each {unit} counts the same here. Private balanced accuracy, in which each label counts the same, was not "
     "measured: it would have cost further epsilon."
 )
-_BALANCED = "Private balanced accuracy"
-_SHARED = {"roles": "units, each has one role for good", "epsilon": "epsilon, every unit takes part in each"}
+BALANCED = "Private balanced accuracy"
 
 
 class Fact(NamedTuple):
@@ -32,34 +31,6 @@ class Fact(NamedTuple):
     name: str
     value: str
     remark: str = ""
-
-
-def stated_facts(demo_set: DemoSet) -> list[Fact]:
-    """The claim and its basis; figures are rounded up, the file has all digits."""
-    held = demo_set.certificate
-    claim = held.claim
-    spent = cost_in_words(*held.spent_before) if held.spent_before[0] else "nothing"
-    shown = f"yes ({'; '.join(held.disclosures)}): later choices may depend on the data" if held.disclosures else "no"
-    return [
-        Fact("Epsilon", rounded_up(claim.epsilon, 4), f"claimed by {claim.accountant}"),
-        Fact("Checked", rounded_up(claim.check, 4), f"second accountant, {claim.check_accountant}"),
-        Fact("Delta", rounded_up(claim.delta, 2)),
-        Fact("Protected unit", unit_in_words(held.unit), "neighbouring data sets differ by adding or removing it"),
-        Fact("Mechanism", mechanism_in_words(held)),
-        _division(demo_set),
-        Fact("Taken as public", ", ".join(held.public_inputs), "besides the parameters and the prompt"),
-        Fact("Clean values known to the curator", shown),
-        Fact("Spent before on the same data set", spent),
-        Fact("Model", demo_set.model_id, f"sha256 {demo_set.model_sha256[:16]}…"),
-    ]
-
-
-def _division(demo_set: DemoSet) -> Fact:
-    held = demo_set.certificate
-    if not demo_set.stages:
-        return Fact("Sampling", held.scheme, "" if held.transform == "none" else f"transform: {held.transform}")
-    stages = ", ".join(f"{each.name} ({each.role:.0%} of the units)" for each in demo_set.stages)
-    return Fact("Stages", stages, f"what they share: {_SHARED.get(held.scheme, held.scheme)}")
 
 
 def mechanism_in_words(held: Certificate) -> str:
@@ -74,9 +45,9 @@ def scored_facts(demo_set: DemoSet) -> list[Fact]:
         return [Fact("Private score", "not measured")]
     naming = [Fact(_NAMING, f"{majority[1]:.1%}", "by the public label sizes")] if majority else []
     by_rows = score.weighing is Weighing.ROWS
-    what = "Private score" if by_rows else f"{_BALANCED} (labels count the same)"
+    what = "Private score" if by_rows else f"{BALANCED} (labels count the same)"
     same = "the same" if _equal_sizes(demo_set) else "not measured"
-    other = [Fact(_BALANCED, same, balanced_in_words(demo_set))] if by_rows else []
+    other = [Fact(BALANCED, same, balanced_in_words(demo_set))] if by_rows else []
     rows = "took part in nothing that was chosen" if score.held_out else "may have taken part in what was chosen"
     return [
         Fact(

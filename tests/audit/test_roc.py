@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from mechanisms.audit.membership import LOW, Roc, allowed, allowed_area, best_guess, corners, roc
+from mechanisms.accounting import best_guess
+from mechanisms.audit.membership import LOW, Roc, allowed, allowed_area, corners, roc
 from mechanisms.errors import UsageError
 
 

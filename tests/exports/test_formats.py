@@ -150,7 +150,7 @@ def test_an_arm_of_a_score_begins_no_line_of_a_card():
     card = format_named("hugging-face").write(released(replace(labelled("x"), score=score)))["README.md"]
     stated = card.split("What the certificate states:\n\n")[1].splitlines()
     assert all(line.startswith("    ") for line in stated)
-    assert sum("Private score, " in line for line in stated) == 2
+    assert sum("50.0% (95% interval" in line for line in stated) == 2
 
 
 @pytest.mark.parametrize(("epsilon", "stated"), [(1.00049, "1.001"), (2.718249, "2.719"), (0.1, "0.1"), (3.0, "3")])
@@ -163,7 +163,7 @@ def test_no_export_states_an_epsilon_below_the_certificate_s(epsilon, stated):
     card, page = written["hugging-face"]["README.md"], written["certificate"]["certificate.html"]
     assert f"Epsilon: {stated} (" in card
     assert "Delta: 1.1e-05" in card
-    assert f"on the same data set: epsilon {stated}, delta 1.1e-05" in card
+    assert f"Spent before: epsilon {stated}, delta 1.1e-05" in card
     assert f"(epsilon {stated})" in page
     assert "1.1e-05 (delta)" in page
 

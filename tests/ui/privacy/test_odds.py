@@ -7,8 +7,7 @@ import re
 import pytest
 
 from dpicl_ui.privacy.settings import odds
-from mechanisms.accounting import PrivacyTarget
-from mechanisms.audit.membership import best_guess
+from mechanisms.accounting import PrivacyTarget, best_guess
 from tests.ui.trees import text_of
 
 

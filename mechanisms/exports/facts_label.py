@@ -1,0 +1,193 @@
+"""The label of facts: what a set promises, what was read for it and what it is worth, like the label on food."""
+
+from __future__ import annotations
+
+import textwrap
+import unicodedata
+from collections.abc import Iterator
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+from mechanisms.accounting import Claim, best_guess_in_percent, cost_in_words, rounded_up
+from mechanisms.demos.demo_set import DemoSet
+from mechanisms.errors import printable
+from mechanisms.exports.export_format import ExportFormat, Files, Released
+from mechanisms.exports.provenance import BALANCED, Fact, balanced_in_words, mechanism_in_words, scored_facts
+from mechanisms.records import person, unit_in_words
+from mechanisms.tallies import Weighing
+
+FILE_NAME = "facts.svg"
+TITLE = "Privacy facts"
+VERIFY = "python -m mechanisms account --from demos.json"
+_NO_PROMISE = "none: the demonstrations may repeat the rows they were written from"
+_SCHEMES = {
+    "per-token": "each {unit} joins each token of its label with probability {rate} at most",
+    "per-demonstration": "each {unit} joins each demonstration of its label with probability {rate} at most",
+    "disjoint": "each {unit} is read for one demonstration of its label at most",
+}
+_SHARED = {"roles": "each {unit} is read by one of these for good", "epsilon": "each {unit} may take part in all"}
+
+
+class Section(NamedTuple):
+    """A part of the label between two rules."""
+
+    title: str
+    facts: tuple[Fact, ...]
+
+
+def label_of_facts(demo_set: DemoSet) -> tuple[Section, ...]:
+    """The label's sections, from what the set's file states; figures of the claim are rounded up."""
+    return (
+        Section("The promise", tuple(_promise(demo_set))),
+        Section("What was read", tuple(_read(demo_set))),
+        Section("On the data set's own rows", tuple(_worth(demo_set))),
+        Section("Where it comes from", tuple(_origin(demo_set))),
+    )
+
+
+def _promise(made: DemoSet) -> Iterator[Fact]:
+    held = made.certificate
+    yield Fact("Protects", unit_in_words(held.unit), "neighbouring data sets differ by adding or removing it")
+    if not held.private:
+        yield Fact("Promise", _NO_PROMISE, held.reason or "")
+        return
+    claim = held.claim
+    yield Fact("Epsilon", rounded_up(claim.epsilon, 4), _by(claim))
+    yield Fact("Delta", rounded_up(claim.delta, 2))
+    guess = best_guess_in_percent(claim.epsilon, claim.delta)
+    yield Fact(
+        "A guess is right",
+        f"at most {guess}%",
+        "of the time, whether the unit took part, where a coin decides it and all else is known; 50% without this set",
+    )
+    spent = cost_in_words(*held.spent_before) if held.spent_before[0] else "nothing"
+    yield Fact("Spent before", spent, "on the same data set, in addition" if held.spent_before[0] else "")
+    if held.disclosures:
+        yield Fact("Known without noise", "yes", "; ".join(held.disclosures))
+
+
+def _by(claim: Claim) -> str:
+    second = f"second accountant, {claim.check_accountant}: {rounded_up(claim.check, 4)}"
+    return f"claimed by {claim.accountant}; {second}"
+
+
+def _read(made: DemoSet) -> Iterator[Fact]:
+    held = made.certificate
+    unit = person(held.unit)
+    yield Fact("Mechanism", mechanism_in_words(held))
+    if made.stages:
+        for each in made.stages:
+            yield Fact(each.name.capitalize(), f"{each.role:.0%} of the {unit}s")
+        yield Fact("Division", held.scheme, _SHARED.get(held.scheme, "").format(unit=unit))
+    else:
+        rate = held.parameters.get("rate")
+        stated = rounded_up(rate, 2) if isinstance(rate, float | int) else "as its parameters state"
+        yield Fact("Sampling", held.scheme, _SCHEMES.get(held.scheme, "").format(unit=unit, rate=stated))
+        if held.transform != "none":
+            yield Fact("Transform", held.transform)
+    yield Fact("Taken as public", ", ".join(held.public_inputs), "besides the parameters and the prompt")
+
+
+def _worth(made: DemoSet) -> Iterator[Fact]:
+    for each in scored_facts(made):
+        if each.name == BALANCED:  # said below
+            continue
+        yield Fact(each.name.rpartition(", ")[2].capitalize(), each.value, each.remark)
+    if words := balanced_in_words(made):
+        by_labels = made.score is not None and made.score.weighing is Weighing.LABELS
+        yield Fact("Counted alike", "labels" if by_labels else f"{person(made.certificate.unit)}s", words)
+
+
+def _origin(made: DemoSet) -> Iterator[Fact]:
+    yield Fact("Written by", made.model_id, f"sha256 {made.model_sha256[:16]}…")
+    yield Fact("Date", made.created)
+    yield Fact("Verify", VERIFY, "builds the accounting anew from the file")
+
+
+# The label as an image: text only, so that values of the file stay values.
+
+_WIDTH, _MARGIN = 420, 14
+_VALUE_AT = 150
+_LINE, _SMALL_LINE = 17, 14
+_SVG = "http://www.w3.org/2000/svg"
+
+
+class _Drawing:
+    """An SVG that grows downwards."""
+
+    def __init__(self, read_aloud: str) -> None:
+        self._root = ElementTree.Element("svg", {"xmlns": _SVG, "width": str(_WIDTH), "role": "img"})
+        ElementTree.SubElement(self._root, "title").text = TITLE
+        ElementTree.SubElement(self._root, "desc").text = printable(read_aloud)
+        box = {"x": "1", "y": "1", "width": str(_WIDTH - 2), "rx": "6", "fill": "#fff", "stroke": "#1b1f24"}
+        self._box = ElementTree.SubElement(self._root, "rect", {**box, "stroke-width": "2"})
+        self._y = _MARGIN
+
+    def text(self, line: str, x: int, size: int, colour: str = "#1b1f24", weight: str = "400", step: int = 0) -> None:
+        place = {"x": str(x), "y": str(self._y + size), "font-size": str(size), "fill": colour, "font-weight": weight}
+        found = ElementTree.SubElement(self._root, "text", {**place, "font-family": "system-ui, sans-serif"})
+        found.text = line
+        self._y += step
+
+    def rule(self, thick: float) -> None:
+        ends = {"x1": str(_MARGIN), "x2": str(_WIDTH - _MARGIN), "y1": str(self._y), "y2": str(self._y)}
+        ElementTree.SubElement(self._root, "line", {**ends, "stroke": "#1b1f24", "stroke-width": str(thick)})
+        self._y += 6
+
+    def fact(self, fact: Fact) -> None:
+        top = self._y
+        for line in _wrapped(fact.name, 17):
+            self.text(line, _MARGIN, 13, weight="600", step=_LINE)
+        below, self._y = self._y, top
+        for line in _wrapped(fact.value, 36):
+            self.text(line, _VALUE_AT, 13, step=_LINE)
+        for line in _wrapped(fact.remark, 44):
+            self.text(line, _VALUE_AT, 11, "#57606a", step=_SMALL_LINE)
+        self._y = max(below, self._y) + 3
+
+    def finished(self) -> str:
+        height = self._y + _MARGIN
+        self._root.set("height", str(height))
+        self._root.set("viewBox", f"0 0 {_WIDTH} {height}")
+        self._box.set("height", str(height - 2))
+        return ElementTree.tostring(self._root, encoding="unicode") + "\n"
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    shown = printable(text)
+    wide = sum(unicodedata.east_asian_width(each) in "WF" for each in shown)
+    return textwrap.wrap(shown, max(8, width // 2 if wide else width))
+
+
+def _drawn(sections: tuple[Section, ...]) -> str:
+    drawing = _Drawing(". ".join(" ".join(fact) for section in sections for fact in section.facts))
+    drawing.text(TITLE, _MARGIN, 24, weight="800", step=32)
+    for section in sections:
+        drawing.rule(3 if section is sections[0] else 1)
+        drawing.text(section.title, _MARGIN, 12, "#57606a", "700", 19)
+        for fact in section.facts:
+            drawing.fact(fact)
+    return drawing.finished()
+
+
+def label_as_svg(released: Released) -> str:
+    """The label of a set's file, with the file's digest, as an SVG document 420 pixels wide."""
+    digest = Fact("Digest of the file", released.digest)
+    *first, last = label_of_facts(released.demo_set)
+    return _drawn((*first, Section(last.title, (*last.facts, digest))))
+
+
+def _files(released: Released) -> Files:
+    return {FILE_NAME: label_as_svg(released)}
+
+
+FORMAT = ExportFormat(
+    name="facts",
+    title="Label of facts (SVG)",
+    purpose="For a report: promise, reading, worth and origin of the set as one image.",
+    file_name=FILE_NAME,
+    media_type="image/svg+xml",
+    files=_files,
+    correction="",
+    without_demonstrations=True,
+)
