@@ -8,7 +8,7 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.assets import asset
-from mechanisms.accounting import BudgetSnapshot, rounded_down, rounded_up
+from mechanisms.accounting import MOST_REPEATS, BudgetSnapshot, rounded_down, rounded_up
 from mechanisms.records import unit_in_words
 
 # Elements as data: what a panel shows, drawn in the browser by `assets/tree.js` with text nodes only.
@@ -101,8 +101,19 @@ def progress(done: int, total: int, words: str) -> list[Tree]:
     ]
 
 
-def budget(snapshot: BudgetSnapshot, planned: float | None = None, warnings: tuple[str, ...] = ()) -> list[Tree]:
-    """The ledger's state of a data set, with what a planned run would add."""
+def runs_left(repeats: int) -> str:
+    """How many runs like the planned one the cap allows, in a sentence."""
+    if repeats >= MOST_REPEATS:
+        return f"The cap allows {MOST_REPEATS} runs like this one, or more."
+    if repeats < 2:
+        return "The cap allows this run, and no second one like it." if repeats else "The cap does not allow this run."
+    return f"The cap allows {repeats} runs like this one, this one included."
+
+
+def budget(
+    snapshot: BudgetSnapshot, planned: float | None = None, warnings: tuple[str, ...] = (), repeats: int | None = None
+) -> list[Tree]:
+    """The ledger's state of a data set, with what a planned run would add, and how many runs like it the cap allows."""
     cap = snapshot.cap.epsilon
     spent = min(1.0, snapshot.epsilon / cap)
     more = min(1.0 - spent, (planned or 0.0) / cap)
@@ -125,6 +136,7 @@ def budget(snapshot: BudgetSnapshot, planned: float | None = None, warnings: tup
                 el("span", el("strong", rounded_down(snapshot.remaining, 3)), f" of {cap:g} left"),
             ),
             el("p.muted", f"Epsilon, {runs}, counted for {unit_in_words(snapshot.unit)} by {snapshot.bound}."),
+            *([] if repeats is None else [el("p.muted", runs_left(repeats))]),
             *notice(_TOO_MUCH if planned and planned > snapshot.remaining else "", "warn"),
             *notice(_KNOWN.format(marks="; ".join(snapshot.disclosures)) if snapshot.disclosures else "", "warn"),
             *(tree for warning in warnings for tree in notice(warning, "warn")),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dpicl_ui.frame.tree import Tree, el, fact, notice
+from mechanisms.accounting import rounded_up
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.discovery import parameters
 from mechanisms.runs.advice import FEWEST_FOR_ROLES
@@ -50,6 +51,8 @@ _BY_LABELS = (
     "measure, choose and score."
 )
 _LONG = 1800
+_NOTHING_KNOWN, _WEAK = 0.5, 5.0
+"""Half an interval that says nothing, and an epsilon that nobody should be led to."""
 _MANY = 12
 """Demonstrations in a prompt from which on the labels are what takes the time."""
 
@@ -114,9 +117,23 @@ def stage_facts(request: RecipeRequest) -> list[Tree]:
             fact("Signal-to-noise of a token", f"{written.signal_to_noise:.3g}", "of what is written token by token")
         )
     if Stage.SCORE in shares:
-        remark = "sampling and noise together, 19 times of 20"
-        facts.append(fact("Private score", f"to within about {100 * Score(request).margin:.0f} points", remark))
+        facts.append(fact("Private score", *expected_score(request)))
     return facts
+
+
+def expected_score(request: RecipeRequest) -> tuple[str, str]:
+    """How closely the private score will be known, and what makes it two thirds of that, from public sizes alone."""
+    score = Score(request)
+    points = max(1, round(100 * score.margin))
+    closer = max(1, round(2 * points / 3))
+    remark = "sampling and noise together, 19 times of 20"
+    if closer < points and score.margin < _NOTHING_KNOWN:
+        epsilon, scoring = score.reaching(closer / 100)
+        who = f"{roughly(scoring)} {'users' if request.by_user else 'rows'} that score"
+        by_noise = "" if epsilon is None or epsilon > _WEAK else f"epsilon {rounded_up(epsilon, 2)} or "
+        now = roughly(units(request, Stage.SCORE))
+        remark += f"; to within {closer} points takes {by_noise}{who} instead of {now}"
+    return f"to within about {points} points", remark
 
 
 # What step 2 shows: the guarantee, the noise and the time.

@@ -306,5 +306,9 @@ def budget_of(session: Session, ledger: PrivacyLedger) -> list[Tree]:
     confirmed, planned = session.of(DataState).confirmed, session.of(PrivacyState).planned
     if confirmed is None:
         return []
-    snapshot = ledger.snapshot(confirmed.dataset.name, confirmed.dataset.unit)
-    return budget(snapshot, planned.charge if planned else None, confirmed.warnings)
+    name, unit = confirmed.dataset.name, confirmed.dataset.unit
+    snapshot = ledger.snapshot(name, unit)
+    if planned is None:
+        return budget(snapshot, None, confirmed.warnings)
+    repeats = ledger.repeats(name, unit, planned.request.event, planned.request.release_claim())
+    return budget(snapshot, planned.charge, confirmed.warnings, repeats)

@@ -13,7 +13,7 @@ from mechanisms.accounting.claims import (
     rounded_up,
 )
 from mechanisms.accounting.database import new_key
-from mechanisms.accounting.filter import Cap, Usage
+from mechanisms.accounting.filter import MOST_REPEATS, Cap, Usage
 from mechanisms.accounting.fingerprint import Digests, Fingerprint, fingerprint, rows_among, share_any, text_digests
 from mechanisms.accounting.ledger import (
     IndividualFilter,
@@ -26,6 +26,7 @@ from mechanisms.accounting.ledger import (
 from mechanisms.accounting.normal_form import amplified
 
 __all__ = [
+    "MOST_REPEATS",
     "Account",
     "BudgetSnapshot",
     "Cap",

@@ -27,6 +27,7 @@ Cap = PrivacyTarget
 ORDERS = (1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0)
 _BASIC_SHARE, _RENYI_SHARE, _FAILURE_SHARE = 0.8, 0.1, 0.1
 _ROUNDING = 1e-9
+MOST_REPEATS = 100
 _ANY = 1e300
 """More epsilon than any runs have."""
 
@@ -64,16 +65,25 @@ class _Total:
     failure: float = 0.0
     divergences: tuple[float, ...] = (0.0,) * len(ORDERS)
 
-    def plus(self, spend: Spend) -> _Total:
-        """One run more; its lists compose in parallel."""
+    @classmethod
+    def of(cls, spend: Spend) -> _Total:
+        """One run; its lists compose in parallel."""
         forms = [normal_form(events) for events in spend.lists.values()]
-        more = (max((rdp.renyi(form, order) for form in forms), default=0.0) for order in ORDERS)
+        divergences = tuple(max((rdp.renyi(form, order) for form in forms), default=0.0) for order in ORDERS)
+        return cls(spend.epsilon, spend.delta, max((form.failure for form in forms), default=0.0), divergences)
+
+    def and_then(self, other: _Total) -> _Total:
+        """Further runs after these."""
         return _Total(
-            self.epsilon + spend.epsilon,
-            self.delta + spend.delta,
-            self.failure + max((form.failure for form in forms), default=0.0),
-            tuple(a + b for a, b in zip(self.divergences, more, strict=True)),
+            self.epsilon + other.epsilon,
+            self.delta + other.delta,
+            self.failure + other.failure,
+            tuple(a + b for a, b in zip(self.divergences, other.divergences, strict=True)),
         )
+
+    def plus(self, spend: Spend) -> _Total:
+        """One run more."""
+        return self.and_then(_Total.of(spend))
 
     def under(self, cap: Cap) -> Usage:
         """The smallest bound that holds under a cap; where the cap allows none, the sums, which may be above it."""
@@ -105,6 +115,14 @@ def usages(spends: Iterable[Spend], cap: Cap) -> list[Usage]:
     """`usage` of the runs up to each one, in their order."""
     totals = itertools.accumulate(spends, _Total.plus, initial=_Total())
     return [total.under(cap) for total in totals][1:]
+
+
+def repeats(spends: Iterable[Spend], planned: Spend, cap: Cap) -> int:
+    """How many runs like `planned` the cap allows after `spends`; at most `MOST_REPEATS`."""
+    total, one, count = functools.reduce(_Total.plus, spends, _Total()), _Total.of(planned), 0
+    while count < MOST_REPEATS and (total := total.and_then(one)).under(cap).allowed:
+        count += 1
+    return count
 
 
 def least_caps(spends: Iterable[Spend], deltas: Iterable[float]) -> list[Cap]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mechanisms.accounting.account import Account, BudgetSnapshot, RecordedRun
 from mechanisms.accounting.claims import Claim, PrivacyTarget
 from mechanisms.accounting.database import Database, KnownRows, forget, mark, newest, now, register, take_over
-from mechanisms.accounting.filter import Cap, Spend, Usage, usage
+from mechanisms.accounting.filter import Cap, Spend, Usage, repeats, usage
 from mechanisms.accounting.fingerprint import Fingerprint
 from mechanisms.errors import BudgetRefused, ReservedOtherwise, UsageError
 from mechanisms.files import data_folder
@@ -197,6 +197,15 @@ class PrivacyLedger:
         with self.transaction() as database:
             self._check_unit(database, name, unit)
             return usage([*self._spends(database, name, unit), planned], self._cap(database, name, unit))
+
+    def repeats(self, name: str, unit: str, event: Composed, claimed: Claim) -> int:
+        """How many runs like a planned one the data set's cap still allows, at most `MOST_REPEATS`; none is reserved.
+
+        It is what the ledger counts today, and no promise: a run under another name on the same rows is not counted.
+        """
+        planned = Spend(claimed.epsilon, claimed.delta, dict(event))
+        with self.transaction() as database:
+            return repeats(self._spends(database, name, unit), planned, self._cap(database, name, unit))
 
     def spend_all(self, database: sqlite3.Connection, run: LedgerRun, event: Composed) -> None:
         """Charge a run whole and close it, inside a transaction that writes more than that."""

@@ -186,3 +186,20 @@ def test_events_are_told_in_words():
     )
     assert in_words(run_event()).startswith("a, b: Gaussian")
     assert in_words(run_event(labels="abcdefg")).startswith("each of 7 labels: Gaussian")
+
+
+@pytest.mark.parametrize("multiplier", [2.0, 8.0])
+def test_so_many_runs_are_allowed_as_were_said_and_no_more(multiplier):
+    event, ledger, data = run_event(multiplier), PrivacyLedger(), Fingerprint("clinic", "record", "d1")
+    ledger.set_cap("clinic", "record", Cap(4.0, 1e-4))
+    said = ledger.repeats("clinic", "record", event, claim(event, DELTA))
+    assert said > 0
+    for left in range(said, 0, -1):
+        assert ledger.repeats("clinic", "record", event, claim(event, DELTA)) == left
+        run = ledger.begin(data, "gaussian", event, claim(event, DELTA))
+        for label, events in event:
+            run.charge(label, events)
+        run.finish()
+    assert ledger.repeats("clinic", "record", event, claim(event, DELTA)) == 0
+    with pytest.raises(BudgetRefused):
+        ledger.begin(data, "gaussian", event, claim(event, DELTA))

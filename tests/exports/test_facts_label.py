@@ -74,5 +74,6 @@ def test_hostile_names_are_text(hostile):
 
 def test_a_parameter_of_another_kind_does_not_break_it():
     made = labelled("x")
-    odd = replace(made, certificate=replace(made.certificate, parameters=made.certificate.parameters | {"rate": "often"}))
-    assert "as its parameters state" in words(drawing(released(odd)))
+    parameters = made.certificate.parameters | {"rate": "often"}
+    odd = released(replace(made, certificate=replace(made.certificate, parameters=parameters)))
+    assert "as its parameters state" in words(drawing(odd))

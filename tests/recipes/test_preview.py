@@ -134,6 +134,28 @@ def test_where_labels_count_the_same_the_margin_is_of_what_the_rows_count():
     assert any("wider than 20 points" in each for each in preview(skewed).warnings)
 
 
+@pytest.mark.parametrize("weighing", Weighing)
+def test_what_a_smaller_margin_takes_gives_it(weighing):
+    made = request(size=3000)
+    sizes, target = {**made.sizes, made.labels[0]: 9000}, PrivacyTarget(0.3, 1e-6)
+    made = replace(made, sizes=sizes, target=target, recipe=replace(made.recipe, weighing=weighing))
+    score = Score(made)
+    epsilon, scoring = score.reaching(0.8 * score.margin)
+    assert epsilon is not None
+    assert epsilon > made.target.epsilon
+    assert scoring > units(made, Stage.SCORE)
+    dearer = replace(made, target=PrivacyTarget(epsilon, made.target.delta))
+    times = scoring / units(made, Stage.SCORE)
+    larger = replace(made, sizes={label: math.ceil(times * size) for label, size in made.sizes.items()})
+    for each in (dearer, larger):
+        assert Score(each).margin == pytest.approx(0.8 * score.margin, rel=0.02)
+
+
+def test_no_epsilon_gives_a_margin_below_that_of_sampling():
+    score = Score(request(size=3000))
+    assert score.reaching(score.margin / 100)[0] is None
+
+
 def test_a_margin_never_passes_the_whole_range():
     assert Score(request(size=2)).margin == 0.5
 

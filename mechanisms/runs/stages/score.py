@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from mechanisms.runs.events import CandidateSet, CuratorEvent, ScoreReleased
 from mechanisms.runs.forecast import Work
 from mechanisms.runs.judging import right
 from mechanisms.runs.recipe import Division, Stage
-from mechanisms.runs.recipe_forecast import Read, read_work, records
+from mechanisms.runs.recipe_forecast import Read, read_work, records, units
 from mechanisms.runs.recipe_request import Events
 from mechanisms.runs.sets import PUBLIC
 from mechanisms.runs.stage import JudgingStep, PlannedStage, RunState
@@ -27,6 +27,21 @@ ARMS = 3
 """The most arms of a score: zero-shot, public only, and the set."""
 _WIDE = 0.1
 """Half width above which an interval says too little; see `mechanisms.tallies.Estimate.wide`."""
+
+
+_MOST_TIMES = 1000.0
+"""The largest factor that is tried."""
+
+
+def _least(enough: Callable[[float], bool]) -> float | None:
+    """The least factor of at least 1 that is enough, to a percent; None where `_MOST_TIMES` is not."""
+    low, high = 1.0, _MOST_TIMES
+    if not enough(high):
+        return None
+    while high > 1.01 * low:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
 
 
 @dataclass(frozen=True)
@@ -57,12 +72,26 @@ class Score(PlannedStage):
     @property
     def margin(self) -> float:
         """Half the interval of a private accuracy near 1/2, expected from the public sizes; at most 1/2."""
-        request, role = self.request, self.request.role(self.name)
+        return self._margin(1.0, 1.0)
+
+    def _margin(self, rows: float, epsilon: float) -> float:
+        """`margin`, had the stage so many times the units and the run so many times the epsilon."""
+        request, role = self.request, self.request.role(self.name) * rows
         counted, each = (of(request.sizes, request.recipe.weighing) for of in (masses, weights))
         mass = role * sum(counted.values())
         squares = role * sum(counted[label] * each[label] for label in counted)
-        noise = 2 ** (ARMS - 1) * self.tally.deviation**2 / 2
+        noise = 2 ** (ARMS - 1) * (self.tally.deviation / epsilon) ** 2 / 2
         return min(0.5, confidence.standard_errors() * math.sqrt(squares / 4 + noise) / mass)
+
+    def reaching(self, margin: float) -> tuple[float | None, int]:
+        """What a smaller margin takes: an epsilon of the run, or a number of units that score.
+
+        The epsilon is None where no epsilon suffices: the rest of the margin is which units happen to score.
+        """
+        target, scoring = self.request.target.epsilon, units(self.request, self.name)
+        by_rows = _least(lambda rows: self._margin(rows, 1.0) <= margin)
+        by_noise = _least(lambda times: self._margin(1.0, times) <= margin)
+        return None if by_noise is None else target * by_noise, math.ceil(scoring * (by_rows or _MOST_TIMES))
 
     def reads(self) -> Sequence[Read]:
         """Each unit reads under every arm that was not read before, where stages share all units."""
