@@ -11,14 +11,13 @@ from dpicl_ui.frame.inputs import File, download, sink
 from dpicl_ui.frame.sessions import Ledgers, Session, Sessions
 from dpicl_ui.frame.step_bar import Gate, StepBar
 from dpicl_ui.frame.tree import Tree, el, fact, notice, panel
-from dpicl_ui.generate.cards import MANY, demonstrations, unfolded
+from dpicl_ui.generate.cards import MANY, demonstrations, facts_label, unfolded
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.demos.demo_set import FORMAT, DemoSet, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import UsageError
 from mechanisms.exports.export_format import Released, format_named, format_names, packed
-from mechanisms.exports.facts_label import label_of_facts
 from mechanisms.records import PromptTemplate
 from mechanisms.runs.preview import guarantee
 
@@ -34,15 +33,6 @@ def certificate(demo_set: DemoSet) -> list[Tree]:
         el("p.guarantee", guarantee(held.claim, held.by_user)),
         *facts_label(demo_set),
         el("details", el("summary", "All parameters"), el("dl.facts.two", *_parameters(demo_set))),
-    ]
-
-
-def facts_label(demo_set: DemoSet) -> list[Tree]:
-    """The label of facts, section by section."""
-    return [
-        each
-        for section in label_of_facts(demo_set)
-        for each in (el("h3", section.title), el("dl.facts.two", *(fact(*one) for one in section.facts)))
     ]
 
 

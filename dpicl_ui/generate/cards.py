@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from dpicl_ui.frame.tree import Tree, el, notice
+from dpicl_ui.frame.tree import Tree, el, fact, notice
 from dpicl_ui.generate.charts import no_demonstrations
 from dpicl_ui.generate.run_view import RecipeView
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.findings import ArmScore, Score
 from mechanisms.evaluation.evaluate import verdict_of_score
+from mechanisms.exports.facts_label import TITLE, label_of_facts
 from mechanisms.exports.provenance import balanced_in_words
 from mechanisms.records import Demonstration, PromptTemplate
 from mechanisms.runs.events import TokenCounts
@@ -89,6 +90,15 @@ def unfolded(*shown: Tree) -> Tree:
     return el("details", el("summary", "Show the demonstrations"), el("div.demos", *shown))
 
 
+def facts_label(demo_set: DemoSet) -> list[Tree]:
+    """The label of facts, section by section."""
+    return [
+        each
+        for section in label_of_facts(demo_set)
+        for each in (el("h3", section.title), el("dl.facts.two", *(fact(*one) for one in section.facts)))
+    ]
+
+
 def finished(view: RecipeView) -> list[Tree]:
     """The demonstrations so far."""
     head = el("div.card-head", el("h3", "Demonstrations"), el("span.tag.public", "Releasable"))
@@ -102,7 +112,16 @@ def finished(view: RecipeView) -> list[Tree]:
         el("p.muted", _how_many(view)),
         el("p.notice.warn", "Marked: clean values of this data set are known.") if marked else "",
         unfolded(*shown) if len(known) > MANY else el("div.demos" if view.ended else "div", *shown),
+        *_facts(view),
     ]
+
+
+def _facts(view: RecipeView) -> list[Tree]:
+    """The label of facts of a run that has ended, folded."""
+    made = view.run.demo_set
+    if not view.ended or made is None:
+        return []
+    return [el("details", el("summary", TITLE), *facts_label(replace(made, score=view.score or made.score)))]
 
 
 def counts(view: RecipeView) -> list[TokenCounts | None]:

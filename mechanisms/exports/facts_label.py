@@ -63,7 +63,7 @@ def _promise(made: DemoSet) -> Iterator[Fact]:
     spent = cost_in_words(*held.spent_before) if held.spent_before[0] else "nothing"
     yield Fact("Spent before", spent, "on the same data set, in addition" if held.spent_before[0] else "")
     if held.disclosures:
-        yield Fact("Known without noise", "yes", "; ".join(held.disclosures))
+        yield Fact("Known without noise", "yes", f"{'; '.join(held.disclosures)}: later choices may depend on the data")
 
 
 def _by(claim: Claim) -> str:
