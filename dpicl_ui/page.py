@@ -30,6 +30,7 @@ from dpicl_ui.privacy.model_choice import there
 from dpicl_ui.privacy.step import PrivacyStep
 from dpicl_ui.test import state as test_state
 from dpicl_ui.test.step import EvaluationStep
+from dpicl_ui.welcome import Welcome
 from mechanisms import api as studio
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.demos.demo_set import loads
@@ -133,7 +134,7 @@ def build(ledgers: Ledgers, loader: ModelLoader, elsewhere: RemoteReader | None 
         status = _head(ledgers, loader)
         bar, line = StepBar(PLACES), Line(page)
         loader.free = line.free
-        data = DataStep(sessions, ledgers, loader, bar)
+        data = _first_step(sessions, ledgers, loader, bar)
         privacy = PrivacyStep(sessions, ledgers, loader, bar)
         generate = GenerateStep(sessions, ledgers, loader, embedder, bar, privacy, line)
         test = EvaluationStep(sessions, ledgers, loader, embedder, bar, elsewhere)
@@ -155,6 +156,14 @@ def build(ledgers: Ledgers, loader: ModelLoader, elsewhere: RemoteReader | None 
         page.unload(forget)
     page.queue(api_open=False, max_size=32)
     return page
+
+
+def _first_step(sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, bar: StepBar) -> DataStep:
+    with bar.panel(1):
+        welcome = Welcome(sessions)
+        data = DataStep(sessions, ledgers, loader, bar)
+    welcome.wire(data)
+    return data
 
 
 def _head(ledgers: Ledgers, loader: ModelLoader) -> gr.HTML:

@@ -35,11 +35,10 @@ class DataStep:
 
     def __init__(self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, bar: StepBar) -> None:
         self._sessions, self._ledgers, self._loader, self._bar = sessions, ledgers, loader, bar
-        with bar.panel(1):
-            self.source = SourceCard(ledgers.own_account)
-            with gr.Column(visible=False) as self.body:
-                self._build_columns()
-                self.public = PublicCard()
+        self.source = SourceCard(ledgers.own_account)
+        with gr.Column(visible=False) as self.body:
+            self._build_columns()
+            self.public = PublicCard()
         self._wire()
 
     def _build_columns(self) -> None:
@@ -71,7 +70,7 @@ class DataStep:
             *self.records.outputs,
         ]  # fmt: skip
         self._kinds = [self.row, self._named, self.records.of_records, *self._choice.boxes, *self.columns.inputs]
-        loaded = [
+        self._loaded = loaded = [
             source.upload, source.notice, self.body, self.preview, self.name, *self._kinds, *self._inspected_outputs,
         ]  # fmt: skip
         self.changing = [source.upload.upload(guarded(source.notice)(self._upload), source.upload, loaded, **PRIVATE)]
@@ -81,6 +80,7 @@ class DataStep:
             self.changing.append(taken_from.click(guarded(source.notice)(take), None, loaded, **PRIVATE))
         fetch, name = source.hub.fetch, source.hub.said
         self.changing.append(fetch.click(guarded(source.notice)(self._fetch), name, loaded, **PRIVATE))
+        self.opening = tuple(self.changing)
         self._wire_columns()
         self._wire_labels()
         self._wire_records()
@@ -145,6 +145,13 @@ class DataStep:
         self.changing += [chosen, named]
         called, asked = guarded(public.problem)(self._called), [*renamed, self.names.asked]
         self.changing += [each.input(called, self.names.inputs, asked, **PRIVATE) for each in self.names.inputs]
+
+    def take_example(self, pressed: gr.Button) -> gr.events.Dependency:
+        """Let a button elsewhere open the first bundled example."""
+        taking = guarded(self.source.notice)(self._example(self.source.examples[0][1]))
+        taken = pressed.click(taking, None, self._loaded, **PRIVATE)
+        self.changing.append(taken)
+        return taken
 
     def _upload(self, upload: str | None, request: gr.Request) -> dict[Any, Any]:
         if upload is None:

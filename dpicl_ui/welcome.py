@@ -1,0 +1,103 @@
+"""What a visitor sees first: what the studio makes of private rows, a recorded run at play, and an example to try."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import gradio as gr
+
+from dpicl_ui.data.state import DataState
+from dpicl_ui.data.step import DataStep
+from dpicl_ui.frame.guard import PRIVATE
+from dpicl_ui.frame.sessions import Sessions
+from dpicl_ui.frame.tree import Tree, drawn, el, panel
+from dpicl_ui.generate.charts import live
+from dpicl_ui.generate.run_view import RunView, looked_back
+from mechanisms.files import bundled
+from mechanisms.runs.events import TokenReleased
+from mechanisms.runs.run_file import from_lines
+
+RECORDED = "examples/recorded_run.dpicl.jsonl"
+"""A run on `bank_support.csv`, as it came; the tests make its certificate anew."""
+_BARS = 8
+"""Candidates of a token that the small screen shows: the likeliest, and the one that was chosen."""
+_SAID: list[Tree] = [
+    el("h2", "Invented examples in place of your private texts"),
+    el(
+        "ol.tasks",
+        el("li", "You bring texts with labels: messages, notes, tickets. They stay on this machine."),
+        el("li", "A small language model writes new examples of each label. Noise hides what any one row adds."),
+        el("li", "You get examples for your prompts, and a certificate of what anybody can learn from them."),
+    ),
+]
+_PAIR: list[Tree] = [
+    el(
+        "div.pair",
+        el(
+            "div.demo",
+            el("span.tag.private", "A private row (fictional)"),
+            el(
+                "p",
+                "“Hi there, please book me for freezing of those sun spots on my hands; the last batch healed nicely. "
+                "Mornings are best, ask for Ivor.” → Dermatology",
+            ),
+        ),
+        el(
+            "div.demo",
+            el("span.tag.public", "An example made from 408 such rows"),
+            el("p", "“I am a dermatologist, helping patients with skin and cosmetics.” → Dermatology"),
+        ),
+    ),
+]
+_PLAYED = (
+    "A recorded run on 406 fictional messages to a bank (epsilon {epsilon:.2g}): at each token rows vote for the next "
+    "word, noise is added, and the largest value wins. Texts are as they came from a model of 135M parameters."
+)
+
+
+class Welcome:
+    """Components; they disappear when a file is open."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+        with gr.Row(elem_classes="card welcome split", elem_id="welcome") as self.body:
+            with gr.Column(min_width=300):
+                panel(*_SAID, *_PAIR)
+                self.example = gr.Button("Try it on an example", variant="primary", elem_id="try-example")
+            with gr.Column(min_width=300):
+                drawn("live.js", frames()[-1], elem_id="welcome-live")
+                drawn("welcome.js", frames(), elem_id="welcome-play")
+                panel(el("p.muted", _PLAYED.format(epsilon=_epsilon())))
+
+    def wire(self, data: DataStep) -> None:
+        """Take the first example on the button, and make room for whatever file is opened."""
+        for opened in (data.take_example(self.example), *data.opening):
+            opened.then(self._make_room, None, self.body, **PRIVATE)
+
+    def _make_room(self, request: gr.Request) -> Any:
+        return gr.Row(visible=self._sessions.of(request).of(DataState).file is None)
+
+
+@functools.cache
+def frames() -> list[dict[str, Any]]:
+    """The live screen's value after each token of the recorded run, with few candidates."""
+    return [_small(view.run) for event, view in looked_back(_recorded()) if isinstance(event, TokenReleased)]
+
+
+def _small(view: RunView) -> dict[str, Any]:
+    shown = live(view)
+    bars = shown["chart"]["bars"]
+    few = bars[:_BARS] if any(each["chosen"] for each in bars[:_BARS]) else bars[: _BARS - 1]
+    few += [each for each in bars[len(few) :] if each["chosen"]]
+    chart = shown["chart"] | {"bars": few, "hidden": shown["chart"]["hidden"] + len(bars) - len(few)}
+    return shown | {"chart": chart, "others": []}
+
+
+@functools.cache
+def _recorded() -> list[Any]:
+    return list(from_lines(bundled(RECORDED).read_text(encoding="utf-8")))
+
+
+def _epsilon() -> float:
+    return float(_recorded()[-1].demo_set.certificate.claim.epsilon)
