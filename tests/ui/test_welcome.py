@@ -19,7 +19,7 @@ def test_the_recorded_run_is_private_and_every_token_of_it_is_played():
     made, tokens = events[-1].demo_set, [each for each in events if isinstance(each, TokenReleased)]
     assert made.certificate.private
     assert len(frames()) == len(tokens)
-    for frame, token in zip(frames(), sorted(tokens, key=lambda each: (made.labels.index(each.label), each.step))):
+    for frame, token in zip(frames(), sorted(tokens, key=lambda each: (made.labels.index(each.label), each.step)), strict=True):
         chosen = [bar for bar in frame["chart"]["bars"] if bar["chosen"]]
         assert len(chosen) == 1
         assert len(frame["chart"]["bars"]) <= 8
