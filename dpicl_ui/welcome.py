@@ -20,6 +20,11 @@ from mechanisms.runs.run_file import from_lines
 
 RECORDED = "examples/recorded_run.dpicl.jsonl"
 """A run on `bank_support.csv`, as it came; the tests make its certificate anew."""
+ROW = (
+    "Hi there, please book me for freezing of those sun spots on my hands; the last batch healed nicely. Mornings are "
+    "best, ask for Ivor."
+)
+"""A row of `clinic_messages.csv`, which is fictional and public."""
 _BARS = 8
 """Candidates of a token that the small screen shows: the likeliest, and the one that was chosen."""
 _SAID: list[Tree] = [
@@ -37,11 +42,7 @@ _PAIR: list[Tree] = [
         el(
             "div.demo",
             el("span.tag.private", "A private row (fictional)"),
-            el(
-                "p",
-                "“Hi there, please book me for freezing of those sun spots on my hands; the last batch healed nicely. "
-                "Mornings are best, ask for Ivor.” → Dermatology",
-            ),
+            el("p", f"“{ROW}” → Dermatology"),
         ),
         el(
             "div.demo",

@@ -81,7 +81,7 @@ def test_the_certificate_of_a_recipe_is_checked_as_well(capsys, tmp_path):
 
 def check_evaluate(capsys, demos, strangers):
     """Three arms; on the rows that wrote the demonstrations the figures are the curator's alone."""
-    code, out, err = run(capsys, f"evaluate {demos} --test {BANK} {COLUMNS} --limit 12 --json")
+    code, out, err = run(capsys, f"evaluate {demos} --test {BANK} {COLUMNS} --limit 6 --json")
     report = json.loads(out)
     assert code == 0
     for arm in ("zero-shot", "public-only", "private demonstrations"):

@@ -6,7 +6,7 @@ import csv
 
 import pytest
 
-from dpicl_ui.welcome import RECORDED, frames
+from dpicl_ui.welcome import RECORDED, ROW, frames
 from mechanisms.data.sources import EXAMPLES
 from mechanisms.files import bundled
 from mechanisms.runs.events import TokenReleased
@@ -19,12 +19,19 @@ def test_the_recorded_run_is_private_and_every_token_of_it_is_played():
     made, tokens = events[-1].demo_set, [each for each in events if isinstance(each, TokenReleased)]
     assert made.certificate.private
     assert len(frames()) == len(tokens)
-    for frame, token in zip(frames(), sorted(tokens, key=lambda each: (made.labels.index(each.label), each.step)), strict=True):
+    for frame, token in zip(
+        frames(), sorted(tokens, key=lambda each: (made.labels.index(each.label), each.step)), strict=True
+    ):
         chosen = [bar for bar in frame["chart"]["bars"] if bar["chosen"]]
         assert len(chosen) == 1
         assert len(frame["chart"]["bars"]) <= 8
         assert frame["chart"]["clean"] is False
         assert chosen[0]["value"] == round(token.scores[token.chosen], 1)
+
+
+def test_the_row_that_is_shown_is_one_of_the_example():
+    with EXAMPLES[0].path.open(encoding="utf-8", newline="") as file:
+        assert ROW in [row["message"] for row in csv.DictReader(file)]
 
 
 def test_no_row_of_the_example_stands_in_the_recorded_run():
