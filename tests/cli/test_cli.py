@@ -258,6 +258,7 @@ def test_an_audit_reports_what_it_can_prove(capsys):
     assert report["epsilon_claimed"] == pytest.approx(1)
 
 
+@pytest.mark.nightly
 def test_a_plan_ranks_options_within_the_budget(capsys):
     line = "plan --size 100 --tokens 2 --prompt-tokens 20 --epsilon 2 --delta 1e-4 --max-prompt-tokens 300 --json"
     code, out, _ = run(capsys, line)

@@ -23,7 +23,9 @@ row = st.lists(tokens, max_size=CAP)
 others = st.lists(st.tuples(row, tokens), min_size=ROWS - 1, max_size=ROWS - 1)
 
 
-@pytest.fixture(scope="module", params=[torch.bfloat16, torch.float32], ids=str)
+@pytest.fixture(
+    scope="module", params=[torch.float32, pytest.param(torch.bfloat16, marks=pytest.mark.nightly)], ids=str
+)
 def model(request, embedded_model):
     if request.param is embedded_model.model.dtype:
         return embedded_model

@@ -145,7 +145,7 @@ def test_what_is_set_holds(monkeypatch):
             configured_thread_count()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_model_follows_the_load_unless_a_number_is_set(monkeypatch):
     before = torch.get_num_threads()
     for name in (threads.SETTING, *LIBRARIES):

@@ -187,6 +187,7 @@ def forms(tokens: list[int], text: str) -> list[bytes]:
     return [*numbers, opcodes, str(tokens)[1:-1].encode(), text.encode(), text.encode("utf-16-le")]
 
 
+@pytest.mark.nightly
 def test_no_private_prompt_is_left_in_rays_files_or_shared_memory(model, home, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(home))
     tokens = model.encode(" " + CANARY)
@@ -204,6 +205,7 @@ def test_no_private_prompt_is_left_in_rays_files_or_shared_memory(model, home, t
     assert session_folder().parents[1].stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.nightly
 def test_the_search_for_leaks_finds_them(model, home, monkeypatch):
     monkeypatch.setenv("HOME", str(home))
     printed, stored = "canary that was printed", "canary that was stored"
@@ -294,6 +296,7 @@ def test_settings_that_cannot_be_used_get_one_line(monkeypatch, variable, value,
         pass
 
 
+@pytest.mark.nightly
 def test_the_command_line_takes_the_engine(model, monkeypatch, capsys):
     monkeypatch.setattr(engines, "load_model", lambda name, threads=None: name)
     monkeypatch.setattr("mechanisms.inference.ray.engine.spread", lambda name, local: nullcontext(model))
