@@ -64,7 +64,7 @@ def secret_key() -> bytes:
 
 
 def derived_key(purpose: str) -> bytes:
-    """A 32-byte key for one purpose, from the installation's: what becomes known of it tells nothing of the others."""
+    """A 32-byte key for one purpose, derived from the installation's: it reveals nothing of other derived keys."""
     return hmac.digest(secret_key(), purpose.encode(), "sha256")
 
 
@@ -87,11 +87,11 @@ def write_once(path: Path, content: bytes) -> None:
 
 
 def keyed_digest(parts: Iterable[str], key: bytes | None = None) -> str:
-    """HMAC-SHA256 of a sequence of strings under the installation's key: comparable here, meaningless elsewhere.
+    """HMAC-SHA256 of strings under the installation's key: comparable on this installation only.
 
     Args:
-        parts: what is digested; where one ends and the next begins counts.
-        key: `secret_key()`, where a caller with many digests has read it already.
+        parts: the strings; where one ends and the next begins counts.
+        key: `secret_key()`, if the caller has read it already.
     """
     digest = hmac.new(key or secret_key(), digestmod=hashlib.sha256)
     for part in parts:
@@ -120,13 +120,13 @@ _DEVICES = ("/dev/", "/proc/")
 
 
 def atomic_write(path: Path, content: str | bytes) -> None:
-    """Put a content in the place of what a file held: whoever reads it sees one or the other, never a part.
+    """Replace the content of a file: readers see the old or the new content, never a part.
 
-    Text is UTF-8, with the line breaks that it has. A link stays one, and what is no file (/dev/null) is written to. So
-    is a file that may be written and not replaced: one that a container mounts by itself.
+    Text is UTF-8 with its own line breaks. A link stays a link. What is not a file (/dev/null), and a file that may be
+    written but not replaced (one that a container mounts), is written to.
 
     Raises:
-        UsageError: the place cannot be written; what the file held is still there.
+        UsageError: the place cannot be written; the old content is still there.
     """
     content = content.encode() if isinstance(content, str) else content
     whole = Path(os.path.realpath(path))
@@ -166,7 +166,7 @@ def _into_place(partial: Path, whole: Path, content: bytes) -> None:
 
 
 def check_writable(path: str) -> None:
-    """Find out before a run that costs something whether its result can be written.
+    """Check, before a run that costs something, that its result can be written.
 
     Raises:
         UsageError: the place cannot be written.

@@ -1,4 +1,4 @@
-"""Where randomness comes from: the operating system for real runs, a seed for tests only."""
+"""Sources of randomness: the operating system for real runs, a seed for tests only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Integers = NDArray[np.int64]
 
 
 class Randomness(Protocol):
-    """Everything random that a private run needs."""
+    """A source of all randomness of a private run."""
 
     private: bool
     """False when an observer could predict it: whatever is made with it must not be called private."""
@@ -50,7 +50,7 @@ class Randomness(Protocol):
         ...
 
     def poisson_sample(self, population: int, rate: float) -> Integers:
-        """Positions, ascending, of the units that join: each of `population` independently with probability `rate`."""
+        """Positions, ascending, of the units that join: each with probability `rate`, independently."""
         ...
 
     def permutation(self, size: int) -> Integers:
@@ -116,7 +116,7 @@ def _selection(scale: float, gumbel: bool) -> Callable[[list[int]], int]:
 
 
 class SecureRandomness:
-    """The source for every private run. It has no seed and keeps no state."""
+    """The source of every private run. It has no seed and no state."""
 
     private = True
 
@@ -159,7 +159,7 @@ _KEPT = 64
 class PrefetchedRandomness(SecureRandomness):
     """`SecureRandomness` that draws Gaussian noise ahead of time; every draw is used once.
 
-    It keeps state, so that it serves one thread. Private runs use `SecureRandomness`.
+    It has state and serves one thread. Private runs use `SecureRandomness`.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Who joins a step: the sampling plan, which carries its own accounting, and the units' places in a batch."""
+"""The sampling plan: who joins a step and what that costs, and the places of sampled units in a batch."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def keyed_place(key: bytes, identity: Sequence[str], purpose: str, places: int) 
     """The place, 0 .. places - 1, of a unit: a pseudo-random function of the unit alone.
 
     Args:
-        key: a run's secret; without it nobody can compute who is where.
-        identity: the user's id, or everything the record says where there is no id.
+        key: a secret of the run; without it nobody can compute a place.
+        identity: the user's id, or the record's fields where there is no id.
         purpose: keeps the places of different uses independent.
         places: public.
     """
@@ -37,9 +37,10 @@ def keyed_place(key: bytes, identity: Sequence[str], purpose: str, places: int) 
 
 
 def copy_numbers(contents: Iterable[Hashable]) -> list[int]:
-    """How many earlier units say exactly the same: equal rows must not share a coin, or what one of them has paid.
+    """The number of earlier units with the same content, for each unit: equal rows need coins and payments of their
+    own.
 
-    One row more or less adds or takes one pair (content, copy), whichever of the equal rows it is.
+    One row more or less adds or removes one pair (content, copy), whichever of the equal rows it is.
     """
     seen: Counter[Hashable] = Counter()
     copies = []
@@ -59,7 +60,7 @@ def role_place(key: bytes, identity: Sequence[str]) -> float:
     """The place of a unit in [0, 1): pseudo-random, and a function of the unit alone.
 
     Args:
-        key: the installation's, for roles: a role is for good, in every run and under whatever name.
+        key: the installation's key for roles; a role is the same in every run and under every name.
         identity: the user's id; or the record's text, its label and its copy number.
     """
     return keyed_place(key, identity, "role", _PLACES) / _PLACES
@@ -72,7 +73,7 @@ def role_place(key: bytes, identity: Sequence[str]) -> float:
 CAPACITY_SHARE = 1e-3
 """The part of delta that pays for the event that more units join than the batch has rows."""
 _ROLE_PART = 0.5
-"""The part of that which pays for a role with more units than expected; the draws get what it leaves."""
+"""The part of `CAPACITY_SHARE` for a role with more units than expected; the draws get the rest."""
 
 _LARGEST_SAMPLE = 100_000
 """Keeps every sum on the lattice far inside 64 bits."""
@@ -159,9 +160,11 @@ class SamplingPlan:
     def capacity(self, size: int, delta: float) -> tuple[int, float]:
         """Rows of the batch for a label of declared size `size`, and the probability of overflowing them in a run.
 
-        With subsets there are exactly M rows. With unit rows it is the smallest C whose overflow, over all draws of
-        the run, has probability at most `CAPACITY_SHARE * delta`; `P[Bin(n, q) >= C]` also covers the neighbour
-        with one unit more. With a share n is a bound on the units that may join, and that it fails is counted too.
+        With subsets there are exactly M rows. With unit rows it is the smallest C whose overflow, over all draws of the
+        run, has
+        probability at most `CAPACITY_SHARE * delta`; `P[Bin(n, q) >= C]` also covers the neighbour with one unit more.
+        With a
+        share, n is an upper bound on the units that may join, and the probability that it fails is counted too.
         """
         if not self.unit_rows:
             return self.subsets, 0.0
@@ -175,10 +178,12 @@ class SamplingPlan:
         return capacity, failure + self.draws_per_label * float(binom.sf(capacity - 1, members, rate))
 
     def _members(self, size: int, delta: float) -> tuple[int, float]:
-        """How many units may join at most, the one that neighbours differ by included, and how likely there are more.
+        """An upper bound on the units that may join, including the unit that neighbours differ by, and its failure
+        probability.
 
-        Who may join is drawn once and stays: in every draw, and in every run. So it is bounded by itself. A quantile
-        of Bin(n, share q) would hold for a draw from a new role each time, not for the draws from an unlucky one.
+        Who may join is drawn once and is the same in every draw and every run, so it is bounded by itself. A quantile
+        of
+        Bin(n, share q) would hold for draws that each have a new role, not for many draws from one large role.
         """
         if self.share == 1:
             return size, 0.0
@@ -186,19 +191,19 @@ class SamplingPlan:
         return min(size, most + 1), float(binom.sf(most, size, self.share))
 
     def overflow_allowed(self, rate: float, delta: float) -> tuple[PrivacyEvent, ...]:
-        """The failure event of a label whose rate is known and whose size is not: the most that `capacity` may use."""
+        """The failure event of a label of known rate and unknown size: the most that `capacity` may use."""
         everybody = rate == 1.0 and self.share == 1 and self.scheme is not Scheme.DISJOINT
         return () if not self.unit_rows or everybody else (Approximate(CAPACITY_SHARE * delta),)
 
     def label_events(self, event: EventOfSteps, rate: float) -> tuple[PrivacyEvent, ...]:
-        """The events that one unit of a label takes part in, at sampling rate `rate`."""
+        """The events of one unit of a label, at sampling rate `rate`."""
         if self.scheme is Scheme.DISJOINT:  # a unit is in one batch, and a batch in one demonstration
             return (event(self.tokens, 1.0),)
         steps = 1 if self.scheme is Scheme.PER_TOKEN else self.tokens
         return (Repeat(self.draws_per_label, event(steps, rate)),)
 
     def demonstration_events(self, event: EventOfSteps, rate: float) -> tuple[PrivacyEvent, ...]:
-        """The events of a single demonstration: what is charged before its first token."""
+        """The events of one demonstration, charged before its first token."""
         if self.scheme is Scheme.PER_TOKEN:
             return (Repeat(self.tokens, event(1, rate)),)
         return (event(self.tokens, rate),)
@@ -246,10 +251,11 @@ def sensitivity(unit_rows: bool) -> float:
 
 @dataclass(frozen=True)
 class Seating:
-    """Which sampled units sit in which row of the batch.
+    """The places of sampled units in the rows of the batch.
 
-    `rows[i]` holds the positions of the units in row i; `overflow` says that more units joined than there are rows
-    (unit rows only), an event whose probability is part of delta: the caller then takes the public step.
+    `rows[i]` holds the positions of the units in row i. `overflow` is true if more units joined than there are rows
+    (unit
+    rows only); its probability is part of delta, and the caller then takes the public step.
     """
 
     rows: tuple[tuple[int, ...], ...]
@@ -257,7 +263,7 @@ class Seating:
 
 
 def seat_in_slots(sampled: Integers, capacity: int, randomness: Randomness) -> Seating:
-    """Unit rows: every sampled unit takes a row of its own, at a uniformly random one of `capacity` places."""
+    """Unit rows: every sampled unit gets a row of its own, at a uniformly random place of `capacity`."""
     if len(sampled) > capacity:
         return Seating(rows=((),) * capacity, overflow=True)
     rows: list[tuple[int, ...]] = [()] * capacity

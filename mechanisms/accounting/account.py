@@ -1,4 +1,4 @@
-"""The account of a data set: what was spent of its cap, over which runs, as values, in words and as a document."""
+"""What a data set has spent of its cap, run by run: as values, in words, and as a file."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ from mechanisms.privacy_events import (
 )
 from mechanisms.records import unit_in_words
 
-# What the ledger says of a data set: what was spent of its cap, and over which runs.
+# A data set's account: its cap, what was spent of it, and the runs.
 
 
 @dataclass(frozen=True)
 class BudgetSnapshot:
-    """What a data set has spent of its cap, by the smallest valid bound, and over how many runs.
+    """What a data set has spent of its cap: the smallest valid bound, and the number of runs.
 
     Attributes:
-        disclosures: what was done under this name that has no cost, such as showing clean values: acts of the
-            curator's, and nothing that follows from which rows there are.
+        disclosures: acts of the curator that cost no epsilon but show clean values under this name. They do not depend
+            on
+            the rows.
     """
 
     name: str
@@ -57,14 +58,14 @@ class BudgetSnapshot:
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """A run as the ledger holds it.
+    """A run in the ledger.
 
     Attributes:
         started: when it was reserved, in ISO 8601.
-        mechanism: what it was, for the record.
-        event, epsilon, delta: what it planned, and its claim.
-        finished: whether it has ended by itself; one that was cut off never does.
-        counted: what it costs; None where nothing was released.
+        mechanism: the mechanism's or the recipe's name.
+        event, epsilon, delta: the planned event and its claim.
+        finished: whether it ended by itself. A run that was cut off is never finished.
+        counted: its cost; None if it released nothing.
     """
 
     started: str
@@ -86,7 +87,7 @@ class Account:
 
     @property
     def spends(self) -> tuple[Spend, ...]:
-        """What counts."""
+        """The costs of all runs that count."""
         return tuple(run.counted for run in self.runs if run.counted is not None)
 
 
@@ -98,7 +99,7 @@ _KINDS = {"label": "labels", "cell": "batches", "role": "roles"}
 
 
 def in_words(event: Composed) -> str:
-    """What a run releases; lists with the same events are named together."""
+    """What a run releases, in words; lists with the same events are named together."""
     named: dict[tuple[PrivacyEvent, ...], list[str]] = {}
     for name, events in event:
         named.setdefault(events, []).append(name)
@@ -134,7 +135,7 @@ def _words(event: PrivacyEvent) -> str:
             return " and ".join(_words(each) for each in of)
 
 
-# A data set's account as a table and as a document: each run, what it cost alone, and what all had cost after it.
+# A data set's account as a table and as a document: the cost of each run, and of all runs up to it.
 
 FORMAT = "dpicl-ledger/1"
 COLUMNS = (
@@ -145,7 +146,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Line:
-    """A run and what the ledger counts of all runs up to it, under the cap of today."""
+    """A run, and what the ledger counts of all runs up to it under the current cap."""
 
     run: RecordedRun
     after: Usage
@@ -163,14 +164,14 @@ def lines(account: Account) -> list[Line]:
 
 
 def state(run: RecordedRun) -> str:
-    """What became of a run, and so what it costs."""
+    """Whether a run is finished, and what follows for its cost."""
     if run.counted is None:
         return "nothing was released: costs nothing"
     return "finished" if run.finished else "running or cut off: counts in full"
 
 
 def as_csv(account: Account) -> str:
-    """The account as a table with the columns `COLUMNS`; no cell is a formula to a spreadsheet, whatever its locale."""
+    """The account as a table with the columns `COLUMNS`; spreadsheets of any locale read no cell as a formula."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)
     writer.writerow(COLUMNS)
@@ -191,7 +192,7 @@ def _cells(account: Account) -> Iterator[list[str]]:
 
 
 def as_document(account: Account) -> dict[str, Any]:
-    """The account as JSON values, with every run's event and every cap that there was."""
+    """The account as JSON values, with the event of each run and all caps."""
     return {
         "format": FORMAT,
         "data_set": account.snapshot.to_json() | {"unit_in_words": unit_in_words(account.snapshot.unit)},

@@ -49,9 +49,9 @@ class Claim:
 
 @dataclass(frozen=True)
 class _Method:
-    """Two accountants that support the same primitives, one to claim and one to check.
+    """Two accountants that support the same primitives: one claims, the other checks.
 
-    `estimate` is a quick one, for calibration.
+    `estimate` is a quick accountant for calibration.
     """
 
     name: str
@@ -89,10 +89,11 @@ def undominated(event: Composed) -> list[NormalForm]:
 
 
 def _parts(form: NormalForm, delta: float) -> tuple[list[tuple[_Method, NormalForm]], float]:
-    """What each method has to account, and the delta that each may use.
+    """The events that each method accounts for, with the delta that each may use.
 
-    zCDP events never enter a privacy loss distribution, so that groups add up by basic composition, each at its equal
-    share of what failures leave of delta.
+    zCDP events are not part of a privacy loss distribution. The groups therefore add up by basic composition, each at
+    its
+    equal share of the delta that failures leave.
     """
     remaining = delta - form.failure
     if remaining <= 0:
@@ -136,7 +137,7 @@ def _claim_list(form: NormalForm, delta: float) -> Claim:
 
 
 def claim(event: Composed, delta: float) -> Claim:
-    """Account a run whose events were all fixed before it: each list composes, the maximum is taken last.
+    """Account for a run whose events were all fixed before it: each list composes, then the maximum is taken.
 
     Raises:
         AccountingError: the accountants disagree beyond their error bounds, or cannot bound the event.
@@ -188,7 +189,7 @@ def calibrate_noise(event_at: Callable[[float], Composed], target: PrivacyTarget
 
 
 def _confirmed(event_at: Callable[[float], Composed], target: PrivacyTarget, noise: float) -> float:
-    """The next noise up whose claim meets the target."""
+    """The first noise, from the estimate upwards, whose claim meets the target."""
     for _ in range(_LEAPS):
         try:
             while claim(event_at(noise), target.delta).epsilon > target.epsilon:
@@ -199,32 +200,32 @@ def _confirmed(event_at: Callable[[float], Composed], target: PrivacyTarget, noi
     raise AccountingError("The accountants cannot confirm any noise for this epsilon: choose a smaller one.")
 
 
-# Figures of a bound for people: with few digits, and never below the bound.
+# Bounds for people: few digits, rounded so that they stay bounds.
 
 
 def rounded_up(bound: float, digits: int) -> str:
-    """A bound on epsilon, delta or a factor in at most so many significant digits: the least such number above it.
+    """A bound on epsilon, delta or a factor in so many significant digits, rounded up.
 
-    What is written is still true: an epsilon of 1.00049 is no epsilon of 1.
+    An epsilon of 1.00049 is not an epsilon of 1.
     """
     return _rounded(bound, digits, ROUND_CEILING)
 
 
 def rounded_down(left: float, digits: int) -> str:
-    """What is left of a cap, the same way: never more than there is."""
+    """What is left of a cap in so many significant digits, rounded down."""
     return _rounded(left, digits, ROUND_FLOOR)
 
 
 def _rounded(value: float, digits: int, rounding: str) -> str:
     if not math.isfinite(value):
         return f"{value:g}"
-    # From the digits that a float is written with: what was typed as 0.1 stays 0.1.
+    # From the digits that a float prints as, so that 0.1 stays 0.1.
     found = Context(prec=digits, rounding=rounding).create_decimal(Decimal(repr(float(value))))
     return f"{float(found):.{digits}g}"
 
 
 def cost_in_words(epsilon: float, delta: float) -> str:
-    """What something costs, never less than it does."""
+    """A cost in words, rounded up."""
     return f"epsilon {rounded_up(epsilon, 4)}, delta {rounded_up(delta, 2)}"
 
 

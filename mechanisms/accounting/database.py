@@ -1,4 +1,4 @@
-"""The ledger's file and its tables: rows that it has met, and runs that can go on in another process."""
+"""The ledger's file and its tables: known rows, and runs that another process can resume."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from mechanisms.errors import StudioError, UsageError
 from mechanisms.files import keyed_digest
 from mechanisms.privacy_events import Composed
 
-# Notices an older copy of a ledger: how many writes there were is kept beside it as well.
+# Detects an older copy of a ledger: the number of writes is stored in a second file.
 #
-# A copy that is put back, by a restored backup or a synchronised folder, has forgotten what was spent since. The
-# number beside the ledger is raised under the ledger's own lock, by the next who opens it, to what has been
-# committed. So no crash makes it too large, and after one it is too small by one write at most. It notices
-# accidents: whoever puts back both files, or removes the number, is not found out.
+# A copy that is put back, by a restored backup or a synchronised folder, lacks what was spent since. Each process that
+# opens the ledger raises the number in the second file to the number of committed writes, under the ledger's lock. A
+# crash therefore never makes it too large, and makes it too small by one write at most. This detects accidents: nobody
+# who puts back both files, or removes the second one, is detected.
 
 _DIGITS = 20
 
 
 class NewestCount:
-    """The file at `path`, mode 0600: the largest number of writes that its ledger was ever seen with."""
+    """A file at `path`, mode 0600, with the largest number of writes that its ledger was ever seen with."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def check(self, writes: int) -> None:
-        """Compare with a ledger's number of writes, while nobody else can write to it, and remember a larger one.
+        """Compare with a ledger's number of writes, and store a larger one; the ledger must be locked for writing.
 
         Raises:
             UsageError: the ledger had more writes before, or the file cannot be used.
@@ -91,10 +91,10 @@ _VERSIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE charges ADD COLUMN part TEXT NOT NULL DEFAULT ''",
         "CREATE UNIQUE INDEX charged_once ON charges (run, list, part) WHERE part <> ''",
     ),
-    # Whose rows were among those of a test file stood here, and showed wherever a name's marks are told.
+    # Older versions stored here which data sets shared rows with a test file, and showed it with a name's marks.
     ("DELETE FROM marks WHERE name <> '' AND content IN (SELECT content FROM marks WHERE name = '')",),
 )
-"""What each version of the file added to the one before."""
+"""The changes of each version of the file."""
 
 
 class Database:
@@ -125,7 +125,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """The database, locked for writing: what is written is durable when the block ends, or undone if it raises.
+        """The database, locked for writing. The block's writes are durable when it ends, and undone if it raises.
 
         Raises:
             StudioError: it cannot be used, or is an older copy of the one that was used here before.
@@ -158,32 +158,31 @@ class Database:
 
 
 def now() -> str:
-    """The time, as the ledger writes it down."""
+    """The current time in the ledger's format."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-# Which rows the ledger has met: those that took part in runs, and those whose clean values became known.
+# Known rows: those of earlier runs, and those whose clean values became known.
 #
-# Rows are known by keyed digests, so that another name for a file, or another cut of it, does not make them
-# strangers.
+# Rows are stored as keyed digests, so they are recognised in a file of another name, or in a part of the file.
 
 _NO_NAME = ""
-"""Under which rows are marked that are no data set here."""
+"""The name under which rows of files that are not data sets are marked."""
 
 
 class KnownRows:
-    """The rows in a ledger's file; what it says is private, for the curator's screen."""
+    """The rows that the ledger knows. Its answers are private, for the curator's screen."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def record(self, database: sqlite3.Connection, data: Fingerprint) -> None:
-        """Remember a data set's rows, inside the transaction that lets them take part."""
+        """Store a data set's rows, inside the transaction that reserves their run."""
         values = (data.name, data.content, data.rows.tobytes())
         database.execute("INSERT OR REPLACE INTO contents VALUES (?, ?, ?)", values)
 
     def recognise(self, data: Fingerprint) -> list[str]:
-        """Warnings about a data set's content: edited since the last run under this name, or known under another."""
+        """Warnings about a data set: changed since the last run of that name, or known by another name."""
         with self._database.transaction() as database:
             query = "SELECT digest FROM contents WHERE name = ?"
             own = {digest for (digest,) in database.execute(query, (data.name,))}
@@ -200,12 +199,12 @@ class KnownRows:
         return warnings
 
     def names_that_share(self, rows: Digests) -> list[str]:
-        """The data sets of earlier runs that have a text or a user in common with `rows`; private."""
+        """The data sets of earlier runs that share a text or a user with `rows`; private."""
         with self._database.transaction() as database:
             return _names_that_share(database, rows)
 
     def shared(self, rows: Digests) -> Digests:
-        """Those of `rows` that data sets of earlier runs have as well; private."""
+        """Those of `rows` that are also in data sets of earlier runs; private."""
         with self._database.transaction() as database:
             known = database.execute("SELECT rows FROM contents").fetchall()
         found = np.zeros(len(rows), dtype=bool)
@@ -214,9 +213,9 @@ class KnownRows:
         return rows[found]
 
     def mark(self, data: Fingerprint, reason: str) -> None:
-        """Remember that something of a data set became known without noise, under its name and for each of its rows.
+        """Store that something of a data set became known without noise, under its name and for each of its rows.
 
-        Later choices are then no longer independent of it, and every later certificate says so.
+        Later choices may then depend on it, and every later certificate says so.
         """
         with self._database.transaction() as database:
             self.record(database, data)
@@ -224,9 +223,9 @@ class KnownRows:
             database.execute("INSERT OR IGNORE INTO marks VALUES (?, ?, ?, ?, ?)", values)
 
     def mark_rows(self, rows: Digests, reason: str) -> None:
-        """The same for rows of a file that is no data set here.
+        """Store the same for rows of a file that is not a data set of this ledger.
 
-        No name is noted: whose rows are among these is private, and what stands under a name is told in public.
+        No name is stored: whose rows these are is private, and what is stored under a name is shown in public.
         """
         content = keyed_digest([rows.tobytes().hex()])
         with self._database.transaction() as database:
@@ -236,7 +235,7 @@ class KnownRows:
     def disclosures(self, data: Fingerprint) -> tuple[str, ...]:
         """Why clean values of a data set count as known; private.
 
-        That is what is marked under its name, or on rows of it, or of any file that was used under its name.
+        These are the marks of its name, of its rows, and of the files that were used under its name.
         """
         with self._database.transaction() as database:
             used = database.execute("SELECT rows FROM contents WHERE name = ?", (data.name,))
@@ -258,25 +257,24 @@ def _names_that_share(database: sqlite3.Connection, rows: Digests) -> list[str]:
     return list(dict.fromkeys(name for name, other in known if share_any(rows, _digests(other))))
 
 
-# Runs that can go on in another process: who works on one now, and which of its parts were ever let out.
+# Runs that another process can resume: their current holder, and the parts that were released.
 #
-# A part is what is drawn together: a demonstration's tokens, or what a stage of a recipe releases at once. It is
-# charged once, whoever asks, and marked here after its draw and before anybody sees it. So a part without a mark was
-# seen by nobody and may be drawn anew, and one with a mark never is, whatever became of the file that the run
-# writes. The newest mark holds what is told of its part as well, so that nothing is lost between the ledger and that
-# file; it is forgotten when that file goes.
+# A part is what is drawn together: the tokens of a demonstration, or one release of a stage. It is charged once, and
+# marked here after it is drawn and before it is shown. A part without a mark was therefore never shown and may be drawn
+# again; a part with a mark is never drawn again, whatever happened to the run's file. The newest mark also holds the
+# lines of its part, so that nothing is lost between the ledger and that file; they are removed with the file.
 
 _CLOCK = 2.0
-"""Seconds by which the start of a process may seem to move, where the machine's clock is set."""
+"""Seconds by which the start of a process may move when the machine's clock is set."""
 
 
 def new_key() -> str:
-    """A name for a run that can go on: random, so that it says nothing."""
+    """A random name for a run that can be resumed; it carries no information."""
     return secrets.token_hex(16)
 
 
 def register(database: sqlite3.Connection, run: int, data: Fingerprint, key: str) -> str:
-    """Let a run that begins be gone on with under a key; the holder's name, by which it marks parts."""
+    """Store that a new run can be resumed with a key; returns the holder's name, by which it marks parts."""
     holder = _new_holder()
     database.execute("INSERT INTO resumable VALUES (?, ?, ?, ?)", (run, key, data.content, holder))
     return holder
@@ -285,7 +283,8 @@ def register(database: sqlite3.Connection, run: int, data: Fingerprint, key: str
 def take_over(
     database: sqlite3.Connection, key: str, data: Fingerprint, mechanism: str, event: Composed
 ) -> tuple[int, str, frozenset[str]]:
-    """Make this process the holder of a run that was cut off: its number, the holder's name, and the marked parts.
+    """Make this process the holder of a run that was cut off; returns its number, the holder's name and the marked
+    parts.
 
     Raises:
         UsageError: the ledger has no such run, it was planned otherwise or for other data, or it is still at work.
@@ -312,7 +311,7 @@ def take_over(
 
 
 def mark(database: sqlite3.Connection, run: int, part: str, holder: str, told: str) -> None:
-    """Mark a part that has been drawn, and is `told` so; nobody may be told before the transaction is durable.
+    """Mark a part as drawn, with its lines `told`. It may be shown only after the transaction is durable.
 
     Raises:
         StudioError: it is marked already, or another process has taken the run over.
@@ -327,14 +326,14 @@ def mark(database: sqlite3.Connection, run: int, part: str, holder: str, told: s
 
 
 def newest(database: sqlite3.Connection, key: str) -> str:
-    """What is told of the part of a run that was marked last; "" where none was."""
+    """The lines of the part of a run that was marked last; "" if there is none."""
     query = "SELECT told FROM released NATURAL JOIN resumable WHERE key = ? AND told <> ''"
     found = database.execute(query, (key,)).fetchone()
     return str(found[0]) if found else ""
 
 
 def forget(database: sqlite3.Connection, key: str) -> None:
-    """Keep nothing more of what a run has told: nobody goes on with it. That its parts were let out stays."""
+    """Remove the lines of a run that nobody will resume. The marks of its parts stay."""
     query = "UPDATE released SET told = '' WHERE told <> '' AND run IN (SELECT run FROM resumable WHERE key = ?)"
     database.execute(query, (key,))
 
@@ -344,7 +343,7 @@ def _new_holder() -> str:
 
 
 def _is_alive(holder: str) -> bool:
-    """Whether the holder's process is still there."""
+    """Whether the holder's process still exists."""
     pid, started, _ = holder.split()
     try:
         process = psutil.Process(int(pid))

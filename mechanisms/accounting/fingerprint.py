@@ -23,9 +23,9 @@ Digests = NDArray[np.uint64]
 
 
 _FEWEST_WORDS = 4
-"""A cell of another column is a text from so many words on: dates, numbers and categories are in many files."""
+"""Words from which on a cell of another column is a text: dates, numbers and categories recur in many files."""
 _FEWEST_LETTERS = 12
-"""The same where words are not parted by spaces."""
+"""The same in characters, for scripts without spaces."""
 _NO_LETTER = re.compile(r"[\W_]+")
 
 
@@ -35,15 +35,17 @@ def _none() -> Digests:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Fingerprint:
-    """A data set as the ledger sees it; private, but for its name and its unit.
+    """A data set as the ledger identifies it; private, except for its name and its unit.
 
     Attributes:
         name: the curator's name for it.
         unit: its privacy unit, see `mechanisms.records.privacy_unit`.
-        content: keyed digest of everything it holds.
-        rows: keyed digests of its texts, of whatever reads like a text among its outputs and in the file's other
-            columns and, where there is a user column, of its users: what tells that two files share somebody, whatever
-            they are called and however they are cut.
+        content: keyed digest of the whole content.
+        rows: keyed digests of its texts, of cells that read like a text among its outputs and in the file's other
+            columns,
+            and of its users where there is a user column. Two files with a digest in common share a row or a user,
+                whatever
+            their names and parts.
     """
 
     name: str
@@ -58,7 +60,7 @@ _known: WeakKeyDictionary[Dataset, tuple[bytes, Fingerprint]] = WeakKeyDictionar
 def fingerprint(dataset: Dataset) -> Fingerprint:
     """The fingerprint of a data set under the present key.
 
-    Every run asks for it and a large file takes seconds: once a data set and key is enough.
+    It is computed once for each data set and key: every run needs it, and a large file takes seconds.
     """
     key = secret_key()
     if dataset not in _known or _known[dataset][0] != key:
@@ -73,7 +75,7 @@ def fingerprint(dataset: Dataset) -> Fingerprint:
 
 
 def rows_among(dataset: Dataset, known: Digests) -> list[bool]:
-    """Of each row whether its text, its output, another cell that reads like a text, or its user is among `known`."""
+    """For each row, whether its text, output, another cell that reads like a text, or its user is in `known`."""
     key = secret_key()
     columns = dataset.witnesses if dataset.outputs is None else (*dataset.witnesses, dataset.outputs)
     found = []
@@ -86,7 +88,7 @@ def rows_among(dataset: Dataset, known: Digests) -> list[bool]:
 
 
 def text_digests(texts: Iterable[str], key: bytes | None = None) -> Digests:
-    """Keyed digests of texts, of their letters and digits alone: neither case nor spaces nor points count."""
+    """Keyed digests of texts. Only letters and digits count: not case, spaces or punctuation."""
     return _digests("text", filter(None, map(_letters, texts)), key or secret_key())
 
 

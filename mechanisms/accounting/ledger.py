@@ -58,7 +58,7 @@ class PrivacyLedger:
         self.rows = KnownRows(database)
 
     def snapshot(self, name: str, unit: str) -> BudgetSnapshot:
-        """What `name` has spent at the given privacy unit; zero for a name that is new."""
+        """What `name` has spent at the given privacy unit; zero for a new name."""
         with self.transaction() as database:
             return self._snapshot(database, name, unit)
 
@@ -95,7 +95,7 @@ class PrivacyLedger:
         return found
 
     def account(self, name: str, unit: str) -> Account:
-        """Everything that a data set has spent at a privacy unit, run by run, as it stands at one moment."""
+        """All runs, costs and caps of a data set at a privacy unit, read in one transaction."""
         query = "SELECT since, epsilon, delta FROM caps WHERE name = ? AND unit = ? ORDER BY rowid"
         with self.transaction() as database:
             return Account(
@@ -119,30 +119,32 @@ class PrivacyLedger:
         """Reserve a whole run, or refuse it.
 
         Args:
-            data: whose rows take part.
-            mechanism: for the record.
-            event, claimed: the planned run and its claim.
-            key: a new one, by which the run can be gone on with; "" for one that cannot.
+            data: the data set whose rows take part.
+            mechanism: the name in the record.
+            event, claimed: the planned event and its claim.
+            key: a new key, by which the run can be resumed; "" for a run that cannot.
 
         Raises:
             BudgetRefused: the run would exceed the data set's cap, or the data set was used at another privacy unit,
-                whose runs do not add up with this one's.
+                whose runs
+                do not add up with this one's.
         """
         with self.transaction() as database:
             run = self.admit(database, data, mechanism, event, claimed)
             return replace(run, holder=register(database, run.number, data, key)) if key else run
 
     def resume(self, data: Fingerprint, mechanism: str, event: Composed, claimed: Claim, key: str) -> LedgerRun:
-        """Go on with a run that was cut off or stopped; what it may still charge is reserved again.
+        """Resume a run that was cut off or stopped; what it may still charge is reserved again.
 
         Args:
-            data, mechanism, event, claimed: as it was begun with.
-            key: the one that it was begun with.
+            data, mechanism, event, claimed: as given to `begin`.
+            key: as given to `begin`.
 
         Raises:
             UsageError: the ledger has no such run, it was planned otherwise or for other data, or it is still at work.
-            BudgetRefused: what it had left over when it was stopped has been spent since, or runs at another privacy
-                unit have charged.
+            BudgetRefused: what it had left when it was stopped has been spent since, or runs at another privacy unit
+                have
+                charged.
         """
         planned = Spend(claimed.epsilon, claimed.delta, dict(event))
         with self.transaction() as database:
@@ -157,7 +159,7 @@ class PrivacyLedger:
     def admit(
         self, database: sqlite3.Connection, data: Fingerprint, mechanism: str, event: Composed, claimed: Claim
     ) -> LedgerRun:
-        """`begin` inside a transaction that writes more than the run."""
+        """`begin` inside a transaction of the caller."""
         name, unit = data.name, data.unit
         planned = Spend(claimed.epsilon, claimed.delta, dict(event))
         self._check_unit(database, name, unit)
@@ -208,38 +210,38 @@ class PrivacyLedger:
             return repeats(self._spends(database, name, unit), planned, self._cap(database, name, unit))
 
     def spend_all(self, database: sqlite3.Connection, run: LedgerRun, event: Composed) -> None:
-        """Charge a run whole and close it, inside a transaction that writes more than that."""
+        """Charge a run whole and close it, inside a transaction of the caller."""
         charges = [(run.number, name, _dump(name, events)) for name, events in event]
         database.executemany("INSERT INTO charges (run, list, event) VALUES (?, ?, ?)", charges)
         database.execute("UPDATE runs SET status = 'finished' WHERE id = ?", (run.number,))
 
     def charge(self, run: int, list_name: str, events: tuple[PrivacyEvent, ...], part: str = "") -> None:
-        """Write a charge to disk; returns only when it is durable. What is charged for a part is charged once."""
+        """Write a charge to disk; returns when it is durable. A part is charged once."""
         values = (run, list_name, _dump(list_name, events), part)
         with self.transaction() as database:
             database.execute("INSERT OR IGNORE INTO charges (run, list, event, part) VALUES (?, ?, ?, ?)", values)
 
     def mark(self, run: int, part: str, holder: str, told: str) -> None:
-        """Note that a part of a run was drawn, and what is told of it, before anybody is; returns when it is durable.
+        """Store that a part of a run was drawn, with its lines, before it is shown; returns when it is durable.
 
         Raises:
-            StudioError: it is noted already, or another process goes on with the run.
+            StudioError: it is stored already, or another process has resumed the run.
         """
         with self.transaction() as database:
             mark(database, run, part, holder, told)
 
     def newest(self, key: str) -> str:
-        """What is told of the part that a run has marked last; "" where there is none, or no such run."""
+        """The lines of the part that a run marked last; "" without one, or without such a run."""
         with self.transaction() as database:
             return newest(database, key)
 
     def forget(self, key: str) -> None:
-        """Keep nothing more of what is told of a run, which can then be gone on with from its file alone."""
+        """Remove the lines of a run. It can then be resumed from its file alone."""
         with self.transaction() as database:
             forget(database, key)
 
     def finish(self, run: int, holder: str = "") -> None:
-        """Close a run, unless another process goes on with it: from here on it costs what was charged."""
+        """Close a run, unless another process has resumed it. Its cost is then what was charged."""
         query = (
             "UPDATE runs SET status = 'finished' WHERE id = ? "
             "AND NOT EXISTS (SELECT 1 FROM resumable WHERE run = id AND holder <> ?)"
@@ -253,14 +255,14 @@ class PrivacyLedger:
             return list(database.execute("SELECT DISTINCT name, unit FROM caps ORDER BY name, unit"))
 
     def caps(self, name: str) -> list[dict[str, object]]:
-        """Every cap that a data set has had, oldest first: a promise holds only if it was made before the runs."""
+        """All caps that a data set has had, oldest first. A cap is a promise about the runs after it only."""
         columns = ("unit", "epsilon", "delta", "since")
         with self.transaction() as database:
             query = f"SELECT {', '.join(columns)} FROM caps WHERE name = ? ORDER BY rowid"
             return [dict(zip(columns, row, strict=True)) for row in database.execute(query, (name,))]
 
     def history(self, name: str, but: str = "") -> list[dict[str, object]]:
-        """The runs on a data set, oldest first, `but` the one of that key, as plain values for display and export."""
+        """The runs on a data set, oldest first, without the one of key `but`, as values for display."""
         columns = ("started", "unit", "mechanism", "epsilon", "delta", "status", "event")
         with self.transaction() as database:
             query = (
@@ -281,11 +283,11 @@ def _refusal(before: BudgetSnapshot, claimed: Claim, after: Usage) -> str:
 
 @dataclass(frozen=True)
 class LedgerRun:
-    """A reserved run: charge each part of it before its first release, finish it whatever happens.
+    """A reserved run: charge each part before its first release, and finish the run in `finally`.
 
     Attributes:
-        holder: by what this process marks parts; "" where the run cannot be gone on with, and marks none.
-        released: parts that were marked when it was gone on with.
+        holder: the name by which this process marks parts; "" where the run cannot be resumed and marks none.
+        released: the parts that were marked before the run was resumed.
     """
 
     ledger: PrivacyLedger
@@ -307,7 +309,7 @@ class LedgerRun:
         self.ledger.finish(self.number, self.holder)
 
     def snapshot(self) -> BudgetSnapshot:
-        """The data set's spend as it stands."""
+        """What the data set has spent by now."""
         return self.ledger.snapshot(self.before.name, self.before.unit)
 
 
@@ -328,13 +330,13 @@ ON CONFLICT DO UPDATE SET answers = answers + 1 WHERE answers < ? RETURNING 1
 
 @dataclass(frozen=True)
 class Reservation:
-    """What is reserved: everything that has to stay fixed while the reservation lasts.
+    """The values that stay fixed while a reservation lasts.
 
     Attributes:
-        data: the file: an edited row would be a unit that has paid nothing.
-        mechanism: for the record.
+        data: the file; an edited row would be a unit that has paid nothing.
+        mechanism: the name in the record.
         event, claim: what all answers together cost a unit at most.
-        terms: the public parameters behind it, in a fixed form.
+        terms: the public parameters, in a fixed form.
         queries: answers that a unit can pay for.
     """
 
@@ -364,7 +366,7 @@ class IndividualFilter:
         """Charge one answer to each of `units` (keyed digests, each once) that can still pay; durable on return.
 
         Returns:
-            Who paid, shape (units,): the others take no part in the answer. Private.
+            Whether each unit paid, shape (units,): those that did not take no part in the answer. Private.
         """
         with self._ledger.transaction() as database:
             self._count(database)
@@ -372,7 +374,7 @@ class IndividualFilter:
         return np.array(paid, dtype=np.bool_)
 
     def charge_everybody(self) -> None:
-        """Charge one answer to every unit that there is or could be; durable on return.
+        """Charge one answer to every unit, present or not; durable on return.
 
         Raises:
             BudgetRefused: all answers of the reservation have been given.
@@ -390,11 +392,11 @@ class IndividualFilter:
 
 
 def reserve(ledger: PrivacyLedger, wanted: Reservation, anew: bool = False) -> IndividualFilter:
-    """Go on with the reservation of the same file and terms, or make one and charge it to the ledger, once and whole.
+    """Continue the reservation of the same file and terms, or make one and charge it to the ledger once.
 
     Args:
-        ledger: where it is kept.
-        wanted: what is needed.
+        ledger: where it is stored.
+        wanted: the reservation.
         anew: make a new reservation although the data set has one.
 
     Raises:
@@ -423,7 +425,7 @@ def check_reservation(ledger: PrivacyLedger, wanted: Reservation) -> None:
 
 
 def _continued(database: sqlite3.Connection, wanted: Reservation) -> int | None:
-    """The run of the reservation to go on with; None where the data set has none at all."""
+    """The run of the reservation to continue; None if the data set has none."""
     query = "SELECT run, digest, terms FROM reservations JOIN runs ON id = run WHERE name = ? AND unit = ?"
     known = database.execute(f"{query} ORDER BY run DESC", (wanted.data.name, wanted.data.unit)).fetchall()
     same = [run for run, digest, terms in known if (digest, terms) == (wanted.data.content, wanted.terms)]

@@ -1,4 +1,4 @@
-"""Events flattened into the few primitives that accountants know, and what an accountant answers."""
+"""Events flattened into the few primitives that accountants support, and an accountant's answer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Bounds:
     upper: float
 
 
-# Events flattened into the few primitives that accountants know.
+# Events flattened into the few primitives that accountants support.
 
 _LARGEST_EXPONENT = 700.0
 _LARGEST_PURE = 100.0
@@ -127,7 +127,7 @@ class NormalForm:
     failure: float
 
     def dominates(self, other: NormalForm) -> bool:
-        """Whether `other` costs no more, seen from the parameters alone: primitive by primitive, count by count."""
+        """Whether `other` costs no more, judged by parameters alone: primitive by primitive."""
         if len(self.primitives) != len(other.primitives) or other.failure > self.failure:
             return False
         pairs = zip(self.primitives, other.primitives, strict=True)
@@ -166,10 +166,11 @@ def _laplace(scale: float, rate: float) -> tuple[Primitive, int]:
 
 
 def _sampled(rate: float, parts: list[tuple[PrivacyEvent, int]]) -> tuple[Primitive, int]:
-    """The primitive of parts that compose on one sample: their dominating pair is formed first, and then mixed.
+    """The primitive of parts that compose on one sample: their dominating pair is formed first, then mixed.
 
-    Gaussians are one Gaussian (Dong, Roth, Su 2019). Pure events are no worse than as many of the largest epsilon.
-    Amplifying part by part would claim too little.
+    Several Gaussians are one Gaussian (Dong, Roth, Su 2019). Pure events cost at most as much as equally many events of
+    the
+    largest epsilon. Amplifying each part by itself would claim too little.
     """
     match parts:
         case [(Gaussian(multiplier), 1)]:

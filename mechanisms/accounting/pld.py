@@ -27,7 +27,7 @@ _MOST_POINTS = 4e6
 
 
 def supports(primitive: Primitive) -> bool:
-    """Whether a dominating pair is known: it is not for zCDP, which is weaker than a Gaussian's guarantee."""
+    """Whether a dominating pair is known; it is not for zCDP, which is weaker than a Gaussian's guarantee."""
     return type(primitive) in _DISTRIBUTIONS
 
 

@@ -39,11 +39,11 @@ from mechanisms.noise import Floats
 NAME = "prv"
 _COARSE, _FINEST = 0.1, 1e-4
 _HOPELESS = 300.0
-"""No numerical accountant is asked where even Renyi's bound on epsilon is above this."""
+"""Above this Renyi bound on epsilon, no numerical accountant runs."""
 _MOST_POINTS, _GRIDS = 1e7, 5
 """Points of a grid (a gigabyte), and so many such grids (a minute): more than any run needs."""
 _LEAST_DELTA = 1e-300
-"""Parts of a smaller one are below the smallest number."""
+"""The smallest delta: parts of a smaller one underflow."""
 _ORDERS = (1.1, 1.5, 2.0, 4.0, 8.0, 16.0)
 _TAIL = 40.0
 """Standard deviations beyond which a Gaussian has no mass that a float could add, and losses beyond which 1 is not."""
@@ -54,7 +54,7 @@ _BEYOND = "This is beyond the numerical accountants: lower the number of release
 
 
 class _OwnMean(PrivacyRandomVariable):
-    """A privacy loss that knows its mean: the library's integral over the cdf misses steps and sudden beginnings."""
+    """A privacy loss with its own mean: the library's integral over the cdf misses steps and sudden beginnings."""
 
     @abstractmethod
     def mean_within(self, low: float, high: float) -> float:
@@ -82,7 +82,7 @@ class _Discrete(_OwnMean):
 
 
 class _Laplace(_OwnMean):
-    """The privacy loss of a Laplace release; the library's own knows neither sampling nor its mean."""
+    """The privacy loss of a Laplace release; the library's has neither sampling nor an exact mean."""
 
     def __init__(self, loss: LaplaceLoss) -> None:
         self._loss = loss
@@ -98,10 +98,11 @@ class _Laplace(_OwnMean):
 
 
 class SampledGaussianLoss(PoissonSubsampledGaussianMechanism, _OwnMean):  # type: ignore[misc]
-    """The privacy loss of a Gaussian on a sample: the library's, with a mean that sees where the loss begins.
+    """The privacy loss of a Gaussian on a sample: the library's, with an exact mean.
 
-    No loss lies under log(1 - rate), and much of its mass lies right above: for rates over about .1 the library's
-    integral steps over it, and its own check then refuses the grid.
+    No loss is below log(1 - rate), and much of its mass lies just above it. For rates over about .1 the library's
+    integral
+    steps over that mass, and its own check then refuses the grid.
     """
 
     def __init__(self, noise_multiplier: float, rate: float) -> None:
@@ -133,7 +134,7 @@ class SampledGaussianLoss(PoissonSubsampledGaussianMechanism, _OwnMean):  # type
 
 
 class _Truncated(PrivacyRandomVariableTruncated):
-    """The library's, with the mean of a loss that knows it."""
+    """The library's truncated loss, with the exact mean of `_OwnMean`."""
 
     def mean(self) -> float:
         if isinstance(self.prv, _OwnMean):
@@ -180,16 +181,18 @@ _VARIABLES: dict[type[Primitive], _Variable] = {
 
 
 def supports(primitive: Primitive) -> bool:
-    """Whether its privacy loss is known: it is not for zCDP."""
+    """Whether the privacy loss is known; it is not for zCDP."""
     return type(primitive) in _VARIABLES
 
 
 def _directions(form: NormalForm) -> tuple[Direction, ...]:
     """The directions in which the composition can differ.
 
-    For sampled Gaussians removing dominates, so that one direction serves. For sampled pure steps neither does
-    (Lebeda et al. 2024), nor for sampled Laplace noise, and the library has no loss for adding a unit to a sampled
-    Gaussian: these are refused together.
+    For sampled Gaussians removing a unit dominates, so one direction suffices. For sampled pure steps neither direction
+    does
+    (Lebeda et al. 2024), nor for sampled Laplace noise. The library has no loss for adding a unit to a sampled
+    Gaussian:
+    sampled Gaussians together with these are refused.
     """
     others = [each for each, _ in form.primitives if isinstance(each, SampledPure | SampledLaplace)]
     sampled_gaussian = any(isinstance(each, SampledGaussian) and each.rate < 1 for each, _ in form.primitives)
