@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def place_of(defect: Exception) -> str:
-    """Where something broke, without the exception's message, which may quote a cell."""
+    """Where an error occurred, without its message, which may quote a cell."""
     frame = traceback.extract_tb(defect.__traceback__)[-1]
     return f"{type(defect).__name__} at {frame.name}, line {frame.lineno} of {Path(frame.filename).name}"
 
@@ -39,7 +39,7 @@ class SeveralErrors(DataError):
     """More than one thing is missing.
 
     Attributes:
-        lines: one for each.
+        lines: one message for each.
     """
 
     def __init__(self, lines: Iterable[str]) -> None:

@@ -31,7 +31,7 @@ _CLOSING = ('"', "]", "}")
 
 
 class Grammar:
-    """One object in the making."""
+    """One JSON object while it is being written."""
 
     def __init__(self, schema: str, model: LanguageModel) -> None:
         """Begin an object; tokens that are forced already wait to be taken.
@@ -67,7 +67,7 @@ class Grammar:
         return not self._forced and self._matcher.is_accepting()
 
     def take(self) -> int:
-        """The forced token that comes next."""
+        """Take the next forced token."""
         return self._forced.popleft()
 
     def allowed(self, size: int) -> NDArray[np.bool_]:
@@ -80,7 +80,7 @@ class Grammar:
         return found
 
     def accept(self, token: int) -> None:
-        """Go on with a token that is allowed, where none is forced."""
+        """Append a token that is allowed, where none is forced."""
         if self._forced or not self._matcher.consume_token(token):
             raise ValueError("this token may not come next")
         self._force()
@@ -94,7 +94,7 @@ class Grammar:
             self._forced += ahead
 
     def text(self, tokens: Tokens) -> str:
-        """What the tokens say, to the byte: no clean-up of spaces, which may stand inside a string."""
+        """The text of the tokens, to the byte: spaces may be part of a string and are not cleaned up."""
         return bytes(self._vocabulary.decode_bytes(list(tokens))).decode(errors="replace")
 
     def rest(self) -> Iterator[int]:

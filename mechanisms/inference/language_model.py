@@ -1,4 +1,4 @@
-"""What the rest of the project asks of a language model and of an embedding model. Tensors stay below this line."""
+"""The protocols of a language model and of an embedding model. Tensors stay below this line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mechanisms.noise import Floats, Integers
 
-# What the rest of the project asks of a language model. Tensors stay below this line: logits come as float64 numpy.
+# The protocol of a language model. Tensors stay below this line: logits are float64 numpy arrays.
 
 Tokens = Sequence[int]
 
@@ -28,11 +28,11 @@ class Session(Protocol):
         ...
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Go on with these rows alone, at least one, in this order."""
+        """Keep only these rows, at least one, in this order."""
         ...
 
     def score(self, continuation: Tokens) -> Floats:
-        """Log-probability of `continuation` after each row, shape (rows,). The session stays where it was."""
+        """Log-probability of `continuation` after each row, shape (rows,). The session does not move."""
         ...
 
 
@@ -41,7 +41,7 @@ class Branching(Protocol):
     """A session that can read many continuations at once."""
 
     def scores(self, continuations: Sequence[Tokens]) -> Floats:
-        """`Session.score` of each, up to rounding, shape (rows, continuations). The session stays where it was."""
+        """`Session.score` of each, up to rounding, shape (rows, continuations). The session does not move."""
         ...
 
 
@@ -68,15 +68,15 @@ class LanguageModel(Protocol):
 
     @property
     def vocabulary(self) -> LLTokenizer:
-        """The tokens as bytes, as a `Grammar` needs them.
+        """The tokens as bytes, for a `Grammar`.
 
         Raises:
-            UsageError: the tokenizer does not tell them.
+            UsageError: the tokenizer does not give them.
         """
         ...
 
     def rows_at_once(self, computed: int, held: int) -> int:
-        """How many rows a batch should have, at least one: as many as keep the device busy, and fit in its memory.
+        """A good number of rows for a batch, at least one: enough to keep the device busy, few enough for its memory.
 
         Args:
             computed: positions of a row that one step computes.
@@ -93,7 +93,7 @@ class LanguageModel(Protocol):
         ...
 
     def check(self, prefix: Tokens, rows: int, length: int, room: int) -> None:
-        """Refuse what `open` would refuse, before anybody has paid; `rows` is how many.
+        """Refuse what `open` would refuse, before anything is charged; `rows` is the number of rows.
 
         Raises:
             UsageError: the rows are too long for the model, or too many for the device's memory.
@@ -122,7 +122,7 @@ class LanguageModel(Protocol):
         ...
 
 
-# What the rest of the project asks of an embedding model: texts in, unit vectors on a grid out.
+# The protocol of an embedding model: texts in, unit vectors on a grid out.
 
 
 class Embedder(Protocol):

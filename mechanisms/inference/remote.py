@@ -23,10 +23,10 @@ KEY_VARIABLE = "DPICL_API_KEY"
 
 
 def key_from_environment() -> str | None:
-    """The key, or None where none is set: a server of one's own may want none.
+    """The key, or None if none is set: a server of one's own may need none.
 
     Raises:
-        UsageError: it holds something that no header can carry. A library's error would quote it.
+        UsageError: it contains what no header can carry. The message does not quote it.
     """
     key = os.environ.get(KEY_VARIABLE, "").strip()
     if not (key.isascii() and key.isprintable()):
@@ -104,12 +104,12 @@ _MOST_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class RequestPolicy:
-    """How a server is asked; public.
+    """How requests are made; public.
 
     Attributes:
         at_once: requests under way together.
-        tries: requests for one message, where the server is busy or fails.
-        first_wait: seconds before the second try; they double from one to the next.
+        tries: requests for one message, if the server is busy or fails.
+        first_wait: seconds before the second try; they double with each try.
         longest_wait: seconds, also where the server asks for more.
         timeout: seconds for a whole answer.
     """
@@ -221,7 +221,7 @@ class ChatServer:
             raise ModelUnavailable(f"{self.name} broke off the connection: try again, or ask another.") from error
 
     def _refusal(self, status: int) -> str:
-        """What a status says, in words of ours: a server's own may repeat the key."""
+        """A status in this program's words: a server's own words may repeat the key."""
         if _may_pass(status):
             why = "is too busy" if status == HTTPStatus.TOO_MANY_REQUESTS else "failed"
             return f"{why} ({status}), {self._policy.tries} times: try again later."

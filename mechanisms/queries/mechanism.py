@@ -1,4 +1,4 @@
-"""The protocol of a pay-per-query mechanism: a frozen dataclass of public values; and which mechanisms there are."""
+"""The protocol of a pay-per-query mechanism, a frozen dataclass of public values, and the registry of mechanisms."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class QueryMechanism(Protocol):
         ...
 
     def caution(self, shards: int) -> str | None:
-        """Why so many shards can hardly have a say under this noise, and what would help; None where they can."""
+        """Why this many shards can hardly decide under this noise, and what would help; None if they can."""
         ...
 
     def calibrate(self, rho: float, delta: float) -> Self:
@@ -98,7 +98,7 @@ class QueryMechanism(Protocol):
 
 
 def noise_caution(needed: float, shards: int) -> str | None:
-    """`QueryMechanism.caution`, from how many shards would have to agree for an even chance."""
+    """`QueryMechanism.caution`, from the number of shards that must agree for an even chance."""
     if needed <= shards:
         return None
     return (
@@ -115,14 +115,14 @@ def whole_vote(label: int, labels: int, parts: int) -> Integers:
 
 
 def presence_histogram(answers: Sequence[Collection[int]], categories: int) -> Integers:
-    """In how many answers each category occurs, shape (categories,); repetitions within an answer count once."""
+    """The number of answers that contain each category, shape (categories,)."""
     histogram = np.zeros(categories, dtype=np.int64)
     for answer in answers:
         histogram[list(set(answer))] += 1
     return histogram
 
 
-# Which pay-per-query mechanisms there are: whatever modules of this package define `MECHANISM`.
+# The registry: all modules of this package that define `MECHANISM`.
 
 
 def query_mechanism_names() -> list[str]:

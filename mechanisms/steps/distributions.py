@@ -1,4 +1,4 @@
-"""What a token step gets and gives back, and how a released noisy vector becomes a token."""
+"""The input and the output of a token step, and how a released noisy vector becomes a token."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy.special import softmax
 
 from mechanisms.noise import Floats, Integers, Randomness
 
-# What a token step gets, and what it gives back.
+# The input and the output of a token step.
 
 GRID = 2.0**30
 """Values are counted in units of 1 / GRID, so that sums are exact and do not depend on their order."""
@@ -83,9 +83,10 @@ class TokenRelease:
     Attributes:
         index: the chosen candidate's position in S.
         scores: the noisy vector behind the choice, shape (K,), where the mechanism's proof covers it; None where only
-            the index may be released.
-        free: public text alone decided, so that nothing of what the demonstration paid went into this token.
-        trail: pairs of numbers that the step released on its way to `scores`; `event` covers them.
+            the
+            index may be released.
+        free: whether the token follows from public text alone, so that it used nothing of the demonstration's charge.
+        trail: pairs of numbers that the step released before `scores`; `event` covers them.
     """
 
     index: int

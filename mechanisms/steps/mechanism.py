@@ -1,4 +1,4 @@
-"""The protocol of a token-level mechanism, its picture of a demonstration, and which mechanisms there are."""
+"""The protocol of a token-level mechanism, its picture of a demonstration, and the registry of mechanisms."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOST_LINES = 8
 
 
 class PublicTokenRecord(Protocol):
-    """What is told of a released token; see `TokenReleased`."""
+    """The public facts of a released token; see `TokenReleased`."""
 
     @property
     def public(self) -> Sequence[float]:
@@ -38,7 +38,7 @@ class PublicTokenRecord(Protocol):
 
     @property
     def free(self) -> bool:
-        """Public text alone decided."""
+        """Whether the token follows from public text alone."""
         ...
 
     @property
@@ -52,12 +52,12 @@ class Line:
     """One line of a picture, on the axis that all its lines share.
 
     Attributes:
-        words: what it is of; empty where it is of a candidate.
-        candidate: position of the candidate that it is of; None where it is of none.
+        words: its title; empty for a candidate.
+        candidate: position of its candidate; None for other lines.
         spans: bars.
         marks: strokes.
         note: its number in words.
-        pale: it was looked at, and not taken.
+        pale: whether it was considered and not taken.
     """
 
     words: str = ""
@@ -70,12 +70,12 @@ class Line:
 
 @dataclass(frozen=True)
 class Picture:
-    """A few lines.
+    """A few lines of a picture.
 
     Attributes:
         axis: what the lines' numbers are.
-        span, mark: what a bar and a stroke mean; empty where none is drawn, or where the lines say so.
-        upto: the axis goes at least so far.
+        span, mark: what a bar and a stroke mean; empty where none is drawn, or where the lines say it.
+        upto: the axis reaches at least this number.
     """
 
     title: str
@@ -92,7 +92,7 @@ def likeliest(public: Sequence[float]) -> list[int]:
 
 
 def below_largest(public: Sequence[float]) -> list[float]:
-    """The public logits of the candidates, less the largest of them; a probability of nothing is as good as 1e-30."""
+    """The public logits of the candidates, less the largest; probabilities below 1e-30 count as 1e-30."""
     largest = max(*public, _NOTHING)
     return [math.log(max(each / largest, _NOTHING)) for each in public]
 
@@ -101,7 +101,7 @@ def below_largest(public: Sequence[float]) -> list[float]:
 
 
 class Norm(Enum):
-    """How far apart two aggregates are, in the measure that a mechanism's proof uses."""
+    """The measure of distance between two aggregates that a mechanism's proof uses."""
 
     L1 = "l1"
     L2 = "l2"
@@ -137,18 +137,18 @@ class Sensitivity:
 
 
 class Releaser(Protocol):
-    """Releases one demonstration token by token, with memory for as long: privacy is paid by the demonstration.
+    """Releases one demonstration token by token, and has memory of that demonstration alone.
 
-    It remembers nothing of any other demonstration.
+    Privacy is charged by the demonstration.
     """
 
     def step(self, distributions: TokenDistributions) -> TokenRelease:
-        """Release the next token, and say whether it was paid or free."""
+        """Release the next token, charged or free."""
         ...
 
 
 class TokenMechanism(Protocol):
-    """One way to release tokens from private distributions. Subclass it: what has a body here is inherited."""
+    """A way to release tokens from private distributions. Subclasses inherit what has a body here."""
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -166,14 +166,14 @@ class TokenMechanism(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def closed(self, plan: SamplingPlan) -> str | None:
-        """Why this mechanism has no sound accounting under a plan, and what to choose instead; None where it has."""
+        """Why this mechanism has no sound accounting under a plan, with an alternative; None if it has one."""
         return None
 
     def for_plan(self, plan: SamplingPlan) -> Self:
-        """The same mechanism with what it has to know about the plan.
+        """The same mechanism with the numbers of a plan that it needs.
 
         Raises:
-            UsageError: it is closed under this plan.
+            UsageError: it has no sound accounting under this plan.
         """
         if reason := self.closed(plan):
             raise UsageError(reason)
@@ -200,19 +200,19 @@ class TokenMechanism(Protocol):
         ...
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:
-        """What the noise goes on, on a lattice, shape (K,); a step without noise releases its largest entry."""
+        """The vector that noise is added to, on a lattice, shape (K,). Without noise its largest entry wins."""
         ...
 
     def begin(self, plan: SamplingPlan, randomness: Randomness) -> Releaser:
-        """What releases one demonstration, new for each, which `event` is the price of.
+        """A new releaser for one demonstration; `event` is what all its steps cost.
 
-        This one has no memory: every token is a `step`. A mechanism whose tokens are not alike has a releaser of its
+        The default has no memory: every token is a `step`. Mechanisms whose tokens differ return a releaser of their
         own.
         """
         return _Memoryless(self, randomness)
 
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
-        """Release one token, whatever the demonstration has released before."""
+        """Release one token, independently of earlier tokens of the demonstration."""
         ...
 
     @property
@@ -221,7 +221,7 @@ class TokenMechanism(Protocol):
         return 0
 
     def picture(self, released: Sequence[PublicTokenRecord]) -> Picture | None:
-        """What it does to a demonstration, from public values and from releases; None where bars say it all.
+        """The mechanism's effect on a demonstration, from public values and releases; None if bars show it.
 
         Args:
             released: the demonstration's released tokens so far, at least one.
@@ -238,7 +238,7 @@ class TokenMechanism(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class _Memoryless:
-    """A mechanism of which one token is like any other, as its own releaser."""
+    """The releaser of a mechanism whose tokens are all alike."""
 
     mechanism: TokenMechanism
     randomness: Randomness
@@ -248,7 +248,7 @@ class _Memoryless:
         return self.mechanism.step(distributions, self.randomness)
 
 
-# Which mechanisms there are: whatever modules of this package define `MECHANISM`.
+# The registry: all modules of this package that define `MECHANISM`.
 
 
 def mechanism_names() -> list[str]:

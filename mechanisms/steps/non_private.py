@@ -17,7 +17,7 @@ from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
 
 @dataclass(frozen=True)
 class NonPrivate(TokenMechanism):
-    """Release the likeliest token of the rows' plain sum: a yardstick for the curator's own screen, no release."""
+    """Release the likeliest token of the rows' plain sum: a comparison for the curator's own screen, not a release."""
 
     name: ClassVar[str] = "non-private"
     title: ClassVar[str] = "No privacy (epsilon infinite)"
@@ -26,7 +26,7 @@ class NonPrivate(TokenMechanism):
     not_private: ClassVar[str | None] = "written from the private rows without noise: a yardstick, not for release"
 
     def event(self, steps: int, rate: float) -> PrivacyEvent:
-        """See `TokenMechanism.event`: nothing is promised, so that no accountant can find a finite epsilon."""
+        """See `TokenMechanism.event`: there is no guarantee, so no accountant finds a finite epsilon."""
         return Approximate(1.0)
 
     def calibrate(self, compose: Compose, target: PrivacyTarget) -> NonPrivate:

@@ -1,4 +1,4 @@
-"""What mechanisms share that draw a token from softmax over an average of clipped rows, and what a draw costs."""
+"""The base of mechanisms that draw a token from softmax over an average of clipped rows, and the cost of a draw."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mechanisms.privacy_events import ZCDP, Poisson, PrivacyEvent, Pure
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
 
-# What a draw from softmax costs: the accounting that the exponential mechanisms share.
+# The cost of a draw from softmax, for all exponential mechanisms.
 
 _WORTH_SAMPLING = 0.5
 """Above this rate the price of a pure bound (rho four times as large) outweighs what sampling gives back."""
@@ -45,7 +45,7 @@ def bounded_range_event(eta: float, steps: int, rate: float) -> PrivacyEvent:
     return Poisson(rate, Pure(eta, steps))
 
 
-# What mechanisms share that draw a token from softmax over an average of clipped rows.
+# The base of mechanisms that draw a token from softmax over an average of clipped rows.
 
 _GUMBEL_DEVIATION = math.pi / math.sqrt(6)
 
@@ -71,7 +71,7 @@ class SoftmaxDraw(TokenMechanism):
     @property
     @abstractmethod
     def span(self) -> float:
-        """How far the rows together can move the logits: largest less smallest change. A unit has 1 / `batch` of it."""
+        """The largest less the smallest change of the logits by all rows together. A unit has 1 / `batch` of it."""
 
     def closed(self, plan: SamplingPlan) -> str | None:
         """See `TokenMechanism.closed`."""
@@ -92,5 +92,5 @@ class SoftmaxDraw(TokenMechanism):
         return math.sqrt(2) * self.span / (_GUMBEL_DEVIATION * self.temperature)
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
-        """See `TokenMechanism.sensitivity`; the aggregate is a sum of clipped rows, and not yet their average."""
+        """See `TokenMechanism.sensitivity`; the aggregate is the sum of clipped rows, not their average."""
         return Sensitivity(Norm.RANGE, 2 * self.clip)

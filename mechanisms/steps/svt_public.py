@@ -141,7 +141,7 @@ class SvtPublic(TokenMechanism):
 
 
 def _runs(held: list[bool]) -> tuple[Span, ...]:
-    """From where to where a list is true."""
+    """The runs of true values in a list: their first and last positions."""
     edges = np.flatnonzero(np.diff([0, *held, 0])).tolist()
     return tuple((float(start), float(end)) for start, end in zip(edges[::2], edges[1::2], strict=True))
 
@@ -159,7 +159,7 @@ def distance(distributions: TokenDistributions) -> int:
 
 @dataclass(repr=False)
 class SparseReleaser:
-    """One demonstration: private tokens that are left, and the noisy threshold of the search in progress."""
+    """The state of one demonstration: the private tokens that are left, and the noisy threshold of the present search."""
 
     mechanism: SvtPublic
     threshold: int

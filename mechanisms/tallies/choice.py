@@ -1,4 +1,4 @@
-"""Which of several public arms serves the units best: report noisy max with exponential noise."""
+"""The public arm that serves the units best: report noisy max with exponential noise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mechanisms.tallies.tally import LATTICE, Tally, check_epsilon
 
 @dataclass(frozen=True)
 class Choice(Tally):
-    """A unit says of every arm how well it serves, from 0 to 1 (whether its label is found).
+    """Each unit gives every arm a number from 0 to 1 (whether its label is found).
 
     Proof (McKenna and Sheldon 2020; Ding et al. 2021). Let s be the sums and E_j the noise of mean 1 / epsilon, and fix
     the noise of all arms but j. Arm j wins if `E_j > t`, where `t = max_(i != j) (s_i + E_i) - s_j`. A unit only adds,
@@ -38,7 +38,7 @@ class Choice(Tally):
 
     @property
     def event(self) -> Pure:
-        """What a unit pays."""
+        """The event of one unit."""
         return Pure(self.epsilon)
 
     def release(self, contributions: Floats, randomness: Randomness) -> int:

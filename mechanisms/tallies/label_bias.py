@@ -1,4 +1,4 @@
-"""Which labels the model prefers when it reads private units: the sum of its label probabilities."""
+"""The model's preferred labels on private units: the sum of its label probabilities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A class's mean embedding: what can be had without a language model."""
+"""The noisy mean embedding of each label, which needs no language model."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class Prototypes(Tally):
 
     @staticmethod
     def contributions(labels: Integers, vectors: Floats) -> Floats:
-        """What units say, shape (units, 1 + d): the position of the label, shape (units,), before the embedding."""
+        """The units' vectors, shape (units, 1 + d): the label's position, shape (units,), then the embedding."""
         return np.column_stack([labels.astype(np.float64), vectors])
 
     @property
     def event(self) -> Gaussian:
-        """What a unit pays."""
+        """The event of one unit."""
         return Gaussian(self.noise_multiplier)
 
     def release(self, contributions: Floats, randomness: Randomness) -> Floats:

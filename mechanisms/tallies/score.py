@@ -1,4 +1,4 @@
-"""How often units are right under several arms: one joint table is released, rates and intervals follow from it."""
+"""How often units are right under several arms: one joint table is released; rates and intervals follow from it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Estimate:
 
     @property
     def wide(self) -> bool:
-        """Whether there are too few units to say much."""
+        """Whether the interval is too wide to be useful."""
         return self.high - self.low > _WIDE
 
 

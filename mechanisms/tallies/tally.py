@@ -1,4 +1,4 @@
-"""What a tally is and why it is private, the histogram that most tallies are, and which tallies there are."""
+"""The protocol of a tally and its privacy proof, the histogram that most tallies are, and the registry of tallies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mechanisms.errors import UsageError
 from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.privacy_events import Laplace, PrivacyEvent, Pure
 
-# What a tally is, and why it is private.
+# The privacy proof of tallies.
 #
 # The alternatives are public, or were released before. A unit u casts a vector v_u of one entry an alternative,
 # which depends on u, on public things and on earlier releases, and on nothing else. Released is `sum_u v_u` plus
@@ -40,10 +40,11 @@ _LEAST_EPSILON, _MOST_EPSILON = 1e-6, 100.0
 
 
 class Tally(Protocol):
-    """One question to the units, and one noisy release of what they say: a frozen dataclass of public values.
+    """A vector from each unit, and one noisy release of their sum: a frozen dataclass of public values.
 
-    A module that defines `TALLY` registers a class of these, and the tests' contract then holds for it: no unit moves
-    what is under the noise further than `event` pays for.
+    A module that defines `TALLY` registers a subclass. The tests' contract then holds for it: no unit moves what the
+    noise is
+    added to further than `event` pays for.
     """
 
     name: ClassVar[str]
@@ -65,7 +66,7 @@ class Tally(Protocol):
 
     @property
     def event(self) -> PrivacyEvent:
-        """What a unit pays."""
+        """The event of one unit."""
         ...
 
     def release(self, contributions: Floats, randomness: Randomness) -> Any:
@@ -79,7 +80,7 @@ class Tally(Protocol):
 
 
 def check_epsilon(epsilon: float) -> None:
-    """Refuse what no noise on the lattice stands for.
+    """Refuse an epsilon for which the lattice has no noise.
 
     Raises:
         UsageError: epsilon is out of range.
@@ -135,12 +136,12 @@ class Histogram(Tally):
 
     @property
     def event(self) -> Pure | Laplace:
-        """What a unit pays."""
+        """The event of one unit."""
         return Pure(self.epsilon) if self.steps == 1 else Laplace(1 / self.epsilon)
 
     @property
     def deviation(self) -> float:
-        """Standard deviation of the noise on one entry, in units that all say the same."""
+        """Standard deviation of the noise on one entry, in units of one unit's whole contribution."""
         return 1 / (math.sqrt(2) * self.steps * math.sinh(self.epsilon / (2 * self.steps)))
 
     def release(self, contributions: Floats, randomness: Randomness) -> Floats:
@@ -159,7 +160,7 @@ def steps_of(by_user: bool) -> int:
     return LATTICE if by_user else 1
 
 
-# Which tallies there are: whatever modules of this package define `TALLY`.
+# The registry: all modules of this package that define `TALLY`.
 
 
 def tally_names() -> list[str]:
@@ -180,7 +181,7 @@ def _registered() -> dict[str, type[Tally]]:
     return defined("mechanisms.tallies", "TALLY")
 
 
-# What counts the same where units fit, choose and score: every row, or every label.
+# Weights of units where they fit, choose and score: the same for every row, or for every label.
 #
 # A unit's vector is multiplied by a weight of its own label. The weights are public: they follow from the public
 # label sizes. None is above 1, so a weighted vector keeps the norm that the tally pays for, and the proof in
@@ -188,7 +189,7 @@ def _registered() -> dict[str, type[Tally]]:
 
 
 class Weighing(StrEnum):
-    """What counts the same."""
+    """What has the same weight: every row, or every label."""
 
     ROWS = "rows"
     LABELS = "labels"
@@ -207,7 +208,7 @@ def usual_weighing(sizes: Mapping[str, int]) -> Weighing:
 
 
 def masses(sizes: Mapping[str, int], weighing: Weighing) -> dict[str, float]:
-    """What all units of each label count together, in units of weight 1."""
+    """The total weight of all units of each label, in units of weight 1."""
     if weighing is Weighing.ROWS:
         return {label: float(size) for label, size in sizes.items()}
     most = max(float(min(sizes.values())), _SMALL * sum(sizes.values()) / len(sizes))
@@ -215,5 +216,5 @@ def masses(sizes: Mapping[str, int], weighing: Weighing) -> dict[str, float]:
 
 
 def weights(sizes: Mapping[str, int], weighing: Weighing) -> dict[str, float]:
-    """What one unit of each label counts, in (0, 1]."""
+    """The weight of one unit of each label, in (0, 1]."""
     return {label: mass / max(1, sizes[label]) for label, mass in masses(sizes, weighing).items()}

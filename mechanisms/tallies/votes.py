@@ -1,4 +1,4 @@
-"""Votes on drafts: a unit votes for the one that it is most like (after Xie et al. 2024, private evolution)."""
+"""Votes on drafts: a unit votes for the draft most similar to it (after Xie et al. 2024, private evolution)."""
 
 from __future__ import annotations
 

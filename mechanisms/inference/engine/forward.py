@@ -1,4 +1,4 @@
-"""One forward pass: a cache of fixed size, a chunk of rows, their branches, and the columns that are asked for."""
+"""One forward pass: a cache of fixed size, a chunk of rows, branches of continuations, and selected columns."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class _Layer(CacheLayerMixin):  # type: ignore[misc]
 
 
 class _Ahead(_Layer):
-    """Rows of another layer, and behind them what is only looked at and not kept."""
+    """Rows of another layer, followed by positions that are attended to but not kept."""
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
@@ -76,12 +76,12 @@ class GrowingCache(Cache):  # type: ignore[misc]
         super().__init__(layers=[_Layer(capacity) for _ in range(layers)])
 
     def fill(self, length: int) -> None:
-        """Say how many positions count: fewer than before forgets the rest, more takes in what parts have written."""
+        """Set the number of positions that count: a smaller one drops the rest, a larger one takes in what parts wrote."""
         for layer in self.layers:
             layer.filled = length
 
     def part(self, rows: slice) -> GrowingCache:
-        """Some of the rows, in the same memory; what it fills has to be told to this cache (`fill`)."""
+        """Some of the rows, in the same memory; `fill` tells this cache what the part has written."""
         part = GrowingCache(len(self.layers), self.layers[0].capacity)
         for source, target in zip(self.layers, part.layers, strict=True):
             target.share(source, rows)
@@ -212,7 +212,7 @@ class Branches:
 
     @property
     def depths(self) -> torch.Tensor:
-        """How many tokens of its branch stand before each of them, (nodes,)."""
+        """The number of tokens of its branch before each of them, (nodes,)."""
         return torch.tensor([len(path) - 1 for path in self.paths[1:]], dtype=torch.long)
 
     @property
@@ -222,7 +222,7 @@ class Branches:
         return torch.tensor([[path[: len(other)] == other for other in nodes] for path in nodes], dtype=torch.bool)
 
     def after(self, path: tuple[int, ...]) -> tuple[list[int], list[int]]:
-        """The continuations that go on from a path, by their places, and with which token each."""
+        """The continuations that follow a path: their places, and their next tokens."""
         here = len(path)
         going = [i for i, each in enumerate(self.continuations) if len(each) > here and each[:here] == path]
         return going, [self.continuations[i][here] for i in going]
@@ -263,14 +263,14 @@ class OutputHead:
         return mine.shape == own.shape and torch.allclose(mine.float(), own.float(), rtol=0.02, atol=0.02)
 
     def features(self, **inputs: Any) -> torch.Tensor:
-        """What logits of the last position are made of: (rows, 1, width), or those logits themselves."""
+        """The input of the last matrix for the last position, (rows, 1, width), or the logits themselves."""
         if self.separable:
             return self.states(**inputs)[:, -1:]
         logits: torch.Tensor = self._model(**inputs, logits_to_keep=1).logits[:, -1:]
         return logits
 
     def states(self, **inputs: Any) -> torch.Tensor:
-        """What logits of every position are made of, (rows, positions, width), of a model whose head is one matrix."""
+        """The input of the last matrix for every position, (rows, positions, width)."""
         hidden: torch.Tensor = self._model.base_model(**inputs).last_hidden_state
         return hidden
 

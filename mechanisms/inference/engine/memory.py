@@ -1,4 +1,4 @@
-"""Memory: how many rows a device holds, memory that is given back, and memory that runs out all the same."""
+"""Memory of a device: how many rows fit, freed memory, and running out of memory."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def keep_freed_memory() -> None:
 
 
 def release_freed_memory() -> None:
-    """Give back what was kept: a model that is gone leaves room for the next one, and no rows stay behind a run."""
+    """Return freed memory to the system: room for the next model, and no rows of a run stay in it."""
     library = ctypes.CDLL(None) if sys.platform == "linux" else None
     if library is not None and hasattr(library, "malloc_trim"):
         library.malloc_trim(0)
@@ -119,7 +119,7 @@ class DeviceRoom:
         return next(self.sizes(rows, computed))
 
     def halved(self, rows: int, computed: int) -> DeviceRoom:
-        """Room for passes of half as many rows, where now there are `rows` at most; for one at least."""
+        """Room for passes of half of `rows`, and of one row at least."""
         return replace(self, at_once=max(min(self.at_once, rows * computed) // 2, computed))
 
     def rows_at_once(self, computed: int, held: int) -> int:
@@ -163,17 +163,17 @@ _FULL = (
     "or take fewer records at each step, shorter records, or a smaller model."
 )
 _SMALLER = 2
-"""How often work is begun anew: a machine as full as that has no room for the next step either."""
+"""Retries: a machine without room after them has no room for the next step either."""
 
 _T = TypeVar("_T")
 
 
 @contextmanager
 def report_out_of_memory() -> Iterator[None]:
-    """Tell of memory that ran out, in one line.
+    """Turn an out-of-memory error into one line.
 
     Raises:
-        ModelUnavailable: it ran out.
+        ModelUnavailable: memory ran out.
     """
     try:
         yield
@@ -184,15 +184,15 @@ def report_out_of_memory() -> Iterator[None]:
 
 
 def retry_when_out_of_memory(work: Callable[[DeviceRoom], _T], room: DeviceRoom, rows: int, positions: int) -> _T:
-    """Do work, and where memory runs out begin it anew, with half as many rows in a pass.
+    """Do work; if memory runs out, do it again with half as many rows in a pass.
 
     Args:
-        work: what is done; it may be begun anew at any time, with less room.
-        room: as it is now.
-        rows, positions: what a pass computes at most, now.
+        work: may be started again at any time, with less room.
+        room: the present room.
+        rows, positions: what a pass computes at most at present.
 
     Raises:
-        MemoryError, RuntimeError: memory runs out all the same; see `report_out_of_memory`.
+        MemoryError, RuntimeError: memory runs out every time; see `report_out_of_memory`.
     """
     for _ in range(_SMALLER):
         try:

@@ -23,9 +23,9 @@ from mechanisms.errors import UsageError
 SETTING = "DPICL_THREADS"
 _OF_LIBRARIES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 _RESTING = ("idle", "iowait", "guest", "guest_nice")
-"""Times of the machine that are no work, or counted twice: guests' are users' too."""
+"""Times of the machine that are not work, or are counted twice: a guest's time is also user time."""
 _EVERY, _STALE, _GLANCE = 1.0, 20.0, 0.2
-"""Seconds: between two readings; after which one says nothing of now; that a fresh one takes then."""
+"""Seconds: between two readings; after which a reading is too old; that a fresh reading then takes."""
 _SPARE, _FREED = 0.4, 0.2
 """How much of a core others may use before a thread is given up, and before one is taken back. A process that wants a
 whole core gets half of one or more beside as many threads as cores."""
@@ -34,7 +34,7 @@ whole core gets half of one or more beside as many threads as cores."""
 def seconds_of_other_processes() -> float:
     """Seconds that the machine's cores together have spent on other processes, from an arbitrary start.
 
-    Work of this process's children counts as others', and so does what a hypervisor gives to other machines.
+    Children of this process count as others, and so does time that a hypervisor gives to other machines.
     """
     machine, own = psutil.cpu_times(), psutil.Process().cpu_times()
     resting = sum(getattr(machine, name, 0.0) for name in _RESTING)
@@ -64,7 +64,7 @@ class Threads:
         self._last = clock(), others()
 
     def settle(self) -> None:
-        """Set the number for the thread that calls, which is to compute; looks at the load once a second."""
+        """Set the number of threads for the calling thread; reads the load once a second."""
         with self._lock:
             elapsed = self._clock() - self._last[0]
             if elapsed > _STALE:  # the average over a long pause
@@ -76,7 +76,7 @@ class Threads:
             torch.set_num_threads(self._number)
 
     def _free(self) -> float:
-        """Cores that were free of other processes since the last reading."""
+        """Cores that other processes left free since the last reading."""
         (before, others), self._last = self._last, (self._clock(), self._others())
         return self._cores - (self._last[1] - others) / (self._last[0] - before)
 
@@ -87,7 +87,7 @@ class Threads:
 
 @cache
 def threads_by_load() -> Threads:
-    """The process's own; one for all models, since a second would take for the most what the first has just set."""
+    """The one instance of this process. A second one would start from the number that the first has set."""
     return Threads(torch.get_num_threads(), psutil.cpu_count() or 1)
 
 
@@ -106,10 +106,10 @@ def configured_thread_count() -> int | None:
 
 
 def prepared(number: int | None) -> Threads | None:
-    """Threads that follow the load, which they look at from now on; None where torch has been given a number instead.
+    """Threads that follow the load from now on; None if torch has a fixed number.
 
     Args:
-        number: to compute with; unless given, what the environment sets.
+        number: of threads; by default what the environment sets.
 
     Raises:
         UsageError: see `configured_thread_count`.
@@ -122,5 +122,5 @@ def prepared(number: int | None) -> Threads | None:
 
 
 def fixed_thread_count() -> int:
-    """For work whose numbers are compared: what is set, else what torch has."""
+    """The number of threads for work whose bits are compared: the environment's, or torch's."""
     return configured_thread_count() or torch.get_num_threads()

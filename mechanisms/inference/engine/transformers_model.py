@@ -41,7 +41,7 @@ _BEFORE = 16
 
 
 class Slots:
-    """Chooses the shape of chunks for one model on one device; what it has found out, it remembers."""
+    """Chooses the shape of chunks for one model on one device, and remembers which shapes treat all slots alike."""
 
     def __init__(self, forward: ForwardPass) -> None:
         self._forward = forward
@@ -297,7 +297,7 @@ class TransformersSession:
             self._features = self._step(device)
 
     def _settle(self) -> None:
-        """Take the number of threads that fits the load now, and chunks whose slots are alike with it."""
+        """Set the number of threads for the present load, and chunks whose slots are alike with it."""
         if self._threads is None:
             return
         self._threads.settle()
@@ -382,7 +382,7 @@ class TransformersSession:
         return self._of_chunks(lambda chunk, features: self._score(chunk, features, continuation))
 
     def _of_chunks(self, work: Callable[[Chunk, torch.Tensor], Floats]) -> Floats:
-        """What is found of each chunk and the features of its rows, one below the other, for the session's rows."""
+        """A result for each chunk, stacked in the order of the session's rows."""
         self._settle()
         rows = self._chunks[0].rows
         with torch.inference_mode():

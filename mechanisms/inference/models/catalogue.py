@@ -95,7 +95,7 @@ _EXPERT_FIELDS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_n
 
 
 def refuse_by_config(config: Any) -> None:
-    """Look at a transformers config.
+    """Check a transformers config for what lets one row of a batch change another.
 
     Raises:
         ModelUnavailable: mixture of experts (rows compete for capacity), or positions that depend on the batch.
@@ -117,7 +117,7 @@ def refuse_by_test(model: LanguageModel) -> None:
     """Run one row among different others, in another place, and compare bits.
 
     Raises:
-        ModelUnavailable: the row's logits moved.
+        ModelUnavailable: the row's logits differ.
     """
     words = (model.encode("one row must not touch another one ") * 8)[:32]
     row, short, full = words[:9], words[:1], words

@@ -1,4 +1,4 @@
-"""The models that have a name here, and their weight files, without loading or importing what loads them."""
+"""The models that have a name here, and their weight files; nothing is loaded."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _MAGIC = b"GGUF"
 
 @contextmanager
 def kept_in(cache: Path) -> Iterator[None]:
-    """Tell of a cache that cannot be written, in one line.
+    """Turn an error of the cache into one line.
 
     Raises:
-        ModelUnavailable: so it is.
+        ModelUnavailable: the cache cannot be written.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""What a model needs in memory, before it is loaded."""
+"""The memory that a model needs, before it is loaded."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ def available_memory() -> int:
 
 
 def refuse_too_large(name: str, freed: int = 0) -> ModelNeeds:
-    """What a model needs, found out before it is loaded, where that is there.
+    """What a model needs; refuses one that does not fit.
 
     Args:
-        name: what `load_model` takes; one whose size is not known here passes.
-        freed: bytes that will be free once the model before it is gone.
+        name: what `load_model` takes; a model of unknown size passes.
+        freed: bytes that will be free once the present model is gone.
 
     Raises:
-        ModelUnavailable: its weights alone are more than the free memory; or see `needs`.
+        ModelUnavailable: its weights alone are larger than the free memory; or see `needs`.
     """
     found, free = needs(name), available_memory() + freed
     needed = found.memory

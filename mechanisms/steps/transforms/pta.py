@@ -17,10 +17,11 @@ from mechanisms.steps.transforms.transform import Transform
 
 @dataclass(frozen=True)
 class PlausibleTokenAmplification(Transform):
-    """Amplify what a row says beyond the public prompt: `p_base (p_i / p_pub)^alpha`, renormalised for each row on S.
+    """Amplify a row's difference from the public prompt: `p_base (p_i / p_pub)^alpha`, renormalised for each row on S.
 
-    `p_base` is the model after the tokens so far alone. All three factors but `p_i` are public, so that a row stays a
-    distribution that depends on its own unit only, and noise goes once on the sum.
+    `p_base` is the model after the tokens so far, without a prompt. All three factors but `p_i` are public, so a row
+    remains
+    a distribution that depends on its own unit only, and noise is added once, to the sum.
     """
 
     name: ClassVar[str] = "pta"

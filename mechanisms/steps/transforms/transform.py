@@ -1,4 +1,4 @@
-"""The protocol of a transform of each private row before a mechanism sees it, and which transforms there are."""
+"""The protocol of a transform of each private row before a mechanism, and the registry of transforms."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class Transform(Protocol):
 
     @property
     def needs_base(self) -> bool:
-        """Whether it asks for the model's logits after the tokens so far without any prompt."""
+        """Whether it needs the model's logits after the tokens so far without any prompt."""
         return False
 
     def narrow(self, public: Floats) -> Integers:
-        """Positions, ascending, of the candidates that stay, seen from their public logits of shape (K,) alone."""
+        """Positions, ascending, of the candidates to keep, from their public logits of shape (K,) alone."""
         ...
 
     def apply(self, distributions: TokenDistributions) -> TokenDistributions:
-        """The same step with every row transformed. A row that is not finite stays so, and touches no other."""
+        """The same step with every row transformed. A non-finite row stays so and changes no other row."""
         ...
 
 
-# Which transforms there are: whatever modules of this package define `TRANSFORM`.
+# The registry: all modules of this package that define `TRANSFORM`.
 
 
 def transform_names() -> list[str]:
