@@ -141,7 +141,7 @@ class SvtPublic(TokenMechanism):
 
 
 def _runs(held: list[bool]) -> tuple[Span, ...]:
-    """The runs of true values in a list: their first and last positions."""
+    """The runs of true values in a list: the first position of each, and the position after its last."""
     edges = np.flatnonzero(np.diff([0, *held, 0])).tolist()
     return tuple((float(start), float(end)) for start, end in zip(edges[::2], edges[1::2], strict=True))
 

@@ -76,7 +76,7 @@ class GrowingCache(Cache):  # type: ignore[misc]
         super().__init__(layers=[_Layer(capacity) for _ in range(layers)])
 
     def fill(self, length: int) -> None:
-        """Set the number of positions that count: a smaller one drops the rest, a larger one takes in what parts wrote."""
+        """Set the number of positions that count: fewer drop the rest, more take in what parts wrote."""
         for layer in self.layers:
             layer.filled = length
 
