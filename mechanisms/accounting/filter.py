@@ -146,10 +146,10 @@ _TOO_MANY = "These are too many different runs to compose numerically: what the 
 
 
 def joint(spends: Iterable[Spend]) -> Composed:
-    """One event for all runs; `claim` accounts it at any delta.
+    """One event for all runs together; `claim` accounts it at any delta.
 
-    A unit stands in one list of each run, and in which of them may differ from run to run: every combination is a list
-    of the joint event.
+    A unit is in one list of each run, possibly a different one in each: every combination of lists is a list of this
+    event.
 
     Raises:
         AccountingError: there are too many combinations, or an event that no accountant bounds.

@@ -159,7 +159,7 @@ def distance(distributions: TokenDistributions) -> int:
 
 @dataclass(repr=False)
 class SparseReleaser:
-    """The state of one demonstration: the private tokens that are left, and the noisy threshold of the present search."""
+    """The state of one demonstration: private tokens that are left, and the present search's noisy threshold."""
 
     mechanism: SvtPublic
     threshold: int
