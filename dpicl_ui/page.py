@@ -147,7 +147,8 @@ def build(ledgers: Ledgers, loader: ModelLoader, elsewhere: RemoteReader | None 
         for ended in generate.ended:
             test.follow(ended)
             export.follow(ended)
-        export.follow(test.attacked)
+        for shown in (test.attacked, generate.own_rows.compared):
+            export.follow(shown)
         _tick(loader, status, privacy)
         generate.loads(data.source.load_run, data.source.notice)
         data.source.load_instead.click(to_test, None, bar.html, **PRIVATE)

@@ -20,6 +20,7 @@ from dpicl_ui.frame.tree import Tree, budget, drawn, el, notice, panel
 from dpicl_ui.generate.cards import finished, outcome_of_loading, outcome_of_run
 from dpicl_ui.generate.charts import live
 from dpicl_ui.generate.kept_runs import Reload, Replacing
+from dpicl_ui.generate.own_rows import OwnRows
 from dpicl_ui.generate.pace import Pace, Waiting, foreseen_left, paced, time_card
 from dpicl_ui.generate.replay import Replay, loaded, own_recording, savable, screens
 from dpicl_ui.generate.run_view import RecipeView, RunView, reduce_recipe, replay_recipe
@@ -69,7 +70,7 @@ class GenerateStep:
         line: Line,
     ) -> None:
         self._sessions, self._ledgers, self._loader, self._bar = sessions, ledgers, loader, bar
-        self._runner = Runner(loader, embedder)
+        self._embedder, self._runner = embedder, Runner(loader, embedder)
         with bar.panel(3), gr.Row(elem_classes="split"):
             with gr.Column(scale=7, min_width=300):
                 self.cut_off = CutOffCard(sessions, ledgers, self._runner)
@@ -102,6 +103,7 @@ class GenerateStep:
         with gr.Column(elem_classes="card public"):
             self.score = panel(elem_id="own-score")
         self._shows = (self.stages, self.screen, self.votes, self.picture, self.choice, self.score)
+        self.own_rows = OwnRows(self._sessions, self._ledgers, self._embedder)
         with gr.Column(elem_classes="card private switch"):
             self.curator = gr.Checkbox(label=_CURATOR, info=_CURATOR_INFO, elem_id="curator")
 
@@ -109,7 +111,7 @@ class GenerateStep:
         outputs = [
             *self._shows, self.time, self.finished, self.budget, self.notice, self.start, self.stop, self.test,
             self.export, self.curator, self.replay.bar, self.replay.save, self.replay.load, self._bar.html,
-            self.cut_off.body, self.replacing.body, self.reload.forget,
+            self.cut_off.body, self.replacing.body, self.reload.forget, self.own_rows.rows,
         ]  # fmt: skip
         runs = guarded(self.notice, self._buttons)
         once: dict[str, Any] = {"trigger_mode": "once", **MODEL, **PRIVATE}
@@ -197,8 +199,9 @@ class GenerateStep:
     def _empty(self, session: Session) -> dict[Any, Any]:
         """The screen without a run."""
         view, bar = RecipeView(), self._bar.value(session)
-        empty = {self.finished: finished(view), self.time: [], self._bar.html: bar, **self.replacing.hidden()}
-        return self._screens(view) | self.replay.ended([], savable=False) | empty | self._next_step(made=False)
+        empty = {self.finished: finished(view), self.time: [], self.own_rows.rows: [], self._bar.html: bar}
+        others = self.replacing.hidden() | self._next_step(made=False)
+        return self._screens(view) | self.replay.ended([], savable=False) | empty | others
 
     def _said_again(self, request: gr.Request) -> dict[Any, Any]:
         """See `dpicl_ui.frame.theme`."""
@@ -287,6 +290,7 @@ class GenerateStep:
         return self._screens(RecipeView(RunView(phase="waiting" if not self._loader.ready else "running"))) | {
             self.notice: [],
             self.time: [],
+            self.own_rows.rows: [],
             self.start: gr.Button(interactive=False),
             self.stop: gr.Button("Stop", interactive=True),
             self.curator: gr.Checkbox(interactive=False),

@@ -32,6 +32,7 @@ NO_NOISE = "a run without noise"
 SEEDED = "a run with a test seed, whose noise an observer can predict"
 SCORED = "accuracy without noise on rows of it"
 ATTACKED = "figures of attacks on rows of it, which have no noise"
+COMPARED = "rows of it beside its demonstrations"
 
 UNKNOWN = "not known: the ledger could not be read when the run had ended"
 """Stands in for marks that cannot be read; there may be several."""

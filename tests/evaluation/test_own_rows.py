@@ -1,0 +1,60 @@
+"""Own rows beside demonstrations: marked before the first is seen, and the nearest one is the nearest."""
+
+from __future__ import annotations
+
+import pytest
+
+from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.data.sizes import COMPARED
+from mechanisms.errors import UsageError
+from mechanisms.evaluation.own_rows import MOST_EMBEDDED, SHOWN, Nearest, beside
+from mechanisms.records import Dataset, Demonstration, Record
+from tests.toy_embedder import ToyEmbedder
+from tests.ui.generate.recording import demo_set
+
+TOPICS = {"News": "minister vote", "Sport": "goal match"}
+SET = demo_set(Demonstration("minister 7", "News"), Demonstration("goal 11", "Sport"))
+
+
+def data(count: int) -> Dataset:
+    labels = list(TOPICS)
+    rows = [Record(f"{TOPICS[labels[i % 2]]} {i}", labels[i % 2]) for i in range(count)]
+    return Dataset("letters", tuple(labels), tuple(rows))
+
+
+def test_the_data_set_is_marked_before_a_row_is_seen_and_not_by_asking():
+    ledger, letters = PrivacyLedger(), data(40)
+    shown = beside(SET, letters, ToyEmbedder(), ledger)
+    assert ledger.rows.disclosures(fingerprint(letters)) == ()
+    next(shown)
+    assert ledger.rows.disclosures(fingerprint(letters)) == (COMPARED,)
+
+
+def test_rows_are_of_the_label_and_the_nearest_is_the_nearest():
+    letters, embedder = data(40), ToyEmbedder()
+    for found, made in zip(beside(SET, letters, embedder, PrivacyLedger()), SET.demonstrations, strict=True):
+        own = [each.text for each in letters.records if each.label == found.label]
+        assert found.label == made.label
+        assert len(set(found.rows) & set(own)) == SHOWN
+        near = (embedder.embed([made.text]) @ embedder.embed(own).T)[0]
+        assert found.nearest == (Nearest(made.text, own[near.argmax()], float(near.max())),)
+
+
+def test_of_many_rows_a_fixed_number_is_embedded():
+    class Counting(ToyEmbedder):
+        most = 0
+
+        def embed(self, texts):
+            self.most = max(self.most, len(texts))
+            return super().embed(texts)
+
+    embedder = Counting()
+    assert len(list(beside(SET, data(4 * MOST_EMBEDDED), embedder, PrivacyLedger()))) == 2
+    assert embedder.most == MOST_EMBEDDED
+
+
+def test_a_set_of_other_labels_is_refused_and_nothing_is_marked():
+    ledger, letters = PrivacyLedger(), data(40)
+    with pytest.raises(UsageError, match="nothing to compare"):
+        list(beside(demo_set(), letters, ToyEmbedder(), ledger))
+    assert ledger.rows.disclosures(fingerprint(letters)) == ()
