@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from dpicl_ui.data.state import Confirmed, DataState
 from dpicl_ui.frame.sessions import Session, State
@@ -55,7 +54,7 @@ class Scored:
         test: the whole file; private.
         rows: those of its rows that are scored.
         cards, answers: the figures of each arm so far, of labels or of answers.
-        stop: set when no more figures are wanted.
+        stop: set to stop the measurement.
         prototypes: the figure of class prototypes, where they were released.
     """
 
@@ -195,7 +194,7 @@ class TestState(State):
         self._scored = scored
 
     def stop(self) -> None:
-        """No more figures, please."""
+        """Stop the measurement."""
         if self._scored is not None:
             self._scored.stop.set()
 
@@ -298,9 +297,10 @@ def _key(dataset: Dataset) -> Hashable:
     return dataset.name, dataset.unit, dataset.labels, fingerprint(dataset).content
 
 
-# A set out of an exported file: its text, and what to say of its claim and its signature.
+# A set out of an exported file: what to say of its claim and its signature.
 
-_LARGEST_DEMO_SET = 16 * 2**20
+LARGEST_DEMO_SET = 16 * 2**20
+"""Bytes of a file."""
 _SIGNATURES = {
     Signature.VALID: ("Written by this installation and unchanged.", "good"),
     Signature.CHANGED: ("Changed since this installation wrote it.", "bad"),
@@ -324,17 +324,3 @@ def verified(demo_set: DemoSet) -> tuple[str, str]:
 def origin(text: str) -> tuple[str, str]:
     """What to say of a loaded file's signature."""
     return _SIGNATURES[check_signature(text)]
-
-
-def text_in(path: Path) -> str:
-    """The text of a file.
-
-    Raises:
-        UsageError: it is too large, or not text.
-    """
-    if path.stat().st_size > _LARGEST_DEMO_SET:
-        raise UsageError("This file is too large for a demo set.")
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise UsageError("This is not a demo set: the file is not text.") from error

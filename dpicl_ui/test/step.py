@@ -8,7 +8,7 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
-from dpicl_ui.frame.inputs import drop, taken
+from dpicl_ui.frame.inputs import drop, text_of
 from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
 from dpicl_ui.frame.sessions import Ledgers, Sessions
 from dpicl_ui.frame.step_bar import StepBar
@@ -18,7 +18,7 @@ from dpicl_ui.test.cards import answers, readers, score_card, subject
 from dpicl_ui.test.measure import FileMeasurement
 from dpicl_ui.test.prototypes import PrototypesOffer
 from dpicl_ui.test.readings import Elsewhere, answered, answered_in_text
-from dpicl_ui.test.state import TestState, origin, text_in, verified
+from dpicl_ui.test.state import LARGEST_DEMO_SET, TestState, origin, verified
 from mechanisms.demos.demo_set import DemoSet, loads
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import best_reading
@@ -138,8 +138,7 @@ class EvaluationStep:
     def _load(self, upload: str | None, request: gr.Request) -> Iterator[dict[Any, Any]]:
         if upload is None:
             return
-        with taken(upload) as path:
-            text = text_in(path)
+        text = text_of(upload, LARGEST_DEMO_SET, "a demo set")
         yield {self.load: None, self.load_notice: [el("p.spinner", "Accounting its claim anew …", role="status")]}
         demo_set = loads(text)
         said = [*notice(*verified(demo_set)), *notice(*origin(text))]
