@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.inputs import taken
 from dpicl_ui.frame.sessions import Ledgers, Session, Sessions, State
-from dpicl_ui.frame.theme import AXIS, BLUE, GRID, LAYOUT, ORANGE, TEAL, chart
+from dpicl_ui.frame.theme import BLUE, ORANGE, TEAL, axis, chart, laid_out
 from dpicl_ui.frame.tree import Tree, el, fact, notice, panel
 from dpicl_ui.generate.cards import NOT_HELD_OUT, demonstration, of_hundred
 from dpicl_ui.generate.replay import own_run, text_in
@@ -46,17 +46,10 @@ def score_figure(runs: Mapping[str, Summary]) -> go.Figure | None:
     ]
     if len(scored) < 2:
         return None
-    title = {"text": f"private score, {confidence.percent()} interval"}
     figure = go.Figure([_trace(*each, place) for place, each in enumerate(scored)])
-    figure.update_layout(
-        **LAYOUT,
-        margin={"l": 10, "r": 10, "t": 10, "b": 10},
-        height=320,
-        showlegend=False,
-        xaxis=AXIS | GRID | {"rangemode": "tozero", "title": {"text": "epsilon", "standoff": 8}},
-        yaxis=AXIS | GRID | {"range": [-0.02, 1.02], "tickformat": ".0%", "title": title},
-    )
-    return figure
+    title = f"private score, {confidence.percent()} interval"
+    x, y = axis("epsilon", rangemode="tozero"), axis(title, range=[-0.02, 1.02], tickformat=".0%")
+    return laid_out(figure, 320, x, y)
 
 
 def _trace(letter: str, epsilon: float, score: ArmScore, place: int) -> go.Scatter:

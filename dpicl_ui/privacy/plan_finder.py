@@ -14,7 +14,7 @@ from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions
-from dpicl_ui.frame.theme import AXIS, BLUE, GREY, GRID, LAYOUT, chart
+from dpicl_ui.frame.theme import BLUE, GREY, axis, chart, laid_out
 from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.privacy.cards import duration
 from dpicl_ui.privacy.form import PrivacyForm
@@ -37,7 +37,7 @@ _WORDS = {
     Scheme.DISJOINT: "batches without overlap",
 }
 _HOVER = "%{text}<br>signal-to-noise %{y:.3g}<br>%{x:.3s} prompt tokens<extra></extra>"
-_AXIS = AXIS | GRID | {"type": "log", "dtick": "D2", "exponentformat": "SI"}
+_LOGARITHMIC = {"type": "log", "dtick": "D2", "exponentformat": "SI"}
 
 
 def plan_in_words(plan: SamplingPlan) -> str:
@@ -83,15 +83,8 @@ def plan_figure(found: Sequence[Option], now: tuple[float, float] | None) -> go.
     if now is not None:
         marker = {"color": GREY, "symbol": "x", "size": 11}
         _add(figure, [now], "the settings now", mode="markers", marker=marker, text=["now"], hovertemplate=_HOVER)
-    figure.update_layout(
-        **LAYOUT,
-        margin={"l": 10, "r": 10, "t": 10, "b": 10},
-        height=400,
-        legend={"orientation": "h", "y": -0.25, "x": 0, "yanchor": "top"},
-        xaxis=_AXIS | {"title": {"text": "prompt tokens a demonstration", "standoff": 8}},
-        yaxis=_AXIS | {"title": {"text": "signal-to-noise", "standoff": 8}},
-    )
-    return figure
+    x, y = axis("prompt tokens a demonstration", **_LOGARITHMIC), axis("signal-to-noise", **_LOGARITHMIC)
+    return laid_out(figure, 400, x, y, legend=-0.25)
 
 
 def _places(found: Sequence[Option]) -> list[tuple[float, float]]:

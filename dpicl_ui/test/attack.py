@@ -17,7 +17,7 @@ from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Ledgers, Session, Sessions, State
-from dpicl_ui.frame.theme import AXIS, GREY, GRID, LAYOUT, ORANGE, TEAL, chart
+from dpicl_ui.frame.theme import GREY, ORANGE, TEAL, axis, chart, laid_out
 from dpicl_ui.frame.tree import Tree, el, notice, panel, private_tag, progress
 from dpicl_ui.generate.state import GenerateState
 from dpicl_ui.test.cards import score_row
@@ -79,7 +79,7 @@ class AttackState(State):
 
 _OWN, _REAL_ROWS = TEAL, ORANGE
 _HOVER = "%{x:.0%} false alarms, %{y:.0%} found<extra></extra>"
-_AXIS = AXIS | GRID | {"range": [-0.01, 1.01], "dtick": 0.25, "tickformat": ".0%"}
+_SHARES: dict[str, Any] = {"range": [-0.01, 1.01], "dtick": 0.25, "tickformat": ".0%"}
 
 
 def roc_figure(own: Roc, planted: Roc, claimed: Claim | None) -> go.Figure:
@@ -97,15 +97,7 @@ def roc_figure(own: Roc, planted: Roc, claimed: Claim | None) -> go.Figure:
         bound = corners(claimed.epsilon, claimed.delta)
         _add(figure, ((0.0, 0.0), *bound), "the most that the claim allows", color=GREY, width=1.5, dash="dash")
     _add(figure, ((0.0, 0.0), (1.0, 1.0)), "guessing blindly", color=GREY, width=1, dash="dot")
-    figure.update_layout(
-        **LAYOUT,
-        margin={"l": 10, "r": 10, "t": 10, "b": 10},
-        height=420,
-        legend={"orientation": "h", "y": -0.2, "x": 0, "yanchor": "top"},
-        xaxis=_AXIS | {"title": {"text": "false alarms", "standoff": 8}},
-        yaxis=_AXIS | {"title": {"text": "your rows found", "standoff": 8}},
-    )
-    return figure
+    return laid_out(figure, 420, axis("false alarms", **_SHARES), axis("your rows found", **_SHARES), legend=-0.2)
 
 
 def _add(figure: go.Figure, points: Points, name: str, **line: Any) -> None:

@@ -17,7 +17,7 @@ from dpicl_ui.frame.inputs import PrivateDropdown, drop, taken
 from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
 from dpicl_ui.frame.sessions import Ledgers, Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.frame.theme import AXIS, LAYOUT, chart
+from dpicl_ui.frame.theme import AXIS, axis, chart, laid_out
 from dpicl_ui.frame.tree import Tree, el, notice, panel, progress
 from dpicl_ui.privacy.cards import duration
 from dpicl_ui.test.cards import ARMS, accuracies, confused, readers
@@ -64,7 +64,7 @@ _NUMBERED = 12
 _LEAST_ROW = 16
 """Pixels of a label, however many there are: each is to be read, and Plotly leaves out names that would touch."""
 _SMALL = 10
-_AXIS = AXIS | {"type": "category", "showgrid": False}
+_CATEGORIES: dict[str, Any] = {"type": "category", "showgrid": False}
 
 
 def _short(label: str) -> str:
@@ -92,14 +92,11 @@ def confusion_figure(card: Scorecard, labels: Sequence[str]) -> go.Figure:
             hovertemplate="in truth %{y}<br>predicted %{x} %{customdata}<br>%{z} rows<extra></extra>",
         )
     )
-    figure.update_layout(
-        **LAYOUT,
-        margin={"l": 10, "r": 10, "t": 10, "b": 44},
-        height=110 + len(labels) * 44 if few else max(640, 110 + len(labels) * _LEAST_ROW),
-        xaxis=_AXIS | every | {"title": {"text": "predicted", "standoff": 8}},
-        yaxis=_AXIS | every | {"automargin": True, "autorange": "reversed"},
+    height = 110 + len(labels) * 44 if few else max(640, 110 + len(labels) * _LEAST_ROW)
+    x = axis("predicted", **_CATEGORIES, **every, automargin=False)
+    return laid_out(
+        figure, height, x, AXIS | _CATEGORIES | every | {"automargin": True, "autorange": "reversed"}, bottom=44
     )
-    return figure
 
 
 # How long measuring and class prototypes will take, said before they begin.
