@@ -20,7 +20,7 @@ from dpicl_ui.frame.sessions import Ledgers, Session, Sessions, State
 from dpicl_ui.frame.theme import GREY, ORANGE, TEAL, axis, chart, laid_out
 from dpicl_ui.frame.tree import Tree, el, notice, panel, private_tag, progress
 from dpicl_ui.generate.state import GenerateState
-from dpicl_ui.test.cards import score_row
+from dpicl_ui.test.cards import OWN_ARM, score_box, score_row
 from dpicl_ui.test.measure import FileMeasurement
 from dpicl_ui.test.state import NOTHING, TestState
 from mechanisms import confidence
@@ -116,6 +116,7 @@ _KINDS = {
     ZERO_SHOT: ("zero-shot", "by how much likelier its label is than without demonstrations"),
     PROBABILITY: ("plain", "by how likely its label is"),
 }
+_REAL = ("Your real rows", "in the prompt as they are, without protection")
 _DEAF = (
     "The attack does not find even your real rows: with this model and so few rows it would miss a leak, so its figure "
     "for the demonstrations says little."
@@ -183,8 +184,8 @@ def findings(own: Mapping[str, Roc], planted: Mapping[str, Roc], claimed: Claim 
         *notice(_DEAF if deaf else "", "warn"),
         el(
             "div.scores",
-            _target_card("Your demonstrations", "the set under test", own, claimed, ".own"),
-            _target_card("Your real rows", "in the prompt as they are, without protection", planted, None, ""),
+            _target_card(OWN_ARM, own, claimed, True),
+            _target_card(_REAL, planted, None, False),
         ),
         el(
             "p.muted",
@@ -217,18 +218,14 @@ def _verdict(found: Roc, claimed: Claim | None) -> tuple[str, str]:
     return (_ABOVE, "bad") if low > allowed_area(claimed.epsilon, claimed.delta) else (_MORE, "warn")
 
 
-def _target_card(name: str, remark: str, attacks: Mapping[str, Roc], claimed: Claim | None, own: str) -> Tree:
+def _target_card(named: tuple[str, str], attacks: Mapping[str, Roc], claimed: Claim | None, own: bool) -> Tree:
     """Each attack as a bar, and what the one that counts finds while it hardly errs."""
     counted = attacks[DRAWN]
     limit = f"; the claim allows {_percent(allowed(claimed.epsilon, claimed.delta, LOW))}" if claimed else ""
     reached = f"{_percent(counted.found)} of your rows ({_range(counted.found_interval)})"
     rare = f"With at most 1% false alarms the first finds {reached}{limit}."
-    return el(
-        f"div.score{own}",
-        el("div.score-name", el("strong", name), el("span.muted", remark)),
-        *(_bar(kind, attacks[attack]) for attack, (kind, _) in _KINDS.items()),
-        el("p.muted", rare),
-    )
+    bars = (_bar(kind, attacks[attack]) for attack, (kind, _) in _KINDS.items())
+    return score_box(named, *bars, el("p.muted", rare), own=own)
 
 
 def _bar(kind: str, found: Roc) -> Tree:
