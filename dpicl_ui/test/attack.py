@@ -117,28 +117,29 @@ _KINDS = {
     PROBABILITY: ("plain", "by how likely its label is"),
 }
 _REAL = ("Your real rows", "in the prompt as they are, without protection")
-_DEAF = (
+_INSENSITIVE = (
     "The attack does not find even your real rows: with this model and so few rows it would miss a leak, so its figure "
     "for the demonstrations says little."
 )
 _ABOVE = (
-    "That is above what the claim allows on average over runs. A single run may be there by chance, or the files may "
-    "differ in more than who took part: a reason to look, no proof."
+    "The attack does better than the claim allows on average over runs. A single run may exceed that average by "
+    "chance, and the two files may differ in other ways than membership: this is a reason to investigate, not a proof."
 )
-_MORE = (
-    "That is more than guessing: something of your rows shows, or the files differ in more than who took part. It is "
-    "not above what the claim allows."
+_MORE_OF_NOTHING = (
+    "The attack does better than guessing: the set reveals membership, or the two files differ in other ways."
 )
-_MORE_OF_NOTHING = "That is more than guessing: something of your rows shows, or the files differ in more than that."
-_LESS = "That is less than guessing: the files probably differ in more than who took part, so it says little."
-_CHANCE = (
-    "No more than guessing, as far as so many rows can tell. That does not prove the set safe: an attack only ever "
-    "finds leaks, and other attackers are what the claim is for."
+_MORE = f"{_MORE_OF_NOTHING} The figure is not above what the claim allows."
+_LESS = (
+    "The attack does worse than guessing: the two files probably differ in other ways than membership, so the figure "
+    "says little."
 )
-_CHANCE_OF_NOTHING = "No more than guessing, as far as so many rows can tell. That does not prove the set safe."
+_CHANCE_OF_NOTHING = (
+    "With so many rows the attack is not distinguishable from guessing. This does not prove that the set is safe."
+)
+_CHANCE = f"{_CHANCE_OF_NOTHING} Other attacks may find more; the claim bounds all of them."
 _ON_TRUST = (
-    "This set came out of a file: that it was written from the data set of step 1 is taken on trust. If it was not, "
-    "these figures mean nothing."
+    "This set was loaded from a file: that it was written from the data set of step 1 is taken on trust. If it was "
+    "not, these figures mean nothing."
 )
 
 
@@ -165,7 +166,7 @@ def findings(own: Mapping[str, Roc], planted: Mapping[str, Roc], claimed: Claim 
         unit: that the promise is about.
     """
     counted = own[DRAWN]
-    deaf = planted[DRAWN].interval[0] <= 0.5
+    insensitive = planted[DRAWN].interval[0] <= 0.5
     return [
         el("div.card-head", el("h3", "What the attack finds"), private_tag("Only on your screen: without noise")),
         el(
@@ -181,7 +182,7 @@ def findings(own: Mapping[str, Roc], planted: Mapping[str, Roc], claimed: Claim 
             f" ({_range(planted[DRAWN].interval)}).",
         ),
         *notice(*_verdict(counted, claimed)),
-        *notice(_DEAF if deaf else "", "warn"),
+        *notice(_INSENSITIVE if insensitive else "", "warn"),
         el(
             "div.scores",
             _target_card(OWN_ARM, own, claimed, True),

@@ -125,11 +125,11 @@ def test_rows_that_others_are_compared_with_are_marked_too(place: Place):
 
 def test_real_rows_are_found_and_a_set_without_any_is_not(place: Place, tmp_path: Path):
     words = place.result()
-    assert "No more than guessing" in words
+    assert "not distinguishable from guessing" in words
     assert "does not find even your real rows" not in words
     leaky = demo_set(*(Demonstration(row.text, row.label) for row in LETTERS.records))
     (tmp_path / "leaky").mkdir()
-    assert "above what the claim allows" in Place(tmp_path / "leaky", leaky).result()
+    assert "better than the claim allows" in Place(tmp_path / "leaky", leaky).result()
 
 
 @pytest.mark.parametrize("missing", ["data", "file", "set", "other data"])
@@ -214,8 +214,8 @@ def claim(epsilon: float) -> Claim:
 
 @pytest.mark.parametrize(
     ("shift", "epsilon", "said"),
-    [(0.0, 1.0, "No more than guessing"), (-0.5, 1.0, "less than guessing"), (0.15, 2.0, "It is not above"),
-     (0.9, 1.0, "above what the claim allows"), (0.9, math.inf, "more than guessing")],
+    [(0.0, 1.0, "not distinguishable from guessing"), (-0.5, 1.0, "worse than guessing"), (0.15, 2.0, "is not above"),
+     (0.9, 1.0, "better than the claim allows"), (0.9, math.inf, "better than guessing")],
 )  # fmt: skip
 def test_the_verdict_follows_the_interval_and_the_claim(shift: float, epsilon: float, said: str):
     held = claim(epsilon) if math.isfinite(epsilon) else None
