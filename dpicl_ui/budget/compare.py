@@ -12,7 +12,8 @@ import plotly.graph_objects as go
 
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.inputs import taken
-from dpicl_ui.frame.sessions import Ledgers, Session, Sessions, State
+from dpicl_ui.frame.services import Services
+from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.theme import BLUE, ORANGE, TEAL, axis, chart, laid_out
 from dpicl_ui.frame.tree import Tree, el, fact, notice, panel
 from dpicl_ui.generate.cards import NOT_HELD_OUT, demonstration, of_hundred
@@ -196,8 +197,8 @@ class CompareState(State):
 class Comparison:
     """Components and handlers of "Compare runs", a fold."""
 
-    def __init__(self, sessions: Sessions, ledgers: Ledgers) -> None:
-        self._sessions, self._ledgers = sessions, ledgers
+    def __init__(self, app: Services) -> None:
+        self._app = app
         with gr.Accordion("Compare runs", open=False, elem_classes="card", elem_id="compare"):
             panel(el("p.muted", _WHAT))
             with gr.Row(elem_classes="actions"):
@@ -226,7 +227,7 @@ class Comparison:
             button.click(guard(self._remover(place)), None, shown, **PRIVATE)
 
     def _state(self, request: gr.Request) -> CompareState:
-        return self._sessions.of(request).of(CompareState)
+        return self._app.session(request).of(CompareState)
 
     def _load(self, uploads: list[str] | None, request: gr.Request) -> Iterator[dict[Any, Any]]:
         """Each file that holds a run gets a column, each other one a line that says why not."""
@@ -241,7 +242,7 @@ class Comparison:
 
     def _add_own(self, request: gr.Request) -> dict[Any, Any]:
         state = self._state(request)
-        state.add(_OWN, own_run(self._sessions.of(request), self._ledgers.of(request)))
+        state.add(_OWN, own_run(self._app.session(request), self._app.ledger(request)))
         return self._shown(state)
 
     def _remover(self, place: int) -> Any:

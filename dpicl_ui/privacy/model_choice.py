@@ -10,7 +10,7 @@ import gradio as gr
 
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.model_loader import AT_START, Choosable, ModelLoader
-from dpicl_ui.frame.sessions import Sessions
+from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.privacy.cards import duration
 from dpicl_ui.privacy.state import PrivacyState
@@ -75,12 +75,12 @@ class ModelChoice:
 
     loaded: gr.events.Dependency
 
-    def __init__(self, sessions: Sessions, loader: ModelLoader) -> None:
-        self._sessions, self._loader = sessions, loader
+    def __init__(self, app: Services) -> None:
+        self._app, self._loader = app, app.loader
         with gr.Column(elem_classes="card"):
             panel(el("h3", "Model"), el("p.lead", "It writes and reads on this machine."))
-            self.there = panel(*there(loader), elem_id="model-there")
-            if loader.choosable is Choosable.NONE:
+            self.there = panel(*there(self._loader), elem_id="model-there")
+            if self._loader.choosable is Choosable.NONE:
                 panel(*locked())
                 return
             with gr.Accordion("Use another model", open=False, elem_id="other-model"):
@@ -129,7 +129,7 @@ class ModelChoice:
         if name != now and speed is not None:
             sizes = wanted.parameters, needs(now).parameters
             speed = speed.scaled(sizes[0] / sizes[1]) if sizes[0] and sizes[1] else None
-        planned = self._sessions.of(request).of(PrivacyState).planned
+        planned = self._app.session(request).of(PrivacyState).planned
         seconds = planned.timed(speed).preview.seconds if planned else None
         memory = None if wanted.memory is None else in_gigabytes(wanted.memory)
         return would_need(memory, in_gigabytes(available_memory()), seconds, name == now, wanted.converted)
@@ -145,7 +145,10 @@ class ModelChoice:
             yield {self.there: there(self._loader), self.needs: []}
             time.sleep(_GLANCE)
         missed = self._loader.refusal or self._loader.problem
-        yield {self.there: there(self._loader), self.needs: [] if missed else notice("The model is loaded.", "good")}
+        yield {
+            self.there: there(self._loader),
+            self.needs: [] if missed else notice("The model is loaded.", "good"),
+        }
 
     def _ready(self) -> dict[Any, Any]:
         return {self.load: gr.Button(interactive=True)}

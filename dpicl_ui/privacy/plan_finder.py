@@ -12,8 +12,7 @@ import plotly.graph_objects as go
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.guard import PRIVATE, guarded
-from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.sessions import Sessions
+from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.theme import BLUE, GREY, axis, chart, laid_out
 from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.privacy.cards import duration
@@ -183,10 +182,8 @@ def with_plan(form: PrivacyForm, option: Option) -> PrivacyForm:
 class PlanFinder:
     """Components and handlers of the search. `chosen` fires when the form has taken over a plan."""
 
-    def __init__(
-        self, sessions: Sessions, loader: ModelLoader, scheme: gr.Radio, unit_rows: gr.Radio, subsets: gr.Slider
-    ) -> None:
-        self._sessions, self._loader = sessions, loader
+    def __init__(self, app: Services, scheme: gr.Radio, unit_rows: gr.Radio, subsets: gr.Slider) -> None:
+        self._app = app
         self._scheme, self._unit_rows, self._subsets = scheme, unit_rows, subsets
         panel(
             el(
@@ -226,7 +223,7 @@ class PlanFinder:
         return {self.find: gr.Button(interactive=True)}
 
     def _find(self, request: gr.Request, seconds: float, *form: Any) -> Iterator[dict[Any, Any]]:
-        session = self._sessions.of(request)
+        session = self._app.session(request)
         confirmed, state = session.of(DataState).confirmed, session.of(PrivacyState)
         if confirmed is None:
             raise UsageError("Choose a data set in step 1 first.")
@@ -258,14 +255,14 @@ class PlanFinder:
         }
 
     def _speed(self) -> ModelSpeed:
-        if self._loader.speed is not None:
-            return self._loader.speed
-        if self._loader.settled:
-            raise ModelUnavailable(self._loader.problem or "The model is not available, so its speed is unknown.")
+        if self._app.loader.speed is not None:
+            return self._app.loader.speed
+        if self._app.loader.settled:
+            raise ModelUnavailable(self._app.loader.problem or "The model is not available, so its speed is unknown.")
         raise ModelUnavailable("The model's speed is not known yet: wait until it is loaded (top of the page).")
 
     def _use(self, number: int | None, request: gr.Request) -> dict[Any, Any]:
-        plans = self._sessions.of(request).of(PrivacyState).found
+        plans = self._app.session(request).of(PrivacyState).found
         if number is None or not 0 <= number < len(plans):
             raise UsageError("Find a plan first.")
         plan = plans[number].plan

@@ -15,8 +15,8 @@ import plotly.graph_objects as go
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
-from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.sessions import Ledgers, Session, Sessions, State
+from dpicl_ui.frame.services import Services
+from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.theme import GREY, ORANGE, TEAL, axis, chart, laid_out
 from dpicl_ui.frame.tree import Tree, el, notice, panel, private_tag, progress
 from dpicl_ui.generate.state import GenerateState
@@ -294,8 +294,8 @@ class _Target:
 class AttackOffer:
     """Components and handlers; made inside the card that shows them, after the measurement with the test file."""
 
-    def __init__(self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, measurement: FileMeasurement) -> None:
-        self._sessions, self._ledgers, self._loader = sessions, ledgers, loader
+    def __init__(self, app: Services, measurement: FileMeasurement) -> None:
+        self._app = app
         panel(*about())
         self.agreed = gr.Checkbox(label=_TICK, elem_id="attack-agreed")
         self.notice = panel(elem_id="attack-notice")
@@ -320,7 +320,7 @@ class AttackOffer:
 
     def _attack(self, text: str, label: str, agreed: bool, request: gr.Request) -> Iterator[dict[Any, Any]]:
         """Mark the rows in the ledger, then let the attack read them; a tab that is closed stops it."""
-        session = self._sessions.of(request)
+        session = self._app.session(request)
         target = _target(session, text, label)
         if not agreed:
             raise UsageError(_UNTICKED)
@@ -331,10 +331,10 @@ class AttackOffer:
             self.start: gr.Button(interactive=False),
             self.stop: gr.Button("Stop", interactive=True),
         }
-        model = self._loader.model()
+        model = self._app.loader.model()
         if target.stop.is_set():
             raise UsageError(_NOT_BEGUN)
-        yield from self._attacked(session, target, model, self._ledgers.of(request))
+        yield from self._attacked(session, target, model, self._app.ledger(request))
 
     def _attacked(
         self, session: Session, target: _Target, model: LanguageModel, ledger: PrivacyLedger
@@ -371,7 +371,7 @@ class AttackOffer:
         }
 
     def _stop(self, request: gr.Request) -> Any:
-        self._sessions.of(request).of(AttackState).stop()
+        self._app.session(request).of(AttackState).stop()
         return gr.Button("Stopping …", interactive=False)
 
 

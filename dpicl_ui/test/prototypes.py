@@ -12,9 +12,8 @@ import gradio as gr
 from dpicl_ui.data.state import Confirmed, DataState
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.inputs import number
-from dpicl_ui.frame.model_loader import EmbedderLoader
-from dpicl_ui.frame.sessions import Ledgers, Session, Sessions
-from dpicl_ui.frame.step_bar import StepBar
+from dpicl_ui.frame.services import Services
+from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import Tree, budget, el, notice, panel, progress
 from dpicl_ui.test.measure import FileMeasurement, reading_said
 from dpicl_ui.test.state import Order, PrototypesState, TestState
@@ -90,13 +89,10 @@ class PrototypesOffer:
 
     def __init__(
         self,
-        sessions: Sessions,
-        ledgers: Ledgers,
-        embedder: EmbedderLoader,
-        bar: StepBar,
+        app: Services,
         measurement: FileMeasurement,
     ) -> None:
-        self._sessions, self._ledgers, self._embedder, self._measurement = sessions, ledgers, embedder, measurement
+        self._app, self._measurement = app, measurement
         panel(*about())
         self.epsilon = gr.Number(
             _EPSILON, label="Epsilon", info="Less is more private, and noisier.", elem_id="prototypes-epsilon"
@@ -107,9 +103,9 @@ class PrototypesOffer:
             self.start = gr.Button(_TRY, variant="primary", interactive=False, elem_id="prototypes-start")
             self.stop = gr.Button("Stop", variant="stop", interactive=False, elem_id="prototypes-stop")
         self.progress = panel(elem_id="prototypes-progress")
-        self._wire(bar)
+        self._wire()
 
-    def _wire(self, bar: StepBar) -> None:
+    def _wire(self) -> None:
         self._look_up: dict[str, Any] = {
             "fn": guarded(self.cost)(self._look),
             "inputs": self.epsilon,
@@ -119,7 +115,7 @@ class PrototypesOffer:
             "concurrency_id": "calibrate",
             **PRIVATE,
         }
-        gr.on([bar.html.change, self.epsilon.blur, self.epsilon.submit], **self._look_up)
+        gr.on([self._app.bar.html.change, self.epsilon.blur, self.epsilon.submit], **self._look_up)
         self.stop.click(self._stop, None, self.stop, queue=False, **PRIVATE)
         measured = self._measurement
         ordered = self.start.click(
@@ -140,7 +136,7 @@ class PrototypesOffer:
 
     def _look(self, epsilon: Any, request: gr.Request) -> dict[Any, Any]:
         """What a release would cost, or that it is there."""
-        session, ledger = self._sessions.of(request), self._ledgers.of(request)
+        session, ledger = self._app.session(request), self._app.ledger(request)
         confirmed, state = session.of(DataState).confirmed, session.of(PrototypesState)
         if confirmed is None:
             return {self.cost: waiting(), self.start: gr.Button(_TRY, interactive=False)}
@@ -163,7 +159,7 @@ class PrototypesOffer:
 
     def _order(self, epsilon: Any, request: gr.Request) -> dict[Any, Any]:
         """Take down what is wanted, on the data set that is there now; nothing is charged yet."""
-        session = self._sessions.of(request)
+        session = self._app.session(request)
         confirmed, test = session.of(DataState).confirmed, session.of(TestState)
         if confirmed is None:
             raise UsageError(_NO_DATA)
@@ -183,13 +179,13 @@ class PrototypesOffer:
 
     def _release(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
         """Charge the ledger, read the rows, release; a tab that is closed stops it."""
-        session = self._sessions.of(request)
+        session = self._app.session(request)
         state = session.of(PrototypesState)
         if (order := state.begin()) is None:
             return
         try:
             yield {self.progress: [el("p.spinner", "Waiting for the embedding model …", role="status")]}
-            embedder, ledger = self._embedder.embedder(), self._ledgers.of(request)
+            embedder, ledger = self._app.embedder.embedder(), self._app.ledger(request)
             yield from self._reading(session, order, embedder, ledger)
         finally:
             state.done()
@@ -219,7 +215,7 @@ class PrototypesOffer:
         return {self.progress: [], self.stop: gr.Button("Stop", interactive=False)}
 
     def _stop(self, request: gr.Request) -> Any:
-        self._sessions.of(request).of(PrototypesState).stop()
+        self._app.session(request).of(PrototypesState).stop()
         return gr.Button("Stopping …", interactive=False)
 
 

@@ -30,7 +30,7 @@ from mechanisms.records import RECORD, Dataset, Demonstration, Record
 from tests.audit.test_membership import Learning
 from tests.audit.test_membership import Session as Reading
 from tests.ui.generate.recording import HOSTILE, LABELS, demo_set
-from tests.ui.tabs import confirm, write
+from tests.ui.tabs import confirm, services, write
 from tests.ui.trees import text_of
 
 SET = demo_set(Demonstration("written", LABELS[0]), Demonstration("another", LABELS[1]))
@@ -61,7 +61,7 @@ def built() -> AttackOffer:
             ledgers: Any = SimpleNamespace(of=lambda request: request.ledger)
             measurement: Any = SimpleNamespace(text=gr.Dropdown(), label=gr.Dropdown())
             loader = cast(ModelLoader, SimpleNamespace(model=Reader))
-            return AttackOffer(SESSIONS, ledgers, loader, measurement)
+            return AttackOffer(services(SESSIONS, ledgers, loader), measurement)
 
     return asyncio.run(blocks())
 

@@ -8,15 +8,12 @@ import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import gradio as gr
 import pytest
 
-from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
-from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.page import PLACES
 from dpicl_ui.privacy.cards import duration
 from dpicl_ui.test.cards import PROTOTYPES, accuracies, score_card, verdict
 from dpicl_ui.test.state import PrototypesState, TestState
@@ -32,7 +29,7 @@ from mechanisms.runs.reading_forecast import embedding_seconds, measuring_second
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import demo_set
-from tests.ui.tabs import confirm, write
+from tests.ui.tabs import confirm, services, write
 from tests.ui.test_cards import scorecard
 from tests.ui.trees import text_of
 
@@ -71,10 +68,7 @@ def built() -> EvaluationStep:
         with gr.Blocks():
             ledgers: Any = SimpleNamespace(of=lambda request: request.ledger)
             embedder: Any = SimpleNamespace(embedder=lambda: EMBEDDER)
-            step = EvaluationStep(SESSIONS, ledgers, ModelLoader("none"), embedder, StepBar(PLACES))
-            loader = cast(ModelLoader, SimpleNamespace(model=ToyModel, speed=SPEED))
-            step.measurement._loader = step.measurement._time._loader = loader
-            return step
+            return EvaluationStep(services(SESSIONS, ledgers, SimpleNamespace(model=ToyModel, speed=SPEED), embedder))
 
     return asyncio.run(blocks())
 
