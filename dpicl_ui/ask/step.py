@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import gradio as gr
@@ -14,9 +13,10 @@ from dpicl_ui.ask.state import Answers, AskState, Idle, Open, Order, Prepared
 from dpicl_ui.data.state import Columns, DataState, Rows
 from dpicl_ui.data.step import DataStep
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
+from dpicl_ui.frame.job import Passing, Updates, paced, reached
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
-from dpicl_ui.frame.tree import Tree, budget, el, panel, progress
+from dpicl_ui.frame.tree import Tree, budget, el, panel, spinner
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.answers.events import AnswerReleased
 from mechanisms.answers.odds import THRESHOLDS, ThresholdEffect, threshold_effect_on_example
@@ -36,8 +36,6 @@ _NOTHING_TO_ANSWER = (
     "Questions are answered from texts with labels or with answers: records, and texts alone, do not answer any of "
     "them."
 )
-_INTERVAL = 0.3
-"""Least seconds between two updates of the progress bar."""
 
 
 class Offer:
@@ -91,8 +89,8 @@ class Offer:
                 self._check_terms(state, order, request)
             ticket = state.prepare(order)
             try:
-                yield self._busy([el("p.spinner", "Waiting for the embedding model …", role="status")])
-                yield from self._learning(state, ticket, order)
+                yield self._busy(spinner("Waiting for the embedding model …"))
+                yield from paced(self._learning(state, ticket, order))
                 state.prepared(ticket)
             except BaseException:  # the tab that is closed included
                 state.give_up(ticket)
@@ -107,14 +105,12 @@ class Offer:
             state.refused(order.columns)
             raise
 
-    def _learning(self, state: AskState, ticket: int, order: Order) -> Iterator[dict[Any, Any]]:
-        vectors, shown = state.vectors(order.columns, self._app.embedder.embedder()), 0.0
+    def _learning(self, state: AskState, ticket: int, order: Order) -> Generator[Updates | Passing]:
+        vectors = state.vectors(order.columns, self._app.embedder.embedder())
         labels, records = order.request.labels, order.dataset.records
         for done, total in vectors.learn(each.text for each in records if not labels or each.label in labels):
             state.check(ticket)
-            if time.monotonic() - shown > _INTERVAL:
-                shown = time.monotonic()
-                yield {self.progress: progress(done, total, f"{done / total:.0%} of the rows read")}
+            yield reached(self.progress, done, total, f"{done / total:.0%} of the rows read")
 
     def _open(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
         """Reserve the price in the ledger, and open the questions."""
@@ -127,10 +123,10 @@ class Offer:
         try:
             needed = stage.order.request.retrieval is not Retrieval.LABELS_ONLY
             if needed and not self._app.loader.settled:
-                yield self._busy([el("p.spinner", "Waiting for the language model …", role="status")])
+                yield self._busy(spinner("Waiting for the language model …"))
             model = self._app.loader.model() if needed else None
             order = state.begin(ticket)
-            yield self._busy([el("p.spinner", "Reserving …", role="status")])
+            yield self._busy(spinner("Reserving …"))
             vectors, ledger = state.vectors(order.columns, self._app.embedder.embedder()), self._app.ledger(request)
             asking = open_session(order.dataset, order.request, vectors, model, ledger, anew=order.anew)
             state.opened(ticket, asking)
@@ -368,7 +364,7 @@ class AskStep:
         """The place is looked at: work out what thresholds do to the example, once for everybody."""
         yield self._recalculate(request, *values)
         if not self._effects:
-            yield {self.effect: [el("p.spinner", "Trying thresholds on the bundled example …", role="status")]}
+            yield {self.effect: spinner("Trying thresholds on the bundled example …")}
             self._effects = threshold_effect_on_example(EXAMPLES[0], self._app.embedder.embedder())
             yield self._recalculate(request, *values)
 
@@ -384,7 +380,7 @@ class AskStep:
         if not (question or "").strip():
             raise UsageError("Type a question first.")
         yield {
-            self.notice: [el("p.spinner", "The rows near it pay, then the groups answer …", role="status")],
+            self.notice: spinner("The rows near it pay, then the groups answer …"),
             self.ask: gr.Button(interactive=False),
         }
         released = reservation.asking.ask(question.strip(), float(threshold))

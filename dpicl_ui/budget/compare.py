@@ -15,7 +15,7 @@ from dpicl_ui.frame.inputs import taken
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.theme import BLUE, ORANGE, TEAL, axis, chart, laid_out
-from dpicl_ui.frame.tree import Tree, el, fact, notice, panel
+from dpicl_ui.frame.tree import Tree, el, fact, notice, panel, spinner
 from dpicl_ui.generate.cards import NOT_HELD_OUT, demonstration, of_hundred
 from dpicl_ui.generate.replay import own_run, text_in
 from mechanisms import confidence
@@ -231,7 +231,7 @@ class Comparison:
 
     def _load(self, uploads: list[str] | None, request: gr.Request) -> Iterator[dict[Any, Any]]:
         """Each file that holds a run gets a column, each other one a line that says why not."""
-        yield {self.load: None, self.notice: [el("p.spinner", "Reading the runs …", role="status")]}
+        yield {self.load: None, self.notice: spinner("Reading the runs …")}
         state, refused = self._state(request), list[Tree]()
         for upload in uploads or []:
             try:

@@ -32,7 +32,7 @@ from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.step_bar import Gate
 from dpicl_ui.frame.theme import chart
-from dpicl_ui.frame.tree import Tree, budget, el, notice, panel
+from dpicl_ui.frame.tree import Tree, budget, el, notice, panel, spinner
 from dpicl_ui.privacy.state import Planned, PrivacyState
 from mechanisms.accounting import Account, BudgetSnapshot, Cap, Claim, PrivacyLedger, claim, fingerprint
 from mechanisms.accounting.account import as_csv, as_document
@@ -171,7 +171,7 @@ class BudgetStep:
         account, session = self._account(wanted, request), self._app.session(request)
         snapshot, planned = account.snapshot, _planned(session, account.snapshot.name, account.snapshot.unit)
         counted, more = _counted(account), _more(self._app.ledger(request), account, planned)
-        yield {self.compared: [el("p.spinner", "Composing all runs with two accountants …", role="status")]}
+        yield {self.compared: spinner("Composing all runs with two accountants …")}
         found, problem = list[Claim](), ""
         for decade in range(_DECADES + 1):
             try:

@@ -11,7 +11,7 @@ import gradio as gr
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.model_loader import AT_START, Choosable, ModelLoader
 from dpicl_ui.frame.services import Services
-from dpicl_ui.frame.tree import Tree, el, notice, panel
+from dpicl_ui.frame.tree import Tree, el, notice, panel, spinner
 from dpicl_ui.privacy.cards import duration
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.inference.models.listing import ModelListing, available_models
@@ -28,7 +28,7 @@ _UNKNOWN = "It is not on this machine, so its size is not known before it is fet
 def there(loader: ModelLoader) -> list[Tree]:
     """The model that runs use, or how far it is."""
     if not loader.settled:
-        return [el("p.spinner", f"Loading {loader.title}: {loader.stage} …", role="status")]
+        return spinner(f"Loading {loader.title}: {loader.stage} …")
     if loader.problem:
         return [*notice(loader.refusal or ""), *notice(f"No model is loaded. {loader.problem}")]
     how = _CHAT if loader.chat else _PLAIN
@@ -135,8 +135,7 @@ class ModelChoice:
         return would_need(memory, in_gigabytes(available_memory()), seconds, name == now, wanted.converted)
 
     def _wait(self) -> dict[Any, Any]:
-        words = el("p.spinner", "Waiting until nothing uses the model …", role="status")
-        return {self.needs: [words], self.load: gr.Button(interactive=False)}
+        return {self.needs: spinner("Waiting until nothing uses the model …"), self.load: gr.Button(interactive=False)}
 
     def _load(self, listed: str, own: str) -> Iterator[dict[Any, Any]]:
         """In the queue of those who use the model: nothing computes with it meanwhile."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,9 +11,10 @@ import plotly.graph_objects as go
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.guard import PRIVATE, guarded
+from dpicl_ui.frame.job import Passing, Updates, paced
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.theme import BLUE, GREY, axis, chart, laid_out
-from dpicl_ui.frame.tree import Tree, el, notice, panel
+from dpicl_ui.frame.tree import Tree, el, notice, panel, spinner
 from dpicl_ui.privacy.cards import duration
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import PrivacyState
@@ -101,8 +101,6 @@ _POINTS = 3
 """How many M are tried for each scheme."""
 _MOST = 6
 """Options to choose from; the curve shows all."""
-_INTERVAL = 0.5
-"""Least seconds between two updates of the page."""
 
 
 @dataclass(frozen=True)
@@ -233,12 +231,7 @@ class PlanFinder:
         now = _now(state, looked)
         yield self.forgotten() | {self.notice: _trying(0), self.find: gr.Button(interactive=False)}
         found: list[Option] = []
-        shown = time.monotonic()
-        for option in looked.options():
-            found.append(option)
-            if time.monotonic() - shown > _INTERVAL:
-                shown = time.monotonic()
-                yield {self.notice: _trying(len(found)), self.plot: plan_figure(ranked(found), now)}
+        yield from paced(self._trials(looked, found, now))
         if not found:
             raise UsageError("No plan fits: allow more time, a larger epsilon or fewer tokens.")
         plans = tuple(each for each in ranked(found) if each.efficient)[:_MOST]
@@ -253,6 +246,14 @@ class PlanFinder:
             self.choice: gr.Radio(choices=choices, value=0, visible=True),
             self.use: gr.Button(visible=True),
         }
+
+    def _trials(
+        self, looked: Search, found: list[Option], now: tuple[float, float] | None
+    ) -> Generator[Updates | Passing]:
+        """Add to `found` what the search finds, and show it so far."""
+        for option in looked.options():
+            found.append(option)
+            yield Passing(lambda: {self.notice: _trying(len(found)), self.plot: plan_figure(ranked(found), now)})
 
     def _speed(self) -> ModelSpeed:
         if self._app.loader.speed is not None:
@@ -277,7 +278,7 @@ class PlanFinder:
 
 def _trying(count: int) -> list[Tree]:
     tried = f" {count} tried." if count else ""
-    return [el("p.spinner", f"Calibrating one plan after another …{tried}", role="status")]
+    return spinner(f"Calibrating one plan after another …{tried}")
 
 
 def _found(looked: Search) -> str:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import threading
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -15,10 +13,11 @@ import plotly.graph_objects as go
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
+from dpicl_ui.frame.job import JobControls, Jobs, Order, Passing, Updates
 from dpicl_ui.frame.services import Services
-from dpicl_ui.frame.sessions import Session, State
+from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.theme import GREY, ORANGE, TEAL, axis, chart, laid_out
-from dpicl_ui.frame.tree import Tree, el, notice, panel, private_tag, progress
+from dpicl_ui.frame.tree import Tree, el, notice, panel, private_tag, progress, spinner
 from dpicl_ui.generate.state import GenerateState
 from dpicl_ui.test.cards import OWN_ARM, score_box, score_row
 from dpicl_ui.test.measure import FileMeasurement
@@ -48,32 +47,8 @@ from mechanisms.data.columns import ColumnMapping, to_dataset
 from mechanisms.data.sizes import mark_attacked
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
-from mechanisms.inference import LanguageModel
 from mechanisms.records import Dataset, unit_in_words
 from mechanisms.runs.score import of_demo_set, with_choice
-
-# What step 4 remembers of an attack: that it is asked to stop. What it finds is on the screen and nowhere else.
-
-
-class AttackState(State):
-    """The attack that was asked for last."""
-
-    def __init__(self, session: Session) -> None:
-        self._stop = threading.Event()
-
-    def begin(self) -> threading.Event:
-        """Ask for an attack; what it gives is set when no more of it is wanted."""
-        self._stop = threading.Event()
-        return self._stop
-
-    def stop(self) -> None:
-        """End the attack that was asked for last."""
-        self._stop.set()
-
-    def close(self) -> None:
-        """See `State.close`."""
-        self.stop()
-
 
 # The ROC curve of an attack, beside what a claim allows.
 
@@ -254,8 +229,6 @@ def _range(interval: Interval) -> str:
 _ROWS = 48
 """Rows of the data, over all labels, that are asked about; as many others, and as many as a planted leak."""
 _REFERENCES = 2
-_INTERVAL = 0.3
-"""Least seconds between two updates of the progress bar."""
 _TICK = "Show me exact figures of my private rows. They are for me alone, and every later certificate says so"
 _UNTICKED = (
     "What an attack finds has no noise: it is a clean value of private rows. Tick the box if you want to see it; from "
@@ -282,13 +255,16 @@ class _Target:
     private: Dataset
     held_out: Dataset
     loaded: bool
-    stop: threading.Event
 
     @property
     def claimed(self) -> Claim | None:
         """What the set promises."""
         certificate = self.demo_set.certificate
         return certificate.claim if certificate.private and math.isfinite(certificate.claim.epsilon) else None
+
+
+class Attacks(Jobs[_Target]):
+    """The attacks of a tab. What they find is on the screen and nowhere else."""
 
 
 class AttackOffer:
@@ -299,17 +275,13 @@ class AttackOffer:
         panel(*about())
         self.agreed = gr.Checkbox(label=_TICK, elem_id="attack-agreed")
         self.notice = panel(elem_id="attack-notice")
-        with gr.Row(elem_classes="actions"):
-            self.start = gr.Button("Attack", variant="primary", elem_id="attack-start")
-            self.stop = gr.Button("Stop", variant="stop", interactive=False, elem_id="attack-stop")
-        self.progress = panel(elem_id="attack-progress")
+        self.job = JobControls(app, Attacks, "Attack", ("attack-start", "attack-stop", "attack-progress"))
         self.result = panel(elem_id="attack-result")
         self.plot = chart("attack-roc")
-        self.stop.click(self._stop, None, self.stop, queue=False, **PRIVATE)
-        self.ended = self.start.click(
-            guarded(self.notice, self._idle)(self._attack),
+        self.ended = self.job.start.click(
+            guarded(self.notice, self.job.idle)(self._attack),
             [measurement.text, measurement.label, self.agreed],
-            [self.notice, self.progress, self.result, self.plot, self.start, self.stop],
+            [self.notice, self.result, self.plot, *self.job.outputs],
             **MODEL,
             **PRIVATE,
         )
@@ -324,36 +296,28 @@ class AttackOffer:
         target = _target(session, text, label)
         if not agreed:
             raise UsageError(_UNTICKED)
-        yield {
-            **self.emptied(),
-            self.notice: [],
-            self.progress: [el("p.spinner", "Waiting for the model …", role="status")],
-            self.start: gr.Button(interactive=False),
-            self.stop: gr.Button("Stop", interactive=True),
-        }
-        model = self._app.loader.model()
-        if target.stop.is_set():
-            raise UsageError(_NOT_BEGUN)
-        yield from self._attacked(session, target, model, self._app.ledger(request))
+        session.of(Attacks).order(target)
+        test, ledger = session.of(TestState), self._app.ledger(request)
+        yield from self.job.run(request, lambda order: self._attacked(order, test, ledger))
 
-    def _attacked(
-        self, session: Session, target: _Target, model: LanguageModel, ledger: PrivacyLedger
-    ) -> Iterator[dict[Any, Any]]:
+    def _attacked(self, order: Order[_Target], test: TestState, ledger: PrivacyLedger) -> Generator[Updates | Passing]:
+        target = order.wanted
+        yield {**self.emptied(), self.notice: [], **self.job.working(spinner("Waiting for the model …"))}
+        model = self._app.loader.model()
+        order.check(_NOT_BEGUN)
         task = with_choice(of_demo_set(target.demo_set))  # refused, if it is, before a row is marked
         mark_attacked(fingerprint(target.private), ledger, fingerprint(target.held_out))
-        yield {self.progress: progress(0, 1, "Attacking real rows …")}
-        found, shown = dict[str, Membership](), 0.0
+        yield {self.job.bar: progress(0, 1, "Attacking real rows …")}
+        found = dict[str, Membership]()
         with closing(membership(model, task, target.private, target.held_out, effort(len(task.labels)))) as told:
             for each in told:
-                if target.stop.is_set():
-                    raise UsageError(_STOPPED)
-                if session.of(TestState).tested is not target.demo_set:
+                order.check(_STOPPED)
+                if test.tested is not target.demo_set:
                     raise UsageError(_REPLACED)
                 match each:
                     case AuditProgress(done, total):
-                        if time.monotonic() - shown > _INTERVAL:
-                            shown, whom = time.monotonic(), "the demonstrations" if ROWS in found else "real rows"
-                            yield {self.progress: progress(done, total, f"Attacking {whom}: {done / total:.0%}")}
+                        whom = "the demonstrations" if ROWS in found else "real rows"
+                        yield self.job.reached(done, total, f"Attacking {whom}: {done / total:.0%}")
                     case Membership():
                         found[each.shown] = each
         own, planted = found[RELEASED].attacks, found[ROWS].attacks
@@ -362,17 +326,6 @@ class AttackOffer:
             self.result: [*(on_trust() if target.loaded else []), *said],
             self.plot: roc_figure(own[DRAWN], planted[DRAWN], target.claimed),
         }
-
-    def _idle(self) -> dict[Any, Any]:
-        return {
-            self.progress: [],
-            self.start: gr.Button(interactive=True),
-            self.stop: gr.Button("Stop", interactive=False),
-        }
-
-    def _stop(self, request: gr.Request) -> Any:
-        self._app.session(request).of(AttackState).stop()
-        return gr.Button("Stopping …", interactive=False)
 
 
 def effort(labels: int) -> Effort:
@@ -405,4 +358,4 @@ def _target(session: Session, text: str, label: str) -> _Target:
         raise UsageError(_OTHER_DATA)
     mapping = ColumnMapping(text, label, label_names=session.of(DataState).names_for(demo_set.labels))
     held_out = to_dataset(test.table, mapping, "test file", ())
-    return _Target(demo_set, confirmed.dataset, held_out, not here, session.of(AttackState).begin())
+    return _Target(demo_set, confirmed.dataset, held_out, not here)

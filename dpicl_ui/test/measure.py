@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -14,6 +14,7 @@ import plotly.graph_objects as go
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.inputs import PrivateDropdown, drop, taken
+from dpicl_ui.frame.job import JobControls, Order, Passing, Updates
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.theme import AXIS, axis, chart, laid_out
@@ -21,7 +22,7 @@ from dpicl_ui.frame.tree import Tree, el, notice, panel, progress
 from dpicl_ui.privacy.cards import duration
 from dpicl_ui.test.cards import ARMS, accuracies, confused, readers
 from dpicl_ui.test.readings import Elsewhere, open_scores, reads, refuse_private_rows
-from dpicl_ui.test.state import PrototypesState, Scored, TestState
+from dpicl_ui.test.state import Measurements, PrototypesState, Scored, TestState
 from mechanisms.accounting import fingerprint
 from mechanisms.data.columns import ColumnMapping, guess_columns, to_dataset
 from mechanisms.data.file_format import formats_in_words
@@ -192,14 +193,11 @@ class FileMeasurement:
         self._time = MeasuringTime(app)
         self.own_rows = gr.Checkbox(label=_OWN_ROWS, visible=False, elem_id="own-rows")
         self.leave_out = gr.Button(_LEAVE_OUT, size="sm", visible=False, elem_id="leave-out")
-        with gr.Row(elem_classes="actions"):
-            self.measure = gr.Button("Measure", variant="primary", elem_id="measure")
-            self.cancel = gr.Button("Stop", variant="stop", interactive=False, elem_id="cancel-test")
+        self.job = JobControls(app, Measurements, "Measure", ("measure", "cancel-test", "test-progress"))
         self._build_figures()
         self._wire()
 
     def _build_figures(self) -> None:
-        self.progress = panel(elem_id="test-progress")
         self.scores = panel(elem_id="scores")
         self.readers = panel(elem_id="readers")
         with gr.Column(visible=False) as self.matrix:
@@ -213,14 +211,13 @@ class FileMeasurement:
         taken_over = self.bundled.click(guarded(self.test_notice)(self._take_bundled), None, opened, **PRIVATE)
         self._time.wire(self.limit, read, taken_over)
         shown = [
-            self.test_notice, self.own_rows, self.leave_out, self.progress, *self.about_the_set, self.matrix_head,
-            self.arm, self.measure, self.cancel,
+            self.test_notice, self.own_rows, self.leave_out, *self.about_the_set, self.matrix_head, self.arm,
+            *self.job.outputs,
         ]  # fmt: skip
         asked = [self.text, self.label, self.limit, self.own_rows, self._elsewhere.tick]
-        for button, measures in ((self.measure, self._measure), (self.leave_out, self._measure_rest)):
-            guarding = guarded(self.test_notice, self._measured_buttons)
+        for button, measures in ((self.job.start, self._measure), (self.leave_out, self._measure_rest)):
+            guarding = guarded(self.test_notice, self.job.idle)
             self._app.bar.follow(self._app.sessions, button.click(guarding(measures), asked, shown, **MODEL, **PRIVATE))
-        self.cancel.click(self._cancel, None, self.cancel, queue=False, **PRIVATE)
         self.arm.input(self._choose_arm, self.arm, [self.matrix_head, self.plot], **PRIVATE)
 
     def _open_test(self, upload: str | None, request: gr.Request) -> dict[Any, Any]:
@@ -250,10 +247,6 @@ class FileMeasurement:
             self.text: gr.Dropdown(choices=columns, value=text),
             self.label: gr.Dropdown(choices=columns, value=label),
         }
-
-    def _cancel(self, request: gr.Request) -> Any:
-        self._app.session(request).of(TestState).stop()
-        return gr.Button("Stopping …", interactive=False)
 
     def _rows(self, text: str, label: str, request: gr.Request) -> Dataset:
         """The whole test file.
@@ -304,7 +297,8 @@ class FileMeasurement:
     def _measure_rows(
         self, test: Dataset, owners: tuple[str, ...], limit: float, ticked: bool, request: gr.Request
     ) -> Iterator[dict[Any, Any]]:
-        state = self._app.session(request).of(TestState)
+        session = self._app.session(request)
+        state = session.of(TestState)
         tested = state.measurable
         known = [row for row in test.records if row.label in tested.labels]
         unknown, chosen = len(test.records) - len(known), spread(known, int(limit))
@@ -312,18 +306,15 @@ class FileMeasurement:
         if remote is not None:
             refuse_private_rows(owners)
         mark_scored(fingerprint(test), self._app.ledger(request))
-        scored = state.score(tested, owners, test, chosen)
+        session.of(Measurements).order(state.score(tested, owners, test, chosen))
+        left_out = f"{unknown} rows have a label outside the set and are left out." if unknown else ""
         yield {
-            self.test_notice: notice(f"{unknown} rows have a label outside the set and are left out.", "warn")
-            if unknown
-            else [],
+            self.test_notice: notice(left_out, "warn"),
             self.leave_out: gr.Button(visible=False),
-            self.progress: progress(0, 1, "Writing the public-only demonstrations …"),
             **self.emptied(tested),
-            self.measure: gr.Button(interactive=False),
-            self.cancel: gr.Button("Stop", interactive=True),
+            **self.job.working(progress(0, 1, "Writing the public-only demonstrations …")),
         }
-        yield from self._measured(state, scored, remote)
+        yield from self.job.run(request, lambda order: self._measured(state, order, remote))
         yield from self.add_prototypes(request)
 
     def _owners(self, session: Session, request: gr.Request, test: Dataset) -> tuple[str, ...]:
@@ -331,32 +322,28 @@ class FileMeasurement:
         ledger, confirmed = self._app.ledger(request), session.of(DataState).confirmed
         return tuple(owners_of(fingerprint(test), ledger, fingerprint(confirmed.dataset) if confirmed else None))
 
-    def _measured_buttons(self) -> dict[Any, Any]:
-        return {
-            self.progress: [],
-            self.measure: gr.Button(interactive=True),
-            self.cancel: gr.Button("Stop", interactive=False),
-        }
-
-    def _measured(self, state: TestState, scored: Scored, remote: RemoteReader | None) -> Iterator[dict[Any, Any]]:
+    def _measured(
+        self, state: TestState, order: Order[Scored], remote: RemoteReader | None
+    ) -> Generator[Updates | Passing]:
+        scored = order.wanted
         demo_set, model = scored.of, self._app.loader.model()
         arms = state.arms_elsewhere(demo_set, model) if remote else state.arms(demo_set, model)
         said = reads(demo_set, remote, arms) if remote else readers(demo_set, model)
-        yield {self.progress: progress(0, 1, "Asking the model …"), self.readers: said}
+        yield {self.job.bar: progress(0, 1, "Asking the model …"), self.readers: said}
         for result in self._results(scored, arms, remote):
             match result:
                 case Progress(done, total):
-                    yield {self.progress: progress(done, total, f"{done} of {total} answers")}
+                    yield self.job.reached(done, total, f"{done} of {total} answers")
                 case Scorecard() | OpenScorecard():
                     scored = scored.with_card(result)
                     state.show(scored)
                     figures = open_scores(scored.answers, scored.owners)
                     yield {self.scores: figures or accuracies(*scored.shown)}
-            if scored.stop.is_set():
+            if order.stop.is_set():
                 yield {self.test_notice: notice("Stopped. What was measured so far is shown.", "warn")}
                 return
         if scored.cards:
-            yield from self._confusion(scored)
+            yield self._confusion(scored)
 
     def _results(
         self, scored: Scored, arms: tuple[Arm, ...], remote: RemoteReader | None
@@ -366,9 +353,9 @@ class FileMeasurement:
             return evaluate_open(model, demo_set.template, arms, scored.rows, longest_output(demo_set))
         return evaluate(remote or LocalReader(model), demo_set.template, demo_set.labels, arms, scored.rows)
 
-    def _confusion(self, scored: Scored) -> Iterator[dict[Any, Any]]:
+    def _confusion(self, scored: Scored) -> Updates:
         own = scored.cards[-1]
-        yield {
+        return {
             self.matrix: gr.Column(visible=True),
             self.matrix_head: confused(scored.owners, own, scored.of.labels),
             self.arm: gr.Radio(value=own.name, visible=len(scored.cards) > 1),

@@ -10,7 +10,7 @@ import gradio as gr
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.inputs import drop, text_of
 from dpicl_ui.frame.services import Services
-from dpicl_ui.frame.tree import el, notice, panel
+from dpicl_ui.frame.tree import el, notice, panel, spinner
 from dpicl_ui.test.attack import AttackOffer
 from dpicl_ui.test.cards import answers, readers, score_card, subject
 from dpicl_ui.test.measure import FileMeasurement
@@ -133,7 +133,7 @@ class EvaluationStep:
         if upload is None:
             return
         text = text_of(upload, LARGEST_DEMO_SET, "a demo set")
-        yield {self.load: None, self.load_notice: [el("p.spinner", "Accounting its claim anew …", role="status")]}
+        yield {self.load: None, self.load_notice: spinner("Accounting its claim anew …")}
         demo_set = loads(text)
         said = [*notice(*verified(demo_set)), *notice(*origin(text))]
         session = self._app.session(request)
@@ -144,7 +144,7 @@ class EvaluationStep:
         if not (query or "").strip():
             raise UsageError("Type a text first.")
         yield {
-            self.answer: [el("p.spinner", "Asking the model …", role="status")],
+            self.answer: spinner("Asking the model …"),
             self.ask: gr.Button(interactive=False),
         }
         state = self._app.session(request).of(TestState)

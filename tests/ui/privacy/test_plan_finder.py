@@ -103,7 +103,7 @@ def tab() -> Any:
 @pytest.mark.slow
 def test_a_search_tells_its_progress_and_offers_the_efficient_options(finder, monkeypatch):
     monkeypatch.setattr("dpicl_ui.privacy.plan_finder._POINTS", 1)
-    monkeypatch.setattr("dpicl_ui.privacy.plan_finder._INTERVAL", -1.0)  # however fast the machine is
+    monkeypatch.setattr("dpicl_ui.frame.job._INTERVAL", -1.0)  # however fast the machine is
     session = finder._app.session(tab())
     confirm(session, DATASET)
     *progress, last = finder._find(tab(), 3.0, *VALUES)

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.sessions import Session, Sessions
-from dpicl_ui.test.attack import AttackOffer, AttackState, effort, findings, roc_figure
+from dpicl_ui.frame.sessions import Sessions
+from dpicl_ui.test.attack import AttackOffer, effort, findings, roc_figure
 from dpicl_ui.test.state import TestState
 from mechanisms.accounting import Claim, PrivacyLedger, fingerprint
 from mechanisms.audit.membership import PROBABILITY, REFERENCES, WORDS, ZERO_SHOT, Roc, roc
@@ -153,13 +153,13 @@ def test_what_is_missing_is_said_in_one_line(tmp_path: Path, missing: str):
 def test_a_stop_before_it_begins_marks_nothing_and_later_ends_it(place: Place):
     attack = place.press()
     next(attack)
-    place.offer._stop(place.request)
+    place.offer.job.halt(place.request)
     with pytest.raises(UsageError, match="nothing was marked"):
         list(attack)
     assert place.disclosures == ()
     attack = place.press()
     next(attack), next(attack)
-    place.offer._stop(place.request)
+    place.offer.job.halt(place.request)
     with pytest.raises(UsageError, match="mark on these rows stays"):
         list(attack)
     assert place.disclosures == (ATTACKED,)
@@ -185,14 +185,6 @@ def test_a_loaded_set_is_attacked_on_trust_and_says_so(place: Place):
     assert "on trust" not in place.result()
     place.state.load(replace(SET))
     assert "on trust" in place.result()
-
-
-def test_a_stop_is_meant_for_the_attack_asked_for_last():
-    state = AttackState(Session())
-    first = state.begin()
-    state.stop()
-    assert first.is_set()
-    assert not state.begin().is_set()
 
 
 def test_about_as_many_rows_are_asked_about_whatever_the_labels():
