@@ -8,8 +8,9 @@ import gradio as gr
 
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.inputs import File, download, sink
-from dpicl_ui.frame.sessions import Ledgers, Session, Sessions
-from dpicl_ui.frame.step_bar import Gate, StepBar
+from dpicl_ui.frame.services import Services
+from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.step_bar import Gate
 from dpicl_ui.frame.tree import Tree, el, fact, notice, panel
 from dpicl_ui.generate.cards import MANY, demonstrations, facts_label, unfolded
 from dpicl_ui.generate.state import GenerateState
@@ -124,9 +125,9 @@ def gate(session: Session) -> Gate:
 class ExportStep:
     """Components and handlers of step 5."""
 
-    def __init__(self, sessions: Sessions, ledgers: Ledgers, bar: StepBar) -> None:
-        self._sessions, self._ledgers = sessions, ledgers
-        with bar.panel(5), gr.Row(elem_classes="split"):
+    def __init__(self, app: Services) -> None:
+        self._app = app
+        with app.bar.panel(5), gr.Row(elem_classes="split"):
             with gr.Column(scale=7, min_width=300, elem_classes="card public"):
                 panel(
                     el("div.card-head", el("h2", "Privacy certificate"), el("span.tag.public", "Releasable")),
@@ -158,19 +159,19 @@ class ExportStep:
         return made.demo_set.with_disclosures(ledger.rows.disclosures(made.of)) if made else None
 
     def _show(self, request: gr.Request) -> Any:
-        made = self._marked(self._sessions.of(request), self._ledgers.of(request))
+        made = self._marked(self._app.session(request), self._app.ledger(request))
         if made is None:
             return [], [], [], gr.Dropdown(shapes(None), value=DEMO_SET), explained(DEMO_SET, None)
         shown = [*task(made.template, made.labels), el("h3", "Demonstrations"), _listed(made)]
         return certificate(made), shown, [], gr.Dropdown(shapes(made), value=DEMO_SET), explained(DEMO_SET, made)
 
     def _explain(self, shape: str, request: gr.Request) -> dict[Any, Any]:
-        made = self._marked(self._sessions.of(request), self._ledgers.of(request))
+        made = self._marked(self._app.session(request), self._app.ledger(request))
         return {self.purpose: explained(shape, made), self.notice: []}
 
     def _save(self, shape: str, request: gr.Request) -> dict[Any, Any]:
-        session = self._sessions.of(request)
-        made = self._marked(session, self._ledgers.of(request))
+        session = self._app.session(request)
+        made = self._marked(session, self._app.ledger(request))
         if made is None:
             raise UsageError("There is nothing to export yet: write demonstrations in step 3.")
         file = saved(shape, made)

@@ -20,6 +20,7 @@ from dpicl_ui.export import ExportStep
 from dpicl_ui.frame.guard import MODEL, PRIVATE, Line, in_one_line
 from dpicl_ui.frame.inputs import number, whole
 from dpicl_ui.frame.model_loader import Choosable, EmbedderLoader, ModelLoader
+from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Ledgers, Sessions, forget_shown
 from dpicl_ui.frame.step_bar import Place, StepBar
 from dpicl_ui.frame.tree import Tree, el, notice, panel
@@ -119,28 +120,28 @@ _CACHE_AGE = 600
 
 def build(ledgers: Ledgers, loader: ModelLoader, elsewhere: RemoteReader | None = None) -> gr.Blocks:
     """The whole app; `loader` may still be at work. A reader `elsewhere` is offered in step 4, and nowhere else."""
-    sessions, embedder = Sessions(), EmbedderLoader(loader)
     page = gr.Blocks(title=TITLE, analytics_enabled=False, delete_cache=(_CACHE_AGE, _CACHE_AGE))
 
     def to_test(request: gr.Request) -> dict[str, Any]:
-        return bar.value(sessions.of(request), 4)
+        return app.bar.value(app.session(request), 4)
 
     def forget(request: gr.Request) -> None:
-        sessions.drop(request)
+        app.sessions.drop(request)
         ledgers.drop(request)
         forget_shown(page, request.session_hash or "")
 
     with page:
         status = _head(ledgers, loader)
-        bar, line = StepBar(PLACES), Line(page)
+        line, bar, embedder = Line(page), StepBar(PLACES), EmbedderLoader(loader)
+        app = Services(Sessions(), ledgers, loader, embedder, bar)
         loader.free = line.free
-        data = _first_step(sessions, ledgers, loader, bar)
-        privacy = PrivacyStep(sessions, ledgers, loader, bar)
-        generate = GenerateStep(sessions, ledgers, loader, embedder, bar, privacy, line)
-        test = EvaluationStep(sessions, ledgers, loader, embedder, bar, elsewhere)
-        export = ExportStep(sessions, ledgers, bar)
-        AskStep(sessions, ledgers, loader, embedder, bar, data)
-        BudgetStep(sessions, ledgers, bar)
+        data = _first_step(app)
+        privacy = PrivacyStep(app)
+        generate = GenerateStep(app.sessions, ledgers, loader, embedder, bar, privacy, line)
+        test = EvaluationStep(app, elsewhere)
+        export = ExportStep(app)
+        AskStep(app, data)
+        BudgetStep(app)
         _foot(ledgers)
         privacy.follow(data.confirmed)
         generate.follow(data.confirmed)
@@ -159,10 +160,10 @@ def build(ledgers: Ledgers, loader: ModelLoader, elsewhere: RemoteReader | None 
     return page
 
 
-def _first_step(sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, bar: StepBar) -> DataStep:
-    with bar.panel(1):
-        welcome = Welcome(sessions)
-        data = DataStep(sessions, ledgers, loader, bar)
+def _first_step(app: Services) -> DataStep:
+    with app.bar.panel(1):
+        welcome = Welcome(app)
+        data = DataStep(app)
     welcome.wire(data)
     return data
 

@@ -10,7 +10,7 @@ import gradio as gr
 from dpicl_ui.data.state import DataState
 from dpicl_ui.data.step import DataStep
 from dpicl_ui.frame.guard import PRIVATE
-from dpicl_ui.frame.sessions import Sessions
+from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.tree import Tree, drawn, el, panel
 from dpicl_ui.generate.charts import live
 from dpicl_ui.generate.run_view import RunView, looked_back
@@ -60,8 +60,8 @@ _PLAYED = (
 class Welcome:
     """Components; they disappear when a file is open."""
 
-    def __init__(self, sessions: Sessions) -> None:
-        self._sessions = sessions
+    def __init__(self, app: Services) -> None:
+        self._app = app
         with gr.Row(elem_classes="card welcome split", elem_id="welcome") as self.body:
             with gr.Column(min_width=300):
                 panel(*_SAID, *_PAIR)
@@ -77,7 +77,7 @@ class Welcome:
             opened.then(self._make_room, None, self.body, **PRIVATE)
 
     def _make_room(self, request: gr.Request) -> Any:
-        return gr.Row(visible=self._sessions.of(request).of(DataState).file is None)
+        return gr.Row(visible=self._app.session(request).of(DataState).file is None)
 
 
 @functools.cache

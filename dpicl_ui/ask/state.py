@@ -59,7 +59,10 @@ class RowVectors:
 # reservation has a ticket, and every transition shows it: what was overtaken is refused.
 
 _CHANGED = "The data of step 1 has changed. Nothing was charged: reserve again."
-_LOST = "The data of step 1 has changed: what was reserved goes on when the old file is back."
+_LOST = (
+    "The data of step 1 has changed. The ledger keeps the reservation: open the earlier file again to ask questions "
+    "from it."
+)
 _STOPPED = "Stopped. Nothing was charged. To go on, press the button again."
 _BUSY = "A reservation is being made: wait for it."
 

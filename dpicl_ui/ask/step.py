@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import gradio as gr
@@ -14,10 +13,10 @@ from dpicl_ui.ask.state import Answers, AskState, Idle, Open, Order, Prepared
 from dpicl_ui.data.state import Columns, DataState, Rows
 from dpicl_ui.data.step import DataStep
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
-from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
-from dpicl_ui.frame.sessions import Ledgers, Session, Sessions
-from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.frame.tree import Tree, budget, el, panel, progress
+from dpicl_ui.frame.job import Passing, Updates, paced, reached
+from dpicl_ui.frame.services import Services
+from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.tree import Tree, budget, el, panel, spinner
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.answers.events import AnswerReleased
 from mechanisms.answers.odds import THRESHOLDS, ThresholdEffect, threshold_effect_on_example
@@ -37,18 +36,13 @@ _NOTHING_TO_ANSWER = (
     "Questions are answered from texts with labels or with answers: records, and texts alone, do not answer any of "
     "them."
 )
-_INTERVAL = 0.3
-"""Least seconds between two updates of the progress bar."""
 
 
 class Offer:
     """Components and handlers of the card. What it may do next is said by `AskState` alone."""
 
-    def __init__(
-        self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, embedder: EmbedderLoader, bar: StepBar
-    ) -> None:
-        self._sessions, self._ledgers, self._loader, self._bar = sessions, ledgers, loader, bar
-        self._embedder = embedder
+    def __init__(self, app: Services) -> None:
+        self._app = app
         self.outcome = panel(*waiting(), elem_id="ask-outcome")
         self.notice = panel(elem_id="ask-offer-notice")
         self.progress = panel(elem_id="ask-progress")
@@ -73,7 +67,7 @@ class Offer:
             ).then(
                 guarded(self.notice, self._idle)(self._open),
                 None,
-                [*working, asked, spent, self._bar.html],
+                [*working, asked, spent, self._app.bar.html],
                 **MODEL,
                 **PRIVATE,
             )
@@ -85,7 +79,7 @@ class Offer:
             request: gr.Request, name: str, labels: list[str], public: bool, _threshold: float, *form: Any
         ) -> Iterator[dict[Any, Any]]:
             """Embed the rows: minutes for a large file. Nothing is charged yet."""
-            session = self._sessions.of(request)
+            session = self._app.session(request)
             state, columns = session.of(AskState), session.of(DataState).columns
             if columns is None:
                 raise UsageError("Choose a file and its columns in step 1 first.")
@@ -95,8 +89,8 @@ class Offer:
                 self._check_terms(state, order, request)
             ticket = state.prepare(order)
             try:
-                yield self._busy([el("p.spinner", "Waiting for the embedding model …", role="status")])
-                yield from self._learning(state, ticket, order)
+                yield self._busy(spinner("Waiting for the embedding model …"))
+                yield from paced(self._learning(state, ticket, order))
                 state.prepared(ticket)
             except BaseException:  # the tab that is closed included
                 state.give_up(ticket)
@@ -106,23 +100,21 @@ class Offer:
 
     def _check_terms(self, state: AskState, order: Order, request: gr.Request) -> None:
         try:
-            check_terms(order.dataset, order.request, self._ledgers.of(request))
+            check_terms(order.dataset, order.request, self._app.ledger(request))
         except ReservedOtherwise:
             state.refused(order.columns)
             raise
 
-    def _learning(self, state: AskState, ticket: int, order: Order) -> Iterator[dict[Any, Any]]:
-        vectors, shown = state.vectors(order.columns, self._embedder.embedder()), 0.0
+    def _learning(self, state: AskState, ticket: int, order: Order) -> Generator[Updates | Passing]:
+        vectors = state.vectors(order.columns, self._app.embedder.embedder())
         labels, records = order.request.labels, order.dataset.records
         for done, total in vectors.learn(each.text for each in records if not labels or each.label in labels):
             state.check(ticket)
-            if time.monotonic() - shown > _INTERVAL:
-                shown = time.monotonic()
-                yield {self.progress: progress(done, total, f"{done / total:.0%} of the rows read")}
+            yield reached(self.progress, done, total, f"{done / total:.0%} of the rows read")
 
     def _open(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
         """Reserve the price in the ledger, and open the questions."""
-        session = self._sessions.of(request)
+        session = self._app.session(request)
         state = session.of(AskState)
         stage = state.stage
         if not isinstance(stage, Prepared):
@@ -130,12 +122,12 @@ class Offer:
         ticket = stage.ticket
         try:
             needed = stage.order.request.retrieval is not Retrieval.LABELS_ONLY
-            if needed and not self._loader.settled:
-                yield self._busy([el("p.spinner", "Waiting for the language model …", role="status")])
-            model = self._loader.model() if needed else None
+            if needed and not self._app.loader.settled:
+                yield self._busy(spinner("Waiting for the language model …"))
+            model = self._app.loader.model() if needed else None
             order = state.begin(ticket)
-            yield self._busy([el("p.spinner", "Reserving …", role="status")])
-            vectors, ledger = state.vectors(order.columns, self._embedder.embedder()), self._ledgers.of(request)
+            yield self._busy(spinner("Reserving …"))
+            vectors, ledger = state.vectors(order.columns, self._app.embedder.embedder()), self._app.ledger(request)
             asking = open_session(order.dataset, order.request, vectors, model, ledger, anew=order.anew)
             state.opened(ticket, asking)
         except BaseException:
@@ -145,7 +137,7 @@ class Offer:
             self.notice: [],
             self._asked: [],
             self._spent: budget(asking.opened.budget),
-            self._bar.html: self._bar.value(session),
+            self._app.bar.html: self._app.bar.value(session),
         }
 
     def _busy(self, shown: list[Tree]) -> dict[Any, Any]:
@@ -166,7 +158,7 @@ class Offer:
         }
 
     def _stop(self, request: gr.Request) -> Any:
-        self._sessions.of(request).of(AskState).stop()
+        self._app.session(request).of(AskState).stop()
         return gr.Button("Stopping …", interactive=False)
 
 
@@ -200,17 +192,12 @@ class AskStep:
 
     def __init__(
         self,
-        sessions: Sessions,
-        ledgers: Ledgers,
-        loader: ModelLoader,
-        embedder: EmbedderLoader,
-        bar: StepBar,
+        app: Services,
         data: DataStep,
     ) -> None:
-        self._sessions, self._ledgers, self._loader, self._bar = sessions, ledgers, loader, bar
-        self._embedder = embedder
+        self._app = app
         self._effects: tuple[ThresholdEffect, ...] = ()
-        with bar.panel(6), gr.Row(elem_classes="split"):
+        with app.bar.panel(6), gr.Row(elem_classes="split"):
             with gr.Column(scale=6, min_width=300):
                 with gr.Column(visible=False) as self.asking:
                     self._build_question()
@@ -223,7 +210,7 @@ class AskStep:
                     self.reserved = panel(elem_id="ask-reserved")
                     self.change = gr.Button("Change the terms", size="sm", elem_id="ask-change")
                 with gr.Column(elem_classes="card public") as self.offer_card:
-                    self.offer = Offer(sessions, ledgers, loader, self._embedder, bar)
+                    self.offer = Offer(app)
                 with gr.Column(elem_classes="card"):
                     self.budget = panel(elem_id="ask-budget")
             self.beat = gr.HTML(0, html_template="<div></div>", apply_default_css=False, elem_classes="sink")
@@ -271,12 +258,12 @@ class AskStep:
             lambda public: public, data.public.labels_public, settings.labels_public, **PRIVATE
         )
         gr.on(
-            [self._bar.html.change, data.facts.change, data.name.change],
+            [self._app.bar.html.change, data.facts.change, data.name.change],
             guarded(self.offer.outcome)(self._recalculate),
             outputs=shown,
             **recalculation,
         )
-        self._bar.html.expand(guarded(self.effect)(self._expanded), inputs, shown, **EMBED, **PRIVATE)
+        self._app.bar.html.expand(guarded(self.effect)(self._expanded), inputs, shown, **EMBED, **PRIVATE)
         for event in [*data.changing, *self.offer.wire(inputs, self.notice, self.budget)]:
             event.then(self._beat, None, self.beat, **PRIVATE)
         self.change.click(self._reconsider, None, self.beat, **PRIVATE)
@@ -304,13 +291,13 @@ class AskStep:
         )
 
     def _beat(self, request: gr.Request) -> int:
-        return self._sessions.of(request).of(AskState).beat()
+        return self._app.session(request).of(AskState).beat()
 
     def _wire_question(self) -> None:
         asked: dict[str, Any] = {
             "fn": guarded(self.notice, lambda: {self.ask: gr.Button(interactive=True)})(self._ask),
             "inputs": [self.question, self.threshold],
-            "outputs": [self.notice, self.ask, self.question, self.beat, self._bar.html],
+            "outputs": [self.notice, self.ask, self.question, self.beat, self._app.bar.html],
             **MODEL,
             **PRIVATE,
         }
@@ -321,7 +308,7 @@ class AskStep:
         self, request: gr.Request, name: str, labels: list[str], _public: bool, threshold: float, *form: Any
     ) -> dict[Any, Any]:
         """What the settings promise and cost."""
-        session = self._sessions.of(request)
+        session = self._app.session(request)
         columns, opened = session.of(DataState).columns, session.of(AskState).open
         if columns is None:
             return {self.offer.outcome: waiting(), self.budget: [], self.offer.reserve: gr.Button(interactive=False)}
@@ -344,7 +331,7 @@ class AskStep:
     def _budget(self, columns: Columns, request: gr.Request, name: str, planned: float | None) -> list[Tree]:
         if not name.strip():
             return []
-        return budget(self._ledgers.of(request).snapshot(name.strip(), privacy_unit(columns.mapping.unit)), planned)
+        return budget(self._app.ledger(request).snapshot(name.strip(), privacy_unit(columns.mapping.unit)), planned)
 
     def _effect(self, threshold: float, form: tuple[Any, ...]) -> list[Tree]:
         if not self._effects:
@@ -357,7 +344,7 @@ class AskStep:
 
     def _look(self, request: gr.Request) -> dict[Any, Any]:
         """The cards as the state is now: settings and their offer, or the open reservation and its questions."""
-        state = self._sessions.of(request).of(AskState)
+        state = self._app.session(request).of(AskState)
         stage, answers = state.stage, state.answers
         reservation = stage.open
         opened = reservation is not None
@@ -377,23 +364,23 @@ class AskStep:
         """The place is looked at: work out what thresholds do to the example, once for everybody."""
         yield self._recalculate(request, *values)
         if not self._effects:
-            yield {self.effect: [el("p.spinner", "Trying thresholds on the bundled example …", role="status")]}
-            self._effects = threshold_effect_on_example(EXAMPLES[0], self._embedder.embedder())
+            yield {self.effect: spinner("Trying thresholds on the bundled example …")}
+            self._effects = threshold_effect_on_example(EXAMPLES[0], self._app.embedder.embedder())
             yield self._recalculate(request, *values)
 
     def _reconsider(self, request: gr.Request) -> int:
-        self._sessions.of(request).of(AskState).reconsider()
+        self._app.session(request).of(AskState).reconsider()
         return self._beat(request)
 
     def _ask(self, question: str, threshold: float, request: gr.Request) -> Iterator[dict[Any, Any]]:
-        session = self._sessions.of(request)
+        session = self._app.session(request)
         state = session.of(AskState)
         if (reservation := state.open) is None:
             raise UsageError("The data of step 1 has changed: reserve its price first.")
         if not (question or "").strip():
             raise UsageError("Type a question first.")
         yield {
-            self.notice: [el("p.spinner", "The rows near it pay, then the groups answer …", role="status")],
+            self.notice: spinner("The rows near it pay, then the groups answer …"),
             self.ask: gr.Button(interactive=False),
         }
         released = reservation.asking.ask(question.strip(), float(threshold))
@@ -402,7 +389,7 @@ class AskStep:
             self.notice: [],
             self.question: "",
             self.beat: state.beat(),
-            self._bar.html: self._bar.value(session),
+            self._app.bar.html: self._app.bar.value(session),
         }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from dpicl_ui.frame.theme import AXIS, BLUE, GREY, GRID, LAYOUT, ORANGE, TEAL
+from dpicl_ui.frame.theme import BLUE, GREY, LAYOUT, ORANGE, TEAL, axis, laid_out
 from dpicl_ui.frame.tree import Tree, el, notice
 from mechanisms.accounting import Account, BudgetSnapshot, Cap, Claim, Usage, rounded_down, rounded_up
 from mechanisms.accounting.account import Line, in_words, lines, state
@@ -45,18 +45,9 @@ def budget_figure(
         _add(figure, [each.check for each in composed], deltas, f"the same ({second})", mode="markers", marker=marker)
     marker = {"color": GREY, "symbol": "x", "size": 11}
     _add(figure, [cap.epsilon], [cap.delta], "the cap", mode="markers", marker=marker)
-    figure.update_layout(
-        **LAYOUT,
-        margin={"l": 10, "r": 10, "t": 10, "b": 10},
-        height=380,
-        legend={"orientation": "h", "y": -0.22, "x": 0, "yanchor": "top"},
-        xaxis=AXIS | GRID | {"rangemode": "tozero", "title": {"text": "epsilon", "standoff": 8}},
-        yaxis=AXIS
-        | GRID
-        | {"type": "log", "dtick": 1, "exponentformat": "power", "title": {"text": "delta", "standoff": 8}}
-        | {"tickfont": {"size": LAYOUT["font"]["size"] / _POWERS}},
-    )
-    return figure
+    small = {"size": LAYOUT["font"]["size"] / _POWERS}
+    y = axis("delta", type="log", dtick=1, exponentformat="power", tickfont=small)
+    return laid_out(figure, 380, axis("epsilon", rangemode="tozero"), y, legend=-0.22)
 
 
 def _line(figure: go.Figure, caps: Sequence[Cap], name: str, **line: Any) -> None:

@@ -12,9 +12,10 @@ import plotly.graph_objects as go
 
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.inputs import taken
-from dpicl_ui.frame.sessions import Ledgers, Session, Sessions, State
-from dpicl_ui.frame.theme import AXIS, BLUE, GRID, LAYOUT, ORANGE, TEAL, chart
-from dpicl_ui.frame.tree import Tree, el, fact, notice, panel
+from dpicl_ui.frame.services import Services
+from dpicl_ui.frame.sessions import Session, State
+from dpicl_ui.frame.theme import BLUE, ORANGE, TEAL, axis, chart, laid_out
+from dpicl_ui.frame.tree import Tree, el, fact, notice, panel, spinner
 from dpicl_ui.generate.cards import NOT_HELD_OUT, demonstration, of_hundred
 from dpicl_ui.generate.replay import own_run, text_in
 from mechanisms import confidence
@@ -46,17 +47,10 @@ def score_figure(runs: Mapping[str, Summary]) -> go.Figure | None:
     ]
     if len(scored) < 2:
         return None
-    title = {"text": f"private score, {confidence.percent()} interval"}
     figure = go.Figure([_trace(*each, place) for place, each in enumerate(scored)])
-    figure.update_layout(
-        **LAYOUT,
-        margin={"l": 10, "r": 10, "t": 10, "b": 10},
-        height=320,
-        showlegend=False,
-        xaxis=AXIS | GRID | {"rangemode": "tozero", "title": {"text": "epsilon", "standoff": 8}},
-        yaxis=AXIS | GRID | {"range": [-0.02, 1.02], "tickformat": ".0%", "title": title},
-    )
-    return figure
+    title = f"private score, {confidence.percent()} interval"
+    x, y = axis("epsilon", rangemode="tozero"), axis(title, range=[-0.02, 1.02], tickformat=".0%")
+    return laid_out(figure, 320, x, y)
 
 
 def _trace(letter: str, epsilon: float, score: ArmScore, place: int) -> go.Scatter:
@@ -203,8 +197,8 @@ class CompareState(State):
 class Comparison:
     """Components and handlers of "Compare runs", a fold."""
 
-    def __init__(self, sessions: Sessions, ledgers: Ledgers) -> None:
-        self._sessions, self._ledgers = sessions, ledgers
+    def __init__(self, app: Services) -> None:
+        self._app = app
         with gr.Accordion("Compare runs", open=False, elem_classes="card", elem_id="compare"):
             panel(el("p.muted", _WHAT))
             with gr.Row(elem_classes="actions"):
@@ -233,11 +227,11 @@ class Comparison:
             button.click(guard(self._remover(place)), None, shown, **PRIVATE)
 
     def _state(self, request: gr.Request) -> CompareState:
-        return self._sessions.of(request).of(CompareState)
+        return self._app.session(request).of(CompareState)
 
     def _load(self, uploads: list[str] | None, request: gr.Request) -> Iterator[dict[Any, Any]]:
         """Each file that holds a run gets a column, each other one a line that says why not."""
-        yield {self.load: None, self.notice: [el("p.spinner", "Reading the runs …", role="status")]}
+        yield {self.load: None, self.notice: spinner("Reading the runs …")}
         state, refused = self._state(request), list[Tree]()
         for upload in uploads or []:
             try:
@@ -248,7 +242,7 @@ class Comparison:
 
     def _add_own(self, request: gr.Request) -> dict[Any, Any]:
         state = self._state(request)
-        state.add(_OWN, own_run(self._sessions.of(request), self._ledgers.of(request)))
+        state.add(_OWN, own_run(self._app.session(request), self._app.ledger(request)))
         return self._shown(state)
 
     def _remover(self, place: int) -> Any:

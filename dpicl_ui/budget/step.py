@@ -28,10 +28,11 @@ from dpicl_ui.budget.compare import Comparison
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.inputs import File, PrivateDropdown, download, sink
-from dpicl_ui.frame.sessions import Ledgers, Session, Sessions
-from dpicl_ui.frame.step_bar import Gate, StepBar
+from dpicl_ui.frame.services import Services
+from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.step_bar import Gate
 from dpicl_ui.frame.theme import chart
-from dpicl_ui.frame.tree import Tree, budget, el, notice, panel
+from dpicl_ui.frame.tree import Tree, budget, el, notice, panel, spinner
 from dpicl_ui.privacy.state import Planned, PrivacyState
 from mechanisms.accounting import Account, BudgetSnapshot, Cap, Claim, PrivacyLedger, claim, fingerprint
 from mechanisms.accounting.account import as_csv, as_document
@@ -54,9 +55,9 @@ def gate(session: Session) -> Gate:
 class BudgetStep:
     """Components and handlers of "Budget"."""
 
-    def __init__(self, sessions: Sessions, ledgers: Ledgers, bar: StepBar) -> None:
-        self._sessions, self._ledgers = sessions, ledgers
-        with bar.panel(7):
+    def __init__(self, app: Services) -> None:
+        self._app = app
+        with app.bar.panel(7):
             with gr.Row(elem_classes="split"):
                 with gr.Column(scale=6, min_width=300, elem_classes="card"):
                     self.chosen = PrivateDropdown(label="Data set", elem_id="budget-of", visible=False)
@@ -73,8 +74,8 @@ class BudgetStep:
                     self._build_curve()
                 with gr.Column(scale=5, min_width=300, elem_classes="card"):
                     self._build_files()
-            self.comparison = Comparison(sessions, ledgers)
-        self._wire(bar)
+            self.comparison = Comparison(app)
+        self._wire()
 
     def _build_curve(self) -> None:
         panel(el("h3", "All runs together"))
@@ -95,7 +96,7 @@ class BudgetStep:
         self.notice = panel(elem_id="budget-notice")
         self.sink = sink()
 
-    def _wire(self, bar: StepBar) -> None:
+    def _wire(self) -> None:
         composing = self.compare.click(
             guarded(self.compared)(self._compose),
             self.chosen,
@@ -109,19 +110,19 @@ class BudgetStep:
             self.notice, self.curve, self.compare,
         ]  # fmt: skip
         looked: dict[str, Any] = {"inputs": self.chosen, "outputs": shown, "cancels": [composing], **PRIVATE}
-        bar.html.select(guarded(self.notice)(self._open), **looked)
+        self._app.bar.html.select(guarded(self.notice)(self._open), **looked)
         self.chosen.input(guarded(self.notice)(self._look), **looked)
         for button, save in ((self.csv, self._save_csv), (self.json, self._save_json)):
             button.click(guarded(self.notice)(save), self.chosen, [self.sink, self.notice], **PRIVATE)
 
     def _open(self, wanted: str | None, request: gr.Request) -> dict[Any, Any]:
         """The page as it opens: with the data set of step 1 where there is one."""
-        confirmed = self._sessions.of(request).of(DataState).confirmed
+        confirmed = self._app.session(request).of(DataState).confirmed
         return self._look(_key((confirmed.dataset.name, confirmed.dataset.unit)) if confirmed else wanted, request)
 
     def _look(self, wanted: str | None, request: gr.Request) -> dict[Any, Any]:
         """Everything about a data set, as the ledger is now."""
-        session, ledger = self._sessions.of(request), self._ledgers.of(request)
+        session, ledger = self._app.session(request), self._app.ledger(request)
         known = _known(session, ledger)
         if not known:
             return {
@@ -158,7 +159,7 @@ class BudgetStep:
         Raises:
             UsageError: it has no run.
         """
-        session, ledger = self._sessions.of(request), self._ledgers.of(request)
+        session, ledger = self._app.session(request), self._app.ledger(request)
         known = _known(session, ledger)
         account = ledger.account(*_chosen(known, wanted)) if known else None
         if account is None or not account.runs:
@@ -167,10 +168,10 @@ class BudgetStep:
 
     def _compose(self, wanted: str | None, request: gr.Request) -> Iterator[dict[Any, Any]]:
         """Add what both accountants find, from the cap's delta downwards."""
-        account, session = self._account(wanted, request), self._sessions.of(request)
+        account, session = self._account(wanted, request), self._app.session(request)
         snapshot, planned = account.snapshot, _planned(session, account.snapshot.name, account.snapshot.unit)
-        counted, more = _counted(account), _more(self._ledgers.of(request), account, planned)
-        yield {self.compared: [el("p.spinner", "Composing all runs with two accountants …", role="status")]}
+        counted, more = _counted(account), _more(self._app.ledger(request), account, planned)
+        yield {self.compared: spinner("Composing all runs with two accountants …")}
         found, problem = list[Claim](), ""
         for decade in range(_DECADES + 1):
             try:
@@ -194,7 +195,7 @@ class BudgetStep:
 
     def _saved(self, file: File, request: gr.Request) -> dict[Any, Any]:
         return {
-            self.sink: download(self._sessions.of(request), file),
+            self.sink: download(self._app.session(request), file),
             self.notice: notice("Saved by your browser. Nothing is left on the server.", "good"),
         }
 

@@ -10,7 +10,8 @@ import gradio as gr
 from dpicl_ui.data.state import Columns, DataState, Rows
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.inputs import PrivateCheckboxGroup, PrivateDropdown
-from dpicl_ui.frame.sessions import Session, Sessions
+from dpicl_ui.frame.services import Services
+from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import MANY_LABELS, Tree, el, notice, panel
 from mechanisms.data.columns import MOST_LABELS, NEUTRAL, ColumnMapping, suggested_answers, suggested_names
 from mechanisms.data.label_names import LabelNames, in_capitals, names_in_lines, readable
@@ -175,8 +176,8 @@ _PROPOSED_NAMES = (
 class LabelChoice:
     """Components: `labels` are the ones that take part, by their names."""
 
-    def __init__(self, sessions: Sessions) -> None:
-        self._sessions = sessions
+    def __init__(self, app: Services) -> None:
+        self._app = app
         with gr.Accordion("Choose which labels take part", open=False) as self._box:
             with gr.Row(visible=False, elem_classes="label-search") as self._tools:
                 self._search = gr.Textbox(
@@ -251,7 +252,7 @@ class LabelChoice:
         session.of(DataState).name_labels(names_in_lines(lines))
 
     def _propose(self, request: gr.Request) -> dict[Any, Any]:
-        session = self._sessions.of(request)
+        session = self._app.session(request)
         file = session.of(DataState).file
         return {self.names: proposed_lines(self.all_of(session), file.label_names if file else ()), self.problem: []}
 

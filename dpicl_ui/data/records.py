@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
 from dpicl_ui.data.state import Columns, DataState, Records, Rows, kind_of, schema_of, with_owner
-from dpicl_ui.frame.inputs import taken
+from dpicl_ui.frame.inputs import text_of
 from dpicl_ui.frame.tree import MANY_LABELS, Tree, drawn, el, fact, panel, private_tag
 from mechanisms.data.columns import ColumnMapping, Inspection
 from mechanisms.data.record_schema import RecordSchema
 from mechanisms.data.table import Table
-from mechanisms.errors import DataError, UsageError
+from mechanisms.errors import DataError
 
 # What step 1 shows about a file, as trees; all of it is private until the curator declares parts public.
 
@@ -255,14 +254,4 @@ def schema_in(upload: str) -> RecordSchema:
     Raises:
         UsageError: it is none that can be kept; the message names the first place.
     """
-    with taken(upload) as path:
-        return RecordSchema.read(_text_in(path))
-
-
-def _text_in(path: Path) -> str:
-    if path.stat().st_size > _LARGEST:
-        raise UsageError("This file is too large for a schema.")
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UsageError("This is not a JSON schema of records: the file is not text.") from error
+    return RecordSchema.read(text_of(upload, _LARGEST, "a JSON schema of records"))

@@ -14,9 +14,8 @@ from dpicl_ui.data.source import LONGEST_NAME, SourceCard, proposed_name, rows_o
 from dpicl_ui.data.state import TITLES, Confirmed, DataState, Rows, blank, with_owner
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.inputs import taken
-from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.sessions import Ledgers, Session, Sessions
-from dpicl_ui.frame.step_bar import StepBar
+from dpicl_ui.frame.services import Services
+from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import notice, panel
 from mechanisms.accounting import fingerprint
 from mechanisms.data.columns import ColumnMapping, field_name, guess_mapping, to_dataset
@@ -33,9 +32,9 @@ class DataStep:
     """Components and handlers of step 1. `confirmed` fires after the data set was accepted or refused, one of
     `changing` after the file, its columns or its labels may have changed, or a confirmation was withdrawn."""
 
-    def __init__(self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, bar: StepBar) -> None:
-        self._sessions, self._ledgers, self._loader, self._bar = sessions, ledgers, loader, bar
-        self.source = SourceCard(ledgers.own_account)
+    def __init__(self, app: Services) -> None:
+        self._app = app
+        self.source = SourceCard(app.ledgers.own_account)
         with gr.Column(visible=False) as self.body:
             self._build_columns()
             self.public = PublicCard()
@@ -60,13 +59,13 @@ class DataStep:
                 self.drop = gr.Checkbox(label="Leave out rows that repeat an earlier row", visible=False)
         with gr.Column(elem_classes="card private"):
             self.facts = panel(elem_id="data-facts")
-            self._choice = LabelChoice(self._sessions)
+            self._choice = LabelChoice(self._app)
             self.labels = self._choice.labels
 
     def _wire(self) -> None:
         source = self.source
         self._inspected_outputs = [
-            *self._choice.outputs, self.facts, self.drop, self._bar.html, *self.public.outputs, *self.names.outputs,
+            *self._choice.outputs, self.facts, self.drop, self._app.bar.html, *self.public.outputs, *self.names.outputs,
             *self.records.outputs,
         ]  # fmt: skip
         self._kinds = [self.row, self._named, self.records.of_records, *self._choice.boxes, *self.columns.inputs]
@@ -129,18 +128,18 @@ class DataStep:
         self.confirmed = public.confirm.click(
             guarded(public.problem)(self._confirm),
             [self.name, self.labels, *public.inputs, *self.names.inputs, self.row, *self.records.inputs],
-            [public.problem, self._bar.html],
+            [public.problem, self._app.bar.html],
             **PRIVATE,
         )
         choice = [public.sizes, public.count_epsilon]
         chosen = public.sizes.input(
             guarded(public.problem)(self._choose_sizes),
             choice,
-            [public.count_epsilon, public.counts_public, public.confirm, public.problem, self._bar.html],
+            [public.count_epsilon, public.counts_public, public.confirm, public.problem, self._app.bar.html],
             **PRIVATE,
         )
         public.count_epsilon.input(lambda *chosen: gr.Button(button(*chosen)), choice, public.confirm, **PRIVATE)
-        renamed = [public.problem, self._bar.html]
+        renamed = [public.problem, self._app.bar.html]
         named = self.name.input(guarded(public.problem)(self._renamed), None, renamed, **PRIVATE)
         self.changing += [chosen, named]
         called, asked = guarded(public.problem)(self._called), [*renamed, self.names.asked]
@@ -168,13 +167,13 @@ class DataStep:
         yield self._read(request, *self.source.hub.read(said))
 
     def _read(self, request: gr.Request, table: Table, name: str) -> dict[Any, Any]:
-        session, mapping, rows = self._sessions.of(request), guess_mapping(table), rows_of(table)
+        session, mapping, rows = self._app.session(request), guess_mapping(table), rows_of(table)
         session.of(DataState).open(table, first_names(mapping))
         return self._opened(session, table, mapping, name, rows)
 
     def _example(self, example: Example) -> Any:
         def take(request: gr.Request) -> dict[Any, Any]:
-            session, table = self._sessions.of(request), read_table(example.path)
+            session, table = self._app.session(request), read_table(example.path)
             session.of(DataState).open(table, example.fields)
             rows, kind = Rows.TEXTS, USUAL_KIND
             if isinstance(example, AnsweredExample):
@@ -185,7 +184,7 @@ class DataStep:
 
     def _record_example(self, example: RecordExample) -> Any:
         def take(request: gr.Request) -> dict[Any, Any]:
-            session, table = self._sessions.of(request), read_table(example.path)
+            session, table = self._app.session(request), read_table(example.path)
             mapping, state = guess_mapping(table), session.of(DataState)
             state.open(table, first_names(mapping))
             state.give(RecordSchema.read(example.schema.read_text(encoding="utf-8")))
@@ -221,24 +220,24 @@ class DataStep:
         }
 
     def _choose_row(self, request: gr.Request, row: str, text: str, label: str, *described: Any) -> dict[Any, Any]:
-        self._sessions.of(request).of(DataState).call(first_names(ColumnMapping(text, label), Rows(row)))
+        self._app.session(request).of(DataState).call(first_names(ColumnMapping(text, label), Rows(row)))
         return self._shown_as(Rows(row)) | self._inspect(request, row, text, label, *described)
 
     def _give_schema(self, request: gr.Request, upload: str | None, *described: Any) -> dict[Any, Any]:
         if upload is None:
             return {self.records.problem: []}
-        self._sessions.of(request).of(DataState).give(schema_in(upload))
+        self._app.session(request).of(DataState).give(schema_in(upload))
         return self._inspect(request, *described)
 
     def _take_back_schema(self, request: gr.Request, *described: Any) -> dict[Any, Any]:
-        self._sessions.of(request).of(DataState).give(None)
+        self._app.session(request).of(DataState).give(None)
         return self._inspect(request, *described)
 
     def _inspect(
         self, request: gr.Request, row: str, text: str, label: str, unit: str, drop: bool, kind: object, form: Any
     ) -> dict[Any, Any]:
         mapping = self.columns.mapping(Rows(row), text, label, unit, drop)
-        session = self._sessions.of(request)
+        session = self._app.session(request)
         before, rows = session.of(DataState).columns, Rows(row)
         if rows == Rows.RECORDS:
             owned = self.records.owned(form, mapping.unit)
@@ -278,50 +277,50 @@ class DataStep:
         )
 
     def _choose(self, labels: list[str], request: gr.Request) -> dict[Any, Any]:
-        session = self._sessions.of(request)
+        session = self._app.session(request)
         columns = session.of(DataState).rechoose()
         return self._unconfirmed(session) | {self.facts: counted(columns, labels)}
 
     def _tick(self, every: bool) -> Any:
         def tick(request: gr.Request) -> dict[Any, Any]:
-            labels = self._choice.all_of(self._sessions.of(request)) if every else []
+            labels = self._choice.all_of(self._app.session(request)) if every else []
             return self._choose(labels, request) | {self.labels: gr.CheckboxGroup(value=labels)}
 
         return tick
 
     def _name_labels(self, request: gr.Request, lines: str, *described: Any) -> dict[Any, Any]:
-        self._choice.call(self._sessions.of(request), lines)
+        self._choice.call(self._app.session(request), lines)
         return self._inspect(request, *described)
 
     def _unconfirmed(self, session: Session) -> dict[Any, Any]:
-        return self.public.unconfirmed() | {self._bar.html: self._bar.value(session)}
+        return self.public.unconfirmed() | {self._app.bar.html: self._app.bar.value(session)}
 
     def _renamed(self, request: gr.Request) -> dict[Any, Any]:
-        session = self._sessions.of(request)
+        session = self._app.session(request)
         session.of(DataState).withdraw()
-        return {self.public.problem: [], self._bar.html: self._bar.value(session)}
+        return {self.public.problem: [], self._app.bar.html: self._app.bar.value(session)}
 
     def _called(self, text: object, label: object, request: gr.Request) -> dict[Any, Any]:
-        shown, state = self._renamed(request), self._sessions.of(request).of(DataState)
+        shown, state = self._renamed(request), self._app.session(request).of(DataState)
         names = field_name(text), field_name(label)
         state.call(names)
         return shown | {self.names.asked: asked(names, state.columns.rows if state.columns else Rows.TEXTS)}
 
     def _choose_sizes(self, sizes: str, epsilon: float | None, request: gr.Request) -> dict[Any, Any]:
-        session = self._sessions.of(request)
+        session = self._app.session(request)
         session.of(DataState).withdraw()
-        return self.public.chosen(sizes, epsilon) | {self._bar.html: self._bar.value(session)}
+        return self.public.chosen(sizes, epsilon) | {self._app.bar.html: self._app.bar.value(session)}
 
     def _confirm(self, request: gr.Request, *given: Any) -> dict[Any, Any]:
-        session, said = self._sessions.of(request), Given(*given)
+        session, said = self._app.session(request), Given(*given)
         state = session.of(DataState)
         columns = said.checked(state, self.records)
         chosen = (columns.kind,) if columns.kind else tuple(sorted(said.labels))
         dataset = to_dataset(columns.table, columns.mapping, said.name.strip(), chosen)
-        if columns.records and (said.measured or self._loader.ready):  # before anybody pays for a measurement
-            check_schema(columns.records.schema, self._loader.model())
-        ledger = self._ledgers.of(request)
+        if columns.records and (said.measured or self._app.loader.ready):  # before anybody pays for a measurement
+            check_schema(columns.records.schema, self._app.loader.model())
+        ledger = self._app.ledger(request)
         warnings = tuple(ledger.rows.recognise(fingerprint(dataset)))
         measured = state.measured_once(dataset, said.count_epsilon, ledger) if said.measured else None
         state.confirm(Confirmed(columns, dataset, measured, warnings))
-        return {self.public.problem: [], self._bar.html: self._bar.value(session, 2)}
+        return {self.public.problem: [], self._app.bar.html: self._app.bar.value(session, 2)}

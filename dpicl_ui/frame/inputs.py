@@ -131,6 +131,26 @@ def taken(upload: str) -> Iterator[Path]:
         _remove(path)
 
 
+def text_of(upload: str, largest: int, what: str) -> str:
+    """The text of an uploaded file, without a byte order mark; the file is removed.
+
+    Args:
+        largest: in bytes.
+        what: the file should hold, with its article: "a demo set".
+
+    Raises:
+        DataError: see `taken`.
+        UsageError: it is too large, or not text.
+    """
+    with taken(upload) as path:
+        if path.stat().st_size > largest:
+            raise UsageError(f"This is not {what}: the file is too large.")
+        try:
+            return path.read_text(encoding="utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise UsageError(f"This is not {what}: the file is not text.") from error
+
+
 def discard(upload: str) -> None:
     """Remove an uploaded file that nothing will take; whatever else a request names stays."""
     if _arrived(path := Path(upload)):

@@ -6,6 +6,7 @@ import inspect
 from typing import Any, Literal
 
 import gradio as gr
+import plotly.graph_objects as go
 
 from dpicl_ui.assets import asset
 
@@ -131,6 +132,32 @@ LAYOUT: dict[str, Any] = {
 AXIS: dict[str, Any] = {"fixedrange": True, "zeroline": False, "ticks": "", "showline": False}
 GRID: dict[str, Any] = {"gridcolor": "rgba(124,133,146,0.22)", "automargin": True}
 """Of an axis with lines, beside `AXIS`: `GREY`, and faint."""
+
+
+def axis(title: str, **own: Any) -> dict[str, Any]:
+    """An axis with its title; `own` is what it has beside the look of all."""
+    return AXIS | GRID | {"title": {"text": title, "standoff": 8}} | own
+
+
+def laid_out(
+    figure: go.Figure, height: int, x: dict[str, Any], y: dict[str, Any], legend: float | None = None, bottom: int = 10
+) -> go.Figure:
+    """A figure with the look of all plots.
+
+    Args:
+        height: in pixels, as `bottom`, the margin below.
+        x, y: as `axis` gives them.
+        legend: its place under the axes, as a (negative) share of their height; None: there is no legend.
+    """
+    return figure.update_layout(
+        **LAYOUT,
+        margin={"l": 10, "r": 10, "t": 10, "b": bottom},
+        height=height,
+        showlegend=legend is not None,
+        legend={"orientation": "h", "y": legend or 0, "x": 0, "yanchor": "top"},
+        xaxis=x,
+        yaxis=y,
+    )
 
 
 def chart(elem_id: str) -> gr.Plot:

@@ -67,6 +67,11 @@ def notice(message: str, kind: str = "bad") -> list[Tree]:
     return [el(f"p.notice.{kind}", message, role=role)] if message else []
 
 
+def spinner(words: str) -> list[Tree]:
+    """One line on what is being waited for."""
+    return [el("p.spinner", words, role="status")]
+
+
 # Pieces of cards that several steps show: marks, facts, progress, and the ledger.
 
 _KNOWN = "More is known of this data set than what is counted here: {marks}. Every later certificate says so."

@@ -10,8 +10,8 @@ import gradio as gr
 
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.model_loader import AT_START, Choosable, ModelLoader
-from dpicl_ui.frame.sessions import Sessions
-from dpicl_ui.frame.tree import Tree, el, notice, panel
+from dpicl_ui.frame.services import Services
+from dpicl_ui.frame.tree import Tree, el, notice, panel, spinner
 from dpicl_ui.privacy.cards import duration
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.inference.models.listing import ModelListing, available_models
@@ -28,7 +28,7 @@ _UNKNOWN = "It is not on this machine, so its size is not known before it is fet
 def there(loader: ModelLoader) -> list[Tree]:
     """The model that runs use, or how far it is."""
     if not loader.settled:
-        return [el("p.spinner", f"Loading {loader.title}: {loader.stage} …", role="status")]
+        return spinner(f"Loading {loader.title}: {loader.stage} …")
     if loader.problem:
         return [*notice(loader.refusal or ""), *notice(f"No model is loaded. {loader.problem}")]
     how = _CHAT if loader.chat else _PLAIN
@@ -82,12 +82,12 @@ class ModelChoice:
 
     loaded: gr.events.Dependency
 
-    def __init__(self, sessions: Sessions, loader: ModelLoader) -> None:
-        self._sessions, self._loader = sessions, loader
+    def __init__(self, app: Services) -> None:
+        self._app, self._loader = app, app.loader
         with gr.Column(elem_classes="card"):
             panel(el("h3", "Model"), el("p.lead", "It writes and reads on this machine."))
-            self.there = panel(*there(loader), elem_id="model-there")
-            if loader.choosable is Choosable.NONE:
+            self.there = panel(*there(self._loader), elem_id="model-there")
+            if self._loader.choosable is Choosable.NONE:
                 panel(*locked())
                 return
             with gr.Accordion("Use another model", open=False, elem_id="other-model"):
@@ -136,7 +136,7 @@ class ModelChoice:
         if name != now and speed is not None:
             sizes = wanted.parameters, needs(now).parameters
             speed = speed.scaled(sizes[0] / sizes[1]) if sizes[0] and sizes[1] else None
-        planned = self._sessions.of(request).of(PrivacyState).planned
+        planned = self._app.session(request).of(PrivacyState).planned
         seconds = planned.timed(speed).preview.seconds if planned else None
         memory = None if wanted.memory is None else in_gigabytes(wanted.memory)
         known = {each.name: each for each in available_models()}
@@ -145,8 +145,7 @@ class ModelChoice:
         return [*needed, *both]
 
     def _wait(self) -> dict[Any, Any]:
-        words = el("p.spinner", "Waiting until nothing uses the model …", role="status")
-        return {self.needs: [words], self.load: gr.Button(interactive=False)}
+        return {self.needs: spinner("Waiting until nothing uses the model …"), self.load: gr.Button(interactive=False)}
 
     def _load(self, listed: str, own: str) -> Iterator[dict[Any, Any]]:
         """In the queue of those who use the model: nothing computes with it meanwhile."""
@@ -155,7 +154,10 @@ class ModelChoice:
             yield {self.there: there(self._loader), self.needs: []}
             time.sleep(_GLANCE)
         missed = self._loader.refusal or self._loader.problem
-        yield {self.there: there(self._loader), self.needs: [] if missed else notice("The model is loaded.", "good")}
+        yield {
+            self.there: there(self._loader),
+            self.needs: [] if missed else notice("The model is loaded.", "good"),
+        }
 
     def _ready(self) -> dict[Any, Any]:
         return {self.load: gr.Button(interactive=True)}

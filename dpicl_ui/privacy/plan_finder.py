@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,10 +11,10 @@ import plotly.graph_objects as go
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.guard import PRIVATE, guarded
-from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.sessions import Sessions
-from dpicl_ui.frame.theme import AXIS, BLUE, GREY, GRID, LAYOUT, chart
-from dpicl_ui.frame.tree import Tree, el, notice, panel
+from dpicl_ui.frame.job import Passing, Updates, paced
+from dpicl_ui.frame.services import Services
+from dpicl_ui.frame.theme import BLUE, GREY, axis, chart, laid_out
+from dpicl_ui.frame.tree import Tree, el, notice, panel, spinner
 from dpicl_ui.privacy.cards import duration
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import PrivacyState
@@ -37,7 +36,7 @@ _WORDS = {
     Scheme.DISJOINT: "batches without overlap",
 }
 _HOVER = "%{text}<br>signal-to-noise %{y:.3g}<br>%{x:.3s} prompt tokens<extra></extra>"
-_AXIS = AXIS | GRID | {"type": "log", "dtick": "D2", "exponentformat": "SI"}
+_LOGARITHMIC = {"type": "log", "dtick": "D2", "exponentformat": "SI"}
 
 
 def plan_in_words(plan: SamplingPlan) -> str:
@@ -83,15 +82,8 @@ def plan_figure(found: Sequence[Option], now: tuple[float, float] | None) -> go.
     if now is not None:
         marker = {"color": GREY, "symbol": "x", "size": 11}
         _add(figure, [now], "the settings now", mode="markers", marker=marker, text=["now"], hovertemplate=_HOVER)
-    figure.update_layout(
-        **LAYOUT,
-        margin={"l": 10, "r": 10, "t": 10, "b": 10},
-        height=400,
-        legend={"orientation": "h", "y": -0.25, "x": 0, "yanchor": "top"},
-        xaxis=_AXIS | {"title": {"text": "prompt tokens a demonstration", "standoff": 8}},
-        yaxis=_AXIS | {"title": {"text": "signal-to-noise", "standoff": 8}},
-    )
-    return figure
+    x, y = axis("prompt tokens a demonstration", **_LOGARITHMIC), axis("signal-to-noise", **_LOGARITHMIC)
+    return laid_out(figure, 400, x, y, legend=-0.25)
 
 
 def _places(found: Sequence[Option]) -> list[tuple[float, float]]:
@@ -109,8 +101,6 @@ _POINTS = 3
 """How many M are tried for each scheme."""
 _MOST = 6
 """Options to choose from; the curve shows all."""
-_INTERVAL = 0.5
-"""Least seconds between two updates of the page."""
 
 
 @dataclass(frozen=True)
@@ -190,10 +180,8 @@ def with_plan(form: PrivacyForm, option: Option) -> PrivacyForm:
 class PlanFinder:
     """Components and handlers of the search. `chosen` fires when the form has taken over a plan."""
 
-    def __init__(
-        self, sessions: Sessions, loader: ModelLoader, scheme: gr.Radio, unit_rows: gr.Radio, subsets: gr.Slider
-    ) -> None:
-        self._sessions, self._loader = sessions, loader
+    def __init__(self, app: Services, scheme: gr.Radio, unit_rows: gr.Radio, subsets: gr.Slider) -> None:
+        self._app = app
         self._scheme, self._unit_rows, self._subsets = scheme, unit_rows, subsets
         panel(
             el(
@@ -233,7 +221,7 @@ class PlanFinder:
         return {self.find: gr.Button(interactive=True)}
 
     def _find(self, request: gr.Request, seconds: float, *form: Any) -> Iterator[dict[Any, Any]]:
-        session = self._sessions.of(request)
+        session = self._app.session(request)
         confirmed, state = session.of(DataState).confirmed, session.of(PrivacyState)
         if confirmed is None:
             raise UsageError("Choose a data set in step 1 first.")
@@ -243,12 +231,7 @@ class PlanFinder:
         now = _now(state, looked)
         yield self.forgotten() | {self.notice: _trying(0), self.find: gr.Button(interactive=False)}
         found: list[Option] = []
-        shown = time.monotonic()
-        for option in looked.options():
-            found.append(option)
-            if time.monotonic() - shown > _INTERVAL:
-                shown = time.monotonic()
-                yield {self.notice: _trying(len(found)), self.plot: plan_figure(ranked(found), now)}
+        yield from paced(self._trials(looked, found, now))
         if not found:
             raise UsageError("No plan fits: allow more time, a larger epsilon or fewer tokens.")
         plans = tuple(each for each in ranked(found) if each.efficient)[:_MOST]
@@ -264,15 +247,23 @@ class PlanFinder:
             self.use: gr.Button(visible=True),
         }
 
+    def _trials(
+        self, looked: Search, found: list[Option], now: tuple[float, float] | None
+    ) -> Generator[Updates | Passing]:
+        """Add to `found` what the search finds, and show it so far."""
+        for option in looked.options():
+            found.append(option)
+            yield Passing(lambda: {self.notice: _trying(len(found)), self.plot: plan_figure(ranked(found), now)})
+
     def _speed(self) -> ModelSpeed:
-        if self._loader.speed is not None:
-            return self._loader.speed
-        if self._loader.settled:
-            raise ModelUnavailable(self._loader.problem or "The model is not available, so its speed is unknown.")
+        if self._app.loader.speed is not None:
+            return self._app.loader.speed
+        if self._app.loader.settled:
+            raise ModelUnavailable(self._app.loader.problem or "The model is not available, so its speed is unknown.")
         raise ModelUnavailable("The model's speed is not known yet: wait until it is loaded (top of the page).")
 
     def _use(self, number: int | None, request: gr.Request) -> dict[Any, Any]:
-        plans = self._sessions.of(request).of(PrivacyState).found
+        plans = self._app.session(request).of(PrivacyState).found
         if number is None or not 0 <= number < len(plans):
             raise UsageError("Find a plan first.")
         plan = plans[number].plan
@@ -287,7 +278,7 @@ class PlanFinder:
 
 def _trying(count: int) -> list[Tree]:
     tried = f" {count} tried." if count else ""
-    return [el("p.spinner", f"Calibrating one plan after another …{tried}", role="status")]
+    return spinner(f"Calibrating one plan after another …{tried}")
 
 
 def _found(looked: Search) -> str:

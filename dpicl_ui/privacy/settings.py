@@ -10,8 +10,7 @@ import gradio as gr
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.inputs import File, download, number, sink
-from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.sessions import Sessions
+from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.privacy.cards import stages_in_words
 from dpicl_ui.privacy.form import described, hidden_stages, private_mechanisms, transforms
@@ -35,8 +34,8 @@ from mechanisms.steps import mechanism_class
 class Odds:
     """The sentence's component and its handler."""
 
-    def __init__(self, sessions: Sessions) -> None:
-        self._sessions = sessions
+    def __init__(self, app: Services) -> None:
+        self._app = app
         self.sentence = panel(elem_id="odds")
 
     def wire(self, epsilon: gr.HTML, delta: gr.Number) -> None:
@@ -54,7 +53,7 @@ class Odds:
         filled.then(**self._shown)
 
     def _show(self, epsilon: Any, delta: Any, request: gr.Request) -> dict[Any, Any]:
-        confirmed = self._sessions.of(request).of(DataState).confirmed
+        confirmed = self._app.session(request).of(DataState).confirmed
         if confirmed is None:
             return {self.sentence: []}
         target = PrivacyTarget(number("Epsilon", epsilon), number("Delta", delta))
@@ -431,8 +430,8 @@ _SAVED = (
 class SettingsFile:
     """A button, and what it says below it."""
 
-    def __init__(self, sessions: Sessions, loader: ModelLoader) -> None:
-        self._sessions, self._loader = sessions, loader
+    def __init__(self, app: Services) -> None:
+        self._app = app
         with gr.Row(elem_classes="actions"):
             save = gr.Button("Settings for the command line", size="sm", elem_id="save-settings")
         self.notice = panel(elem_id="settings-notice")
@@ -445,11 +444,11 @@ class SettingsFile:
         Raises:
             UsageError: no run is planned, or the command line cannot name one of its labels.
         """
-        session = self._sessions.of(request)
+        session = self._app.session(request)
         planned = session.of(PrivacyState).planned
         if planned is None:
             raise UsageError(NO_RUN)
-        confirmed, name = planned.confirmed, self._loader.name
+        confirmed, name = planned.confirmed, self._app.loader.name
         named = name if name in [each.name for each in available_models()] else None
         text = settings(planned.request, confirmed.columns.mapping, confirmed.dataset.name, named)
         return {

@@ -10,9 +10,9 @@ import gradio as gr
 from dpicl_ui.data.state import DataState, Rows
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.inputs import epsilon_slider, number
-from dpicl_ui.frame.model_loader import Choosable, ModelLoader
-from dpicl_ui.frame.sessions import Ledgers, Session, Sessions
-from dpicl_ui.frame.step_bar import StepBar
+from dpicl_ui.frame.model_loader import Choosable
+from dpicl_ui.frame.services import Services
+from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import Tree, budget, el, notice, panel
 from dpicl_ui.privacy.cards import CALIBRATING, outcome, refused
 from dpicl_ui.privacy.form import BY_TOKEN, ROW_SETTINGS, PrivacyForm
@@ -40,16 +40,16 @@ _DELTA = "Probability that the guarantee fails; well under 1 / number of rows."
 class PrivacyStep:
     """Components and handlers of step 2. `form` are the inputs that `PrivacyForm.read` reads, in its order."""
 
-    def __init__(self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, bar: StepBar) -> None:
-        self._sessions, self._ledgers, self._loader, self._bar = sessions, ledgers, loader, bar
-        with bar.panel(2), gr.Row(elem_classes="split"):
+    def __init__(self, app: Services) -> None:
+        self._app = app
+        with app.bar.panel(2), gr.Row(elem_classes="split"):
             with gr.Column(scale=6, min_width=300):
                 self._build_settings()
             with gr.Column(scale=5, min_width=300, elem_classes="aside"):
                 with gr.Column(elem_classes="card public"):
                     self.outcome = panel(*CALIBRATING, elem_id="outcome")
                     self.start = gr.Button("Go on to generate", variant="primary", elem_id="accept-privacy")
-                    self.settings = SettingsFile(sessions, loader)
+                    self.settings = SettingsFile(app)
                 with gr.Column(elem_classes="card"):
                     self.budget = panel(elem_id="budget")
                     self._build_cap()
@@ -69,10 +69,10 @@ class PrivacyStep:
                 el("p.lead", "Epsilon bounds how much one row or user can change what is released. Smaller is safer."),
             )
             self.epsilon = epsilon_slider()
-            self.odds = Odds(self._sessions)
+            self.odds = Odds(self._app)
         self.recipe = RecipeSettings()
         self._build_writing()
-        self.models = ModelChoice(self._sessions, self._loader)
+        self.models = ModelChoice(self._app)
         with gr.Accordion("The task's prompt", open=False, elem_classes="card"):
             self.instruction = gr.Textbox(label="Instruction", lines=2, elem_id="instruction")
             with gr.Row():
@@ -96,7 +96,7 @@ class PrivacyStep:
             "Find the best plan", open=False, elem_classes="card", elem_id="planner", visible=False
         ) as self._planner:
             expert = self.expert
-            self.finder = PlanFinder(self._sessions, self._loader, expert.scheme, expert.unit_rows, self.subsets)
+            self.finder = PlanFinder(self._app, expert.scheme, expert.unit_rows, self.subsets)
 
     def _build_writing(self) -> None:
         with gr.Column(elem_classes="card"):
@@ -142,7 +142,7 @@ class PrivacyStep:
         self._calibration: dict[str, Any] = {
             "fn": guarded(self.outcome)(self._recalculate),
             "inputs": self.form,
-            "outputs": [self.outcome, self.budget, self.recipe.words, self._bar.html],
+            "outputs": [self.outcome, self.budget, self.recipe.words, self._app.bar.html],
             "concurrency_limit": 2,
             "concurrency_id": "calibrate",
             **PRIVATE,
@@ -162,7 +162,7 @@ class PrivacyStep:
         )
         self.odds.wire(self.epsilon, self.delta)
         self._wire_recipe()
-        if self._loader.choosable is not Choosable.NONE:
+        if self._app.loader.choosable is not Choosable.NONE:
             self.models.loaded.then(self.timed, None, self.outcome, **PRIVATE)
         self.finder.wire(self.form)
         self.finder.chosen.then(**self._calibration)
@@ -172,7 +172,7 @@ class PrivacyStep:
             [self.cap_notice, self.budget],
             **PRIVATE,
         )
-        self.start.click(guarded(self.outcome)(self._accept), None, [self.outcome, self._bar.html], **PRIVATE)
+        self.start.click(guarded(self.outcome)(self._accept), None, [self.outcome, self._app.bar.html], **PRIVATE)
 
     def _wire_recipe(self) -> None:
         recipe = self.recipe
@@ -198,7 +198,7 @@ class PrivacyStep:
         self.odds.follow(filled)
 
     def _suggest(self, request: gr.Request, text_name: str = "", label_name: str = "") -> dict[Any, Any]:
-        session = self._sessions.of(request)
+        session = self._app.session(request)
         confirmed = session.of(DataState).confirmed
         state = session.of(PrivacyState)
         if confirmed is None or state.planned is not None:
@@ -206,7 +206,7 @@ class PrivacyStep:
         dataset, sizes, rows = confirmed.dataset, confirmed.sizes, confirmed.columns.rows
         template, (text, label) = suggested(confirmed, state, text_name, label_name)
         before, state.suggested = state.suggested, rows
-        cap = self._ledgers.of(request).snapshot(dataset.name, dataset.unit).cap
+        cap = self._app.ledger(request).snapshot(dataset.name, dataset.unit).cap
         return {
             self.delta: suggested_delta(sum(sizes.values())),
             self.subsets: usual_subsets(sizes),
@@ -243,7 +243,7 @@ class PrivacyStep:
         division: str | None = None,
     ) -> dict[Any, Any]:
         """Fill in the stages where they are set by hand: other presets, and other divisions, want other shares."""
-        confirmed = self._sessions.of(request).of(DataState).confirmed
+        confirmed = self._app.session(request).of(DataState).confirmed
         if not by_hand or kind == Kind.TOKENS or confirmed is None:
             return {self.recipe.own: gr.Column(visible=by_hand)}
         chosen = Division(division) if division else None
@@ -252,13 +252,13 @@ class PrivacyStep:
 
     def _recalculate(self, request: gr.Request, *values: Any) -> Iterator[dict[Any, Any]]:
         """Calibrate the settings and show what follows."""
-        session = self._sessions.of(request)
+        session = self._app.session(request)
         yield {self.outcome: CALIBRATING}
         if session.of(DataState).confirmed is None:
             return
         state = session.of(PrivacyState)
         try:
-            state.calibrate(_read(state, values), self._loader.speed)
+            state.calibrate(_read(state, values), self._app.loader.speed)
         except StudioError as error:
             shown, told = refused(str(error)), self.recipe.told(None)
         else:
@@ -268,12 +268,12 @@ class PrivacyStep:
         yield {
             self.outcome: shown,
             **told,
-            self.budget: budget_of(session, self._ledgers.of(request)),
-            self._bar.html: self._bar.value(session),
+            self.budget: budget_of(session, self._app.ledger(request)),
+            self._app.bar.html: self._app.bar.value(session),
         }
 
     def _set_cap(self, epsilon: float, delta: float, request: gr.Request) -> dict[Any, Any]:
-        session, ledger = self._sessions.of(request), self._ledgers.of(request)
+        session, ledger = self._app.session(request), self._app.ledger(request)
         confirmed = session.of(DataState).confirmed
         if confirmed is None:
             raise UsageError("Choose a data set in step 1 first.")
@@ -282,14 +282,14 @@ class PrivacyStep:
         return {self.cap_notice: notice("The cap is set.", "good"), self.budget: budget_of(session, ledger)}
 
     def _accept(self, request: gr.Request) -> dict[Any, Any]:
-        session = self._sessions.of(request)
+        session = self._app.session(request)
         if session.of(PrivacyState).planned is None:
             raise UsageError(NO_RUN)
-        return {self._bar.html: self._bar.value(session, 3)}
+        return {self._app.bar.html: self._app.bar.value(session, 3)}
 
     def timed(self, request: gr.Request) -> Any:
         """The card of a run that was calibrated with another model, or before any was there, now with its duration."""
-        planned = self._sessions.of(request).of(PrivacyState).time(self._loader.speed)
+        planned = self._app.session(request).of(PrivacyState).time(self._app.loader.speed)
         return outcome(planned.preview) if planned else gr.skip()
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import threading
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -15,12 +13,13 @@ import plotly.graph_objects as go
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
-from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.sessions import Ledgers, Session, Sessions, State
-from dpicl_ui.frame.theme import AXIS, GREY, GRID, LAYOUT, ORANGE, TEAL, chart
-from dpicl_ui.frame.tree import Tree, el, notice, panel, private_tag, progress
+from dpicl_ui.frame.job import JobControls, Jobs, Order, Passing, Updates
+from dpicl_ui.frame.services import Services
+from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.theme import GREY, ORANGE, TEAL, axis, chart, laid_out
+from dpicl_ui.frame.tree import Tree, el, notice, panel, private_tag, progress, spinner
 from dpicl_ui.generate.state import GenerateState
-from dpicl_ui.test.cards import score_row
+from dpicl_ui.test.cards import OWN_ARM, score_box, score_row
 from dpicl_ui.test.measure import FileMeasurement
 from dpicl_ui.test.state import NOTHING, TestState
 from mechanisms import confidence
@@ -48,38 +47,14 @@ from mechanisms.data.columns import ColumnMapping, to_dataset
 from mechanisms.data.sizes import mark_attacked
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
-from mechanisms.inference import LanguageModel
 from mechanisms.records import Dataset, unit_in_words
 from mechanisms.runs.score import of_demo_set, with_choice
-
-# What step 4 remembers of an attack: that it is asked to stop. What it finds is on the screen and nowhere else.
-
-
-class AttackState(State):
-    """The attack that was asked for last."""
-
-    def __init__(self, session: Session) -> None:
-        self._stop = threading.Event()
-
-    def begin(self) -> threading.Event:
-        """Ask for an attack; what it gives is set when no more of it is wanted."""
-        self._stop = threading.Event()
-        return self._stop
-
-    def stop(self) -> None:
-        """End the attack that was asked for last."""
-        self._stop.set()
-
-    def close(self) -> None:
-        """See `State.close`."""
-        self.stop()
-
 
 # The ROC curve of an attack, beside what a claim allows.
 
 _OWN, _REAL_ROWS = TEAL, ORANGE
 _HOVER = "%{x:.0%} false alarms, %{y:.0%} found<extra></extra>"
-_AXIS = AXIS | GRID | {"range": [-0.01, 1.01], "dtick": 0.25, "tickformat": ".0%"}
+_SHARES: dict[str, Any] = {"range": [-0.01, 1.01], "dtick": 0.25, "tickformat": ".0%"}
 
 
 def roc_figure(own: Roc, planted: Roc, claimed: Claim | None) -> go.Figure:
@@ -97,15 +72,7 @@ def roc_figure(own: Roc, planted: Roc, claimed: Claim | None) -> go.Figure:
         bound = corners(claimed.epsilon, claimed.delta)
         _add(figure, ((0.0, 0.0), *bound), "the most that the claim allows", color=GREY, width=1.5, dash="dash")
     _add(figure, ((0.0, 0.0), (1.0, 1.0)), "guessing blindly", color=GREY, width=1, dash="dot")
-    figure.update_layout(
-        **LAYOUT,
-        margin={"l": 10, "r": 10, "t": 10, "b": 10},
-        height=420,
-        legend={"orientation": "h", "y": -0.2, "x": 0, "yanchor": "top"},
-        xaxis=_AXIS | {"title": {"text": "false alarms", "standoff": 8}},
-        yaxis=_AXIS | {"title": {"text": "your rows found", "standoff": 8}},
-    )
-    return figure
+    return laid_out(figure, 420, axis("false alarms", **_SHARES), axis("your rows found", **_SHARES), legend=-0.2)
 
 
 def _add(figure: go.Figure, points: Points, name: str, **line: Any) -> None:
@@ -124,28 +91,30 @@ _KINDS = {
     ZERO_SHOT: ("zero-shot", "by how much likelier its label is than without demonstrations"),
     PROBABILITY: ("plain", "by how likely its label is"),
 }
-_DEAF = (
+_REAL = ("Your real rows", "in the prompt as they are, without protection")
+_INSENSITIVE = (
     "The attack does not find even your real rows: with this model and so few rows it would miss a leak, so its figure "
     "for the demonstrations says little."
 )
 _ABOVE = (
-    "That is above what the claim allows on average over runs. A single run may be there by chance, or the files may "
-    "differ in more than who took part: a reason to look, no proof."
+    "The attack does better than the claim allows on average over runs. A single run may exceed that average by "
+    "chance, and the two files may differ in other ways than membership: this is a reason to investigate, not a proof."
 )
-_MORE = (
-    "That is more than guessing: something of your rows shows, or the files differ in more than who took part. It is "
-    "not above what the claim allows."
+_MORE_OF_NOTHING = (
+    "The attack does better than guessing: the set reveals membership, or the two files differ in other ways."
 )
-_MORE_OF_NOTHING = "That is more than guessing: something of your rows shows, or the files differ in more than that."
-_LESS = "That is less than guessing: the files probably differ in more than who took part, so it says little."
-_CHANCE = (
-    "No more than guessing, as far as so many rows can tell. That does not prove the set safe: an attack only ever "
-    "finds leaks, and other attackers are what the claim is for."
+_MORE = f"{_MORE_OF_NOTHING} The figure is not above what the claim allows."
+_LESS = (
+    "The attack does worse than guessing: the two files probably differ in other ways than membership, so the figure "
+    "says little."
 )
-_CHANCE_OF_NOTHING = "No more than guessing, as far as so many rows can tell. That does not prove the set safe."
+_CHANCE_OF_NOTHING = (
+    "With so many rows the attack is not distinguishable from guessing. This does not prove that the set is safe."
+)
+_CHANCE = f"{_CHANCE_OF_NOTHING} Other attacks may find more; the claim bounds all of them."
 _ON_TRUST = (
-    "This set came out of a file: that it was written from the data set of step 1 is taken on trust. If it was not, "
-    "these figures mean nothing."
+    "This set was loaded from a file: that it was written from the data set of step 1 is taken on trust. If it was "
+    "not, these figures mean nothing."
 )
 
 
@@ -172,7 +141,7 @@ def findings(own: Mapping[str, Roc], planted: Mapping[str, Roc], claimed: Claim 
         unit: that the promise is about.
     """
     counted = own[DRAWN]
-    deaf = planted[DRAWN].interval[0] <= 0.5
+    insensitive = planted[DRAWN].interval[0] <= 0.5
     return [
         el("div.card-head", el("h3", "What the attack finds"), private_tag("Only on your screen: without noise")),
         el(
@@ -188,11 +157,11 @@ def findings(own: Mapping[str, Roc], planted: Mapping[str, Roc], claimed: Claim 
             f" ({_range(planted[DRAWN].interval)}).",
         ),
         *notice(*_verdict(counted, claimed)),
-        *notice(_DEAF if deaf else "", "warn"),
+        *notice(_INSENSITIVE if insensitive else "", "warn"),
         el(
             "div.scores",
-            _target_card("Your demonstrations", "the set under test", own, claimed, ".own"),
-            _target_card("Your real rows", "in the prompt as they are, without protection", planted, None, ""),
+            _target_card(OWN_ARM, own, claimed, True),
+            _target_card(_REAL, planted, None, False),
         ),
         el(
             "p.muted",
@@ -225,18 +194,14 @@ def _verdict(found: Roc, claimed: Claim | None) -> tuple[str, str]:
     return (_ABOVE, "bad") if low > allowed_area(claimed.epsilon, claimed.delta) else (_MORE, "warn")
 
 
-def _target_card(name: str, remark: str, attacks: Mapping[str, Roc], claimed: Claim | None, own: str) -> Tree:
+def _target_card(named: tuple[str, str], attacks: Mapping[str, Roc], claimed: Claim | None, own: bool) -> Tree:
     """Each attack as a bar, and what the one that counts finds while it hardly errs."""
     counted = attacks[DRAWN]
     limit = f"; the claim allows {_percent(allowed(claimed.epsilon, claimed.delta, LOW))}" if claimed else ""
     reached = f"{_percent(counted.found)} of your rows ({_range(counted.found_interval)})"
     rare = f"With at most 1% false alarms the first finds {reached}{limit}."
-    return el(
-        f"div.score{own}",
-        el("div.score-name", el("strong", name), el("span.muted", remark)),
-        *(_bar(kind, attacks[attack]) for attack, (kind, _) in _KINDS.items()),
-        el("p.muted", rare),
-    )
+    bars = (_bar(kind, attacks[attack]) for attack, (kind, _) in _KINDS.items())
+    return score_box(named, *bars, el("p.muted", rare), own=own)
 
 
 def _bar(kind: str, found: Roc) -> Tree:
@@ -264,8 +229,6 @@ def _range(interval: Interval) -> str:
 _ROWS = 48
 """Rows of the data, over all labels, that are asked about; as many others, and as many as a planted leak."""
 _REFERENCES = 2
-_INTERVAL = 0.3
-"""Least seconds between two updates of the progress bar."""
 _TICK = "Show me exact figures of my private rows. They are for me alone, and every later certificate says so"
 _UNTICKED = (
     "What an attack finds has no noise: it is a clean value of private rows. Tick the box if you want to see it; from "
@@ -292,7 +255,6 @@ class _Target:
     private: Dataset
     held_out: Dataset
     loaded: bool
-    stop: threading.Event
 
     @property
     def claimed(self) -> Claim | None:
@@ -301,25 +263,25 @@ class _Target:
         return certificate.claim if certificate.private and math.isfinite(certificate.claim.epsilon) else None
 
 
+class Attacks(Jobs[_Target]):
+    """The attacks of a tab. What they find is on the screen and nowhere else."""
+
+
 class AttackOffer:
     """Components and handlers; made inside the card that shows them, after the measurement with the test file."""
 
-    def __init__(self, sessions: Sessions, ledgers: Ledgers, loader: ModelLoader, measurement: FileMeasurement) -> None:
-        self._sessions, self._ledgers, self._loader = sessions, ledgers, loader
+    def __init__(self, app: Services, measurement: FileMeasurement) -> None:
+        self._app = app
         panel(*about())
         self.agreed = gr.Checkbox(label=_TICK, elem_id="attack-agreed")
         self.notice = panel(elem_id="attack-notice")
-        with gr.Row(elem_classes="actions"):
-            self.start = gr.Button("Attack", variant="primary", elem_id="attack-start")
-            self.stop = gr.Button("Stop", variant="stop", interactive=False, elem_id="attack-stop")
-        self.progress = panel(elem_id="attack-progress")
+        self.job = JobControls(app, Attacks, "Attack", ("attack-start", "attack-stop", "attack-progress"))
         self.result = panel(elem_id="attack-result")
         self.plot = chart("attack-roc")
-        self.stop.click(self._stop, None, self.stop, queue=False, **PRIVATE)
-        self.ended = self.start.click(
-            guarded(self.notice, self._idle)(self._attack),
+        self.ended = self.job.start.click(
+            guarded(self.notice, self.job.idle)(self._attack),
             [measurement.text, measurement.label, self.agreed],
-            [self.notice, self.progress, self.result, self.plot, self.start, self.stop],
+            [self.notice, self.result, self.plot, *self.job.outputs],
             **MODEL,
             **PRIVATE,
         )
@@ -330,40 +292,32 @@ class AttackOffer:
 
     def _attack(self, text: str, label: str, agreed: bool, request: gr.Request) -> Iterator[dict[Any, Any]]:
         """Mark the rows in the ledger, then let the attack read them; a tab that is closed stops it."""
-        session = self._sessions.of(request)
+        session = self._app.session(request)
         target = _target(session, text, label)
         if not agreed:
             raise UsageError(_UNTICKED)
-        yield {
-            **self.emptied(),
-            self.notice: [],
-            self.progress: [el("p.spinner", "Waiting for the model …", role="status")],
-            self.start: gr.Button(interactive=False),
-            self.stop: gr.Button("Stop", interactive=True),
-        }
-        model = self._loader.model()
-        if target.stop.is_set():
-            raise UsageError(_NOT_BEGUN)
-        yield from self._attacked(session, target, model, self._ledgers.of(request))
+        session.of(Attacks).order(target)
+        test, ledger = session.of(TestState), self._app.ledger(request)
+        yield from self.job.run(request, lambda order: self._attacked(order, test, ledger))
 
-    def _attacked(
-        self, session: Session, target: _Target, model: LanguageModel, ledger: PrivacyLedger
-    ) -> Iterator[dict[Any, Any]]:
+    def _attacked(self, order: Order[_Target], test: TestState, ledger: PrivacyLedger) -> Generator[Updates | Passing]:
+        target = order.wanted
+        yield {**self.emptied(), self.notice: [], **self.job.working(spinner("Waiting for the model …"))}
+        model = self._app.loader.model()
+        order.check(_NOT_BEGUN)
         task = with_choice(of_demo_set(target.demo_set))  # refused, if it is, before a row is marked
         mark_attacked(fingerprint(target.private), ledger, fingerprint(target.held_out))
-        yield {self.progress: progress(0, 1, "Attacking real rows …")}
-        found, shown = dict[str, Membership](), 0.0
+        yield {self.job.bar: progress(0, 1, "Attacking real rows …")}
+        found = dict[str, Membership]()
         with closing(membership(model, task, target.private, target.held_out, effort(len(task.labels)))) as told:
             for each in told:
-                if target.stop.is_set():
-                    raise UsageError(_STOPPED)
-                if session.of(TestState).tested is not target.demo_set:
+                order.check(_STOPPED)
+                if test.tested is not target.demo_set:
                     raise UsageError(_REPLACED)
                 match each:
                     case AuditProgress(done, total):
-                        if time.monotonic() - shown > _INTERVAL:
-                            shown, whom = time.monotonic(), "the demonstrations" if ROWS in found else "real rows"
-                            yield {self.progress: progress(done, total, f"Attacking {whom}: {done / total:.0%}")}
+                        whom = "the demonstrations" if ROWS in found else "real rows"
+                        yield self.job.reached(done, total, f"Attacking {whom}: {done / total:.0%}")
                     case Membership():
                         found[each.shown] = each
         own, planted = found[RELEASED].attacks, found[ROWS].attacks
@@ -372,17 +326,6 @@ class AttackOffer:
             self.result: [*(on_trust() if target.loaded else []), *said],
             self.plot: roc_figure(own[DRAWN], planted[DRAWN], target.claimed),
         }
-
-    def _idle(self) -> dict[Any, Any]:
-        return {
-            self.progress: [],
-            self.start: gr.Button(interactive=True),
-            self.stop: gr.Button("Stop", interactive=False),
-        }
-
-    def _stop(self, request: gr.Request) -> Any:
-        self._sessions.of(request).of(AttackState).stop()
-        return gr.Button("Stopping …", interactive=False)
 
 
 def effort(labels: int) -> Effort:
@@ -415,4 +358,4 @@ def _target(session: Session, text: str, label: str) -> _Target:
         raise UsageError(_OTHER_DATA)
     mapping = ColumnMapping(text, label, label_names=session.of(DataState).names_for(demo_set.labels))
     held_out = to_dataset(test.table, mapping, "test file", ())
-    return _Target(demo_set, confirmed.dataset, held_out, not here, session.of(AttackState).begin())
+    return _Target(demo_set, confirmed.dataset, held_out, not here)

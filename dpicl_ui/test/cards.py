@@ -61,10 +61,11 @@ def verdict(prototypes: Figure, own: Figure, others: Sequence[Figure]) -> str:
 
 # What step 4 shows: the set under test, answers, and accuracies.
 
+OWN_ARM = ("Your demonstrations", "the set under test")
 ARMS = {
     ZERO_SHOT: ("Zero-shot", "the instruction alone"),
     PUBLIC_ONLY: ("Public only", "demonstrations written without the data, epsilon 0"),
-    PRIVATE: ("Your demonstrations", "the set under test"),
+    PRIVATE: OWN_ARM,
 }
 
 _WITH_PRIOR = ", with the measured prior"
@@ -191,13 +192,14 @@ def _answer(labels: Sequence[str], name: str, prediction: Prediction, wanted: st
 def named_arm(name: str, *answer: Tree | None, corrected: bool = False) -> Tree:
     """A query's answer under an arm's title."""
     own = ".own" if name == PRIVATE else ""
-    return el(f"div.arm{own}", *arm_name(name, "h4", "p.muted", corrected), *answer)
+    title, remark = arm_in_words(name, corrected)
+    return el(f"div.arm{own}", el("h4", title), el("p.muted", remark), *answer)
 
 
-def arm_name(name: str, title: str, remark: str, corrected: bool = False) -> list[Tree]:
-    """An arm's title, and what it is, as such elements."""
-    words = ARMS[name][1] + (_WITH_PRIOR if corrected else "")
-    return [el(title, ARMS[name][0]), el(remark, words)]
+def arm_in_words(name: str, corrected: bool = False) -> tuple[str, str]:
+    """An arm's title, and what it is."""
+    title, remark = ARMS[name]
+    return title, remark + (_WITH_PRIOR if corrected else "")
 
 
 def _other_reading(name: str, labels: Sequence[str], probabilities: Floats) -> Tree:
@@ -222,19 +224,13 @@ def accuracies(
     """
     if not cards:
         return []
-    total = cards[0].raw.total
     return [
-        el(
-            "div.card-head",
-            el("h3", "Accuracy"),
-            el("span.muted", f"{total} test rows, bars with {confidence.percent()} intervals"),
-        ),
-        *tag(owners),
+        *figures_head("Accuracy", cards[0].raw.total, owners),
         *_sentence(cards, public),
         el(
             "div.scores",
             *(_scores(card, cards) for card in cards),
-            *([_prototypes(prototypes)] if prototypes else []),
+            score_box(PROTOTYPES, accuracy_row("nearest", prototypes)) if prototypes else None,
             _majority(cards, labels),
         ),
         *notice(_no_better(cards[-1], common_reading(cards)), "warn"),
@@ -247,14 +243,13 @@ def accuracies(
 
 def _majority(cards: Sequence[Scorecard], labels: Sequence[str]) -> Tree:
     place, naming = cards[-1].majority
-    name = el("strong", labels[place]) if labels else None
     balanced, found = by_balanced_accuracy(cards), naming_largest(cards)
     exact = score_row(_ALWAYS, found, (found, found), f"{100 * found:.0f}%")
-    return el(
-        "div.score",
-        el("div.score-name", el("strong", _COMMONEST), name, el("span.muted", _WHATEVER)),
+    return score_box(
+        (_COMMONEST, _WHATEVER),
         exact if balanced else accuracy_row(_ALWAYS, naming),
         el("p.muted", f"of all rows {_words(naming)}") if balanced else None,
+        label=labels[place] if labels else None,
     )
 
 
@@ -277,15 +272,6 @@ def _by_label(card: Scorecard, labels: Sequence[str]) -> list[Tree]:
         if each
     ]
     return [el("details", el("summary", _RECALL), *rows)]
-
-
-def _prototypes(found: Accuracy) -> Tree:
-    title, remark = PROTOTYPES
-    return el(
-        "div.score",
-        el("div.score-name", el("strong", title), el("span.muted", remark)),
-        accuracy_row("nearest", found),
-    )
 
 
 def _beside(cards: Sequence[Scorecard], owners: Sequence[str], prototypes: Accuracy) -> list[Tree]:
@@ -336,11 +322,11 @@ def _scores(card: Scorecard, cards: Sequence[Scorecard]) -> Tree:
     said = [f"{name} {_words(each)}" for name, each in figures.items() if each and name != kind]
     if silent := sum(card.silent):
         said.append(f"{silent} without a label, counted as wrong")
-    return el(
-        "div.score" + (".own" if card.name == PRIVATE else ""),
-        el("div.score-name", *arm_name(card.name, "strong", "span.muted", reading == PRIOR)),
+    return score_box(
+        arm_in_words(card.name, reading == PRIOR),
         accuracy_row(kind, headline(card, cards)),
         el("p.muted", " · ".join(said)),
+        own=card.name == PRIVATE,
     )
 
 
@@ -352,6 +338,20 @@ def _words(accuracy: Accuracy | MeanRecall) -> str:
 def accuracy_row(kind: str, accuracy: Accuracy | MeanRecall) -> Tree:
     """An accuracy as a bar with its interval."""
     return score_row(kind, accuracy.value, accuracy.interval, _words(accuracy))
+
+
+def figures_head(title: str, rows: int, owners: Sequence[str]) -> list[Tree]:
+    """The head of a card of figures, with what `tag` says."""
+    intervals = f"{rows} test rows, bars with {confidence.percent()} intervals"
+    return [el("div.card-head", el("h3", title), el("span.muted", intervals)), *tag(owners)]
+
+
+def score_box(named: tuple[str, str], *rows: Tree | None, own: bool = False, label: str | None = None) -> Tree:
+    """Figures under their title and a remark; `own` are those of the set under test."""
+    title, remark = named
+    name = el("strong", label) if label is not None else None
+    head = el("div.score-name", el("strong", title), name, el("span.muted", remark))
+    return el("div.score" + (".own" if own else ""), head, *rows)
 
 
 def score_row(kind: str, value: float, interval: tuple[float, float], words: str) -> Tree:
@@ -422,11 +422,8 @@ def _majority_of_set(demo_set: DemoSet) -> Tree | None:
     if demo_set.majority is None:
         return None
     label, share = demo_set.majority
-    return el(
-        "div.score",
-        el("div.score-name", el("strong", _LARGEST), el("strong", label), el("span.muted", _BY_SIZES)),
-        score_row("always", share, (share, share), f"{100 * share:.0f} of 100"),
-    )
+    row = score_row(_ALWAYS, share, (share, share), f"{100 * share:.0f} of 100")
+    return score_box((_LARGEST, _BY_SIZES), row, label=label)
 
 
 def _compared(score: Score) -> str:
@@ -440,14 +437,12 @@ def _compared(score: Score) -> str:
 
 
 def _arm(name: str, score: ArmScore, loaded: bool) -> Tree:
-    title, remark = _TITLES.get(name, (name, ""))
     whose = "on its own rows" if loaded else "on your own rows"
-    words = f"{of_hundred(score)} of 100"
-    return el(
-        "div.score" + (".own" if name == OWN else ""),
-        el("div.score-name", el("strong", title), el("span.muted", remark)),
-        score_row(whose, score.accuracy, score.interval, words),
+    return score_box(
+        _TITLES.get(name, (name, "")),
+        score_row(whose, score.accuracy, score.interval, f"{of_hundred(score)} of 100"),
         el("p.muted", "Too few rows to say more.") if score.wide else None,
+        own=name == OWN,
     )
 
 

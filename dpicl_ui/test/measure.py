@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -14,15 +14,15 @@ import plotly.graph_objects as go
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.inputs import PrivateDropdown, drop, taken
-from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
-from dpicl_ui.frame.sessions import Ledgers, Session, Sessions
-from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.frame.theme import AXIS, LAYOUT, chart
+from dpicl_ui.frame.job import JobControls, Order, Passing, Updates
+from dpicl_ui.frame.services import Services
+from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.theme import AXIS, axis, chart, laid_out
 from dpicl_ui.frame.tree import Tree, el, notice, panel, progress
 from dpicl_ui.privacy.cards import duration
 from dpicl_ui.test.cards import ARMS, accuracies, confused, readers
 from dpicl_ui.test.readings import Elsewhere, open_scores, reads, refuse_private_rows
-from dpicl_ui.test.state import PrototypesState, Scored, TestState
+from dpicl_ui.test.state import Measurements, PrototypesState, Scored, TestState
 from mechanisms.accounting import fingerprint
 from mechanisms.data.columns import ColumnMapping, guess_columns, to_dataset
 from mechanisms.data.file_format import formats_in_words
@@ -64,7 +64,7 @@ _NUMBERED = 12
 _LEAST_ROW = 16
 """Pixels of a label, however many there are: each is to be read, and Plotly leaves out names that would touch."""
 _SMALL = 10
-_AXIS = AXIS | {"type": "category", "showgrid": False}
+_CATEGORIES: dict[str, Any] = {"type": "category", "showgrid": False}
 
 
 def _short(label: str) -> str:
@@ -92,14 +92,11 @@ def confusion_figure(card: Scorecard, labels: Sequence[str]) -> go.Figure:
             hovertemplate="in truth %{y}<br>predicted %{x} %{customdata}<br>%{z} rows<extra></extra>",
         )
     )
-    figure.update_layout(
-        **LAYOUT,
-        margin={"l": 10, "r": 10, "t": 10, "b": 44},
-        height=110 + len(labels) * 44 if few else max(640, 110 + len(labels) * _LEAST_ROW),
-        xaxis=_AXIS | every | {"title": {"text": "predicted", "standoff": 8}},
-        yaxis=_AXIS | every | {"automargin": True, "autorange": "reversed"},
+    height = 110 + len(labels) * 44 if few else max(640, 110 + len(labels) * _LEAST_ROW)
+    x = axis("predicted", **_CATEGORIES, **every, automargin=False)
+    return laid_out(
+        figure, height, x, AXIS | _CATEGORIES | every | {"automargin": True, "autorange": "reversed"}, bottom=44
     )
-    return figure
 
 
 # How long measuring and class prototypes will take, said before they begin.
@@ -108,8 +105,8 @@ def confusion_figure(card: Scorecard, labels: Sequence[str]) -> go.Figure:
 class MeasuringTime:
     """One line under the settings of a measurement; made where it stands."""
 
-    def __init__(self, sessions: Sessions, loader: ModelLoader) -> None:
-        self._sessions, self._loader = sessions, loader
+    def __init__(self, app: Services) -> None:
+        self._app = app
         self._line = panel(elem_id="test-time")
 
     def wire(self, limit: gr.Slider, *opened: gr.events.Dependency) -> None:
@@ -120,7 +117,7 @@ class MeasuringTime:
         limit.release(**told)
 
     def _told(self, limit: float, request: gr.Request) -> list[Tree]:
-        state, speed = self._sessions.of(request).of(TestState), self._loader.speed
+        state, speed = self._app.session(request).of(TestState), self._app.loader.speed
         try:
             tested = state.classifying
         except UsageError:  # the button says so; answers are as long as the model makes them
@@ -172,15 +169,11 @@ class FileMeasurement:
 
     def __init__(
         self,
-        sessions: Sessions,
-        ledgers: Ledgers,
-        loader: ModelLoader,
-        embedder: EmbedderLoader,
-        bar: StepBar,
+        app: Services,
         elsewhere: Elsewhere,
     ) -> None:
-        self._sessions, self._ledgers, self._loader, self._bar = sessions, ledgers, loader, bar
-        self._embedder, self._elsewhere = embedder, elsewhere
+        self._app = app
+        self._elsewhere = elsewhere
         panel(
             el("h3", "Measure on a labelled file"),
             el("p.muted", _TEST_FILE + (_UNLESS_TICKED if elsewhere.card.visible else ".")),
@@ -197,17 +190,14 @@ class FileMeasurement:
                     10, 1000, 100, step=10, label="At most so many rows, spread evenly over the file", elem_id="limit"
                 )
         self.test_notice = panel(elem_id="test-notice")
-        self._time = MeasuringTime(sessions, loader)
+        self._time = MeasuringTime(app)
         self.own_rows = gr.Checkbox(label=_OWN_ROWS, visible=False, elem_id="own-rows")
         self.leave_out = gr.Button(_LEAVE_OUT, size="sm", visible=False, elem_id="leave-out")
-        with gr.Row(elem_classes="actions"):
-            self.measure = gr.Button("Measure", variant="primary", elem_id="measure")
-            self.cancel = gr.Button("Stop", variant="stop", interactive=False, elem_id="cancel-test")
+        self.job = JobControls(app, Measurements, "Measure", ("measure", "cancel-test", "test-progress"))
         self._build_figures()
         self._wire()
 
     def _build_figures(self) -> None:
-        self.progress = panel(elem_id="test-progress")
         self.scores = panel(elem_id="scores")
         self.readers = panel(elem_id="readers")
         with gr.Column(visible=False) as self.matrix:
@@ -221,14 +211,13 @@ class FileMeasurement:
         taken_over = self.bundled.click(guarded(self.test_notice)(self._take_bundled), None, opened, **PRIVATE)
         self._time.wire(self.limit, read, taken_over)
         shown = [
-            self.test_notice, self.own_rows, self.leave_out, self.progress, *self.about_the_set, self.matrix_head,
-            self.arm, self.measure, self.cancel,
+            self.test_notice, self.own_rows, self.leave_out, *self.about_the_set, self.matrix_head, self.arm,
+            *self.job.outputs,
         ]  # fmt: skip
         asked = [self.text, self.label, self.limit, self.own_rows, self._elsewhere.tick]
-        for button, measures in ((self.measure, self._measure), (self.leave_out, self._measure_rest)):
-            guarding = guarded(self.test_notice, self._measured_buttons)
-            self._bar.follow(self._sessions, button.click(guarding(measures), asked, shown, **MODEL, **PRIVATE))
-        self.cancel.click(self._cancel, None, self.cancel, queue=False, **PRIVATE)
+        for button, measures in ((self.job.start, self._measure), (self.leave_out, self._measure_rest)):
+            guarding = guarded(self.test_notice, self.job.idle)
+            self._app.bar.follow(self._app.sessions, button.click(guarding(measures), asked, shown, **MODEL, **PRIVATE))
         self.arm.input(self._choose_arm, self.arm, [self.matrix_head, self.plot], **PRIVATE)
 
     def _open_test(self, upload: str | None, request: gr.Request) -> dict[Any, Any]:
@@ -242,12 +231,12 @@ class FileMeasurement:
         return self._opened(table, request)
 
     def _take_bundled(self, request: gr.Request) -> dict[Any, Any]:
-        tested = self._sessions.of(request).of(TestState).tested
+        tested = self._app.session(request).of(TestState).tested
         path = bundled_rows_for(tested.labels) if tested else None
         return self._opened(read_table(path), request) if path else {self.test_notice: []}
 
     def _opened(self, table: Table, request: gr.Request) -> dict[Any, Any]:
-        state = self._sessions.of(request).of(TestState)
+        state = self._app.session(request).of(TestState)
         state.table = table
         text, label = guess_columns(table, state.tested.labels if state.tested else ())
         columns = table.columns
@@ -259,17 +248,13 @@ class FileMeasurement:
             self.label: gr.Dropdown(choices=columns, value=label),
         }
 
-    def _cancel(self, request: gr.Request) -> Any:
-        self._sessions.of(request).of(TestState).stop()
-        return gr.Button("Stopping …", interactive=False)
-
     def _rows(self, text: str, label: str, request: gr.Request) -> Dataset:
         """The whole test file.
 
         Raises:
             UsageError: there is none, or no row of it has a label of the set.
         """
-        session = self._sessions.of(request)
+        session = self._app.session(request)
         state = session.of(TestState)
         table, tested = state.table, state.measurable
         if table is None:
@@ -283,8 +268,8 @@ class FileMeasurement:
         self, text: str, label: str, limit: float, own_rows: bool, ticked: bool, request: gr.Request
     ) -> Iterator[dict[Any, Any]]:
         test = self._rows(text, label, request)
-        owners = self._owners(self._sessions.of(request), request, test)
-        remote = self._elsewhere.chosen(ticked, self._sessions.of(request).of(TestState).measurable)
+        owners = self._owners(self._app.session(request), request, test)
+        remote = self._elsewhere.chosen(ticked, self._app.session(request).of(TestState).measurable)
         if owners and (remote is not None or not own_rows):
             yield {self.own_rows: gr.Checkbox(visible=remote is None), self.leave_out: gr.Button(visible=True)}
             if remote is not None:
@@ -301,82 +286,76 @@ class FileMeasurement:
         rest = without_rows(test, self._shared(request, test))
         if not rest.records:
             raise UsageError(_NOTHING_LEFT)
-        owners = self._owners(self._sessions.of(request), request, rest)
+        owners = self._owners(self._app.session(request), request, rest)
         yield from self._measure_rows(rest, owners, limit, ticked, request)
 
     def _shared(self, request: gr.Request, test: Dataset) -> list[bool]:
-        confirmed = self._sessions.of(request).of(DataState).confirmed
+        confirmed = self._app.session(request).of(DataState).confirmed
         own = fingerprint(confirmed.dataset) if confirmed else None
-        return shared_rows(test, self._ledgers.of(request), own)
+        return shared_rows(test, self._app.ledger(request), own)
 
     def _measure_rows(
         self, test: Dataset, owners: tuple[str, ...], limit: float, ticked: bool, request: gr.Request
     ) -> Iterator[dict[Any, Any]]:
-        state = self._sessions.of(request).of(TestState)
+        session = self._app.session(request)
+        state = session.of(TestState)
         tested = state.measurable
         known = [row for row in test.records if row.label in tested.labels]
         unknown, chosen = len(test.records) - len(known), spread(known, int(limit))
         remote = self._elsewhere.chosen(ticked, tested)
         if remote is not None:
             refuse_private_rows(owners)
-        mark_scored(fingerprint(test), self._ledgers.of(request))
-        scored = state.score(tested, owners, test, chosen)
+        mark_scored(fingerprint(test), self._app.ledger(request))
+        session.of(Measurements).order(state.score(tested, owners, test, chosen))
+        left_out = f"{unknown} rows have a label outside the set and are left out." if unknown else ""
         yield {
-            self.test_notice: notice(f"{unknown} rows have a label outside the set and are left out.", "warn")
-            if unknown
-            else [],
+            self.test_notice: notice(left_out, "warn"),
             self.leave_out: gr.Button(visible=False),
-            self.progress: progress(0, 1, "Writing the public-only demonstrations …"),
             **self.emptied(tested),
-            self.measure: gr.Button(interactive=False),
-            self.cancel: gr.Button("Stop", interactive=True),
+            **self.job.working(progress(0, 1, "Writing the public-only demonstrations …")),
         }
-        yield from self._measured(state, scored, remote)
+        yield from self.job.run(request, lambda order: self._measured(state, order, remote))
         yield from self.add_prototypes(request)
 
     def _owners(self, session: Session, request: gr.Request, test: Dataset) -> tuple[str, ...]:
         """Names of the private data sets that test rows belong to."""
-        ledger, confirmed = self._ledgers.of(request), session.of(DataState).confirmed
+        ledger, confirmed = self._app.ledger(request), session.of(DataState).confirmed
         return tuple(owners_of(fingerprint(test), ledger, fingerprint(confirmed.dataset) if confirmed else None))
 
-    def _measured_buttons(self) -> dict[Any, Any]:
-        return {
-            self.progress: [],
-            self.measure: gr.Button(interactive=True),
-            self.cancel: gr.Button("Stop", interactive=False),
-        }
-
-    def _measured(self, state: TestState, scored: Scored, remote: RemoteReader | None) -> Iterator[dict[Any, Any]]:
-        demo_set, model = scored.of, self._loader.model()
+    def _measured(
+        self, state: TestState, order: Order[Scored], remote: RemoteReader | None
+    ) -> Generator[Updates | Passing]:
+        scored = order.wanted
+        demo_set, model = scored.of, self._app.loader.model()
         arms = state.arms_elsewhere(demo_set, model) if remote else state.arms(demo_set, model)
         said = reads(demo_set, remote, arms) if remote else readers(demo_set, model)
-        yield {self.progress: progress(0, 1, "Asking the model …"), self.readers: said}
+        yield {self.job.bar: progress(0, 1, "Asking the model …"), self.readers: said}
         for result in self._results(scored, arms, remote):
             match result:
                 case Progress(done, total):
-                    yield {self.progress: progress(done, total, f"{done} of {total} answers")}
+                    yield self.job.reached(done, total, f"{done} of {total} answers")
                 case Scorecard() | OpenScorecard():
                     scored = scored.with_card(result)
                     state.show(scored)
                     figures = open_scores(scored.answers, scored.owners)
                     yield {self.scores: figures or accuracies(*scored.shown)}
-            if scored.stop.is_set():
+            if order.stop.is_set():
                 yield {self.test_notice: notice("Stopped. What was measured so far is shown.", "warn")}
                 return
         if scored.cards:
-            yield from self._confusion(scored)
+            yield self._confusion(scored)
 
     def _results(
         self, scored: Scored, arms: tuple[Arm, ...], remote: RemoteReader | None
     ) -> Iterator[Progress | Scorecard | OpenScorecard]:
-        demo_set, model = scored.of, self._loader.model()
+        demo_set, model = scored.of, self._app.loader.model()
         if demo_set.template.output is not None:
             return evaluate_open(model, demo_set.template, arms, scored.rows, longest_output(demo_set))
         return evaluate(remote or LocalReader(model), demo_set.template, demo_set.labels, arms, scored.rows)
 
-    def _confusion(self, scored: Scored) -> Iterator[dict[Any, Any]]:
+    def _confusion(self, scored: Scored) -> Updates:
         own = scored.cards[-1]
-        yield {
+        return {
             self.matrix: gr.Column(visible=True),
             self.matrix_head: confused(scored.owners, own, scored.of.labels),
             self.arm: gr.Radio(value=own.name, visible=len(scored.cards) > 1),
@@ -389,21 +368,21 @@ class FileMeasurement:
         Raises:
             UsageError: rows of the test file turn out to be private since they were scored.
         """
-        session = self._sessions.of(request)
+        session = self._app.session(request)
         state, released = session.of(TestState), session.of(PrototypesState).released
         scored = state.scored
         if scored is None or released is None or not scored.complete or not released.covers(scored.of.labels):
             return
         if not set(owners := self._owners(session, request, scored.test)) <= set(scored.owners):
             raise UsageError(_MEASURE_AGAIN.format(names=", ".join(f"'{name}'" for name in owners)))
-        found = released.accuracy(scored.rows, scored.of.labels, self._embedder.embedder())
+        found = released.accuracy(scored.rows, scored.of.labels, self._app.embedder.embedder())
         state.show(scored := replace(scored, prototypes=found))
         yield {self.scores: accuracies(*scored.shown)}
 
     @property
     def speed(self) -> ModelSpeed | None:
         """The models' on this machine; None until they were measured."""
-        return self._loader.speed
+        return self._app.loader.speed
 
     @property
     def about_the_set(self) -> list[Any]:
@@ -422,7 +401,7 @@ class FileMeasurement:
         }
 
     def _choose_arm(self, name: str, request: gr.Request) -> Any:
-        scored = self._sessions.of(request).of(TestState).scored
+        scored = self._app.session(request).of(TestState).scored
         for card in scored.cards if scored else ():
             if scored and card.name == name:
                 labels = scored.of.labels

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from typing import Any
 
@@ -12,17 +11,16 @@ import gradio as gr
 from dpicl_ui.data.state import Confirmed, DataState
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.inputs import number
-from dpicl_ui.frame.model_loader import EmbedderLoader
-from dpicl_ui.frame.sessions import Ledgers, Session, Sessions
-from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.frame.tree import Tree, budget, el, notice, panel, progress
+from dpicl_ui.frame.job import JobControls, Order, Passing, Updates
+from dpicl_ui.frame.services import Services
+from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.tree import Tree, budget, el, notice, panel, spinner
 from dpicl_ui.test.measure import FileMeasurement, reading_said
-from dpicl_ui.test.state import Order, PrototypesState, TestState
+from dpicl_ui.test.state import PrototypesState, TestState, Wanted
 from mechanisms.accounting import BudgetSnapshot, Claim, PrivacyLedger, PrivacyTarget, Usage
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.evaluation.evaluate import Progress
 from mechanisms.evaluation.prototypes import ClassPrototypes, PrototypesRequest, release_prototypes
-from mechanisms.inference import Embedder
 from mechanisms.records import RECORD, unit_in_words
 from mechanisms.runs.preview import suggested_delta
 
@@ -73,8 +71,6 @@ def paid(released: ClassPrototypes, now: BudgetSnapshot) -> list[Tree]:
 # Paying, releasing and measuring.
 
 _EPSILON = 0.5
-_INTERVAL = 0.3
-"""Least seconds between two updates of the progress bar."""
 _NO_DATA = "Choose a data set in step 1 and confirm it first."
 _NO_FILE = "Upload a labelled test file first: there would be nothing to measure. Nothing was charged."
 _OTHER_LABELS = "The set under test has labels that the data set of step 1 has not. Nothing was charged."
@@ -90,44 +86,35 @@ class PrototypesOffer:
 
     def __init__(
         self,
-        sessions: Sessions,
-        ledgers: Ledgers,
-        embedder: EmbedderLoader,
-        bar: StepBar,
+        app: Services,
         measurement: FileMeasurement,
     ) -> None:
-        self._sessions, self._ledgers, self._embedder, self._measurement = sessions, ledgers, embedder, measurement
+        self._app, self._measurement = app, measurement
         panel(*about())
         self.epsilon = gr.Number(
             _EPSILON, label="Epsilon", info="Less is more private, and noisier.", elem_id="prototypes-epsilon"
         )
         self.cost = panel(*waiting(), elem_id="prototypes-cost")
         self.notice = panel(elem_id="prototypes-notice")
-        with gr.Row(elem_classes="actions"):
-            self.start = gr.Button(_TRY, variant="primary", interactive=False, elem_id="prototypes-start")
-            self.stop = gr.Button("Stop", variant="stop", interactive=False, elem_id="prototypes-stop")
-        self.progress = panel(elem_id="prototypes-progress")
-        self._wire(bar)
+        ids = ("prototypes-start", "prototypes-stop", "prototypes-progress")
+        self.job = JobControls(app, PrototypesState, _TRY, ids, startable=False)
+        self._wire()
 
-    def _wire(self, bar: StepBar) -> None:
+    def _wire(self) -> None:
         self._look_up: dict[str, Any] = {
             "fn": guarded(self.cost)(self._look),
             "inputs": self.epsilon,
-            "outputs": [self.cost, self.start],
+            "outputs": [self.cost, self.job.start],
             "trigger_mode": "always_last",
             "concurrency_limit": 2,
             "concurrency_id": "calibrate",
             **PRIVATE,
         }
-        gr.on([bar.html.change, self.epsilon.blur, self.epsilon.submit], **self._look_up)
-        self.stop.click(self._stop, None, self.stop, queue=False, **PRIVATE)
-        measured = self._measurement
-        ordered = self.start.click(
-            guarded(self.notice)(self._order), self.epsilon, [self.notice, self.start, self.stop], **PRIVATE
-        )
+        gr.on([self._app.bar.html.change, self.epsilon.blur, self.epsilon.submit], **self._look_up)
+        measured, shown = self._measurement, [self.notice, *self.job.outputs]
+        ordered = self.job.start.click(guarded(self.notice)(self._order), self.epsilon, shown, **PRIVATE)
         ended = ordered.then(
-            guarded(self.notice, self._idle)(self._release), None, [self.notice, self.progress, self.stop],
-            **MODEL, **PRIVATE,
+            guarded(self.notice, self.job.idle)(self._release), None, shown, **MODEL, **PRIVATE,
         ).then(
             guarded(measured.test_notice)(measured.add_prototypes), None, [measured.test_notice, measured.scores],
             **MODEL, **PRIVATE,
@@ -140,30 +127,33 @@ class PrototypesOffer:
 
     def _look(self, epsilon: Any, request: gr.Request) -> dict[Any, Any]:
         """What a release would cost, or that it is there."""
-        session, ledger = self._sessions.of(request), self._ledgers.of(request)
+        session, ledger = self._app.session(request), self._app.ledger(request)
         confirmed, state = session.of(DataState).confirmed, session.of(PrototypesState)
         if confirmed is None:
-            return {self.cost: waiting(), self.start: gr.Button(_TRY, interactive=False)}
+            return {self.cost: waiting(), self.job.start: gr.Button(_TRY, interactive=False)}
         if confirmed.columns.kind is not None:
-            return {self.cost: notice(_OF_LABELS, "info"), self.start: gr.Button(_TRY, interactive=False)}
+            return {self.cost: notice(_OF_LABELS, "info"), self.job.start: gr.Button(_TRY, interactive=False)}
         name, unit = confirmed.dataset.name, confirmed.dataset.unit
         now = ledger.snapshot(name, unit)
         if (released := state.released) is not None:
-            return {self.cost: paid(released, now), self.start: gr.Button("Released", interactive=False)}
+            return {self.cost: paid(released, now), self.job.start: gr.Button("Released", interactive=False)}
         try:
             wanted = _request(confirmed, epsilon)
             claimed = wanted.claim()
             after = ledger.forecast(name, unit, wanted.event, claimed)
         except StudioError as error:
-            return {self.cost: notice(str(error)), self.start: gr.Button(_TRY, interactive=False)}
+            return {self.cost: notice(str(error)), self.job.start: gr.Button(_TRY, interactive=False)}
         words = f"{_TRY} for epsilon {claimed.epsilon:.3g}"
         free = after.allowed and not state.busy
         takes = reading_said(sum(confirmed.sizes.values()), self._measurement.speed)
-        return {self.cost: [*price(unit, claimed, after, now), *takes], self.start: gr.Button(words, interactive=free)}
+        return {
+            self.cost: [*price(unit, claimed, after, now), *takes],
+            self.job.start: gr.Button(words, interactive=free),
+        }
 
     def _order(self, epsilon: Any, request: gr.Request) -> dict[Any, Any]:
         """Take down what is wanted, on the data set that is there now; nothing is charged yet."""
-        session = self._sessions.of(request)
+        session = self._app.session(request)
         confirmed, test = session.of(DataState).confirmed, session.of(TestState)
         if confirmed is None:
             raise UsageError(_NO_DATA)
@@ -174,53 +164,30 @@ class PrototypesOffer:
             raise UsageError(_NO_FILE)
         if not set(tested.labels) <= set(confirmed.dataset.labels):
             raise UsageError(_OTHER_LABELS)
-        session.of(PrototypesState).order(confirmed, _request(confirmed, epsilon))
-        return {
-            self.notice: [],
-            self.start: gr.Button(interactive=False),
-            self.stop: gr.Button("Stop", interactive=True),
-        }
+        session.of(PrototypesState).order(Wanted(confirmed, _request(confirmed, epsilon)))
+        return {self.notice: [], **self.job.working([])}
 
     def _release(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
         """Charge the ledger, read the rows, release; a tab that is closed stops it."""
-        session = self._sessions.of(request)
-        state = session.of(PrototypesState)
-        if (order := state.begin()) is None:
-            return
-        try:
-            yield {self.progress: [el("p.spinner", "Waiting for the embedding model …", role="status")]}
-            embedder, ledger = self._embedder.embedder(), self._ledgers.of(request)
-            yield from self._reading(session, order, embedder, ledger)
-        finally:
-            state.done()
-        yield {self.notice: notice("The class prototypes are released.", "good")}
+        session, ledger = self._app.session(request), self._app.ledger(request)
+        yield from self.job.run(request, lambda order: self._reading(session, order, ledger))
 
-    def _reading(
-        self, session: Session, order: Order, embedder: Embedder, ledger: PrivacyLedger
-    ) -> Iterator[dict[Any, Any]]:
-        if order.stop.is_set():
-            raise UsageError(_NOT_BEGUN)
-        if order.confirmed is not session.of(DataState).confirmed:
+    def _reading(self, session: Session, order: Order[Wanted], ledger: PrivacyLedger) -> Generator[Updates | Passing]:
+        yield {self.job.bar: spinner("Waiting for the embedding model …")}
+        wanted, embedder = order.wanted, self._app.embedder.embedder()
+        order.check(_NOT_BEGUN)
+        if wanted.confirmed is not session.of(DataState).confirmed:
             raise UsageError(_CHANGED)
-        shown = 0.0
-        with closing(release_prototypes(order.confirmed.dataset, order.request, embedder, ledger)) as events:
+        with closing(release_prototypes(wanted.confirmed.dataset, wanted.request, embedder, ledger)) as events:
             for event in events:
                 match event:
                     case Progress(done, total):
-                        if order.stop.is_set():
-                            raise UsageError(_STOPPED)
-                        if time.monotonic() - shown > _INTERVAL:
-                            shown, share = time.monotonic(), done / total if total else 1.0
-                            yield {self.progress: progress(done, total, f"{share:.0%} of the rows read")}
+                        order.check(_STOPPED)
+                        share = done / total if total else 1.0
+                        yield self.job.reached(done, total, f"{share:.0%} of the rows read")
                     case ClassPrototypes():
-                        session.of(PrototypesState).keep(order, event)
-
-    def _idle(self) -> dict[Any, Any]:
-        return {self.progress: [], self.stop: gr.Button("Stop", interactive=False)}
-
-    def _stop(self, request: gr.Request) -> Any:
-        self._sessions.of(request).of(PrototypesState).stop()
-        return gr.Button("Stopping …", interactive=False)
+                        session.of(PrototypesState).keep(wanted, event)
+        yield {self.notice: notice("The class prototypes are released.", "good")}
 
 
 def _request(confirmed: Confirmed, epsilon: Any) -> PrototypesRequest:

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 import gradio as gr
 
 from dpicl_ui.frame.tree import Tree, el, notice
-from dpicl_ui.test.cards import accuracy_row, arm_name, named_arm, readers, tag
+from dpicl_ui.test.cards import accuracy_row, arm_in_words, figures_head, named_arm, readers, score_box
 from dpicl_ui.test.state import TestState
-from mechanisms import confidence
 from mechanisms.demos.demo_set import DemoSet, longest_output
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.completions import answering, completing
@@ -127,23 +126,13 @@ def open_scores(cards: Sequence[OpenScorecard], owners: Sequence[str] = ()) -> l
     """
     if not cards:
         return []
-    total = cards[0].exact.total
     return [
-        el(
-            "div.card-head",
-            el("h3", "Answers"),
-            el("span.muted", f"{total} test rows, bars with {confidence.percent()} intervals"),
-        ),
-        *tag(owners),
+        *figures_head("Answers", cards[0].exact.total, owners),
         el("div.scores", *map(_arm, cards)),
         el("p.muted", _MEANING),
     ]
 
 
 def _arm(card: OpenScorecard) -> Tree:
-    return el(
-        "div.score" + (".own" if card.name == PRIVATE else ""),
-        el("div.score-name", *arm_name(card.name, "strong", "span.muted")),
-        accuracy_row("exact", card.exact),
-        accuracy_row("F1", card.f1),
-    )
+    rows = accuracy_row("exact", card.exact), accuracy_row("F1", card.f1)
+    return score_box(arm_in_words(card.name), *rows, own=card.name == PRIVATE)

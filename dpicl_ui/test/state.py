@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 from dpicl_ui.data.state import Confirmed, DataState
+from dpicl_ui.frame.job import Jobs
 from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.step_bar import Gate
 from dpicl_ui.generate.state import GenerateState, Run
@@ -55,7 +54,6 @@ class Scored:
         test: the whole file; private.
         rows: those of its rows that are scored.
         cards, answers: the figures of each arm so far, of labels or of answers.
-        stop: set when no more figures are wanted.
         prototypes: the figure of class prototypes, where they were released.
     """
 
@@ -63,7 +61,6 @@ class Scored:
     owners: tuple[str, ...]
     test: Dataset
     rows: tuple[Record, ...]
-    stop: threading.Event = field(default_factory=threading.Event)
     cards: tuple[Scorecard, ...] = ()
     answers: tuple[OpenScorecard, ...] = ()
     prototypes: Accuracy | None = None
@@ -194,15 +191,6 @@ class TestState(State):
         """More figures are there."""
         self._scored = scored
 
-    def stop(self) -> None:
-        """No more figures, please."""
-        if self._scored is not None:
-            self._scored.stop.set()
-
-    def close(self) -> None:
-        """See `State.close`."""
-        self.stop()
-
 
 def _refuse_nothing(demo_set: DemoSet) -> None:
     if not demo_set.demonstrations and demo_set.choice is None:
@@ -215,30 +203,32 @@ def gate(session: Session) -> Gate:
     return Gate(done=scored is not None and bool(scored.cards or scored.answers))
 
 
+class Measurements(Jobs[Scored]):
+    """The measurements of a tab, each with the figures that it begins with."""
+
+
 # What step 4 remembers of class prototypes: the release under way, and what was released for each data set.
 
-_BUSY = "Class prototypes are being made: wait for them."
 _THERE = "The class prototypes of this data set are there already: nothing was charged."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Order:
-    """A release that was asked for, on the data set that was there then; private but for the request."""
+class Wanted:
+    """A release, on the data set that is there when it is ordered; private but for the request."""
 
     confirmed: Confirmed
     request: PrototypesRequest
-    stop: threading.Event = field(default_factory=threading.Event)
 
 
-class PrototypesState(State):
+class PrototypesState(Jobs[Wanted]):
     """A release belongs to a data set's name, unit, labels and content, and is there whenever these are confirmed."""
 
+    under_way = "Class prototypes are being made: wait for them."
+
     def __init__(self, session: Session) -> None:
+        super().__init__(session)
         self._data = session.of(DataState)
-        self._lock = threading.Lock()
         self._released: dict[Hashable, ClassPrototypes] = {}
-        self._ordered: Order | None = None
-        self._under_way: Order | None = None
 
     @property
     def released(self) -> ClassPrototypes | None:
@@ -246,61 +236,25 @@ class PrototypesState(State):
         confirmed = self._data.confirmed
         return self._released.get(_key(confirmed.dataset)) if confirmed else None
 
-    @property
-    def busy(self) -> bool:
-        """Whether a release is under way."""
-        return self._under_way is not None
+    def refuse(self, wanted: Wanted) -> None:
+        """Refuse to pay twice; see `Jobs.refuse`."""
+        if _key(wanted.confirmed.dataset) in self._released:
+            raise UsageError(_THERE)
 
-    def order(self, confirmed: Confirmed, request: PrototypesRequest) -> None:
-        """Ask for a release; one that was asked for and has not begun gives way to it.
-
-        Raises:
-            UsageError: the prototypes are there already, or are being made.
-        """
-        with self._lock:
-            if self._under_way is not None:
-                raise UsageError(_BUSY)
-            if _key(confirmed.dataset) in self._released:
-                raise UsageError(_THERE)
-            self._ordered = Order(confirmed, request)
-
-    def begin(self) -> Order | None:
-        """Take up the order; None where there is none, or where it was taken up before."""
-        with self._lock:
-            self._ordered, order = None, self._ordered
-            if order is not None:
-                self._under_way = order
-            return order
-
-    def keep(self, order: Order, released: ClassPrototypes) -> None:
+    def keep(self, wanted: Wanted, released: ClassPrototypes) -> None:
         """They are released, and paid for: never again in this tab."""
         with self._lock:
-            self._released[_key(order.confirmed.dataset)] = released
-
-    def done(self) -> None:
-        """The release under way has ended, well or badly."""
-        with self._lock:
-            self._under_way = None
-
-    def stop(self) -> None:
-        """End the release that was asked for, or is under way."""
-        with self._lock:
-            for order in (self._ordered, self._under_way):
-                if order is not None:
-                    order.stop.set()
-
-    def close(self) -> None:
-        """See `State.close`."""
-        self.stop()
+            self._released[_key(wanted.confirmed.dataset)] = released
 
 
 def _key(dataset: Dataset) -> Hashable:
     return dataset.name, dataset.unit, dataset.labels, fingerprint(dataset).content
 
 
-# A set out of an exported file: its text, and what to say of its claim and its signature.
+# A set out of an exported file: what to say of its claim and its signature.
 
-_LARGEST_DEMO_SET = 16 * 2**20
+LARGEST_DEMO_SET = 16 * 2**20
+"""Bytes of a file."""
 _SIGNATURES = {
     Signature.VALID: ("Written by this installation and unchanged.", "good"),
     Signature.CHANGED: ("Changed since this installation wrote it.", "bad"),
@@ -324,17 +278,3 @@ def verified(demo_set: DemoSet) -> tuple[str, str]:
 def origin(text: str) -> tuple[str, str]:
     """What to say of a loaded file's signature."""
     return _SIGNATURES[check_signature(text)]
-
-
-def text_in(path: Path) -> str:
-    """The text of a file.
-
-    Raises:
-        UsageError: it is too large, or not text.
-    """
-    if path.stat().st_size > _LARGEST_DEMO_SET:
-        raise UsageError("This file is too large for a demo set.")
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise UsageError("This is not a demo set: the file is not text.") from error

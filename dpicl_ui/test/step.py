@@ -8,17 +8,15 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
-from dpicl_ui.frame.inputs import drop, taken
-from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
-from dpicl_ui.frame.sessions import Ledgers, Sessions
-from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.frame.tree import el, notice, panel
+from dpicl_ui.frame.inputs import drop, text_of
+from dpicl_ui.frame.services import Services
+from dpicl_ui.frame.tree import el, notice, panel, spinner
 from dpicl_ui.test.attack import AttackOffer
 from dpicl_ui.test.cards import answers, readers, score_card, subject
 from dpicl_ui.test.measure import FileMeasurement
 from dpicl_ui.test.prototypes import PrototypesOffer
 from dpicl_ui.test.readings import Elsewhere, answered, answered_in_text
-from dpicl_ui.test.state import TestState, origin, text_in, verified
+from dpicl_ui.test.state import LARGEST_DEMO_SET, TestState, origin, verified
 from mechanisms.demos.demo_set import DemoSet, loads
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import best_reading
@@ -31,15 +29,11 @@ class EvaluationStep:
 
     def __init__(
         self,
-        sessions: Sessions,
-        ledgers: Ledgers,
-        loader: ModelLoader,
-        embedder: EmbedderLoader,
-        bar: StepBar,
+        app: Services,
         elsewhere: RemoteReader | None = None,
     ) -> None:
-        self._sessions, self._loader, self._bar = sessions, loader, bar
-        with bar.panel(4):
+        self._app = app
+        with app.bar.panel(4):
             self.score = panel(*score_card(None, False), elem_id="set-score")
             with gr.Row(elem_classes="split"):
                 with gr.Column(scale=6, min_width=300, elem_classes="card public"):
@@ -55,11 +49,11 @@ class EvaluationStep:
             with gr.Column(elem_classes="card"):
                 self._build_question()
             with gr.Column(elem_classes="card"):
-                self.measurement = FileMeasurement(sessions, ledgers, loader, embedder, bar, self.elsewhere)
+                self.measurement = FileMeasurement(app, self.elsewhere)
             with gr.Column(elem_classes="card"):
-                self.prototypes = PrototypesOffer(sessions, ledgers, embedder, bar, self.measurement)
+                self.prototypes = PrototypesOffer(app, self.measurement)
             with gr.Column(elem_classes="card private"):
-                self.attack = AttackOffer(sessions, ledgers, loader, self.measurement)
+                self.attack = AttackOffer(app, self.measurement)
         self._wire()
 
     def _build_question(self) -> None:
@@ -90,7 +84,7 @@ class EvaluationStep:
         self.load.upload(
             guarded(self.load_notice)(self._load),
             self.load,
-            [self.load, self.load_notice, *self._about_the_set, self._bar.html],
+            [self.load, self.load_notice, *self._about_the_set, self._app.bar.html],
             **PRIVATE,
         )
         asked: dict[str, Any] = {
@@ -115,7 +109,7 @@ class EvaluationStep:
         return self.attack.ended
 
     def _show_set(self, request: gr.Request) -> dict[Any, Any]:
-        state = self._sessions.of(request).of(TestState)
+        state = self._app.session(request).of(TestState)
         tested, loaded = state.tested, state.loaded is not None
         return {
             self.score: score_card(tested, loaded),
@@ -138,25 +132,24 @@ class EvaluationStep:
     def _load(self, upload: str | None, request: gr.Request) -> Iterator[dict[Any, Any]]:
         if upload is None:
             return
-        with taken(upload) as path:
-            text = text_in(path)
-        yield {self.load: None, self.load_notice: [el("p.spinner", "Accounting its claim anew …", role="status")]}
+        text = text_of(upload, LARGEST_DEMO_SET, "a demo set")
+        yield {self.load: None, self.load_notice: spinner("Accounting its claim anew …")}
         demo_set = loads(text)
         said = [*notice(*verified(demo_set)), *notice(*origin(text))]
-        session = self._sessions.of(request)
+        session = self._app.session(request)
         session.of(TestState).load(demo_set)
-        yield {self.load_notice: said, **self._show_set(request), self._bar.html: self._bar.value(session)}
+        yield {self.load_notice: said, **self._show_set(request), self._app.bar.html: self._app.bar.value(session)}
 
     def _ask(self, query: str, ticked: bool, request: gr.Request) -> Iterator[dict[Any, Any]]:
         if not (query or "").strip():
             raise UsageError("Type a text first.")
         yield {
-            self.answer: [el("p.spinner", "Asking the model …", role="status")],
+            self.answer: spinner("Asking the model …"),
             self.ask: gr.Button(interactive=False),
         }
-        state = self._sessions.of(request).of(TestState)
+        state = self._app.session(request).of(TestState)
         demo_set = state.asked
-        model = self._loader.model()
+        model = self._app.loader.model()
         if (remote := self.elsewhere.chosen(ticked, demo_set)) is not None:
             for shown in answered(state, demo_set, remote, model, query):
                 yield {self.answer: shown}

@@ -3,19 +3,37 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
 from dpicl_ui.data.state import Confirmed, DataState
-from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
+from dpicl_ui.frame.services import Services
+from dpicl_ui.frame.sessions import Session, Sessions
+from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.generate.state import GenerateState, Made
+from dpicl_ui.page import PLACES
 from mechanisms.accounting import fingerprint
 from mechanisms.data.columns import ColumnMapping
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.data.table import Table
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.records import Dataset
+
+
+def services(
+    sessions: Sessions, ledgers: Any, loader: Any = None, embedder: Any = None, bar: StepBar | None = None
+) -> Services:
+    """What a step needs, without a model unless one is given; made inside a page."""
+    loader = loader or ModelLoader("none")
+    return Services(sessions, ledgers, loader, embedder or EmbedderLoader(loader), bar or StepBar(PLACES))
+
+
+def lend(part: Any, **others: Any) -> None:
+    """Give a part of the page other services."""
+    part._app = replace(part._app, **others)
 
 
 def confirm(session: Session, dataset: Dataset, measured: MeasuredSizes | None = None) -> Confirmed:

@@ -19,8 +19,6 @@ from dpicl_ui.data.state import DataState
 from dpicl_ui.data.step import DataStep
 from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
 from dpicl_ui.frame.sessions import CuratorLedger, Session, Sessions
-from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.page import PLACES
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.data.columns import ColumnMapping
 from mechanisms.data.sources import ANSWERED_EXAMPLES, EXAMPLES, RECORD_EXAMPLES, read_table
@@ -30,7 +28,7 @@ from mechanisms.queries import Retrieval
 from mechanisms.records import Dataset, Record
 from tests.toy_embedder import ToyEmbedder
 from tests.ui.generate.recording import demo_set
-from tests.ui.tabs import confirm, write
+from tests.ui.tabs import confirm, lend, services, write
 from tests.ui.trees import text_of
 
 LABELS = ["Billing", "Delivery"]
@@ -140,7 +138,7 @@ def test_questions_are_not_remembered():
 
 
 def test_asking_needs_a_file_and_no_confirmed_labels(place: Place):
-    bar = place.step._bar
+    bar = place.step._app.bar
     assert bar.value(Session())["steps"][5]["why"]
     steps = bar.value(place.session)["steps"]
     assert not steps[5]["why"]
@@ -153,7 +151,7 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.ledger, self.sessions = PrivacyLedger(folder), Sessions()
         self.step = asyncio.run(self.built())
-        self.step.offer._embedder = SimpleNamespace(embedder=ToyEmbedder)
+        lend(self.step.offer, embedder=SimpleNamespace(embedder=ToyEmbedder))
         self.request: Any = SimpleNamespace(session_hash="tab", username=None)
         self.session = self.sessions.of(self.request)
         self.write(folder / "letters.csv", 60)
@@ -161,11 +159,9 @@ class Place:
     async def built(self) -> AskStep:
         # Blocks made outside an event loop open one of their own and never close it.
         with gr.Blocks() as self.page:
-            bar = StepBar(PLACES)
-            ledgers = CuratorLedger(self.ledger)
-            loader = ModelLoader("none")
-            self.data = DataStep(self.sessions, ledgers, loader, bar)
-            return AskStep(self.sessions, ledgers, loader, EmbedderLoader(loader), bar, self.data)
+            app = services(self.sessions, CuratorLedger(self.ledger))
+            self.data = DataStep(app)
+            return AskStep(app, self.data)
 
     def write(self, path: Path, rows: int) -> None:
         words = ("invoice refund", "parcel late")
@@ -272,7 +268,7 @@ def test_other_terms_are_refused_before_rows_are_read_and_no_other_refusal_offer
     with pytest.raises(DataError):
         next(place.step.offer._preparing(False)(place.request, "letters", LABELS, False, 0.3, *values()))
     assert not place.look()[place.step.offer.anew].visible
-    place.step.offer._embedder = None
+    lend(place.step.offer, embedder=None)
     with pytest.raises(ReservedOtherwise):
         next(place.step.offer._preparing(False)(place.request, "letters", LABELS, True, 0.3, *values(epsilon=2.0)))
     assert place.look()[place.step.offer.anew].visible
@@ -311,7 +307,7 @@ def test_a_missing_embedding_model_is_one_line(place: Place):
     def missing() -> Any:
         raise ModelUnavailable("The embedding model is not available: install it.")
 
-    place.step.offer._embedder = SimpleNamespace(embedder=missing)
+    lend(place.step.offer, embedder=SimpleNamespace(embedder=missing))
     with pytest.raises(ModelUnavailable):
         place.reserve()
     assert place.runs == 0
@@ -391,7 +387,7 @@ def test_data_that_changes_while_the_ledger_is_charged_opens_nothing(place: Plac
     opening = place.step.offer._open(place.request)
     next(opening)
     place.write(tmp_path / "letters.csv", 60)
-    with pytest.raises(UsageError, match="goes on when the old file is back"):
+    with pytest.raises(UsageError, match="keeps the reservation"):
         list(opening)
     assert (place.state.open, place.runs) == (None, 1)
 

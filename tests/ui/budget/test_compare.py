@@ -26,7 +26,7 @@ from mechanisms.runs.run_file import Summary, from_lines, summarised
 from tests.runs.runs import KINDS, SECRET, file_of, recorded
 from tests.ui.generate.recording import HOSTILE, demo_set, recording
 from tests.ui.privacy.test_form import DATASET
-from tests.ui.tabs import write
+from tests.ui.tabs import services, write
 from tests.ui.trees import text_of
 
 SESSIONS = Sessions()
@@ -38,7 +38,7 @@ def built() -> Comparison:
     async def blocks() -> Comparison:
         with gr.Blocks():
             ledgers: Any = SimpleNamespace(of=lambda request: request.ledger)
-            return Comparison(SESSIONS, ledgers)
+            return Comparison(services(SESSIONS, ledgers))
 
     return asyncio.run(blocks())
 

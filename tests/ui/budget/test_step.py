@@ -20,8 +20,6 @@ from dpicl_ui.budget import cards
 from dpicl_ui.budget.step import BudgetStep, gate
 from dpicl_ui.frame import theme
 from dpicl_ui.frame.sessions import Session, Sessions
-from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.page import PLACES
 from dpicl_ui.privacy.form import PrivacyForm, RecipeForm
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Cap, Fingerprint, PrivacyLedger, claim, rounded_down, rounded_up
@@ -29,7 +27,7 @@ from mechanisms.accounting.account import lines
 from mechanisms.errors import BudgetRefused, UsageError
 from mechanisms.privacy_events import Composed, Gaussian
 from tests.ui.privacy.test_form import DATASET, VALUES
-from tests.ui.tabs import confirm, downloaded
+from tests.ui.tabs import confirm, downloaded, services
 from tests.ui.trees import html_of, text_of
 from tests.ui.visit import browser
 
@@ -45,7 +43,7 @@ def built() -> BudgetStep:
     async def blocks() -> BudgetStep:
         with gr.Blocks():
             ledgers: Any = SimpleNamespace(of=lambda request: request.ledger)
-            return BudgetStep(SESSIONS, ledgers, StepBar(PLACES))
+            return BudgetStep(services(SESSIONS, ledgers))
 
     return asyncio.run(blocks())
 

@@ -14,14 +14,12 @@ import pytest
 from dpicl_ui.data.state import DataState
 from dpicl_ui.data.step import DataStep
 from dpicl_ui.frame.guard import guarded
-from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import CuratorLedger, Ledgers, OwnerLedgers, Sessions, TabLedgers
-from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.page import PLACES
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.accounts import Accounts
 from mechanisms.errors import DataError
 from tests.hub import Repository, lead_to, serving
+from tests.ui.tabs import services
 from tests.ui.trees import text_of
 
 TAB: Any = SimpleNamespace(username=None, session_hash="tab")
@@ -43,7 +41,7 @@ def step_of(ledgers: Ledgers) -> tuple[DataStep, Sessions]:
 
     async def built() -> DataStep:
         with gr.Blocks():
-            return DataStep(sessions, ledgers, ModelLoader("none"), StepBar(PLACES))
+            return DataStep(services(sessions, ledgers))
 
     return asyncio.run(built()), sessions
 

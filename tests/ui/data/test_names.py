@@ -13,13 +13,11 @@ import pytest
 from dpicl_ui.data.state import DataState, Rows
 from dpicl_ui.data.step import DataStep
 from dpicl_ui.frame.guard import guarded
-from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import CuratorLedger, Sessions
-from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.page import PLACES
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.data.columns import suggested_names
 from mechanisms.errors import SeveralErrors, UsageError
+from tests.ui.tabs import services
 from tests.ui.trees import text_of
 
 TAB: Any = SimpleNamespace(username=None, session_hash="tab")
@@ -36,7 +34,7 @@ class Tab:
     async def _built(self) -> DataStep:
         with gr.Blocks():
             ledgers = CuratorLedger(PrivacyLedger(self.folder / "home"))
-            return DataStep(self.sessions, ledgers, ModelLoader("none"), StepBar(PLACES))
+            return DataStep(services(self.sessions, ledgers))
 
     @property
     def state(self) -> DataState:

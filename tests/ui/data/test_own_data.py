@@ -13,10 +13,7 @@ import pytest
 from dpicl_ui.data.public_card import counts_public
 from dpicl_ui.data.records import label_counts
 from dpicl_ui.export import DEMO_SET, ExportStep
-from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
 from dpicl_ui.frame.sessions import CuratorLedger, Session, Sessions
-from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.page import PLACES
 from dpicl_ui.privacy import state as privacy_state
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import PrivacyState
@@ -34,7 +31,7 @@ from mechanisms.records import Dataset, Demonstration, Record
 from mechanisms.runs.preview import preview
 from tests.ui.generate.recording import demo_set
 from tests.ui.privacy.test_form import DATASET, VALUES
-from tests.ui.tabs import confirm, downloaded, write
+from tests.ui.tabs import confirm, downloaded, services, write
 from tests.ui.test_cards import scorecard
 from tests.ui.trees import text_of
 
@@ -75,9 +72,8 @@ def test_what_is_declared_are_the_users_where_they_are_the_unit(tmp_path: Path):
 def steps(ledger: PrivacyLedger, sessions: Sessions) -> tuple[EvaluationStep, ExportStep]:
     async def built() -> tuple[EvaluationStep, ExportStep]:
         with gr.Blocks():
-            loader, ledgers, bar = ModelLoader("none"), CuratorLedger(ledger), StepBar(PLACES)
-            test = EvaluationStep(sessions, ledgers, loader, EmbedderLoader(loader), bar)
-            return test, ExportStep(sessions, ledgers, bar)
+            app = services(sessions, CuratorLedger(ledger))
+            return EvaluationStep(app), ExportStep(app)
 
     return asyncio.run(built())
 

@@ -15,14 +15,13 @@ from dpicl_ui.data.state import DataState, Rows, blank
 from dpicl_ui.data.step import DataStep
 from dpicl_ui.frame.model_loader import Loaded, ModelLoader
 from dpicl_ui.frame.sessions import CuratorLedger, Sessions
-from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.page import PLACES
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.data.record_schema import RecordSchema
 from mechanisms.data.sources import RECORD_EXAMPLES
 from mechanisms.errors import DataError, UsageError
 from mechanisms.runs.forecast import ModelSpeed
 from tests.toy_model import ToyModel
+from tests.ui.tabs import services
 from tests.ui.trees import text_of
 
 TAB: Any = SimpleNamespace(username=None, session_hash="tab")
@@ -43,7 +42,7 @@ class Tab:
 
     async def _built(self) -> DataStep:
         with gr.Blocks():
-            return DataStep(self.sessions, CuratorLedger(self.ledger), self.loader, StepBar(PLACES))
+            return DataStep(services(self.sessions, CuratorLedger(self.ledger), self.loader))
 
     @property
     def state(self) -> DataState:

@@ -18,13 +18,11 @@ from dpicl_ui.data.state import Confirmed, DataState
 from dpicl_ui.export import DEMO_SET, ExportStep
 from dpicl_ui.frame.model_loader import EmbedderLoader, Loaded, ModelLoader
 from dpicl_ui.frame.sessions import CuratorLedger, Session, Sessions
-from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.generate.cards import demonstration, finished
 from dpicl_ui.generate.charts import live
 from dpicl_ui.generate.run_view import replay_recipe
 from dpicl_ui.generate.runner import Runner
 from dpicl_ui.generate.state import GenerateState
-from dpicl_ui.page import PLACES
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.test.state import TestState
@@ -44,7 +42,7 @@ from tests.cli.test_outputs import Plain
 from tests.toy_model import VOCABULARY
 from tests.ui.generate.recording import HOSTILE, demo_set
 from tests.ui.privacy.test_form import DATASET, VALUES
-from tests.ui.tabs import confirm, downloaded
+from tests.ui.tabs import confirm, downloaded, services
 from tests.ui.test_cards import tags
 from tests.ui.trees import text_of
 
@@ -98,17 +96,17 @@ def tab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     return made
 
 
-def step_of(tab: Any, step: Any, *more: Any) -> Any:
+def step_of(tab: Any, step: Any) -> Any:
     async def built() -> Any:
         with gr.Blocks():
-            return step(tab.sessions, CuratorLedger(tab.ledger), *more, StepBar(PLACES))
+            return step(services(tab.sessions, CuratorLedger(tab.ledger), tab.loader))
 
     return asyncio.run(built())
 
 
 @pytest.fixture(scope="module")
 def testing(tab: Any) -> EvaluationStep:
-    made: EvaluationStep = step_of(tab, EvaluationStep, tab.loader, EmbedderLoader(tab.loader))
+    made: EvaluationStep = step_of(tab, EvaluationStep)
     made._show_set(TAB)
     return made
 

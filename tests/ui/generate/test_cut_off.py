@@ -37,7 +37,7 @@ from mechanisms.runs.run_file import from_lines
 from tests.recipes.running import CAP, Embedding, Log, Reading, data, planned, recipe, rows
 from tests.toy_model import ToyModel
 from tests.ui.privacy.test_form import VALUES
-from tests.ui.tabs import confirm
+from tests.ui.tabs import confirm, services
 from tests.ui.trees import text_of
 
 pytestmark = pytest.mark.slow
@@ -66,7 +66,7 @@ class App:
     async def _built(self, ledgers: Ledgers) -> GenerateStep:
         with gr.Blocks() as self.page:
             bar = StepBar(PLACES)
-            privacy = PrivacyStep(self.sessions, ledgers, self.loader, bar)
+            privacy = PrivacyStep(services(self.sessions, ledgers, self.loader, bar=bar))
             embedder = EmbedderLoader(self.loader)
             return GenerateStep(self.sessions, ledgers, self.loader, embedder, bar, privacy, Line(self.page))
 

@@ -16,13 +16,11 @@ from dpicl_ui.data.state import Confirmed, DataState, Records
 from dpicl_ui.export import DEMO_SET, ExportStep
 from dpicl_ui.frame.model_loader import EmbedderLoader, Loaded, ModelLoader
 from dpicl_ui.frame.sessions import CuratorLedger, Session, Sessions
-from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.generate.cards import counts, finished, record
 from dpicl_ui.generate.charts import live
 from dpicl_ui.generate.run_view import replay_recipe
 from dpicl_ui.generate.runner import Runner
 from dpicl_ui.generate.state import GenerateState
-from dpicl_ui.page import PLACES
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.test.state import TestState
@@ -41,7 +39,7 @@ from mechanisms.runs.verification import verify
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import demo_set, recording
 from tests.ui.privacy.test_form import DATASET, VALUES
-from tests.ui.tabs import confirm, downloaded, write
+from tests.ui.tabs import confirm, downloaded, services, write
 from tests.ui.test_cards import tags
 from tests.ui.trees import text_of
 
@@ -141,7 +139,7 @@ def test_a_record_is_drawn_as_text_nodes_name_by_name():
 def export(tab) -> ExportStep:
     async def built() -> ExportStep:
         with gr.Blocks():
-            return ExportStep(tab.sessions, CuratorLedger(tab.ledger), StepBar(PLACES))
+            return ExportStep(services(tab.sessions, CuratorLedger(tab.ledger)))
 
     return asyncio.run(built())
 
@@ -179,8 +177,7 @@ def test_texts_have_no_lines_and_no_schema_to_save(tmp_path: Path):
 def test_nothing_is_classified_with_records_and_the_page_says_so(tab):
     async def built() -> EvaluationStep:
         with gr.Blocks():
-            embedder = EmbedderLoader(tab.loader)
-            return EvaluationStep(tab.sessions, CuratorLedger(tab.ledger), tab.loader, embedder, StepBar(PLACES))
+            return EvaluationStep(services(tab.sessions, CuratorLedger(tab.ledger), tab.loader))
 
     step = asyncio.run(built())
     assert "which have no labels" in text_of(step._show_set(TAB)[step.subject])

@@ -88,9 +88,8 @@ def test_who_saved_or_exported_is_not_asked(app: tuple[App, Any]):
     assert asks(app, tab) == ""
     list(app.generate(tab))
     assert asks(app, tab), "that was another set"
-    step: Any = SimpleNamespace(
-        _sessions=app.sessions, _ledgers=SimpleNamespace(of=lambda _: app.ledger), sink=0, certificate=1, notice=2
-    )
+    shared = SimpleNamespace(session=app.sessions.of, ledger=lambda _: app.ledger)
+    step: Any = SimpleNamespace(_app=shared, sink=0, certificate=1, notice=2)
     step._marked = lambda session, ledger: ExportStep._marked(step, session, ledger)
     ExportStep._save(step, WITHOUT_DEMONSTRATIONS[0], tab)
     assert state.untaken, "a certificate is not the set"

@@ -43,7 +43,7 @@ from mechanisms.runs.recipe import Stage
 from tests.ui.generate.recipe_recording import STORIES, voted
 from tests.ui.generate.recording import CLEAN, demo_set, recording, token
 from tests.ui.privacy.test_form import DATASET, VALUES
-from tests.ui.tabs import confirm
+from tests.ui.tabs import confirm, services
 from tests.ui.trees import text_of
 
 LOADER = ModelLoader("none")
@@ -171,7 +171,7 @@ def generate(tmp_path: Path) -> GenerateStep:
         # Blocks made outside an event loop open one of their own and never close it.
         with gr.Blocks() as page:
             sessions, ledgers, bar = Sessions(), CuratorLedger(PrivacyLedger(tmp_path)), StepBar(PLACES)
-            privacy = PrivacyStep(sessions, ledgers, LOADER, bar)
+            privacy = PrivacyStep(services(sessions, ledgers, LOADER, bar=bar))
             return GenerateStep(sessions, ledgers, LOADER, EmbedderLoader(LOADER), bar, privacy, Line(page))
 
     return asyncio.run(built())

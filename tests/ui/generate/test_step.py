@@ -28,6 +28,7 @@ from mechanisms.runs.recipe import Stage
 from mechanisms.runs.run_file import from_lines
 from tests.runs.runs import file_of
 from tests.ui.generate.recipe_recording import STORIES
+from tests.ui.tabs import services
 from tests.ui.trees import text_of
 
 DRAFTS = [Drafting("News", 1, 2), Drafting("Sport", 2, 2)]
@@ -44,7 +45,7 @@ def step(tmp_path: Path) -> GenerateStep:
                 ModelLoader("none"),
                 StepBar(PLACES),
             )
-            privacy = PrivacyStep(sessions, ledgers, loader, bar)
+            privacy = PrivacyStep(services(sessions, ledgers, loader, bar=bar))
             return GenerateStep(sessions, ledgers, loader, EmbedderLoader(loader), bar, privacy, Line(page))
 
     return asyncio.run(built())

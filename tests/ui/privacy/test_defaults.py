@@ -41,7 +41,7 @@ def shown(component: Any, update: Any) -> Any:
 def planned_in_the_app(step: PrivacyStep, columns: Columns, *labels: str) -> SynthesisRequest | RecipeRequest:
     """The request of step 2 as it stands once step 1 is confirmed."""
     dataset = dataset_of(columns, *labels)
-    step._sessions.of(TAB).of(DataState).confirm(Confirmed(columns, dataset))
+    step._app.session(TAB).of(DataState).confirm(Confirmed(columns, dataset))
     suggested = step._suggest(TAB)
     form = PrivacyForm.read(*(shown(each, suggested.get(each, each.value)) for each in step.form))
     form = replace(form, epsilon=1.0, delta=1e-5)  # which no other end fills in
@@ -68,7 +68,7 @@ def planned_in_python(file: Path, monkeypatch: pytest.MonkeyPatch, user: str | N
 @pytest.mark.slow
 @pytest.mark.parametrize("user", [None, "who"])
 def test_rows_with_labels_are_planned_alike_at_all_ends(step, file, monkeypatch, user):
-    tab = step._sessions.of(TAB)
+    tab = step._app.session(TAB)
     app = planned_in_the_app(step, columns_of(file, ColumnMapping("the text", "topic", user), session=tab), *LABELS)
     assert isinstance(app, RecipeRequest)
     assert (app.recipe.kind, app.written.plan.tokens, app.written.candidates) == (Kind.BOTH, 24, 16)
@@ -87,7 +87,7 @@ def test_rows_with_labels_are_planned_alike_at_all_ends(step, file, monkeypatch,
 def test_other_rows_are_planned_alike_in_the_app_and_on_the_command_line(step, file):
     schema = file.with_name("schema.json")
     schema.write_text(json.dumps(SCHEMA.document), encoding="utf-8")
-    tab = step._sessions.of(TAB)
+    tab = step._app.session(TAB)
     answers = {"kind": "Question", "mapping": ColumnMapping("the text", "answer")}
     records = {"records": Records("Note", SCHEMA), "mapping": ColumnMapping("the text", "answer")}
     alone = {"kind": "Letter", "mapping": ColumnMapping("the text", KIND)}

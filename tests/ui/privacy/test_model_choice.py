@@ -22,7 +22,7 @@ from tests.ui.frame.test_model_loader import begun, shelf  # noqa: F401
 from tests.ui.generate.recording import HOSTILE
 from tests.ui.privacy.test_form import DATASET
 from tests.ui.privacy.test_state import FIRST
-from tests.ui.tabs import confirm
+from tests.ui.tabs import confirm, services
 from tests.ui.test_cards import tags
 from tests.ui.trees import text_of
 
@@ -32,7 +32,7 @@ TAB: Any = SimpleNamespace(username=None, session_hash="tab")
 def choice(loader: ModelLoader) -> ModelChoice:
     async def built() -> ModelChoice:
         with gr.Blocks():
-            return ModelChoice(Sessions(), loader)
+            return ModelChoice(services(Sessions(), None, loader))
 
     return asyncio.run(built())
 
@@ -75,7 +75,7 @@ def test_another_models_needs_and_time_are_told_before_it_is_loaded(shelf, monke
     monkeypatch.setattr(needs, "needs", lambda name: ModelNeeds(sizes.get(name), name in sizes))
     monkeypatch.setattr(needs, "available_memory", lambda: 20 * 10**9)
     assert "The planned run" not in text_of(made._look(TAB, GEMMA, "")[made.needs])
-    session = made._sessions.of(TAB)
+    session = made._app.session(TAB)
     confirm(session, DATASET)
     session.of(PrivacyState).calibrate(FIRST, loader.speed)
     there_now, other, unknown = (

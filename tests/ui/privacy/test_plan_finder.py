@@ -22,7 +22,7 @@ from mechanisms.runs.planner import Option, ranked
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class
 from tests.ui.privacy.test_form import DATASET, VALUES
-from tests.ui.tabs import confirm
+from tests.ui.tabs import confirm, lend, services
 from tests.ui.trees import text_of
 
 FORM = PrivacyForm.read(*VALUES)
@@ -93,7 +93,7 @@ def test_the_curve_joins_the_efficient_options_and_marks_the_settings():
 @pytest.fixture
 def finder() -> Any:
     loader: Any = SimpleNamespace(speed=SPEED, settled=True, problem=None)
-    return PlanFinder(Sessions(), loader, gr.Radio(), gr.Radio(), gr.Slider())
+    return PlanFinder(services(Sessions(), None, loader), gr.Radio(), gr.Radio(), gr.Slider())
 
 
 def tab() -> Any:
@@ -103,8 +103,8 @@ def tab() -> Any:
 @pytest.mark.slow
 def test_a_search_tells_its_progress_and_offers_the_efficient_options(finder, monkeypatch):
     monkeypatch.setattr("dpicl_ui.privacy.plan_finder._POINTS", 1)
-    monkeypatch.setattr("dpicl_ui.privacy.plan_finder._INTERVAL", -1.0)  # however fast the machine is
-    session = finder._sessions.of(tab())
+    monkeypatch.setattr("dpicl_ui.frame.job._INTERVAL", -1.0)  # however fast the machine is
+    session = finder._app.session(tab())
     confirm(session, DATASET)
     *progress, last = finder._find(tab(), 3.0, *VALUES)
     assert "1 tried" in text_of(progress[1][finder.notice])
@@ -119,7 +119,7 @@ def test_a_search_tells_its_progress_and_offers_the_efficient_options(finder, mo
 
 
 def test_new_data_forgets_the_plans(finder):
-    session = finder._sessions.of(tab())
+    session = finder._app.session(tab())
     state, confirmed = session.of(PrivacyState), confirm(session, DATASET)
     assert state.offer(confirmed, tuple(FOUND))
     assert state.found
@@ -136,7 +136,7 @@ def test_without_a_speed_it_says_so(finder, done, words):
     loader._done = threading.Event()
     if done:
         loader._done.set()
-    finder._loader = loader
-    confirm(finder._sessions.of(tab()), DATASET)
+    lend(finder, loader=loader)
+    confirm(finder._app.session(tab()), DATASET)
     with pytest.raises(ModelUnavailable, match=words):
         list(finder._find(tab(), 3.0, *VALUES))

@@ -44,7 +44,7 @@ def test_the_form_reads_the_pages_components_as_they_are_at_first(step: PrivacyS
 
 
 def test_a_vote_is_planned_and_told(step: PrivacyStep):
-    session = step._sessions.of(TAB)
+    session = step._app.session(TAB)
     confirm(session, DATASET)
     shown = recalculated(step, VOTE)
     planned = session.of(PrivacyState).planned
@@ -56,7 +56,7 @@ def test_a_vote_is_planned_and_told(step: PrivacyStep):
 
 
 def test_a_refused_plan_is_not_told(step: PrivacyStep):
-    confirm(step._sessions.of(TAB), DATASET)
+    confirm(step._app.session(TAB), DATASET)
     shown = recalculated(step, [*VALUES[: -len(TOKENS)], "vote", False, True, *TOKENS[3:]])
     assert shown[step.recipe.words] == []
     assert "needs a share" in text_of(shown[step.outcome])
@@ -65,7 +65,7 @@ def test_a_refused_plan_is_not_told(step: PrivacyStep):
 @pytest.mark.parametrize("kind", [Kind.VOTE, Kind.BOTH])
 @pytest.mark.parametrize("division", [None, *Division])
 def test_by_hand_begins_with_the_proposal_and_can_be_run_at_once(step: PrivacyStep, kind: Kind, division):
-    confirm(step._sessions.of(TAB), DATASET)
+    confirm(step._app.session(TAB), DATASET)
     filled = step._propose(TAB, kind.value, False, True, 1.0, division)
     shares = [filled[each] / 100 for each in step.recipe.shares]
     wanted = proposed(kind, DATASET.counted_sizes(), 1.0, True, division)
@@ -83,12 +83,12 @@ def test_without_a_data_set_nothing_is_proposed(step: PrivacyStep, by_hand: bool
 
 
 def test_new_data_forgets_what_was_set_by_hand(step: PrivacyStep):
-    confirm(step._sessions.of(TAB), DATASET)
+    confirm(step._app.session(TAB), DATASET)
     assert step._suggest(TAB)[step.recipe.by_hand] is False
 
 
 def test_fields_are_called_as_step_1_says_until_step_2_says_otherwise(step: PrivacyStep):
-    session = step._sessions.of(TAB)
+    session = step._app.session(TAB)
     confirm(session, DATASET)
     shown = step._suggest(TAB, "", "")
     assert (shown[step.text_name], shown[step.label_name].value) == ("Text", "Label")
@@ -108,7 +108,7 @@ def test_fields_are_called_as_step_1_says_until_step_2_says_otherwise(step: Priv
 
 
 def test_records_leave_no_choice_of_a_recipe_and_texts_have_it_again(step: PrivacyStep):
-    session = step._sessions.of(TAB)
+    session = step._app.session(TAB)
     confirm_records(session)
     shown = step._suggest(TAB)
     assert (shown[step.recipe.kind].value, shown[step.recipe.kind].interactive) == ("tokens", False)
@@ -129,7 +129,7 @@ def test_records_leave_no_choice_of_a_recipe_and_texts_have_it_again(step: Priva
 
 
 def test_texts_with_answers_are_written_by_token_for_what_the_tokens_cost(step: PrivacyStep):
-    session = step._sessions.of(TAB)
+    session = step._app.session(TAB)
     confirm_answered(session)
     shown = step._suggest(TAB)
     assert (shown[step.recipe.kind].value, shown[step.recipe.kind].interactive) == ("tokens", False)
@@ -152,7 +152,7 @@ def test_texts_with_answers_are_written_by_token_for_what_the_tokens_cost(step: 
 
 
 def test_an_answer_that_leaves_no_token_to_its_text_is_refused_in_one_line(step: PrivacyStep):
-    confirm_answered(step._sessions.of(TAB))
+    confirm_answered(step._app.session(TAB))
     told = recalculated(step, [*VALUES[:12], "Answer.", "Question", "Answer", "private", VALUES[7], *VALUES[17:]])
     assert "none is left for the text" in text_of(told[step.outcome])
     told = recalculated(step, [*VALUES[:12], "Answer.", "Question", "Question", *VALUES[15:]])
@@ -160,7 +160,7 @@ def test_an_answer_that_leaves_no_token_to_its_text_is_refused_in_one_line(step:
 
 
 def test_texts_with_labels_have_their_choices_again_after_texts_with_answers(step: PrivacyStep):
-    session = step._sessions.of(TAB)
+    session = step._app.session(TAB)
     confirm_answered(session)
     step._suggest(TAB)
     confirm(session, DATASET)
@@ -171,7 +171,7 @@ def test_texts_with_labels_have_their_choices_again_after_texts_with_answers(ste
 
 
 def test_the_settings_of_a_planned_run_are_a_file_without_the_place_of_its_model(step: PrivacyStep):
-    session, own = step._sessions.of(TAB), step.settings
+    session, own = step._app.session(TAB), step.settings
     confirm(session, DATASET)
     with pytest.raises(UsageError, match="No run with these settings"):
         own.saved(TAB)
@@ -180,5 +180,5 @@ def test_the_settings_of_a_planned_run_are_a_file_without_the_place_of_its_model
     assert "recipe: vote" in downloaded(shown[own.sink])
     assert "\nmodel:" not in downloaded(shown[own.sink])  # "none" is no listed model: it may be a path
     assert "charged as one of its own" in text_of(shown[own.notice])
-    step._loader.name = "embedded"
+    step._app.loader.name = "embedded"
     assert "\nmodel: embedded\n" in downloaded(own.saved(TAB)[own.sink])

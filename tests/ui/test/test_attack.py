@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.sessions import Session, Sessions
-from dpicl_ui.test.attack import AttackOffer, AttackState, effort, findings, roc_figure
+from dpicl_ui.frame.sessions import Sessions
+from dpicl_ui.test.attack import AttackOffer, effort, findings, roc_figure
 from dpicl_ui.test.state import TestState
 from mechanisms.accounting import Claim, PrivacyLedger, fingerprint
 from mechanisms.audit.membership import PROBABILITY, REFERENCES, WORDS, ZERO_SHOT, Roc, roc
@@ -30,7 +30,7 @@ from mechanisms.records import RECORD, Dataset, Demonstration, Record
 from tests.audit.test_membership import Learning
 from tests.audit.test_membership import Session as Reading
 from tests.ui.generate.recording import HOSTILE, LABELS, demo_set
-from tests.ui.tabs import confirm, write
+from tests.ui.tabs import confirm, services, write
 from tests.ui.trees import text_of
 
 SET = demo_set(Demonstration("written", LABELS[0]), Demonstration("another", LABELS[1]))
@@ -61,7 +61,7 @@ def built() -> AttackOffer:
             ledgers: Any = SimpleNamespace(of=lambda request: request.ledger)
             measurement: Any = SimpleNamespace(text=gr.Dropdown(), label=gr.Dropdown())
             loader = cast(ModelLoader, SimpleNamespace(model=Reader))
-            return AttackOffer(SESSIONS, ledgers, loader, measurement)
+            return AttackOffer(services(SESSIONS, ledgers, loader), measurement)
 
     return asyncio.run(blocks())
 
@@ -125,11 +125,11 @@ def test_rows_that_others_are_compared_with_are_marked_too(place: Place):
 
 def test_real_rows_are_found_and_a_set_without_any_is_not(place: Place, tmp_path: Path):
     words = place.result()
-    assert "No more than guessing" in words
+    assert "not distinguishable from guessing" in words
     assert "does not find even your real rows" not in words
     leaky = demo_set(*(Demonstration(row.text, row.label) for row in LETTERS.records))
     (tmp_path / "leaky").mkdir()
-    assert "above what the claim allows" in Place(tmp_path / "leaky", leaky).result()
+    assert "better than the claim allows" in Place(tmp_path / "leaky", leaky).result()
 
 
 @pytest.mark.parametrize("missing", ["data", "file", "set", "other data"])
@@ -153,13 +153,13 @@ def test_what_is_missing_is_said_in_one_line(tmp_path: Path, missing: str):
 def test_a_stop_before_it_begins_marks_nothing_and_later_ends_it(place: Place):
     attack = place.press()
     next(attack)
-    place.offer._stop(place.request)
+    place.offer.job.halt(place.request)
     with pytest.raises(UsageError, match="nothing was marked"):
         list(attack)
     assert place.disclosures == ()
     attack = place.press()
     next(attack), next(attack)
-    place.offer._stop(place.request)
+    place.offer.job.halt(place.request)
     with pytest.raises(UsageError, match="mark on these rows stays"):
         list(attack)
     assert place.disclosures == (ATTACKED,)
@@ -187,14 +187,6 @@ def test_a_loaded_set_is_attacked_on_trust_and_says_so(place: Place):
     assert "on trust" in place.result()
 
 
-def test_a_stop_is_meant_for_the_attack_asked_for_last():
-    state = AttackState(Session())
-    first = state.begin()
-    state.stop()
-    assert first.is_set()
-    assert not state.begin().is_set()
-
-
 def test_about_as_many_rows_are_asked_about_whatever_the_labels():
     for labels in (2, 3, 4, 14):
         tried = effort(labels)
@@ -214,8 +206,8 @@ def claim(epsilon: float) -> Claim:
 
 @pytest.mark.parametrize(
     ("shift", "epsilon", "said"),
-    [(0.0, 1.0, "No more than guessing"), (-0.5, 1.0, "less than guessing"), (0.15, 2.0, "It is not above"),
-     (0.9, 1.0, "above what the claim allows"), (0.9, math.inf, "more than guessing")],
+    [(0.0, 1.0, "not distinguishable from guessing"), (-0.5, 1.0, "worse than guessing"), (0.15, 2.0, "is not above"),
+     (0.9, 1.0, "better than the claim allows"), (0.9, math.inf, "better than guessing")],
 )  # fmt: skip
 def test_the_verdict_follows_the_interval_and_the_claim(shift: float, epsilon: float, said: str):
     held = claim(epsilon) if math.isfinite(epsilon) else None

@@ -11,10 +11,8 @@ import gradio as gr
 import pandas as pd
 import pytest
 
-from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
+from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Ledgers, Sessions
-from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.page import PLACES
 from dpicl_ui.test.state import TestState
 from dpicl_ui.test.step import EvaluationStep
 from mechanisms.accounting import PrivacyLedger, fingerprint
@@ -24,7 +22,7 @@ from mechanisms.evaluation.completions import completing
 from mechanisms.records import Demonstration
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import demo_set
-from tests.ui.tabs import confirm
+from tests.ui.tabs import confirm, services
 from tests.ui.test.test_elsewhere import LETTERS
 from tests.ui.trees import text_of
 
@@ -39,7 +37,7 @@ def tab(tmp_path) -> tuple[EvaluationStep, TestState]:
     async def built() -> EvaluationStep:
         with gr.Blocks():
             ledgers = cast(Ledgers, SimpleNamespace(of=lambda request: PrivacyLedger(tmp_path)))
-            return EvaluationStep(sessions, ledgers, loader, cast(EmbedderLoader, None), StepBar(PLACES))
+            return EvaluationStep(services(sessions, ledgers, loader))
 
     state = sessions.of(TAB).of(TestState)
     state.load(NOTES)
@@ -60,13 +58,13 @@ def test_a_text_is_gone_on_with_by_every_arm(tab: Any):
 
 def test_an_attack_on_it_marks_no_row_of_labelled_data(tab: Any):
     step, state = tab
-    session = step._sessions.of(TAB)
+    session = step._app.session(TAB)
     confirm(session, LETTERS)
     state.load(NOTES)
     state.table = Table(pd.DataFrame({"text": ["a", "b"], "label": ["News", "Sport"]}))
     with pytest.raises(UsageError, match="texts with labels"):
         list(step.attack._attack("text", "label", True, TAB))
-    assert step.attack._ledgers.of(TAB).rows.disclosures(fingerprint(LETTERS)) == ()
+    assert step.attack._app.ledger(TAB).rows.disclosures(fingerprint(LETTERS)) == ()
 
 
 def test_what_needs_labels_says_so(tab: Any):

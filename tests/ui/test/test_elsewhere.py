@@ -15,8 +15,6 @@ import pytest
 
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions
-from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.page import PLACES
 from dpicl_ui.test.state import TestState
 from dpicl_ui.test.step import EvaluationStep
 from mechanisms.accounting import PrivacyLedger, fingerprint
@@ -29,7 +27,7 @@ from mechanisms.records import Dataset, Demonstration, Record
 from tests.chat_server import Reply, Server, query_of, serving
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import demo_set
-from tests.ui.tabs import confirm, write
+from tests.ui.tabs import confirm, services, write
 from tests.ui.trees import text_of
 
 KEY = "sk-not-to-be-seen"
@@ -53,7 +51,7 @@ class Tab:
             with gr.Blocks():
                 ledgers: Any = SimpleNamespace(of=lambda request: self.ledger)
                 loader = cast(ModelLoader, SimpleNamespace(model=model))
-                return EvaluationStep(sessions, ledgers, loader, cast(Any, None), StepBar(PLACES), reader)
+                return EvaluationStep(services(sessions, ledgers, loader), reader)
 
         self.step = asyncio.run(blocks())
         confirm(self.session, LETTERS)

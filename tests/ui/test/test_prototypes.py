@@ -8,15 +8,12 @@ import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import gradio as gr
 import pytest
 
-from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Session, Sessions
-from dpicl_ui.frame.step_bar import StepBar
-from dpicl_ui.page import PLACES
 from dpicl_ui.privacy.cards import duration
 from dpicl_ui.test.cards import PROTOTYPES, accuracies, score_card, verdict
 from dpicl_ui.test.state import PrototypesState, TestState
@@ -32,7 +29,7 @@ from mechanisms.runs.reading_forecast import embedding_seconds, measuring_second
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import demo_set
-from tests.ui.tabs import confirm, write
+from tests.ui.tabs import confirm, services, write
 from tests.ui.test_cards import scorecard
 from tests.ui.trees import text_of
 
@@ -71,10 +68,7 @@ def built() -> EvaluationStep:
         with gr.Blocks():
             ledgers: Any = SimpleNamespace(of=lambda request: request.ledger)
             embedder: Any = SimpleNamespace(embedder=lambda: EMBEDDER)
-            step = EvaluationStep(SESSIONS, ledgers, ModelLoader("none"), embedder, StepBar(PLACES))
-            loader = cast(ModelLoader, SimpleNamespace(model=ToyModel, speed=SPEED))
-            step.measurement._loader = step.measurement._time._loader = loader
-            return step
+            return EvaluationStep(services(SESSIONS, ledgers, SimpleNamespace(model=ToyModel, speed=SPEED), embedder))
 
     return asyncio.run(blocks())
 
@@ -101,7 +95,9 @@ class Place:
     def look(self, epsilon: Any = 0.5) -> tuple[str, bool]:
         """What the card says, and whether it can be pressed."""
         shown = self.offer._look(epsilon, self.request)
-        return " ".join(text_of(shown[self.offer.cost]).split()), shown[self.offer.start].get_config()["interactive"]
+        return " ".join(text_of(shown[self.offer.cost]).split()), shown[self.offer.job.start].get_config()[
+            "interactive"
+        ]
 
     def press(self, epsilon: Any = 0.5) -> list[Any]:
         """Press the button, and wait."""
@@ -204,7 +200,7 @@ def test_figures_that_were_stopped_halfway_get_no_prototypes(place: Place):
     measuring = place.measurement._measure("text", "label", 100, False, False, place.request)
     for _ in range(3):
         next(measuring)
-    place.measurement._cancel(place.request)
+    place.measurement.job.halt(place.request)
     list(measuring)
     place.press()
     scored = place.session.of(TestState).scored
@@ -245,7 +241,7 @@ def test_what_would_be_wasted_is_not_charged(place: Place):
 
 def test_a_stop_before_it_begins_charges_nothing(place: Place):
     place.offer._order(0.5, place.request)
-    place.offer._stop(place.request)
+    place.offer.job.halt(place.request)
     with pytest.raises(UsageError, match="Nothing was charged"):
         list(place.offer._release(place.request))
     assert (place.spent[0], place.embedded) == (0, 0)
@@ -258,7 +254,7 @@ def test_a_stop_while_rows_are_read_releases_nothing_and_stays_spent(place: Plac
     next(running)
     next(running)  # charged, no row read
     assert place.state.busy
-    place.offer._stop(place.request)
+    place.offer.job.halt(place.request)
     with pytest.raises(UsageError, match="stays spent"):
         list(running)
     assert place.state.released is None

@@ -54,16 +54,6 @@ def test_figures_belong_to_the_set_they_were_measured_on(session: Session):
     assert not gate(session).done
 
 
-def test_a_stop_reaches_the_figures_under_way_and_no_other(session: Session):
-    state = session.of(TestState)
-    first = state.score(MADE, (), DATASET, ())
-    shown = first.with_card(scorecard(ZERO_SHOT))
-    state.show(shown)
-    state.stop()
-    assert first.stop.is_set()
-    assert not state.score(MADE, (), DATASET, ()).stop.is_set()
-
-
 def test_a_set_without_demonstrations_has_an_arm_only_where_that_was_chosen(session: Session):
     state, empty = session.of(TestState), demo_set()
     with pytest.raises(UsageError, match="nothing to test"):

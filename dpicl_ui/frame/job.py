@@ -1,0 +1,179 @@
+"""Long jobs of a tab: ordered by a press, run by a handler, ended by Stop or with the tab."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar
+
+import gradio as gr
+
+from dpicl_ui.frame.guard import PRIVATE
+from dpicl_ui.frame.services import Services
+from dpicl_ui.frame.sessions import Session, State
+from dpicl_ui.frame.tree import Tree, panel, progress
+from mechanisms.errors import UsageError
+
+# The jobs of one kind in a tab: at most one is ordered, and at most one is at work.
+
+W = TypeVar("W")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Order(Generic[W]):
+    """A job that was asked for; private, as `wanted` may hold rows."""
+
+    wanted: W
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def check(self, words: str) -> None:
+        """Refuse to go on with a stopped job.
+
+        Raises:
+            UsageError: with these words.
+        """
+        if self.stop.is_set():
+            raise UsageError(words)
+
+
+class Jobs(State, Generic[W]):
+    """The jobs of one kind; each kind is a subclass."""
+
+    under_way: ClassVar[str] = "This is being done already: wait until it has ended."
+    """Why no further job is accepted."""
+
+    def __init__(self, session: Session) -> None:
+        self._lock = threading.Lock()
+        self._ordered: Order[W] | None = None
+        self._at_work: Order[W] | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a job is at work."""
+        return self._at_work is not None
+
+    def refuse(self, wanted: W) -> None:
+        """Raise a `UsageError` where a job is not to be accepted; called while no other one is at work."""
+
+    def order(self, wanted: W) -> Order[W]:
+        """Ask for a job; it replaces one that was ordered and has not begun.
+
+        Raises:
+            UsageError: another one is at work, or `refuse` raises.
+        """
+        with self._lock:
+            if self._at_work is not None:
+                raise UsageError(self.under_way)
+            self.refuse(wanted)
+            self._ordered = Order(wanted)
+            return self._ordered
+
+    @contextmanager
+    def taken(self) -> Iterator[Order[W] | None]:
+        """The order, at work inside the block; None where there is none, or where it was taken before."""
+        with self._lock:
+            self._ordered, order = None, self._ordered
+            if order is not None:
+                self._at_work = order
+        try:
+            yield order
+        finally:
+            with self._lock:
+                if self._at_work is order:
+                    self._at_work = None
+
+    def stop(self) -> None:
+        """Stop the job that was ordered, and the one at work."""
+        with self._lock:
+            for order in (self._ordered, self._at_work):
+                if order is not None:
+                    order.stop.set()
+
+    def close(self) -> None:
+        """See `State.close`."""
+        self.stop()
+
+
+# What a job shows while it runs. The page renders every update, so that progress is shown a few times a second only.
+
+Updates = dict[Any, Any]
+_INTERVAL = 0.08
+"""Least seconds between two updates that may be left out: 12 a second."""
+
+
+@dataclass(frozen=True)
+class Passing:
+    """An update that may be left out because another one follows; it is made only if it is shown."""
+
+    make: Callable[[], Updates]
+
+
+def reached(bar: gr.HTML, done: int, total: int, words: str) -> Passing:
+    """How far a job has come."""
+    return Passing(lambda: {bar: progress(done, total, words)})
+
+
+def paced(steps: Generator[Updates | Passing]) -> Iterator[Updates]:
+    """The updates of a job, of the passing ones so many as the page can show. Closing this iterator closes the job."""
+    shown = -math.inf
+    with closing(steps):
+        for each in steps:
+            if not isinstance(each, Passing):
+                yield each
+            elif time.monotonic() - shown > _INTERVAL:
+                shown = time.monotonic()
+                yield each.make()
+
+
+class JobControls(Generic[W]):
+    """The buttons and the progress bar of a job; made where they stand.
+
+    Args:
+        title: of the button that starts it.
+        ids: of both buttons and the bar.
+        startable: whether the job can be started whenever none runs; otherwise its card says when.
+    """
+
+    def __init__(
+        self, app: Services, kind: type[Jobs[W]], title: str, ids: tuple[str, str, str], startable: bool = True
+    ) -> None:
+        self._app, self._kind, self._startable = app, kind, startable
+        start, stop, bar = ids
+        with gr.Row(elem_classes="actions"):
+            self.start = gr.Button(title, variant="primary", interactive=startable, elem_id=start)
+            self.stop = gr.Button("Stop", variant="stop", interactive=False, elem_id=stop)
+        self.bar = panel(elem_id=bar)
+        self.outputs = [self.start, self.stop, self.bar]
+        self.stop.click(self.halt, None, self.stop, queue=False, **PRIVATE)
+
+    def working(self, shown: list[Tree]) -> Updates:
+        """The components when a job begins, with what stands in the place of the bar."""
+        return {
+            self.bar: shown,
+            self.start: gr.Button(interactive=False),
+            self.stop: gr.Button("Stop", interactive=True),
+        }
+
+    def idle(self) -> Updates:
+        """The components when no job runs."""
+        free = {self.start: gr.Button(interactive=True)} if self._startable else {}
+        return {self.bar: [], self.stop: gr.Button("Stop", interactive=False)} | free
+
+    def reached(self, done: int, total: int, words: str) -> Passing:
+        """How far the job has come."""
+        return reached(self.bar, done, total, words)
+
+    def run(self, request: gr.Request, steps: Callable[[Order[W]], Generator[Updates | Passing]]) -> Iterator[Updates]:
+        """The updates of the job that was ordered. However this ends, another one can be ordered then."""
+        with self._app.session(request).of(self._kind).taken() as order:
+            if order is not None:
+                yield from paced(steps(order))
+
+    def halt(self, request: gr.Request) -> Any:
+        """Stop the tab's job; it ends at its next step."""
+        self._app.session(request).of(self._kind).stop()
+        return gr.Button("Stopping …", interactive=False)

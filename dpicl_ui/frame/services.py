@@ -1,0 +1,31 @@
+"""What all steps of the page share: its tabs, ledgers and models, and the step bar."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import gradio as gr
+
+from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
+from dpicl_ui.frame.sessions import Ledgers, Session, Sessions
+from dpicl_ui.frame.step_bar import StepBar
+from mechanisms.accounting import PrivacyLedger
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Services:
+    """Made once, by the page, and handed to every step."""
+
+    sessions: Sessions
+    ledgers: Ledgers
+    loader: ModelLoader
+    embedder: EmbedderLoader
+    bar: StepBar
+
+    def session(self, request: gr.Request) -> Session:
+        """The tab that sent a request."""
+        return self.sessions.of(request)
+
+    def ledger(self, request: gr.Request) -> PrivacyLedger:
+        """The ledger that a request is charged to; see `Ledgers.of`."""
+        return self.ledgers.of(request)
