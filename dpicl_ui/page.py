@@ -17,7 +17,7 @@ from dpicl_ui.budget.step import BudgetStep
 from dpicl_ui.data import state as data_state
 from dpicl_ui.data.step import DataStep
 from dpicl_ui.export import ExportStep
-from dpicl_ui.frame.guard import MODEL, PRIVATE, Line, in_one_line
+from dpicl_ui.frame.guard import ACCOUNTING, MODEL, PRIVATE, Line, in_one_line
 from dpicl_ui.frame.inputs import number, whole
 from dpicl_ui.frame.model_loader import Choosable, EmbedderLoader, ModelLoader
 from dpicl_ui.frame.services import Services
@@ -46,7 +46,6 @@ from mechanisms.sampling import SamplingPlan
 
 LARGEST_SET = 2**20
 """Characters of a set."""
-_ACCOUNTING: dict[str, Any] = {"concurrency_limit": 2, "concurrency_id": "calibrate"}
 
 
 def add_endpoints(loader: ModelLoader) -> None:
@@ -57,8 +56,8 @@ def add_endpoints(loader: ModelLoader) -> None:
         return studio.probabilities(loads(_set(demos)), loader.model(), studio.checked_texts(texts))
 
     api(_answering(classify), api_name="classify", **MODEL)
-    api(_answering(check_certificate), api_name="check_certificate", **_ACCOUNTING)
-    api(_answering(calibrate), api_name="calibrate", **_ACCOUNTING)
+    api(_answering(check_certificate), api_name="check_certificate", **ACCOUNTING)
+    api(_answering(calibrate), api_name="calibrate", **ACCOUNTING)
 
 
 def check_certificate(demos: str) -> dict[str, Any]:

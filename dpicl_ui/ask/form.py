@@ -7,12 +7,13 @@ from typing import Any
 
 import gradio as gr
 
+from dpicl_ui.frame import parameters
 from dpicl_ui.frame.guard import PRIVATE
 from dpicl_ui.frame.inputs import epsilon_slider, number, whole
 from dpicl_ui.frame.tree import el, panel
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.answers.request import AnswerRequest
-from mechanisms.discovery import Parameter, parameters
+from mechanisms.discovery import Parameter
 from mechanisms.errors import UsageError
 from mechanisms.queries import QueryMechanism, Retrieval, query_mechanism_class, query_mechanism_names
 from mechanisms.records import PromptTemplate, answer_template
@@ -30,8 +31,7 @@ def described() -> list[tuple[type[QueryMechanism], Parameter]]:
 
     The noise is not among them: it follows from epsilon.
     """
-    every = ((each, parameter) for each in query_mechanisms() for parameter in parameters(each))
-    return [(owner, parameter) for owner, parameter in every if parameter.name != "noise"]
+    return [(owner, each) for owner, each in parameters.described(query_mechanisms()) if each.name != "noise"]
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class AskForm:
             str(instruction or "").strip(),
             str(text_name or "").strip(),
             str(label_name or "").strip(),
-            tuple(number(parameter.label, value) for (_, parameter), value in zip(described(), own, strict=True)),
+            parameters.numbers(described(), own),
         )
 
     @property
@@ -101,7 +101,7 @@ class AskForm:
         labels = () if self.open_answers else labels
         return AnswerRequest(
             template=self._template(labels, field_names),
-            mechanism=self._mechanism(),
+            mechanism=parameters.made(query_mechanism_class(self.mechanism), described(), self.parameters),
             target=PrivacyTarget(self.epsilon, self.delta),
             queries=self.queries,
             labels=labels,
@@ -117,14 +117,6 @@ class AskForm:
         label = self.label_name or (field_names[1] if labels else "Answer")
         usual = answer_template(labels, text, label)
         return PromptTemplate(self.instruction or usual.instruction, usual.text, usual.label)
-
-    def _mechanism(self) -> QueryMechanism:
-        owner = query_mechanism_class(self.mechanism)
-        pairs = zip(described(), self.parameters, strict=True)
-        values: dict[str, Any] = {
-            each.name: type(each.default)(value) for (of, each), value in pairs if of.name == self.mechanism
-        }
-        return owner(**values)
 
 
 # The settings of "Ask privately": what is asked for, how much privacy, how many questions, and who answers.
@@ -145,7 +137,7 @@ class AskSettings:
     """Components of the settings; what does not apply to the choice made is hidden. `form` is what `AskForm` reads."""
 
     def __init__(self) -> None:
-        self.own: list[gr.Number] = []
+        self.own: list[Any] = []
         with gr.Column(elem_classes="card"):
             self._build_budget()
         with gr.Accordion("For experts", open=False, elem_classes="card"):
@@ -207,10 +199,7 @@ class AskSettings:
         self._own_groups: list[gr.Column] = []
         for mechanism in query_mechanisms():
             with gr.Column(visible=mechanism.name == self.mechanism.value, elem_classes="own-parameters") as group:
-                for of, each in described():
-                    if of is mechanism:
-                        words = f"{each.help} ({each.citation})"
-                        self.own.append(gr.Number(float(each.default), label=each.label, info=words))
+                self.own += parameters.components(mechanism, described())
             self._own_groups.append(group)
 
     def _build_prompt(self) -> None:

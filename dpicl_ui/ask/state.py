@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -214,6 +215,15 @@ class AskState(State):
             stage = self.stage
             if isinstance(stage, Underway) and stage.ticket == ticket:
                 self._reach(stage.order.columns, Idle(stage.open))
+
+    @contextmanager
+    def underway(self, ticket: int) -> Iterator[None]:
+        """Give up where the block fails, or is left because the tab is closed."""
+        try:
+            yield
+        except BaseException:
+            self.give_up(ticket)
+            raise
 
     def stop(self) -> None:
         """End what nothing was charged for yet."""

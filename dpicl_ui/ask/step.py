@@ -12,7 +12,7 @@ from dpicl_ui.ask.form import AskForm, AskSettings
 from dpicl_ui.ask.state import Answers, AskState, Idle, Open, Order, Prepared
 from dpicl_ui.data.state import Columns, DataState, Rows
 from dpicl_ui.data.step import DataStep
-from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
+from dpicl_ui.frame.guard import ACCOUNTING, MODEL, PRIVATE, guarded
 from dpicl_ui.frame.job import Passing, Updates, paced, reached
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
@@ -88,13 +88,10 @@ class Offer:
             if not anew:
                 self._check_terms(state, order, request)
             ticket = state.prepare(order)
-            try:
+            with state.underway(ticket):
                 yield self._busy(spinner("Waiting for the embedding model …"))
                 yield from paced(self._learning(state, ticket, order))
                 state.prepared(ticket)
-            except BaseException:  # the tab that is closed included
-                state.give_up(ticket)
-                raise
 
         return prepare
 
@@ -120,7 +117,7 @@ class Offer:
         if not isinstance(stage, Prepared):
             return
         ticket = stage.ticket
-        try:
+        with state.underway(ticket):
             needed = stage.order.request.retrieval is not Retrieval.LABELS_ONLY
             if needed and not self._app.loader.settled:
                 yield self._busy(spinner("Waiting for the language model …"))
@@ -130,14 +127,11 @@ class Offer:
             vectors, ledger = state.vectors(order.columns, self._app.embedder.embedder()), self._app.ledger(request)
             asking = open_session(order.dataset, order.request, vectors, model, ledger, anew=order.anew)
             state.opened(ticket, asking)
-        except BaseException:
-            state.give_up(ticket)
-            raise
         yield {
             self.notice: [],
             self._asked: [],
             self._spent: budget(asking.opened.budget),
-            self._app.bar.html: self._app.bar.value(session),
+            **self._app.steps(session),
         }
 
     def _busy(self, shown: list[Tree]) -> dict[Any, Any]:
@@ -246,8 +240,7 @@ class AskStep:
         shown = [self.offer.outcome, self.budget, self.offer.reserve, self.effect, settings.labels]
         recalculation: dict[str, Any] = {
             "inputs": inputs,
-            "concurrency_limit": 2,
-            "concurrency_id": "calibrate",
+            **ACCOUNTING,
             "trigger_mode": "always_last",
             **PRIVATE,
         }
@@ -389,7 +382,7 @@ class AskStep:
             self.notice: [],
             self.question: "",
             self.beat: state.beat(),
-            self._app.bar.html: self._app.bar.value(session),
+            **self._app.steps(session),
         }
 
 

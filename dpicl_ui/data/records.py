@@ -9,7 +9,7 @@ import gradio as gr
 
 from dpicl_ui.data.state import Columns, DataState, Records, Rows, kind_of, schema_of, with_owner
 from dpicl_ui.frame.inputs import text_of
-from dpicl_ui.frame.tree import MANY_LABELS, Tree, drawn, el, fact, panel, private_tag
+from dpicl_ui.frame.tree import MANY_LABELS, Tree, count_row, drawn, el, fact, panel, private_tag
 from mechanisms.data.columns import ColumnMapping, Inspection
 from mechanisms.data.record_schema import RecordSchema
 from mechanisms.data.table import Table
@@ -63,36 +63,27 @@ def counted(columns: Columns, labels: list[str]) -> list[Tree]:
 def label_counts(inspection: Inspection, labels: list[str], by_user: bool = False) -> list[Tree]:
     """Units of each chosen label as bars, and the file's problems."""
     units = "users" if by_user else "rows"
-    title = f"Labels and how many {units} have them"
     largest, many = max(inspection.counts.values(), default=1), len(labels) > MANY_LABELS
     lines = []
     for label in labels:
         count = inspection.counts.get(label, 0)
         remark = el("span.few", _FEW_ROWS.format(units=units)) if count < _FEW and not many else None
-        lines.append(
-            el(
-                "div.count-row",
-                el("span.count-name", label, title=label),
-                el("span.count-bar", numbers={"share": count / largest}),
-                el("span.count-number", f"{count:,}"),
-                remark,
-            )
-        )
+        lines.append(count_row(label, count / largest, f"{count:,}", remark))
     sizes = [inspection.counts.get(label, 0) for label in labels]
     each = " to ".join(dict.fromkeys(f"{size:,}" for size in (min(sizes, default=0), max(sizes, default=0))))
     span = f"{len(labels)} labels, with {each} {units}" if many else ""
     few = sum(size < _FEW for size in sizes) if many else 0
     return [
-        el(
-            "div.card-head",
-            el("h3", title),
-            private_tag("Private until you confirm below"),
-        ),
+        _head(f"Labels and how many {units} have them"),
         el("p.muted", span) if span else "",
         el("p.few", _MANY_FEW.format(few=few, of=len(labels), units=units)) if few else "",
         el("div.counts", *lines),
         *_problems(inspection),
     ]
+
+
+def _head(title: str) -> Tree:
+    return el("div.card-head", el("h3", title), private_tag("Private until you confirm below"))
 
 
 def _problems(inspection: Inspection) -> list[Tree]:
@@ -106,7 +97,7 @@ def _of_kind(columns: Columns) -> list[Tree]:
     count = sum(columns.inspection.counts.values())
     first = next((text for text in columns.table.frame[columns.mapping.text] if text), "")
     return [
-        el("div.card-head", el("h3", f"How many {units} there are"), private_tag("Private until you confirm below")),
+        _head(f"How many {units} there are"),
         el("p", el("strong", f"{count:,}"), f" {units}"),
         el("p.few", _FEW_ROWS.format(units=units)) if count < _FEW else "",
         *_problems(columns.inspection),

@@ -320,46 +320,30 @@ class DataState(State):
             return columns
 
     def read_answered(self, kind: str, mapping: ColumnMapping) -> Columns:
-        """The open file's rows as texts with answers, under one name.
+        """The open file's rows as texts with answers, under one name; `mapping` has their column as that of labels.
 
-        Args:
-            mapping: with the column of the answers as that of labels.
-
-        Returns:
-            What is there already, where nothing else was said of it.
-
-        Raises:
-            UsageError: there is no file.
-            DataError: the columns make no sense; the file stays.
+        See `_read_as` for what it gives and raises, here and in the two below.
         """
         return self._read_as(replace(mapping, label=KIND, output=mapping.label), kind)
 
     def read_alone(self, kind: str, mapping: ColumnMapping) -> Columns:
-        """The open file's rows as texts with neither labels nor answers, under one name.
-
-        Returns:
-            What is there already, where nothing else was said of it.
-
-        Raises:
-            UsageError: there is no file.
-            DataError: the columns make no sense; the file stays.
-        """
+        """The open file's rows as texts with neither labels nor answers, under one name."""
         return self._read_as(replace(mapping, label=KIND), kind)
 
     def read_records(self, records: Records, user: str | None, drop_duplicates: bool) -> Columns:
-        """The open file's rows as records, each a text under one label.
+        """The open file's rows as records, each a text under one label."""
+        return self._read_as(ColumnMapping(RECORD, KIND, user, drop_duplicates), records.kind, records)
+
+    def _read_as(self, mapping: ColumnMapping, kind: str, records: Records | None = None) -> Columns:
+        """The open file's rows under one name.
 
         Returns:
             What is there already, where nothing else was said of it.
 
         Raises:
             UsageError: there is no file.
-            DataError: it has none of the schema's properties, or no such user column, or the schema has that column;
-                the file stays.
+            DataError: the columns make no sense, or do not fit the schema; the file stays.
         """
-        return self._read_as(ColumnMapping(RECORD, KIND, user, drop_duplicates), records.kind, records)
-
-    def _read_as(self, mapping: ColumnMapping, kind: str, records: Records | None = None) -> Columns:
         with self._lock:
             at, file = self.columns, self._opened()
             if at is not None and at.said == (mapping, kind, records and records.said):

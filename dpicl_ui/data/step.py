@@ -293,12 +293,12 @@ class DataStep:
         return self._inspect(request, *described)
 
     def _unconfirmed(self, session: Session) -> dict[Any, Any]:
-        return self.public.unconfirmed() | {self._app.bar.html: self._app.bar.value(session)}
+        return self.public.unconfirmed() | self._app.steps(session)
 
     def _renamed(self, request: gr.Request) -> dict[Any, Any]:
         session = self._app.session(request)
         session.of(DataState).withdraw()
-        return {self.public.problem: [], self._app.bar.html: self._app.bar.value(session)}
+        return {self.public.problem: [], **self._app.steps(session)}
 
     def _called(self, text: object, label: object, request: gr.Request) -> dict[Any, Any]:
         shown, state = self._renamed(request), self._app.session(request).of(DataState)
@@ -309,7 +309,7 @@ class DataStep:
     def _choose_sizes(self, sizes: str, epsilon: float | None, request: gr.Request) -> dict[Any, Any]:
         session = self._app.session(request)
         session.of(DataState).withdraw()
-        return self.public.chosen(sizes, epsilon) | {self._app.bar.html: self._app.bar.value(session)}
+        return self.public.chosen(sizes, epsilon) | self._app.steps(session)
 
     def _confirm(self, request: gr.Request, *given: Any) -> dict[Any, Any]:
         session, said = self._app.session(request), Given(*given)
@@ -323,4 +323,4 @@ class DataStep:
         warnings = tuple(ledger.rows.recognise(fingerprint(dataset)))
         measured = state.measured_once(dataset, said.count_epsilon, ledger) if said.measured else None
         state.confirm(Confirmed(columns, dataset, measured, warnings))
-        return {self.public.problem: [], self._app.bar.html: self._app.bar.value(session, 2)}
+        return {self.public.problem: [], **self._app.steps(session, 2)}

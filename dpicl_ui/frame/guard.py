@@ -28,6 +28,9 @@ PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden
 MODEL: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
 """Arguments of handlers that take turns at the model."""
 
+ACCOUNTING: dict[str, Any] = {"concurrency_limit": 2, "concurrency_id": "calibrate"}
+"""Arguments of handlers that calibrate noise or account for a run: two at a time."""
+
 _log = logging.getLogger(__name__)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import gradio as gr
 
@@ -25,6 +26,10 @@ class Services:
     def session(self, request: gr.Request) -> Session:
         """The tab that sent a request."""
         return self.sessions.of(request)
+
+    def steps(self, session: Session, go: int | None = None) -> dict[Any, Any]:
+        """The step bar as it is now; with `go` the browser moves to that step."""
+        return {self.bar.html: self.bar.value(session, go)}
 
     def ledger(self, request: gr.Request) -> PrivacyLedger:
         """The ledger that a request is charged to; see `Ledgers.of`."""

@@ -97,6 +97,17 @@ def fact(name: Tree, value: Tree, remark: str = "") -> Tree:
     return el("div.fact", el("dt", name), el("dd", value, el("span.remark", remark) if remark else None))
 
 
+def count_row(name: str, share: float, words: str, remark: Tree | None = None, best: bool = False) -> Tree:
+    """A named share as a bar, with its number in words."""
+    return el(
+        "div.count-row",
+        el("span.count-name", name, title=name),
+        el("span.count-bar" + (".best" if best else ""), numbers={"share": share}),
+        el("span.count-number", words),
+        remark,
+    )
+
+
 def progress(done: int, total: int, words: str) -> list[Tree]:
     """A progress bar with words."""
     share = done / total if total else 0.0

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpicl_ui.data.state import Rows
+from dpicl_ui.frame import parameters
 from dpicl_ui.frame.inputs import number, whole
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.data.record_schema import RecordSchema
 from mechanisms.data.sizes import MeasuredSizes, left_after_counts
 from mechanisms.demos.demo_set import Answers, Outputs
-from mechanisms.discovery import Parameter, parameters
+from mechanisms.discovery import Parameter
 from mechanisms.records import Dataset, PromptTemplate, open_template
 from mechanisms.runs.defaults import LABELLED, RECORDS, UNLABELLED, Lengths
 from mechanisms.runs.recipe import Division, Kind, Stage
@@ -143,9 +144,8 @@ def described() -> list[tuple[type[Any], Parameter]]:
 
     The one that `calibrate` solves for is shown among the results instead.
     """
-    every = ((each, parameter) for each in private_mechanisms() for parameter in parameters(each))
-    asked = [(each, parameter) for each, parameter in every if parameter.name != each.calibrated]
-    return [*asked, *((each, parameter) for each in transforms() for parameter in parameters(each))]
+    every = parameters.described([*private_mechanisms(), *transforms()])
+    return [(owner, each) for owner, each in every if each.name != getattr(owner, "calibrated", None)]
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class PrivacyForm:
             str(answers),
             whole("The number of tokens for the answer", answer_tokens),
             str(transform),
-            tuple(number(each.label, value) for (_, each), value in zip(asked, own[: len(asked)], strict=True)),
+            parameters.numbers(asked, own[: len(asked)]),
             RecipeForm.read(*own[len(asked) :]),
         )
 
@@ -221,8 +221,7 @@ class PrivacyForm:
         Raises:
             UsageError: a parameter is out of range.
         """
-        made: TokenMechanism = self._made(mechanism_class(self.mechanism))
-        return made
+        return parameters.made(mechanism_class(self.mechanism), described(), self.parameters)
 
     def chosen_transform(self) -> Transform:
         """The transform; none in front of a mechanism that takes none, where the form hides the choice.
@@ -232,12 +231,7 @@ class PrivacyForm:
         """
         if not mechanism_class(self.mechanism).takes_transform:
             return NoTransform()
-        made: Transform = self._made(transform_class(self.transform))
-        return made
-
-    def _made(self, owner: Any) -> Any:
-        pairs = zip(described(), self.parameters, strict=True)
-        return owner(**{each.name: type(each.default)(value) for (of, each), value in pairs if of is owner})
+        return parameters.made(transform_class(self.transform), described(), self.parameters)
 
     def epsilon_left(self, measured: MeasuredSizes | None) -> float:
         """What the run may cost, less what measuring the sizes has cost.

@@ -8,6 +8,7 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.state import DataState
+from dpicl_ui.frame import parameters
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.inputs import File, download, number, sink
 from dpicl_ui.frame.services import Services
@@ -327,7 +328,7 @@ class ExpertSettings:
         for mechanism in mechanisms:
             with gr.Column(visible=mechanism.name == MECHANISM, elem_classes="own-parameters") as group:
                 panel(el("p.muted", f"{mechanism.citation}. Its noise is solved for and shown among the results."))
-                self._build_parameters(mechanism)
+                self.own += parameters.components(mechanism, described())
             self._mechanisms.append(group)
 
     def _build_transforms(self) -> None:
@@ -342,18 +343,8 @@ class ExpertSettings:
             for transform in transforms():
                 with gr.Column(visible=False, elem_classes="own-parameters") as group:
                     panel(el("p.muted", f"{transform.citation}. It costs no privacy."))
-                    self._build_parameters(transform)
+                    self.own += parameters.components(transform, described())
                 self._transforms.append(group)
-
-    def _build_parameters(self, owner: type[Any]) -> None:
-        for of, parameter in described():
-            if of is owner:
-                words: dict[str, Any] = {"label": parameter.label, "info": f"{parameter.help} ({parameter.citation})"}
-                usual = parameter.default
-                if isinstance(usual, bool):
-                    self.own.append(gr.Checkbox(usual, **words))
-                else:
-                    self.own.append(gr.Number(float(usual), **words))
 
     def _build_sampling(self) -> None:
         self.scheme = gr.Radio(

@@ -8,7 +8,7 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.state import DataState, Rows
-from dpicl_ui.frame.guard import PRIVATE, guarded
+from dpicl_ui.frame.guard import ACCOUNTING, PRIVATE, guarded
 from dpicl_ui.frame.inputs import epsilon_slider, number
 from dpicl_ui.frame.model_loader import Choosable
 from dpicl_ui.frame.services import Services
@@ -143,8 +143,7 @@ class PrivacyStep:
             "fn": guarded(self.outcome)(self._recalculate),
             "inputs": self.form,
             "outputs": [self.outcome, self.budget, self.recipe.words, self._app.bar.html],
-            "concurrency_limit": 2,
-            "concurrency_id": "calibrate",
+            **ACCOUNTING,
             **PRIVATE,
         }
         # One calibration at a time; changes made meanwhile are calibrated once, with the last values.
@@ -269,7 +268,7 @@ class PrivacyStep:
             self.outcome: shown,
             **told,
             self.budget: budget_of(session, self._app.ledger(request)),
-            self._app.bar.html: self._app.bar.value(session),
+            **self._app.steps(session),
         }
 
     def _set_cap(self, epsilon: float, delta: float, request: gr.Request) -> dict[Any, Any]:
@@ -285,7 +284,7 @@ class PrivacyStep:
         session = self._app.session(request)
         if session.of(PrivacyState).planned is None:
             raise UsageError(NO_RUN)
-        return {self._app.bar.html: self._app.bar.value(session, 3)}
+        return self._app.steps(session, 3)
 
     def timed(self, request: gr.Request) -> Any:
         """The card of a run that was calibrated with another model, or before any was there, now with its duration."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpicl_ui.frame.tree import MANY_LABELS, Tree, el, in_words, notice, private_tag
+from dpicl_ui.frame.tree import MANY_LABELS, Tree, count_row, el, in_words, notice, private_tag
 from dpicl_ui.generate.cards import NOT_HELD_OUT, OWN, demonstrations, of_hundred, unfolded, weighed
 from dpicl_ui.test.state import ANSWERED, OF_ONE_KIND
 from mechanisms import confidence
@@ -170,15 +170,7 @@ def _answer(labels: Sequence[str], name: str, prediction: Prediction, wanted: st
     best = int(shares.argmax())
     few = len(labels) <= MANY_LABELS
     shown = range(len(labels)) if few else sorted(shares.argsort(kind="stable")[::-1][:_LIKELIEST].tolist())
-    bars = [
-        el(
-            "div.count-row",
-            el("span.count-name", labels[i], title=labels[i]),
-            el("span.count-bar" + (".best" if i == best else ""), numbers={"share": float(shares[i])}),
-            el("span.count-number", f"{100 * float(shares[i]):.0f}%"),
-        )
-        for i in shown
-    ]
+    bars = [count_row(labels[i], float(shares[i]), f"{100 * float(shares[i]):.0f}%", best=i == best) for i in shown]
     return named_arm(
         name,
         el("p.answer", labels[best]),
@@ -262,12 +254,7 @@ def _no_better(card: Scorecard, reading: str) -> str:
 def _by_label(card: Scorecard, labels: Sequence[str]) -> list[Tree]:
     """How many of each label's rows the set finds."""
     rows = [
-        el(
-            "div.count-row",
-            el("span.count-name", label, title=label),
-            el("span.count-bar", numbers={"share": each.value}),
-            el("span.count-number", f"{each.correct:.0f} of {each.total}"),
-        )
+        count_row(label, each.value, f"{each.correct:.0f} of {each.total}")
         for label, each in zip(labels, card.recalls, strict=True)
         if each
     ]

@@ -102,32 +102,6 @@ def confusion_figure(card: Scorecard, labels: Sequence[str]) -> go.Figure:
 # How long measuring and class prototypes will take, said before they begin.
 
 
-class MeasuringTime:
-    """One line under the settings of a measurement; made where it stands."""
-
-    def __init__(self, app: Services) -> None:
-        self._app = app
-        self._line = panel(elem_id="test-time")
-
-    def wire(self, limit: gr.Slider, *opened: gr.events.Dependency) -> None:
-        """Say it when a file was opened, and when another number of rows is wanted."""
-        told: dict[str, Any] = {"fn": self._told, "inputs": limit, "outputs": self._line, **PRIVATE}
-        for each in opened:
-            each.then(**told)
-        limit.release(**told)
-
-    def _told(self, limit: float, request: gr.Request) -> list[Tree]:
-        state, speed = self._app.session(request).of(TestState), self._app.loader.speed
-        try:
-            tested = state.classifying
-        except UsageError:  # the button says so; answers are as long as the model makes them
-            return []
-        if state.table is None or speed is None:
-            return []
-        rows = min(int(limit), len(state.table.frame))
-        return said(measuring_seconds(tested, rows, speed), f"Reading {rows:,} of them takes")
-
-
 def reading_said(units: int, speed: ModelSpeed | None) -> list[Tree]:
     """The time that prototypes of so many units take; nothing before the model was measured."""
     return said(embedding_seconds(units, speed)) if speed else []
@@ -190,7 +164,7 @@ class FileMeasurement:
                     10, 1000, 100, step=10, label="At most so many rows, spread evenly over the file", elem_id="limit"
                 )
         self.test_notice = panel(elem_id="test-notice")
-        self._time = MeasuringTime(app)
+        self.time = panel(elem_id="test-time")
         self.own_rows = gr.Checkbox(label=_OWN_ROWS, visible=False, elem_id="own-rows")
         self.leave_out = gr.Button(_LEAVE_OUT, size="sm", visible=False, elem_id="leave-out")
         self.job = JobControls(app, Measurements, "Measure", ("measure", "cancel-test", "test-progress"))
@@ -209,7 +183,8 @@ class FileMeasurement:
         opened = [self.test_file, self.test_notice, self.text, self.label]
         read = self.test_file.upload(guarded(self.test_notice)(self._open_test), self.test_file, opened, **PRIVATE)
         taken_over = self.bundled.click(guarded(self.test_notice)(self._take_bundled), None, opened, **PRIVATE)
-        self._time.wire(self.limit, read, taken_over)
+        for when in (read.then, taken_over.then, self.limit.release):
+            when(self._told, self.limit, self.time, **PRIVATE)
         shown = [
             self.test_notice, self.own_rows, self.leave_out, *self.about_the_set, self.matrix_head, self.arm,
             *self.job.outputs,
@@ -248,6 +223,18 @@ class FileMeasurement:
             self.label: gr.Dropdown(choices=columns, value=label),
         }
 
+    def _told(self, limit: float, request: gr.Request) -> list[Tree]:
+        """How long the measurement takes with so many rows."""
+        state, speed = self._app.session(request).of(TestState), self._app.loader.speed
+        try:
+            tested = state.classifying
+        except UsageError:  # the button says so; answers are as long as the model makes them
+            return []
+        if state.table is None or speed is None:
+            return []
+        rows = min(int(limit), len(state.table.frame))
+        return said(measuring_seconds(tested, rows, speed), f"Reading {rows:,} of them takes")
+
     def _rows(self, text: str, label: str, request: gr.Request) -> Dataset:
         """The whole test file.
 
@@ -267,9 +254,9 @@ class FileMeasurement:
     def _measure(
         self, text: str, label: str, limit: float, own_rows: bool, ticked: bool, request: gr.Request
     ) -> Iterator[dict[Any, Any]]:
-        test = self._rows(text, label, request)
-        owners = self._owners(self._app.session(request), request, test)
-        remote = self._elsewhere.chosen(ticked, self._app.session(request).of(TestState).measurable)
+        test, session = self._rows(text, label, request), self._app.session(request)
+        owners = self._owners(session, request, test)
+        remote = self._elsewhere.chosen(ticked, session.of(TestState).measurable)
         if owners and (remote is not None or not own_rows):
             yield {self.own_rows: gr.Checkbox(visible=remote is None), self.leave_out: gr.Button(visible=True)}
             if remote is not None:

@@ -9,7 +9,7 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.state import Confirmed, DataState
-from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
+from dpicl_ui.frame.guard import ACCOUNTING, MODEL, PRIVATE, guarded
 from dpicl_ui.frame.inputs import number
 from dpicl_ui.frame.job import JobControls, Order, Passing, Updates
 from dpicl_ui.frame.services import Services
@@ -106,8 +106,7 @@ class PrototypesOffer:
             "inputs": self.epsilon,
             "outputs": [self.cost, self.job.start],
             "trigger_mode": "always_last",
-            "concurrency_limit": 2,
-            "concurrency_id": "calibrate",
+            **ACCOUNTING,
             **PRIVATE,
         }
         gr.on([self._app.bar.html.change, self.epsilon.blur, self.epsilon.submit], **self._look_up)

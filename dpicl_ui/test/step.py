@@ -138,7 +138,7 @@ class EvaluationStep:
         said = [*notice(*verified(demo_set)), *notice(*origin(text))]
         session = self._app.session(request)
         session.of(TestState).load(demo_set)
-        yield {self.load_notice: said, **self._show_set(request), self._app.bar.html: self._app.bar.value(session)}
+        yield {self.load_notice: said, **self._show_set(request), **self._app.steps(session)}
 
     def _ask(self, query: str, ticked: bool, request: gr.Request) -> Iterator[dict[Any, Any]]:
         if not (query or "").strip():

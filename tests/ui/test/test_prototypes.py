@@ -139,7 +139,7 @@ def test_the_price_and_what_then_is_left_are_shown_before_anything_is_charged(pl
 
 
 def test_how_long_measuring_takes_is_said_before_and_follows_the_rows_that_are_wanted(place: Place):
-    few, many = (text_of(place.measurement._time._told(limit, place.request)) for limit in (10, 1000))
+    few, many = (text_of(place.measurement._told(limit, place.request)) for limit in (10, 1000))
     tested = place.session.of(TestState).classifying
     assert duration(measuring_seconds(tested, 10, SPEED)) in few
     assert duration(measuring_seconds(tested, 20, SPEED)) in many, "the file has twenty rows"

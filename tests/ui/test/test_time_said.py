@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dpicl_ui.test.measure import MeasuringTime
+from dpicl_ui.test.measure import FileMeasurement
 from mechanisms.runs.forecast import ModelSpeed
 from tests.exports.sets import labelled
 from tests.ui.trees import text_of
@@ -16,7 +16,7 @@ from tests.ui.trees import text_of
 @pytest.mark.parametrize(("limit", "rows"), [(100, 100), (1000, 400)])
 def test_the_rows_that_are_read_are_named_where_a_file_has_more(limit: int, rows: int):
     state = SimpleNamespace(classifying=labelled("a text", "another"), table=SimpleNamespace(frame=range(400)))
-    told = object.__new__(MeasuringTime)
+    told = object.__new__(FileMeasurement)
     loader = SimpleNamespace(speed=ModelSpeed(0.003, 0.003, 0.05))
     app: Any = SimpleNamespace(session=lambda _: SimpleNamespace(of=lambda _: state), loader=loader)
     told._app = app
