@@ -78,9 +78,11 @@ class ColumnsForm:
 
 # Step 1's question what a text and its label, or its answer, are called: what stands before them in every prompt.
 
+MOST_WORDS = 2000
+_LENGTH = "Public, like the words above: rows are read, and drafts written, to about this length."
 _PUBLIC = (
-    "Choose, or type a word of your own: it tells the model what to write. It is public: it stands in the prompts and "
-    "in the export."
+    "Choose, or type words of your own, such as 'message to a clinic': they tell the model what to write. They are "
+    "public: they stand in the prompts and in the export."
 )
 
 
@@ -108,6 +110,15 @@ class FieldNames:
                 allow_custom_value=True,
                 elem_id="what-label",
             )
+        self.words = gr.Number(
+            None,
+            label="How long is one text usually, in words? (optional)",
+            info=_LENGTH,
+            minimum=1,
+            maximum=MOST_WORDS,
+            precision=0,
+            elem_id="text-words",
+        )
         panel(el("p.muted", _PUBLIC))
 
     @property
@@ -118,7 +129,7 @@ class FieldNames:
     @property
     def outputs(self) -> list[Any]:
         """The components that change with the columns."""
-        return [*self.inputs, self.asked]
+        return [*self.inputs, self.asked, self.words]
 
     def proposed(self, names: tuple[str, str], mapping: ColumnMapping, rows: Rows) -> dict[Any, Any]:
         """The choices with `names` chosen, in the order that suits the columns."""
@@ -129,7 +140,7 @@ class FieldNames:
             for component, name, every, title in zip(
                 self.inputs, names, _suggested(mapping, rows), ("What is one text?", _TITLES.get(rows)), strict=True
             )
-        } | {self.asked: asked(names, rows)}
+        } | {self.asked: asked(names, rows), self.words: gr.Number(visible=rows == Rows.TEXTS)}
 
 
 def asked(names: tuple[str, str], rows: Rows) -> list[Tree]:

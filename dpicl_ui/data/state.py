@@ -175,6 +175,7 @@ class File:
         given: the schema that was uploaded for its records, in place of the form.
         label_names: what its labels are called instead.
         labelled_by: the column whose labels they are of.
+        words: how many words a text usually has, as its owner declares; None where that was not said.
     """
 
     table: Table
@@ -182,6 +183,7 @@ class File:
     given: RecordSchema | None = None
     label_names: LabelNames = ()
     labelled_by: str | None = None
+    words: int | None = None
 
     def called_by(self, label_column: str) -> File:
         """The same with names for that column's labels: as they were, or as they are proposed for another column."""
@@ -412,6 +414,14 @@ class DataState(State):
             file, columns = self.file, self.columns
             if file is not None and file.field_names != field_names:
                 file = replace(file, field_names=field_names)
+                self._at = replace(columns, file=file) if columns else file
+
+    def say_length(self, words: int | None) -> None:
+        """Declare how many words a text usually has; what was confirmed before is gone."""
+        with self._lock:
+            file, columns = self.file, self.columns
+            if file is not None and file.words != words:
+                file = replace(file, words=words)
                 self._at = replace(columns, file=file) if columns else file
 
     def withdraw(self) -> None:

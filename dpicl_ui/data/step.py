@@ -7,13 +7,14 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.data.columns_form import ColumnsForm, FieldNames, LabelChoice, asked, first_names
+from dpicl_ui.data.columns_form import MOST_WORDS, ColumnsForm, FieldNames, LabelChoice, asked, first_names
+from dpicl_ui.data.draft_preview import DraftPreview
 from dpicl_ui.data.public_card import Given, PublicCard, button
 from dpicl_ui.data.records import USUAL_KIND, RecordsForm, counted, preview_table, schema_in
 from dpicl_ui.data.source import LONGEST_NAME, SourceCard, proposed_name, rows_of
 from dpicl_ui.data.state import TITLES, Confirmed, DataState, Rows, blank, with_owner
 from dpicl_ui.frame.guard import PRIVATE, guarded
-from dpicl_ui.frame.inputs import taken
+from dpicl_ui.frame.inputs import taken, whole
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import notice, panel
@@ -22,7 +23,7 @@ from mechanisms.data.columns import ColumnMapping, field_name, guess_mapping, to
 from mechanisms.data.record_schema import RecordSchema
 from mechanisms.data.sources import AnsweredExample, Example, RecordExample, read_table
 from mechanisms.data.table import Table
-from mechanisms.errors import DataError, StudioError
+from mechanisms.errors import DataError, StudioError, UsageError
 from mechanisms.runs.lockstep import check_schema
 
 _ROWS = [(title, rows.value) for rows, title in TITLES.items()]
@@ -49,6 +50,7 @@ class DataStep:
             self.columns = ColumnsForm()
             with gr.Column() as self._named:
                 self.names = FieldNames()
+                self.drafts = DraftPreview(self._app)
             with gr.Row():
                 self.name = gr.Textbox(
                     label="Name of this data set",
@@ -70,7 +72,8 @@ class DataStep:
         ]  # fmt: skip
         self._kinds = [self.row, self._named, self.records.of_records, *self._choice.boxes, *self.columns.inputs]
         self._loaded = loaded = [
-            source.upload, source.notice, self.body, self.preview, self.name, *self._kinds, *self._inspected_outputs,
+            source.upload, source.notice, self.body, self.preview, self.name, self.drafts.drafts, *self._kinds,
+            *self._inspected_outputs,
         ]  # fmt: skip
         self.changing = [source.upload.upload(guarded(source.notice)(self._upload), source.upload, loaded, **PRIVATE)]
         takes = [(button, self._example(each)) for button, each in source.examples]
@@ -143,7 +146,14 @@ class DataStep:
         named = self.name.input(guarded(public.problem)(self._renamed), None, renamed, **PRIVATE)
         self.changing += [chosen, named]
         called, asked = guarded(public.problem)(self._called), [*renamed, self.names.asked]
-        self.changing += [each.input(called, self.names.inputs, asked, **PRIVATE) for each in self.names.inputs]
+        renames = [each.input(called, self.names.inputs, asked, **PRIVATE) for each in self.names.inputs]
+        length = guarded(public.problem)(self._said_length)
+        renames += [
+            each(length, self.names.words, renamed, **PRIVATE)
+            for each in (self.names.words.submit, self.names.words.blur)
+        ]
+        self.drafts.follow(*renames)
+        self.changing += renames
 
     def take_example(self, pressed: gr.Button) -> gr.events.Dependency:
         """Let a button elsewhere open the first bundled example."""
@@ -202,6 +212,8 @@ class DataStep:
             self.preview: preview_table(table),
             self.name: name,
             self._choice.names: "",
+            self.names.words: None,
+            **self.drafts.cleared(session),
             self.records.form: form,
             **self._shown_as(rows),
             **self.records.shown_as(rows, value=kind),
@@ -305,6 +317,17 @@ class DataStep:
         names = field_name(text), field_name(label)
         state.call(names)
         return shown | {self.names.asked: asked(names, state.columns.rows if state.columns else Rows.TEXTS)}
+
+    def _said_length(self, words: float | None, request: gr.Request) -> dict[Any, Any]:
+        """The declared number of words in a text; what was confirmed stays where it is the same."""
+        state = self._app.session(request).of(DataState)
+        said = None if words is None else whole("The number of words", words)
+        if said is not None and not 1 <= said <= MOST_WORDS:
+            raise UsageError(f"A text has 1 to {MOST_WORDS:,} words: correct the number, or leave it out.")
+        if state.file is None or state.file.words == said:
+            return {self.public.problem: []}
+        state.say_length(said)
+        return self._renamed(request)
 
     def _choose_sizes(self, sizes: str, epsilon: float | None, request: gr.Request) -> dict[Any, Any]:
         session = self._app.session(request)

@@ -15,6 +15,7 @@ from mechanisms.accounting import Claim
 from mechanisms.data.record_schema import RECORD_TEMPLATE
 from mechanisms.errors import UsageError
 from mechanisms.records import PromptTemplate, default_template, open_template
+from mechanisms.runs.defaults import draft_tokens_of_texts
 from mechanisms.runs.forecast import ModelSpeed
 from mechanisms.runs.planner import Option
 from mechanisms.runs.preview import Preview, preview
@@ -91,6 +92,8 @@ class PrivacyState(State):
         self._found: Found | None = None
         self.suggested = Rows.TEXTS
         """What the settings that were suggested last are for."""
+        self.words: int | None = None
+        """How many words a text has, as the settings were suggested for last."""
         self.named: tuple[Hashable, ...] = ()
         """The data set, its rows and its fields' names in step 1 when step 2 was filled in last."""
 
@@ -153,7 +156,11 @@ def _previewed(form: PrivacyForm, confirmed: Confirmed, speed: ModelSpeed | None
     if form.recipe.in_stages and columns.rows in BY_TOKEN:
         raise UsageError(BY_TOKEN[columns.rows])
     schema = columns.records.schema if columns.records else None
-    return preview(form.spec(confirmed.dataset, confirmed.measured, schema).request(confirmed.dataset), speed)
+    spec = form.spec(confirmed.dataset, confirmed.measured, schema)
+    words = columns.file.words
+    if form.recipe.in_stages and words is not None and spec.draft_tokens is None:
+        spec = replace(spec, draft_tokens=draft_tokens_of_texts(words))
+    return preview(spec.request(confirmed.dataset), speed)
 
 
 def gate(session: Session) -> Gate:

@@ -7,7 +7,7 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.data.state import DataState, Rows
+from dpicl_ui.data.state import Confirmed, DataState, Rows
 from dpicl_ui.frame.guard import ACCOUNTING, PRIVATE, guarded
 from dpicl_ui.frame.inputs import epsilon_slider, number
 from dpicl_ui.frame.model_loader import Choosable
@@ -23,7 +23,7 @@ from dpicl_ui.privacy.state import PrivacyState, suggested
 from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.runs.advice import proposed
-from mechanisms.runs.defaults import FEWEST_SUBSETS, usual_subsets
+from mechanisms.runs.defaults import FEWEST_SUBSETS, lengths_of_texts, usual_subsets
 from mechanisms.runs.preview import suggested_delta
 from mechanisms.runs.recipe import Division, Kind
 from mechanisms.sampling import SamplingPlan
@@ -218,7 +218,17 @@ class PrivacyStep:
             **self.finder.forgotten(),
             **self.recipe.forgotten(),
             **(self._for_rows(rows) if rows in BY_TOKEN or before in BY_TOKEN else {}),
+            **self._of_length(state, confirmed),
         }
+
+    def _of_length(self, state: PrivacyState, confirmed: Confirmed) -> dict[Any, Any]:
+        """The lengths that follow from how many words a text has, where that was declared, or no longer is."""
+        before, state.words = state.words, confirmed.columns.file.words
+        usual = ROW_SETTINGS[confirmed.columns.rows].lengths
+        if state.words is None and before is None:
+            return {}
+        lengths = usual if state.words is None else lengths_of_texts(state.words, usual)
+        return {self.tokens: gr.Slider(value=lengths.tokens), self.length: lengths.max_record_tokens}
 
     def _for_rows(self, rows: Rows) -> dict[Any, Any]:
         asked, by_token = ROW_SETTINGS[rows], rows in BY_TOKEN

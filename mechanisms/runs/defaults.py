@@ -6,12 +6,13 @@ follows from the kind of row, or from public sizes, is in this module. `docs/rec
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mechanisms.runs.recipe import Kind
 from mechanisms.runs.recipe_request import MOST_SHOTS, writes_in_stages
-from mechanisms.runs.request import SynthesisRequest
+from mechanisms.runs.request import MIN_TOKENS, SynthesisRequest
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
 
@@ -51,6 +52,26 @@ def usual_lengths(labels: int, records: bool = False, outputs: bool = False) -> 
     if records:
         return RECORDS
     return UNLABELLED if outputs or labels < 2 else LABELLED
+
+
+_TOKENS_A_WORD = 1.4
+"""Of English, with the embedded model's tokenizer."""
+_LONGEST_DRAFT, _LONGEST_ROW = 96, 256
+
+
+def lengths_of_texts(words: int, usual: Lengths) -> Lengths:
+    """The lengths where the owner says how many words a text usually has.
+
+    Rows are read to their end up to 256 tokens. Demonstrations are written no longer than usual, since each token is
+    charged.
+    """
+    tokens = math.ceil(_TOKENS_A_WORD * words)
+    return Lengths(min(usual.tokens, max(MIN_TOKENS, tokens)), min(_LONGEST_ROW, max(2 * MIN_TOKENS, tokens)))
+
+
+def draft_tokens_of_texts(words: int) -> int:
+    """The longest draft where the owner says how many words a text usually has; drafts cost time, and no epsilon."""
+    return min(_LONGEST_DRAFT, max(2 * MIN_TOKENS, math.ceil(_TOKENS_A_WORD * words)))
 
 
 def usual_subsets(sizes: Mapping[str, int]) -> int:

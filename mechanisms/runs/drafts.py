@@ -26,6 +26,8 @@ use, and of those the likelier half is kept: of a small model's sentences the un
 sense (read side by side: research/docs/worth.md)."""
 _TRIES = 12
 """The same, at most, where few drafts are usable."""
+_PREVIEWED = 6
+"""Drafts written for a preview of two: about half are of use."""
 FEWEST = 2
 """The fewest drafts of a label for a vote."""
 
@@ -89,6 +91,28 @@ def write_drafts(
     fitting = _nearest_to_own(tuple(drafts), template, label, labels, embedder) if embedder else drafts.keys()
     best = sorted(drafts, key=lambda text: (text not in fitting, -drafts[text]))[:count]
     return tuple(text for text in drafts if text in best)
+
+
+def preview_drafts(
+    model: LanguageModel,
+    template: PromptTemplate,
+    label: str,
+    labels: Sequence[str],
+    tokens: int,
+    randomness: Randomness,
+) -> tuple[str, ...]:
+    """At most two drafts of a label, the likeliest of a few, to show what its words make a model write.
+
+    They follow from public words alone, cost nothing, and stand in no ballot. None where none was of use.
+
+    Raises:
+        UsageError: the prompt is too long for the model.
+        ModelUnavailable: its logits are not finite.
+    """
+    prompt = DraftPrompt(model, template, label, (), tokens)
+    written = _write(model, prompt.prefix, [prompt.cue] * _PREVIEWED, tokens, randomness)
+    found = {text: likelihood for each, likelihood in written if (text := cleaned(each, template, label, labels))}
+    return tuple(sorted(found, key=lambda text: -found[text])[:FEWEST])
 
 
 def _nearest_to_own(

@@ -9,7 +9,8 @@ from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import PromptTemplate
 from mechanisms.runs import drafts
-from mechanisms.runs.drafts import TOP_P, sample, write_drafts
+from mechanisms.runs.defaults import LABELLED, draft_tokens_of_texts, lengths_of_texts
+from mechanisms.runs.drafts import TOP_P, preview_drafts, sample, write_drafts
 from mechanisms.runs.text import cleaned
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import VOCABULARY, ToyModel
@@ -186,3 +187,28 @@ def test_what_is_not_finite_is_never_drawn():
     assert set(sample(np.repeat(logits, 50, axis=0), SeededRandomness(5))[0].tolist()) == {1}
     with pytest.raises(ModelUnavailable, match="choose another model"):
         sample(np.array([[0.0, 1.0], [np.nan, np.nan]]), SeededRandomness(5))
+
+
+def test_a_preview_is_two_drafts_from_public_words_alone():
+    model = Recording()
+    found = preview_drafts(model, TEMPLATE, "red", LABELS, 20, SeededRandomness(1))
+    assert len(found) == 2
+    assert all(cleaned(text, TEMPLATE, "red", LABELS) == text for text in found)
+    assert set(model.prompts) == {"Write one note with the given topic.\n\nTopic: red\nNote:"}
+
+
+def test_a_preview_of_which_nothing_is_of_use_is_empty():
+    assert preview_drafts(Stuck(), TEMPLATE, "red", LABELS, 20, SeededRandomness(1)) == ()
+
+
+@pytest.mark.parametrize("words", [1, 6, 12, 40, 180, 2000])
+def test_lengths_follow_the_words_of_a_text_within_their_limits(words):
+    found = lengths_of_texts(words, LABELLED)
+    assert 8 <= found.tokens <= LABELLED.tokens
+    assert 16 <= found.max_record_tokens <= 256
+    assert 16 <= draft_tokens_of_texts(words) <= 96
+    if 12 <= words <= 180:
+        assert found.max_record_tokens >= words
+    more = lengths_of_texts(words + 1, LABELLED)
+    assert more.tokens >= found.tokens
+    assert more.max_record_tokens >= found.max_record_tokens

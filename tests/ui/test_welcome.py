@@ -11,7 +11,7 @@ from mechanisms.data.sources import EXAMPLES
 from mechanisms.files import bundled
 from mechanisms.runs.events import TokenReleased
 from mechanisms.runs.run_file import from_lines
-from tests.ui.visit import Journey, visiting
+from tests.ui.visit import SLOW, Journey, visiting
 
 
 def test_the_recorded_run_is_private_and_every_token_of_it_is_played():
@@ -55,3 +55,8 @@ def test_tokens_play_at_once_and_the_example_takes_their_place(tmp_path):
         page.click("#try-example")
         page.wait_for_selector("#data-preview table")
         page.wait_for_selector("#welcome", state="hidden")
+        page.wait_for_selector("#model-status .status.good", timeout=SLOW)
+        page.click("#preview-drafts")
+        page.wait_for_selector("#draft-preview .demo >> nth=3", timeout=SLOW)
+        assert "Nothing of them was read" in page.inner_text("#draft-preview")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -17,7 +17,8 @@ from dpicl_ui.frame.sessions import CuratorLedger, Sessions
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.data.columns import suggested_names
 from mechanisms.errors import SeveralErrors, UsageError
-from tests.ui.tabs import services
+from tests.toy_model import ToyModel
+from tests.ui.tabs import lend, services
 from tests.ui.trees import text_of
 
 TAB: Any = SimpleNamespace(username=None, session_hash="tab")
@@ -155,3 +156,48 @@ def test_without_a_name_nothing_is_confirmed(tab: Tab, given):
     with pytest.raises(UsageError, match="1 to 40 characters"):
         tab.confirm(given, "Label")
     assert tab.state.confirmed is None
+
+
+def test_drafts_of_the_words_are_shown_label_by_label_and_end_where_the_words_change(tab: Tab, monkeypatch):
+    tab.upload("message", "topic", "other")
+    loader: Any = SimpleNamespace(ready=True, model=ToyModel)
+    lend(tab.step.drafts, loader=loader)
+    asked: list[str] = []
+
+    def drafts(model: Any, template: Any, label: str, *rest: Any) -> tuple[str, ...]:
+        asked.append(f"{template.text} {label}")
+        return (f"{label} {HOSTILE}",)
+
+    monkeypatch.setattr("dpicl_ui.data.draft_preview.preview_drafts", drafts)
+    assert list(tab.step.drafts._anew(TAB)) == []  # nobody asked for it
+    *_, last = tab.step.drafts._first(TAB)
+    said = text_of(last[tab.step.drafts.drafts])
+    assert asked == ["Message x", "Message y"]
+    assert "Nothing of them was read" in said
+    assert f"x {HOSTILE}" in said
+    tab.step._called("Ticket", "Topic", TAB)
+    going = tab.step.drafts._anew(TAB)
+    next(going)
+    tab.step.drafts._overtaken(TAB)
+    assert list(going) == []
+    assert asked[2:] == ["Ticket x"]
+    tab.upload("message", "topic", "other")
+    assert list(tab.step.drafts._anew(TAB)) == []
+
+
+def test_the_length_of_a_text_is_declared_checked_and_withdraws_what_was_confirmed(tab: Tab):
+    tab.upload("message", "topic", "other")
+    tab.confirm("Message", "Topic")
+    assert tab.state.confirmed
+    tab.step._said_length(180, TAB)
+    assert tab.state.file is not None
+    assert tab.state.file.words == 180
+    assert tab.state.confirmed is None
+    tab.confirm("Message", "Topic")
+    tab.step._said_length(180, TAB)
+    assert tab.state.confirmed
+    for wrong in (0, 10**9):
+        with pytest.raises(UsageError, match="1 to 2,000 words"):
+            tab.step._said_length(wrong, TAB)
+    tab.step._said_length(None, TAB)
+    assert tab.state.file.words is None
