@@ -1,4 +1,4 @@
-"""Step 1's questions about columns: which is what, what they are called in prompts, and which labels take part."""
+"""Step 1's form for the columns: their meaning, their names in prompts, and the labels that take part."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SAID = {
 
 
 class ColumnsForm:
-    """The choices, in the order in which handlers take them."""
+    """The dropdowns of the columns, in the order in which handlers take them."""
 
     def __init__(self) -> None:
         with gr.Row():
@@ -44,11 +44,11 @@ class ColumnsForm:
 
     @property
     def inputs(self) -> list[gr.Dropdown]:
-        """All choices."""
+        """All dropdowns."""
         return [self.text, self.label, self.unit]
 
     def shown_as(self, rows: Rows) -> dict[Any, Any]:
-        """The questions for such rows."""
+        """The dropdowns for one kind of row."""
         label, info = _SAID.get(rows, _SAID[Rows.TEXTS])
         return {
             self.text: gr.Dropdown(visible=rows != Rows.RECORDS),
@@ -56,7 +56,7 @@ class ColumnsForm:
         }
 
     def opened(self, columns: list[str], mapping: ColumnMapping, rows: Rows) -> dict[Any, Any]:
-        """The choices of another file."""
+        """The dropdowns for another file."""
         label, info = _SAID.get(rows, _SAID[Rows.TEXTS])
         return {
             self.text: gr.Dropdown(choices=columns, value=mapping.text, visible=rows != Rows.RECORDS),
@@ -94,7 +94,7 @@ _TITLES = {Rows.TEXTS: "What is the label?", Rows.ANSWERED: "What is the answer?
 
 
 class FieldNames:
-    """The two choices; a column's own name is never among them."""
+    """The names of a text and of its label; a column's own name is never proposed."""
 
     def __init__(self) -> None:
         texts, labels = suggested_names("", "")
@@ -132,7 +132,7 @@ class FieldNames:
         return [*self.inputs, self.asked, self.words]
 
     def proposed(self, names: tuple[str, str], mapping: ColumnMapping, rows: Rows) -> dict[Any, Any]:
-        """The choices with `names` chosen, in the order that suits the columns."""
+        """The fields with `names` chosen, and the other proposals in the order that suits the columns."""
         return {
             component: gr.Dropdown(
                 choices=list(dict.fromkeys([name, *every])), value=name, label=title, visible=bool(title)
@@ -152,10 +152,10 @@ def asked(names: tuple[str, str], rows: Rows) -> list[Tree]:
 
 
 def first_names(mapping: ColumnMapping, rows: Rows = Rows.TEXTS) -> tuple[str, str]:
-    """What is proposed for columns that nobody has named yet.
+    """The proposed names for columns that nobody has named yet.
 
     Args:
-        mapping: with the column of labels or, of such rows, of answers.
+        mapping: with the column of labels or, for texts with answers, of answers.
     """
     texts, others = _suggested(mapping, rows)
     return texts[0], others[0]
@@ -185,7 +185,7 @@ _PROPOSED_NAMES = (
 
 
 class LabelChoice:
-    """Components: `labels` are the ones that take part, by their names."""
+    """Components; `labels` are the labels that take part, by their names."""
 
     def __init__(self, app: Services) -> None:
         self._app = app
@@ -221,11 +221,11 @@ class LabelChoice:
         return [self._box]
 
     def shown_as(self, rows: Rows) -> dict[Any, Any]:
-        """Only texts have labels."""
+        """The components for one kind of row: only texts have labels."""
         return {box: gr.Accordion(visible=rows == Rows.TEXTS) for box in (self._box, self._naming)}
 
     def offered(self, labels: Iterable[str]) -> tuple[list[str], dict[Any, Any]]:
-        """As many labels as a task can have, all chosen."""
+        """The labels to choose from, up to the limit of a task, all chosen."""
         choices = sorted(labels)[:MOST_LABELS]
         return choices, {
             self.labels: gr.CheckboxGroup(choices=choices, value=choices),
@@ -235,7 +235,7 @@ class LabelChoice:
         }
 
     def named(self, columns: Columns, before: str | None) -> dict[Any, Any]:
-        """The names of a column's labels, open to the eye where they are proposed; what was typed stays.
+        """The names of a column's labels; the box is open if they are proposed. Typed names are kept.
 
         Args:
             before: the column whose labels the box named.
@@ -255,7 +255,7 @@ class LabelChoice:
         return sorted(columns.inspection.counts)[:MOST_LABELS] if columns else []
 
     def call(self, session: Session, lines: str) -> None:
-        """Take names for labels.
+        """Rename labels.
 
         Raises:
             UsageError: see `names_in_lines` and `DataState.name_labels`.
@@ -269,7 +269,7 @@ class LabelChoice:
 
 
 def proposed_lines(labels: Sequence[str], names: LabelNames) -> str:
-    """Lines to edit: each label of the file with its name, or with what it says in words.
+    """Lines to edit: each label of the file with its name, or with a readable form of the label.
 
     Args:
         labels: by their names, where they have one.
@@ -280,5 +280,5 @@ def proposed_lines(labels: Sequence[str], names: LabelNames) -> str:
 
 
 def in_lines(names: Iterable[tuple[str, str]]) -> str:
-    """Labels with their names, as lines that can be read again."""
+    """Labels with their names, as lines that `names_in_lines` reads."""
     return "\n".join(f"{label} = {name}" for label, name in names if "=" not in name and len(label.splitlines()) == 1)

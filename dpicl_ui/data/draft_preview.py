@@ -1,4 +1,4 @@
-"""Step 1's free preview: what the words for a text and its label make the model write, before anything is read."""
+"""Step 1's free preview: drafts from public words alone, to try the names of a text and its label."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _NO_LABELS = "Choose the column of labels first: drafts are of texts with labels
 
 
 class Preview(State):
-    """Which preview of a tab is the newest one, and whether one was ever asked for."""
+    """The number of the newest preview of a tab; 0 before the first."""
 
     number = 0
 
 
 class DraftPreview:
-    """Components; made where they stand."""
+    """A button and the drafts below it."""
 
     def __init__(self, app: Services) -> None:
         self._app = app
@@ -44,7 +44,7 @@ class DraftPreview:
         self.show.click(guarded(self.drafts)(self._first), None, self.drafts, **MODEL, **PRIVATE)
 
     def follow(self, *renamed: gr.events.Dependency) -> None:
-        """Write the drafts anew after these, where they were asked for once; the newest words win."""
+        """Write the drafts again after these events, once they were asked for; a newer preview ends an older one."""
         for event in renamed:
             again = event.then(self._overtaken, None, self.drafts, queue=False, **PRIVATE)
             again.then(guarded(self.drafts)(self._anew), None, self.drafts, **MODEL, **PRIVATE)

@@ -54,13 +54,13 @@ _SIZES = [("Declare the counts public", DECLARE), ("Measure them with noise, for
 
 
 def counts_public(by_user: bool, rows: Rows = Rows.TEXTS) -> str:
-    """What the curator confirms: the numbers that the noise is computed from, and that a certificate gives away."""
+    """The text of the box by which the curator declares the counts public."""
     units = "users" if by_user else "records" if rows == Rows.RECORDS else "rows"
     return (_COUNTS if rows == Rows.TEXTS else _COUNT_OF_KIND).format(units=units)
 
 
 class PublicCard:
-    """Components; `inputs` are what `check` reads."""
+    """Components; `inputs` are the values of `Given`."""
 
     def __init__(self) -> None:
         with gr.Column(elem_classes="card public"):
@@ -80,7 +80,7 @@ class PublicCard:
 
     @property
     def inputs(self) -> list[Any]:
-        """The boxes, and how the sizes become known."""
+        """The boxes, and the way in which the sizes become known."""
         return [self.labels_public, self.counts_public, self.sizes, self.count_epsilon]
 
     @property
@@ -89,11 +89,11 @@ class PublicCard:
         return [self.labels_public, self.counts_public, self.sizes, self.problem]
 
     def unconfirmed(self) -> dict[Any, Any]:
-        """No box is ticked."""
+        """The components with no box ticked."""
         return {self.labels_public: False, self.counts_public: False, self.problem: []}
 
     def asked(self, by_user: bool, rows: Rows) -> dict[Any, Any]:
-        """What is asked of these columns, no box ticked."""
+        """The boxes for these columns, none ticked."""
         return {
             self.labels_public: gr.Checkbox(value=False, label=_NAMED[rows]),
             self.counts_public: gr.Checkbox(value=False, label=counts_public(by_user, rows)),
@@ -101,7 +101,7 @@ class PublicCard:
         }
 
     def chosen(self, sizes: str, epsilon: float | None) -> dict[Any, Any]:
-        """What is asked for one way of knowing the sizes."""
+        """The components for one way of knowing the sizes."""
         return {
             self.count_epsilon: gr.Number(visible=sizes == MEASURE),
             self.counts_public: gr.Checkbox(value=False, visible=sizes == DECLARE),
@@ -111,7 +111,7 @@ class PublicCard:
 
 
 def check_declared(labels_public: bool, counts_public: bool, sizes: str, rows: Rows) -> None:
-    """Refuse to go on before everything that becomes public was said to.
+    """Refuse to continue before everything that becomes public is confirmed.
 
     Raises:
         DataError: a box is not ticked.
@@ -124,7 +124,7 @@ def check_declared(labels_public: bool, counts_public: bool, sizes: str, rows: R
 
 
 def button(sizes: str, epsilon: float | None) -> str:
-    """What the last button says."""
+    """The title of the confirming button."""
     if sizes == DECLARE:
         return "Use this data set"
     return f"Spend epsilon {epsilon or 0:g} on counting, and use this data set"
@@ -135,7 +135,7 @@ def button(sizes: str, epsilon: float | None) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Given:
-    """The components' values, in the order in which the page sends them."""
+    """The values of the components when the confirming button is pressed, in the order of the page."""
 
     name: str
     labels: list[str]
@@ -155,11 +155,11 @@ class Given:
         return self.sizes == MEASURE
 
     def checked(self, state: DataState, records: RecordsForm) -> Columns:
-        """The columns that are confirmed, under the names that are.
+        """The confirmed columns, under the confirmed names.
 
         Raises:
             UsageError: one thing is missing.
-            SeveralErrors: more than one is.
+            SeveralErrors: several things are missing.
         """
         missing = Missing()
         with missing.if_refused():
@@ -182,25 +182,25 @@ class Given:
 
 
 class Missing:
-    """Everything that was refused so far."""
+    """The errors collected so far."""
 
     def __init__(self) -> None:
         self._refused: list[UsageError] = []
 
     @contextmanager
     def if_refused(self) -> Iterator[None]:
-        """Keep what the block refuses, and go on."""
+        """Collect an error of the block, and continue."""
         try:
             yield
         except UsageError as error:
             self._refused.append(error)
 
     def tell(self) -> None:
-        """Stop where anything is missing.
+        """Raise what was collected.
 
         Raises:
-            UsageError: what was refused, if it is one thing.
-            SeveralErrors: all of it.
+            UsageError: the error, if there is one.
+            SeveralErrors: all of them, if there are several.
         """
         if len(self._refused) == 1:
             raise self._refused[0]

@@ -1,4 +1,4 @@
-"""What step 1 shows about a file, and its form for rows without labels."""
+"""Step 1's view of a file, and its form for rows without labels."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def preview_table(table: Table) -> list[Tree]:
 
 
 def counted(columns: Columns, labels: list[str]) -> list[Tree]:
-    """How many rows there are, of each chosen label where they have any, and the file's problems."""
+    """The number of rows, of each chosen label where there are labels, and the file's problems."""
     if columns.kind:
         return _of_kind(columns)
     long = columns.table.frame[columns.mapping.text].str.len().median() > _LONG_TEXT
@@ -92,7 +92,7 @@ def _problems(inspection: Inspection) -> list[Tree]:
 
 
 def _of_kind(columns: Columns) -> list[Tree]:
-    """How many rows without labels there are, and what the model reads of the first record."""
+    """The number of rows without labels, and what the model reads of the first record."""
     units = "users" if columns.by_user else "records" if columns.records else "rows"
     count = sum(columns.inspection.counts.values())
     first = next((text for text in columns.table.frame[columns.mapping.text] if text), "")
@@ -157,7 +157,7 @@ _SCHEMA = (
 
 
 class RecordsForm:
-    """Components; `inputs` are what `wanted` reads."""
+    """Components; `inputs` are the arguments of `wanted`."""
 
     def __init__(self) -> None:
         self.kind = gr.Textbox(USUAL_KIND, max_length=40, visible=False, elem_id="record-kind")
@@ -182,7 +182,7 @@ class RecordsForm:
         return [self.kind, self.own, self.form, self.given, self.back, self.problem]
 
     def shown_as(self, rows: Rows, **kind: Any) -> dict[Any, Any]:
-        """What is asked of such rows; their name stays what was typed, unless there is another `value`."""
+        """The components for one kind of row; a typed name is kept unless `value` is given."""
         label, example = _KINDS.get(rows, ("", ""))
         return {
             self.kind: gr.Textbox(label=label, info=_KIND_INFO.format(example), visible=rows in _KINDS, **kind),
@@ -190,21 +190,21 @@ class RecordsForm:
         }
 
     def wanted(self, state: DataState, kind: object, form: Any) -> Records:
-        """What the form, or the schema in its place, says that rows are.
+        """The schema and the kind of the rows, from the form or the uploaded schema.
 
         Raises:
-            UsageError: it says nothing that can be kept; the message names the place.
+            UsageError: they are incomplete or unusable; the message names the place.
         """
         given = state.file.given if state.file else None
         return Records(kind_of(kind), given or schema_of(form))
 
     def owned(self, form: Any, owner: str | None) -> dict[Any, Any]:
-        """The form without the user column; no update where it says so already."""
+        """The form without the user column; no update if it has none."""
         changed = with_owner(form, owner)
         return {} if isinstance(form, dict) and changed["lines"] == form.get("lines") else {self.form: changed}
 
     def shown(self, given: RecordSchema | None) -> dict[Any, Any]:
-        """The form, or the schema that is there in its place."""
+        """The form, or the uploaded schema in its place."""
         return {
             self.own: gr.Column(visible=given is None),
             self.given: schema_card(given) if given else [],
@@ -212,7 +212,7 @@ class RecordsForm:
         }
 
     def read(self, state: DataState, rows: Rows, mapping: ColumnMapping, kind: object, form: Any) -> Columns:
-        """The file's rows under what is said of them."""
+        """The file's rows as the form describes them."""
         if rows == Rows.TEXTS:
             return state.read(mapping)
         if rows == Rows.ANSWERED:
@@ -222,10 +222,10 @@ class RecordsForm:
         return state.read_records(self.wanted(state, kind, form), mapping.unit, mapping.drop_duplicates)
 
     def asked_for(self, state: DataState, rows: Rows, kind: object, form: Any) -> Columns:
-        """What is confirmed, if it is what the page shows.
+        """The columns to confirm, if the page still shows them.
 
         Raises:
-            DataError: there is nothing, or it was changed meanwhile, or a problem must be mended first.
+            DataError: there are none, they changed meanwhile, or a problem must be solved first.
         """
         records = self.wanted(state, kind, form) if rows == Rows.RECORDS else None
         name = None if rows == Rows.TEXTS else kind_of(kind)

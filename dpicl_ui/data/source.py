@@ -1,4 +1,4 @@
-"""Where the private file comes from, and what is proposed for one that has just arrived."""
+"""The sources of a private file, and the proposals for a new one."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _SAY_NOTHING = {
 
 
 def rows_of(table: Table) -> Rows:
-    """Records where the file is JSON Lines, but for objects with a "text" and a "label"; texts alone of one column.
+    """The kind of a file's rows: records in JSON Lines without a "text" and a "label"; texts alone in one column.
 
     Raises:
-        DataError: the only column is named by what reads like a text: without a header that is somebody's row.
+        DataError: the only column's name reads like a text: without a header that would be somebody's row.
     """
     if isinstance(table, Lines):
         return Rows.TEXTS if _LABELLED.issubset(table.columns) else Rows.RECORDS
@@ -51,9 +51,9 @@ def rows_of(table: Table) -> Rows:
 
 
 def proposed_name(file: str) -> str:
-    """A file's name without its ending; empty where it says nothing.
+    """A file's name without its ending; empty if it is a common word.
 
-    The ledger keeps what was spent by name: under "train" one data set would pay for another.
+    The ledger stores costs by name: under "train" one data set would pay for another.
     """
     stem = Path(file).stem
     words = "".join(each if each.isalpha() else " " for each in stem.lower()).split()

@@ -1,4 +1,4 @@
-"""What step 1 remembers: a file, what its columns mean, and what was confirmed of it."""
+"""The state of step 1: a file, the meaning of its columns, and the confirmed data set."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ _TICKED = 12
 
 @dataclass(frozen=True)
 class Records:
-    """What rows are: records of a schema, under one name. Public."""
+    """The schema of the rows and their name; public."""
 
     kind: str
     schema: RecordSchema
 
     @property
     def said(self) -> tuple[str, str]:
-        """What two of them differ by: the order of properties counts."""
+        """What distinguishes two of these: the order of properties counts."""
         return self.kind, self.schema.text
 
 
@@ -84,7 +84,7 @@ def blank(names: Iterable[str]) -> dict[str, Any]:
 
 
 def with_owner(form: Any, owner: str | None) -> dict[str, Any]:
-    """The form as it is filled in, but for the column that says whose row it is: the model never sees it."""
+    """The form as filled in, without the column of users: the model never reads it."""
     lines = []
     for line in _lines(form):
         own = line.get("name") == owner
@@ -186,7 +186,7 @@ class File:
     words: int | None = None
 
     def called_by(self, label_column: str) -> File:
-        """The same with names for that column's labels: as they were, or as they are proposed for another column."""
+        """The same file with names for that column's labels, proposed ones if the column is new."""
         if self.labelled_by == label_column:
             return self
         labels = label_set(self.table, label_column)
@@ -230,7 +230,7 @@ class Columns:
 
     @property
     def asked(self) -> tuple[Table, ColumnMapping]:
-        """The rows as questions are answered from them: to a question an answer is what a label is."""
+        """The rows for private answers: there an answer takes the label's place."""
         if self.rows is Rows.ANSWERED and self.mapping.output:
             return self.file.table, replace(self.mapping, label=self.mapping.output, output=None)
         return self.table, self.mapping
@@ -242,7 +242,7 @@ class Columns:
 
     @property
     def said(self) -> tuple[Hashable, ...]:
-        """What was said of the rows: two of the same file that differ in nothing of it are read alike."""
+        """What distinguishes two readings of one file: equal ones need not be read again."""
         return self.mapping, self.kind, self.records and self.records.said
 
 
@@ -263,7 +263,7 @@ class Confirmed:
 
     @property
     def chosen(self) -> tuple[Hashable, ...]:
-        """All that can differ between two of the same columns."""
+        """What distinguishes two confirmed data sets of the same columns."""
         sizes = tuple(sorted(self.measured.sizes.items())) if self.measured else None
         return self.dataset.name, self.dataset.labels, sizes
 
@@ -274,7 +274,7 @@ class Confirmed:
 
 
 class DataState(State):
-    """One value at a time, set in one assignment: no file, a file, its columns, or what was confirmed of them."""
+    """A file, its columns, or the confirmed data set: one value, replaced in one assignment."""
 
     def __init__(self, session: Session) -> None:
         self._at: File | Columns | Confirmed | None = None
@@ -298,12 +298,12 @@ class DataState(State):
 
     @property
     def confirmed(self) -> Confirmed | None:
-        """What was confirmed; to be read once by whoever uses more than one part of it."""
+        """The confirmed data set; read it once and use that value."""
         at = self._at
         return at if isinstance(at, Confirmed) else None
 
     def open(self, table: Table, field_names: tuple[str, str]) -> None:
-        """Another file; the one before is forgotten."""
+        """Replace the file by another one."""
         with self._lock:
             self._at = File(table, field_names)
 
@@ -386,7 +386,7 @@ class DataState(State):
         return names if any(name in labels for _, name in names) else ()
 
     def unread(self) -> None:
-        """The columns make no sense at present; the file stays."""
+        """Keep the file although its columns cannot be read."""
         with self._lock:
             self._at = self.file
 
@@ -409,7 +409,7 @@ class DataState(State):
             return columns
 
     def call(self, field_names: tuple[str, str]) -> None:
-        """Prompts call texts and labels something else: what was confirmed under the old names is gone."""
+        """Set the names of texts and labels; a confirmation under other names is withdrawn."""
         with self._lock:
             file, columns = self.file, self.columns
             if file is not None and file.field_names != field_names:
@@ -417,7 +417,7 @@ class DataState(State):
                 self._at = replace(columns, file=file) if columns else file
 
     def say_length(self, words: int | None) -> None:
-        """Declare how many words a text usually has; what was confirmed before is gone."""
+        """Declare the usual number of words of a text; a confirmation is withdrawn."""
         with self._lock:
             file, columns = self.file, self.columns
             if file is not None and file.words != words:
@@ -425,7 +425,7 @@ class DataState(State):
                 self._at = replace(columns, file=file) if columns else file
 
     def withdraw(self) -> None:
-        """What was confirmed no longer holds; nothing changes where nothing was."""
+        """Withdraw a confirmation, if there is one."""
         if self.confirmed is not None:
             self.rechoose()
 

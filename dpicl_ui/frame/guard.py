@@ -1,4 +1,4 @@
-"""Handlers: what one may let out, and the line before the model."""
+"""Handlers: errors without private text, and the queue for the model."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _told(error: Exception) -> list[Tree]:
 
 
 def in_one_line(error: Exception) -> str:
-    """What may be told of an error; a defect is logged by its type and place."""
+    """An error in one line without private text; a defect is logged by its type and place."""
     if isinstance(error, StudioError):
         return str(error)
     _log.error("a handler failed: %s", place_of(error))
@@ -92,11 +92,11 @@ def in_one_line(error: Exception) -> str:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a press stands.
+    """The place of a press in the queue.
 
     Attributes:
-        number: 1 is the one that comes next while nothing runs, 2 the one behind a single other.
-        own: whatever is before it was started in the same tab.
+        number: 1 is next while nothing runs, 2 is behind one other.
+        own: whether all presses before it are of the same tab.
     """
 
     number: int
@@ -104,13 +104,13 @@ class Place:
 
 
 class Line:
-    """All who use the model, and all who wait for it. A press learns its own place, and nothing about the others."""
+    """The queue of all who use the model or wait for it. A tab learns its own place only."""
 
     def __init__(self, page: gr.Blocks) -> None:
         self._page = page
 
     def free(self) -> bool:
-        """Whether nobody uses the model or waits for it; may be asked from any thread, being a look at two lists."""
+        """Whether nobody uses the model or waits for it; safe from any thread."""
         return not self._waiting() and not self._under_way()
 
     async def place(self, request: gr.Request, press: int) -> Place | None:

@@ -1,4 +1,4 @@
-"""What people put in and take out: numbers, choices, the slider of epsilon, uploaded and saved files."""
+"""Inputs and outputs of the page: numbers, choices, the slider of epsilon, uploaded and saved files."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def _arrived(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class File:
-    """What is to be saved: its name, its type, and what is in it."""
+    """A file to save: name, type and content."""
 
     name: str
     media_type: str
@@ -184,13 +184,13 @@ class File:
 
 
 class Downloads(State):
-    """How often this tab has downloaded something: a higher count is a new download."""
+    """The number of this tab's downloads: a higher number is a new download."""
 
     count = 0
 
 
 def sink() -> gr.HTML:
-    """A component without a face: what it is given, made by `download`, the browser saves."""
+    """An invisible component; the browser saves the file that it is given by `download`."""
     return drawn("download.js", None, elem_classes="sink")
 
 

@@ -25,13 +25,13 @@ W = TypeVar("W")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Order(Generic[W]):
-    """A job that was asked for; private, as `wanted` may hold rows."""
+    """A requested job; private, as `wanted` may hold rows."""
 
     wanted: W
     stop: threading.Event = field(default_factory=threading.Event)
 
     def check(self, words: str) -> None:
-        """Refuse to go on with a stopped job.
+        """Refuse to continue a stopped job.
 
         Raises:
             UsageError: with these words.
@@ -130,12 +130,12 @@ def paced(steps: Generator[Updates | Passing]) -> Iterator[Updates]:
 
 
 class JobControls(Generic[W]):
-    """The buttons and the progress bar of a job; made where they stand.
+    """The buttons and the progress bar of a job.
 
     Args:
         title: of the button that starts it.
         ids: of both buttons and the bar.
-        startable: whether the job can be started whenever none runs; otherwise its card says when.
+        startable: whether the job can be started whenever none runs; otherwise its card decides.
     """
 
     def __init__(

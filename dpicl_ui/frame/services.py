@@ -1,4 +1,4 @@
-"""What all steps of the page share: its tabs, ledgers and models, and the step bar."""
+"""The services that all steps of the page share: tabs, ledgers, models, and the step bar."""
 
 from __future__ import annotations
 

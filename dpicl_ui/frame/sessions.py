@@ -1,4 +1,4 @@
-"""What the server remembers for one open tab, and whose ledger a request is charged to."""
+"""The state of each open tab, and the ledger of each request."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from mechanisms.errors import UsageError
 
 
 class State:
-    """What one step remembers in one tab. Made with the tab's session, where the states of earlier steps are found."""
+    """The state of one step in one tab. It is made with the tab's session, from which it takes earlier steps' states."""
 
     def __init__(self, session: Session) -> None:
         """Take the states it follows from out of `session`."""
 
     def close(self) -> None:
-        """The tab is closed: stop what runs."""
+        """Stop what runs; called when the tab is closed."""
 
 
 S = TypeVar("S", bound=State)
 
 
 class Session:
-    """One tab: a state for each type of state that was asked for. Which types there are is the steps' business."""
+    """The states of one tab, one for each type; the steps define the types."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()  # a state that is being made may ask for another
@@ -52,7 +52,7 @@ class Session:
 
 
 class Sessions:
-    """All open tabs, by Gradio's session hash and by who signed in: a hash that leaks opens nothing to others."""
+    """All open tabs, by Gradio's session hash and the signed-in name: a leaked hash opens nothing to others."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -82,7 +82,7 @@ def _tab(request: gr.Request) -> tuple[str, str]:
 
 
 def forget_shown(page: gr.Blocks, tab: str) -> None:
-    """Drop what Gradio remembers of a tab."""
+    """Drop Gradio's copy of what a tab has shown."""
     held = page.state_holder
     with held.lock:
         held.session_data.pop(tab, None)
@@ -140,7 +140,7 @@ class CuratorLedger:
         return self._ledger
 
     def drop(self, request: gr.Request) -> None:
-        """The ledger stays."""
+        """Does nothing: the ledger stays."""
 
 
 class OwnerLedgers:
@@ -169,7 +169,7 @@ class OwnerLedgers:
             return self._ledgers[name]
 
     def drop(self, request: gr.Request) -> None:
-        """The ledger stays."""
+        """Does nothing: the ledger stays."""
 
 
 class TabLedgers:

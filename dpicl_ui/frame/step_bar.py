@@ -1,4 +1,4 @@
-"""The bar of the steps and of the places beside them: which are open, why not, and the panels that hold them."""
+"""The bar of steps and places: which are open, why the others are not, and their panels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpicl_ui.frame.sessions import Session, Sessions, State
 
 @dataclass(frozen=True)
 class Gate:
-    """What a step says of itself: why it is closed, empty where it is open, and whether it is done."""
+    """A step's state: the reason why it is closed (empty if it is open), and whether it is done."""
 
     why: str = ""
     done: bool = False
@@ -43,7 +43,7 @@ class Place:
 
 
 class Moves(State):
-    """How often the server has moved this tab to another step: a higher count is a new move."""
+    """The number of times the server has moved this tab to another step: a higher number is a new move."""
 
     count = 0
 
@@ -75,7 +75,7 @@ class StepBar:
                 yield
 
     def follow(self, sessions: Sessions, *events: gr.events.Dependency) -> None:
-        """Show after each of these what is done: where a handler yields that shortly before its end, it gets lost."""
+        """Update the bar after each of these events: an update shortly before a handler's end can get lost."""
 
         def told(request: gr.Request) -> dict[str, Any]:
             return self.value(sessions.of(request))

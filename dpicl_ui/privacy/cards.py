@@ -1,4 +1,4 @@
-"""What step 2 shows: durations, the stages in words, the guarantee, the noise and the time."""
+"""The cards of step 2: durations, the stages, the guarantee, the noise and the time."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def roughly(count: float) -> str:
 
 
 def stages_in_words(request: RecipeRequest) -> list[Tree]:
-    """What each stage asks of how many, in the order in which the run asks."""
+    """The task of each stage and the number of its units, in the order of the run."""
     unit = "user" if request.by_user else "row"
     remark = _ROLES if request.recipe.division is Division.ROLES else _EPSILON
     lines = [el("li", f"{_who(request, stage)} {stage_of(request, stage).task()}") for stage in request.recipe.stages]
@@ -77,7 +77,7 @@ def stages_in_words(request: RecipeRequest) -> list[Tree]:
 
 
 def why_so_long(preview: Preview[RecipeRequest]) -> str:
-    """What a long run spends its time on, and what makes it shorter; nothing of a short one."""
+    """The reason of a long duration, and what shortens it; empty for a short run."""
     if preview.seconds is None or preview.seconds < _LONG:
         return ""
     request, shares = preview.request, preview.request.recipe.shares
@@ -104,7 +104,7 @@ def _who(request: RecipeRequest, stage: Stage) -> str:
 
 
 def stage_facts(request: RecipeRequest) -> list[Tree]:
-    """What the noise leaves to be seen, expected from public numbers alone."""
+    """The expected noise of the stages, from public numbers alone."""
     shares, facts = request.recipe.shares, []
     if Stage.VOTE in shares:
         votes = [Vote(request).votes_a_draft(label) for label in request.labels]
@@ -122,7 +122,7 @@ def stage_facts(request: RecipeRequest) -> list[Tree]:
 
 
 def expected_score(request: RecipeRequest) -> tuple[str, str]:
-    """How closely the private score will be known, and what makes it two thirds of that, from public sizes alone."""
+    """The expected precision of the private score, and what it takes to improve it by a third; from public sizes."""
     score = Score(request)
     points = max(1, round(100 * score.margin))
     closer = max(1, round(2 * points / 3))
@@ -203,7 +203,7 @@ def _measured(measured: MeasuredSizes | None) -> list[Tree]:
 
 
 def refused(reason: str) -> list[Tree]:
-    """Why the settings allow no run, in one line."""
+    """The card for settings that allow no run."""
     return [el("div.outcome", el("div.card-head", el("h3", "No run with these settings")), *notice(reason))]
 
 

@@ -1,4 +1,4 @@
-"""The part of step 2 that changes the model, with what another one needs before it is loaded."""
+"""The part of step 2 that changes the model, and the needs of another model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _UNKNOWN = "It is not on this machine, so its size is not known before it is fet
 
 
 def there(loader: ModelLoader) -> list[Tree]:
-    """The model that runs use, or how far it is."""
+    """The present model, or the progress of loading it."""
     if not loader.settled:
         return spinner(f"Loading {loader.title}: {loader.stage} …")
     if loader.problem:
@@ -37,12 +37,12 @@ def there(loader: ModelLoader) -> list[Tree]:
 
 
 def locked() -> list[Tree]:
-    """Why there is nothing to choose."""
+    """The card for a locked model."""
     return [el("p.muted", _LOCKED)]
 
 
 def title(listed: ModelListing) -> str:
-    """A listed model in the list."""
+    """A listed model's line in the dropdown."""
     return f"{listed.description}{'' if listed.available else ' (not installed)'}"
 
 
@@ -64,7 +64,7 @@ def would_need(memory: str | None, free: str, seconds: float | None, measured: b
 
 
 def worth(chosen: ModelListing, now: ModelListing) -> list[Tree]:
-    """What sets of a listed model were worth, beside those of the one that is loaded."""
+    """The measured accuracy of a listed model's sets, beside the present model's."""
     shared = [name for name in chosen.measured if name in now.measured]
     found = ", ".join(f"{name} {chosen.measured[name]:.0%} (now {now.measured[name]:.0%})" for name in shared)
     return [el("p.muted", f"Accuracy of whole runs at epsilon 1, five runs each: {found}.")] if found else []
@@ -124,7 +124,7 @@ class ModelChoice:
         )
 
     def _look(self, request: gr.Request, listed: str, own: str) -> dict[Any, Any]:
-        """What the chosen model needs here, and how long the planned run takes with it."""
+        """The needs of the chosen model, and the planned run's time with it."""
         self._loader.check_allowed(_chosen(listed, own))
         return {self.needs: self._needed(request, _chosen(listed, own))}
 
@@ -148,7 +148,7 @@ class ModelChoice:
         return {self.needs: spinner("Waiting until nothing uses the model …"), self.load: gr.Button(interactive=False)}
 
     def _load(self, listed: str, own: str) -> Iterator[dict[Any, Any]]:
-        """In the queue of those who use the model: nothing computes with it meanwhile."""
+        """Load the chosen model; it waits in the model's queue, so nothing computes with the old one."""
         self._loader.choose(_chosen(listed, own))
         while not self._loader.settled:
             yield {self.there: there(self._loader), self.needs: []}

@@ -40,7 +40,7 @@ class Odds:
         self.sentence = panel(elem_id="odds")
 
     def wire(self, epsilon: gr.HTML, delta: gr.Number) -> None:
-        """Follow the two; what is typed is answered at once, whatever is being calibrated."""
+        """Follow epsilon and delta; the sentence does not wait for a calibration."""
         self._shown: dict[str, Any] = {
             "fn": guarded(self.sentence)(self._show),
             "inputs": [epsilon, delta],
@@ -50,7 +50,7 @@ class Odds:
         gr.on([epsilon.release, delta.blur, delta.submit], queue=False, trigger_mode="always_last", **self._shown)
 
     def follow(self, filled: gr.events.Dependency) -> None:
-        """Speak of the data set that was confirmed."""
+        """Show the sentence for the confirmed data set."""
         filled.then(**self._shown)
 
     def _show(self, epsilon: Any, delta: Any, request: gr.Request) -> dict[Any, Any]:
@@ -64,7 +64,7 @@ class Odds:
 def odds(target: PrivacyTarget, by_user: bool, declared: bool) -> list[Tree]:
     """How often a guess whether a unit is in the data can be right; rounded up, so that it stays a bound.
 
-    Where the counts were `declared` public, whoever knows everything else reads the coin off them: they are set apart.
+    Counts that were `declared` public are excluded: with them, whoever knows all other rows can infer the unit.
     """
     share = best_guess_in_percent(target.epsilon, target.delta)
     who = "all rows of one user are" if by_user else "one row is"
@@ -245,7 +245,7 @@ class RecipeSettings:
         ]  # fmt: skip
 
     def by_token(self, why: str) -> dict[Any, Any]:
-        """No choice, and why."""
+        """The components without a choice, and the reason."""
         return {
             **self._shown(Kind.TOKENS, True),
             self.kind: gr.Radio(value=Kind.TOKENS.value, interactive=False),
@@ -253,7 +253,7 @@ class RecipeSettings:
         }
 
     def for_texts(self) -> dict[Any, Any]:
-        """The choice as it is at first, after there was none."""
+        """The components with the initial choice."""
         return {
             **self._shown(RECIPE, False),
             self.kind: gr.Radio(value=RECIPE.value, interactive=True),
@@ -266,7 +266,7 @@ class RecipeSettings:
         return [self.own, self.division, self.drafts, self.rounds, self.sets, *self.shares]
 
     def filled(self, recipe: Recipe) -> dict[Any, Any]:
-        """The stages as they are proposed, to be changed by hand."""
+        """The proposed stages, to be changed by hand."""
         return {
             self.own: gr.Column(visible=True),
             self.division: recipe.division.value,
@@ -280,16 +280,16 @@ class RecipeSettings:
         }
 
     def forgotten(self) -> dict[Any, Any]:
-        """Nothing is set by hand any more."""
+        """The components with nothing set by hand."""
         return {self.by_hand: False, self.own: gr.Column(visible=False)}
 
     def told(self, request: RunRequest | None) -> dict[Any, list[Tree]]:
-        """The plan in words; nothing where a run has no stages, or nothing is planned."""
+        """The plan in words; empty without stages or without a plan."""
         return {self.words: stages_in_words(request) if request and has_stages(request) else []}
 
 
 def _percent(share: float) -> float:
-    """Cut, not rounded: shares that are 1 together stay so."""
+    """A share in percent, cut and not rounded, so that shares of 1 in sum stay so."""
     return math.floor(share * 1e4 + 1e-6) / 100
 
 
@@ -310,7 +310,7 @@ _DISJOINT = (
 
 
 class ExpertSettings:
-    """Components of the accordion's inside; what does not apply to the choice made is hidden."""
+    """The components inside the accordion; those that do not apply to the present choice are hidden."""
 
     def __init__(self) -> None:
         self.own: list[gr.Number | gr.Checkbox] = []
@@ -382,7 +382,7 @@ class ExpertSettings:
         ]
 
     def _showing(self, mechanism: str, transform: str) -> dict[Any, Any]:
-        """What such a choice shows and hides."""
+        """Which components the present choice shows and hides."""
         names = [each.name for each in private_mechanisms()], [each.name for each in transforms()]
         return {
             self._transform: gr.Column(visible=mechanism_class(mechanism).takes_transform),

@@ -1,4 +1,4 @@
-"""What step 2 remembers: settings that were calibrated, plans that were found, and the prompt that is suggested."""
+"""The state of step 2: calibrated settings, found plans, and the suggested prompt."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Wanted:
 
 @dataclass(frozen=True, repr=False)
 class Planned:
-    """A run as it would be: on which data set, with which settings, and what follows."""
+    """A calibrated run: its data set, its settings, and its preview."""
 
     confirmed: Confirmed
     form: PrivacyForm
@@ -45,13 +45,13 @@ class Planned:
 
     @property
     def request(self) -> RunRequest:
-        """What is run."""
+        """The request of the run."""
         request: RunRequest = self.preview.request
         return request
 
     @property
     def claim(self) -> Claim:
-        """What the run costs."""
+        """The run's claim."""
         return self.preview.claim
 
     @property
@@ -68,7 +68,7 @@ class Planned:
         return seconds_by_part(self.request, self.speed)
 
     def timed(self, speed: ModelSpeed | None) -> Planned:
-        """The same with the duration that a model's speed predicts; without one while no model is there."""
+        """The same run with the duration that a model's speed predicts; None without a model."""
         if speed == self.speed:
             return self
         return replace(self, preview=self.preview.timed(speed), speed=speed)
@@ -76,14 +76,14 @@ class Planned:
 
 @dataclass(frozen=True, repr=False)
 class Found:
-    """What the planner offers for a data set, the best first."""
+    """The planner's options for a data set, the best first."""
 
     confirmed: Confirmed
     options: tuple[Option, ...]
 
 
 class PrivacyState(State):
-    """All of it belongs to a confirmed data set, and is there as long as that is the one of step 1."""
+    """The state belongs to a confirmed data set, and is empty for another one."""
 
     def __init__(self, session: Session) -> None:
         self._data = session.of(DataState)
@@ -126,12 +126,12 @@ class PrivacyState(State):
         return made
 
     def forget(self) -> None:
-        """The settings are no settings at all."""
+        """Drop the plan: the settings are unusable."""
         with self._lock:
             self._plan = None
 
     def time(self, speed: ModelSpeed | None) -> Planned | None:
-        """Set the duration of a run that was calibrated with another model, or none; gives it if that changed it."""
+        """Set the duration of a plan that was calibrated with another model or none; returns it if that changed it."""
         with self._lock:
             planned = self.planned
             if planned is None or (timed := planned.timed(speed)) is planned:
@@ -141,12 +141,12 @@ class PrivacyState(State):
 
     @property
     def found(self) -> tuple[Option, ...]:
-        """What the planner offers."""
+        """The planner's options."""
         found = self._found
         return found.options if found is not None and found.confirmed is self._data.confirmed else ()
 
     def offer(self, confirmed: Confirmed, options: tuple[Option, ...]) -> bool:
-        """Offer what was found for a data set; False if that is no longer the one of step 1."""
+        """Store the planner's options for a data set; False if another one is confirmed by now."""
         self._found = Found(confirmed, options)
         return confirmed is self._data.confirmed
 
@@ -176,11 +176,11 @@ def gate(session: Session) -> Gate:
 def suggested(
     confirmed: Confirmed, state: PrivacyState, text_name: str, label_name: str
 ) -> tuple[PromptTemplate, tuple[str, str]]:
-    """The task's prompt, and what its fields are called.
+    """The task's prompt, and the names of its fields.
 
     Args:
-        state: remembers what step 1 called them.
-        text_name, label_name: what they are called in step 2 now.
+        state: holds the names that step 1 gave last.
+        text_name, label_name: the present names in step 2.
     """
     own = usual(confirmed)
     names = own.text, own.output or own.label
@@ -191,10 +191,10 @@ def suggested(
 
 
 def usual(confirmed: Confirmed, names: tuple[str, str] | None = None) -> PromptTemplate:
-    """A data set's prompt until somebody says otherwise.
+    """A data set's initial prompt.
 
     Args:
-        names: of the text, and of the label or answer; step 1's where there are none.
+        names: of the text, and of the label or answer; step 1's by default.
     """
     text, label = names or confirmed.columns.file.field_names
     match confirmed.columns.rows:
