@@ -75,7 +75,7 @@ class Unfinished:
         """
         path = next(self._of(data), None)
         if path is None:
-            raise UsageError("This run has ended, or was left: there is nothing to go on with.")
+            raise UsageError("There is no interrupted run on these data to resume: it has ended or was abandoned.")
         return RunJournal.read(path, self._ledger)
 
     def leave(self, data: Fingerprint) -> None:
@@ -114,14 +114,14 @@ _KEPT_AFTER = DemoCompleted | SetKept | RunCompleted
 """Events that change the set that may be exported."""
 
 _STOPPED = "Stopped. No row was read, and nothing is spent."
-_STOPPED_AGAIN = "Stopped. No row was read, and the run can still be gone on with."
+_STOPPED_AGAIN = "Stopped. No row was read, and the run can still be resumed."
 
 
 class Runner:
     """Starts runs with the app's models.
 
     Attributes:
-        at_work: the ledger's keys of the runs under way that can be gone on with.
+        at_work: the ledger's keys of the runs under way that can be resumed.
     """
 
     def __init__(self, loader: ModelLoader, embedder: EmbedderLoader) -> None:
@@ -208,7 +208,7 @@ class Runner:
                 if begun:  # one that was refused may be at work elsewhere
                     self.at_work.discard(journal.key)
                 if unfinished and (ended or not journal.path.exists()):  # or another run took its place
-                    with suppress(StudioError):  # what can still be gone on with is offered again
+                    with suppress(StudioError):  # a run that can still be resumed is offered again
                         unfinished.remove(journal.path)
 
     def _start(
@@ -242,11 +242,11 @@ def _kept(session: Session, of: Fingerprint, events: Generator[CuratorEvent], pr
 # What is offered where a run on the confirmed data was cut off: to go on with it, or to leave it.
 
 _WHAT_IT_COSTS = (
-    "What was released is kept and paid for; gone on with, the run costs no more than it was to cost when it began. "
-    "Generate would begin another one in its place."
+    "What it released is kept and already paid for. Resumed with Go on, the run costs no more than planned. "
+    "Generate begins a new run instead and drops this one."
 )
-_AT_WORK = "A run on these data is at work in another tab, or in one that was closed a moment ago."
-_LEFT = "Left: it cannot be gone on with any more. What it was charged stays charged."
+_AT_WORK = "A run on these data is still under way in another tab, or in one that was closed a moment ago."
+_LEFT = "The run was abandoned and can no longer be resumed. What it was charged stays charged."
 
 
 class CutOffCard:
@@ -290,7 +290,7 @@ class CutOffCard:
 
     def _place(self, request: gr.Request) -> Unfinished:
         if (place := self.place(request)) is None:
-            raise UsageError("Nothing outlives a page here, and no run can be gone on with.")
+            raise UsageError("This server keeps nothing after a page is closed, so no run can be resumed.")
         return place
 
     def hidden(self) -> dict[Any, Any]:

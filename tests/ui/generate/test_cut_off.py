@@ -281,10 +281,10 @@ def test_two_tabs_cannot_both_go_on():
     first = app.go_on(one)
     next(first)
     next(first)
-    assert "at work in another tab" in app.card(two)
+    assert "under way in another tab" in app.card(two)
     assert "still at work" in app.notice(list(app.go_on(two)))
     assert app.notice(list(first)).startswith("Done.")
-    with pytest.raises(Exception, match="nothing to go on with"):
+    with pytest.raises(Exception, match="no interrupted run on these data to resume"):
         list(app.go_on(two))
     once = [event for event in app.recorded(one) if isinstance(event, TokenReleased)]
     assert len({(each.label, each.number, each.step) for each in once}) == len(once)
