@@ -17,7 +17,7 @@ from mechanisms.errors import UsageError
 
 
 class State:
-    """The state of one step in one tab. It is made with the tab's session, from which it takes earlier steps' states."""
+    """The state of one step in one tab, made with the tab's session, from which it takes earlier steps' states."""
 
     def __init__(self, session: Session) -> None:
         """Take the states it follows from out of `session`."""
