@@ -26,6 +26,7 @@ from mechanisms.runs.advice import proposed
 from mechanisms.runs.defaults import FEWEST_SUBSETS, lengths_of_texts, usual_subsets
 from mechanisms.runs.preview import suggested_delta
 from mechanisms.runs.recipe import Division, Kind
+from mechanisms.runs.recipe_request import MOST_SHOTS
 from mechanisms.sampling import SamplingPlan
 
 _BEST_OF = "Keep the best of so many"
@@ -102,7 +103,7 @@ class PrivacyStep:
         with gr.Column(elem_classes="card"):
             panel(el("h3", "What to write"))
             self.shots = gr.Slider(
-                1, 8, SamplingPlan.shots, step=1, label=ROW_SETTINGS[Rows.TEXTS].shots, elem_id="shots"
+                1, MOST_SHOTS, SamplingPlan.shots, step=1, label=ROW_SETTINGS[Rows.TEXTS].shots, elem_id="shots"
             )
             with gr.Column() as self._by_token:
                 length, title = ROW_SETTINGS[Rows.TEXTS].lengths.tokens, ROW_SETTINGS[Rows.TEXTS].tokens
