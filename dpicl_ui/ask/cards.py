@@ -1,4 +1,4 @@
-"""What "Ask privately" shows: what a reservation promises, what a threshold does, answers and what is left."""
+"""The cards of "Ask privately": the promise, the effect of a threshold, the answers, and what is left."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ def waiting() -> list[Tree]:
 
 
 def refused(reason: str) -> list[Tree]:
-    """Why there is no reservation with these settings, in one line."""
+    """The card for settings that allow no reservation."""
     return [_head("No questions with these settings"), *notice(reason)]
 
 
 def promise(
     request: AnswerRequest, effect: ThresholdEffect | None, made: Made | None = None, units: int | None = None
 ) -> list[Tree]:
-    """What a reservation costs, what it buys and how loud its noise is, before it is made.
+    """The cost of a reservation, its number of answers and its noise, before it is made.
 
     Args:
         request: calibrated.
-        effect: what the chosen threshold does to the example, once that is known.
+        effect: of the chosen threshold on the example, once it is known.
         made: the set of step 3, whose labels cost nothing more.
         units: public number of rows or users; None where it is private.
     """
@@ -78,7 +78,7 @@ def promise(
 
 
 def for_nothing(made: Made) -> str:
-    """What is known of the labels that a set gives without a further charge; empty where too little is."""
+    """What a set says of the labels without a further charge; empty if little is known."""
     score = made.demo_set.score
     own = score.arms.get(OWN) if score else None
     if own is None or own.wide:
@@ -127,7 +127,7 @@ def effect_card(effects: Sequence[ThresholdEffect], threshold: float, queries: i
 
 
 def nearest(effects: Sequence[ThresholdEffect], threshold: float) -> ThresholdEffect:
-    """The effect of the threshold that is nearest to the chosen one."""
+    """The effect of the threshold nearest to the chosen one."""
     return min(effects, key=lambda each: abs(each.threshold - threshold))
 
 
@@ -141,12 +141,12 @@ def _reach(effect: ThresholdEffect, chosen: bool) -> Tree:
 
 
 def percent(share: float) -> str:
-    """A share as a whole percentage; what is small is not called nothing."""
+    """A share as a whole percentage; a small one is not rounded to zero."""
     return "under 1%" if 0 < share < 0.01 else f"{100 * share:.0f}%"
 
 
 def in_words(effect: ThresholdEffect, queries: int) -> str:
-    """What a threshold does, in a sentence or two."""
+    """The effect of a threshold in one or two sentences."""
     empty = "every question reaches some row"
     if effect.unanswered:
         empty = f"{percent(effect.unanswered)} of the questions reach no row at all, and get the model's own answer"
@@ -163,7 +163,7 @@ def in_words(effect: ThresholdEffect, queries: int) -> str:
 
 
 def reserved(opened: AnswersOpened, asked: Sequence[AnswerReleased]) -> list[Tree]:
-    """The open reservation, and how many questions it still buys."""
+    """The open reservation, and the number of questions that are left."""
     given = asked[-1].asked if asked else opened.asked
     left = max(0, opened.queries - given)
     unit = person(opened.unit)
@@ -207,7 +207,7 @@ def history(answers: Sequence[tuple[AnswersOpened, AnswerReleased]]) -> list[Tre
 
 
 def answer(opened: AnswersOpened, released: AnswerReleased) -> list[Tree]:
-    """One answer: what it says, what decided it, what the model says without the data, and what it cost."""
+    """One answer: its text, the votes, the model's answer without the data, and the cost."""
     without = f"Without your data the model says: {released.zero_shot}" if released.zero_shot else None
     return [
         *notice(f"No private answer. {released.abstained}" if released.abstained else "", "warn"),
@@ -220,7 +220,7 @@ def answer(opened: AnswersOpened, released: AnswerReleased) -> list[Tree]:
 
 
 def verdict(votes: Sequence[float], noise: float) -> str:
-    """How far a lead can be trusted, from the released votes alone."""
+    """How reliable a lead is, from the released votes alone."""
     first, second = sorted(votes, reverse=True)[:2]
     lead, chance = first - second, math.sqrt(2) * noise
     if lead < chance:

@@ -1,4 +1,4 @@
-"""What "Ask privately" remembers: how far a reservation has come, what questions are paid from, and the answers."""
+"""The state of "Ask privately": the stage of a reservation, the open session, and the answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _AT_ONCE = 16
 
 
 class RowVectors:
-    """An `Embedder` that remembers what it has learned: a text's vector depends on that text alone. Private."""
+    """An `Embedder` with a memory: a text's vector depends on that text alone. Private."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.name, self.dimensions = embedder.name, embedder.dimensions
@@ -36,7 +36,7 @@ class RowVectors:
         self._known: dict[str, NDArray[np.float32]] = {}
 
     def learn(self, texts: Iterable[str]) -> Iterator[tuple[int, int]]:
-        """Embed and remember the texts that are new, a few at a time; gives how many of how many are done."""
+        """Embed and store new texts, a few at a time; yields how many of how many are done."""
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
         for start in range(0, len(new), _AT_ONCE):
             some = new[start : start + _AT_ONCE]
@@ -44,7 +44,7 @@ class RowVectors:
             yield start + len(some), len(new)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """See `Embedder.embed`; texts that were not learned are embedded and not remembered."""
+        """See `Embedder.embed`; texts that were not learned are embedded and not stored."""
         if len(texts) == 1:  # a question: the time it takes must not tell whether a row says the same
             return self._embedder.embed(texts)
         found = np.zeros((len(texts), self.dimensions), np.float32)
@@ -70,7 +70,7 @@ _BUSY = "A reservation is being made: wait for it."
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Order:
-    """A reservation that somebody wants. Private, but for the request.
+    """A requested reservation. Private, except for the request.
 
     Attributes:
         columns: what `dataset` was made from.
@@ -85,7 +85,7 @@ class Order:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Open:
-    """What questions are paid from, and its terms; `changing` while other terms are looked at."""
+    """An open reservation and its terms; `changing` while other terms are tried."""
 
     asking: AnswerSession
     terms: str
@@ -131,7 +131,7 @@ U = TypeVar("U", bound=Underway)
 
 
 class AskState(State):
-    """The stage belongs to the columns that it was reached with: with others there, it is `Idle()` by itself."""
+    """The stage belongs to the columns that it was reached with; with others it is `Idle()`."""
 
     def __init__(self, session: Session) -> None:
         self._data = session.of(DataState)
@@ -145,20 +145,20 @@ class AskState(State):
 
     @property
     def stage(self) -> Stage:
-        """How far a reservation on the present data has come."""
+        """The stage of a reservation on the present data."""
         columns, stage = self._reached
         return stage if columns is self._data.columns else Idle()
 
     @property
     def open(self) -> Open | None:
-        """What questions are paid from."""
+        """The open reservation."""
         return self.stage.open
 
     def prepare(self, order: Order) -> int:
-        """Begin with a reservation; gives its ticket. One that is not yet being charged gives way to it.
+        """Begin a reservation; returns its ticket. It replaces one that is not being charged yet.
 
         Raises:
-            UsageError: the data is not the order's any more, or a reservation is being charged.
+            UsageError: the data changed since the order, or a reservation is being charged.
         """
         with self._lock:
             stage = self.stage
@@ -179,20 +179,20 @@ class AskState(State):
         self._of(ticket, Preparing)
 
     def prepared(self, ticket: int) -> None:
-        """Its rows are read.
+        """Store that its rows are read.
 
         Raises:
-            UsageError: it was stopped or overtaken.
+            UsageError: it was stopped or replaced.
         """
         with self._lock:
             at = self._of(ticket, Preparing)
             self._reach(at.order.columns, Prepared(at.open, ticket, at.order))
 
     def begin(self, ticket: int) -> Order:
-        """Its charge begins; gives what to charge for.
+        """Store that its charge begins; returns the order.
 
         Raises:
-            UsageError: it was stopped or overtaken.
+            UsageError: it was stopped or replaced.
         """
         with self._lock:
             at = self._of(ticket, Prepared)
@@ -200,17 +200,17 @@ class AskState(State):
             return at.order
 
     def opened(self, ticket: int, asking: AnswerSession) -> None:
-        """It is charged: questions are paid from it now.
+        """Store that it is charged; questions are paid from it from now on.
 
         Raises:
-            UsageError: other data is there. The ledger keeps the reservation for when the old is back.
+            UsageError: the data changed. The ledger keeps the reservation for the old data.
         """
         with self._lock:
             at = self._of(ticket, Opening, _LOST)
             self._reach(at.order.columns, Idle(Open(asking, at.order.request.terms())))
 
     def give_up(self, ticket: int) -> None:
-        """It has failed; nothing changes where it was overtaken."""
+        """Store that it failed; without effect if it was replaced."""
         with self._lock:
             stage = self.stage
             if isinstance(stage, Underway) and stage.ticket == ticket:
@@ -226,40 +226,40 @@ class AskState(State):
             raise
 
     def stop(self) -> None:
-        """End what nothing was charged for yet."""
+        """Stop a reservation that is not charged yet."""
         with self._lock:
             stage = self.stage
             if isinstance(stage, Preparing | Prepared):
                 self._reach(stage.order.columns, Idle(stage.open))
 
     def refused(self, columns: Columns) -> None:
-        """The ledger has a reservation under other terms: offer to pay again."""
+        """Store that the ledger has a reservation under other terms; a new one is then offered."""
         with self._lock:
             stage = self.stage
             if columns is self._data.columns and isinstance(stage, Idle):
                 self._reach(columns, Idle(stage.open, otherwise=True))
 
     def reconsider(self) -> None:
-        """Look at other terms while a reservation is open."""
+        """Try other terms while a reservation is open."""
         with self._lock:
             columns, stage = self._reached
             if stage.open is not None and columns is self._data.columns:
                 self._reach(columns, replace(stage, open=replace(stage.open, changing=True)))
 
     def answered(self, asking: AnswerSession, released: AnswerReleased) -> None:
-        """One more answer."""
+        """Add an answer."""
         with self._lock:
             self.answers = (*self.answers, (asking.opened, released))
 
     def vectors(self, columns: Columns, embedder: Embedder) -> RowVectors:
-        """The embeddings of a file's rows as far as they are known; as private as the rows."""
+        """The known embeddings of a file's rows; as private as the rows."""
         with self._lock:
             if self._vectors is None or self._vectors[0] is not columns:
                 self._vectors = columns, RowVectors(embedder)
             return self._vectors[1]
 
     def beat(self) -> int:
-        """A number that this tab has never had."""
+        """A number that is new in this tab."""
         with self._lock:
             self._beats += 1
             return self._beats

@@ -1,4 +1,4 @@
-"""The place beside the steps: private answers to questions about the file of step 1, without generating anything."""
+"""The place beside the steps: private answers to questions about the file of step 1."""
 
 from __future__ import annotations
 
@@ -157,10 +157,10 @@ class Offer:
 
 
 def request_of(columns: Columns, labels: list[str], form: AskForm) -> AnswerRequest:
-    """What the settings describe for a file; see `AskForm.request`.
+    """The request that the settings describe for a file; see `AskForm.request`.
 
     Raises:
-        UsageError: its rows have nothing to answer with.
+        UsageError: its rows have no answers.
     """
     if columns.rows in (Rows.RECORDS, Rows.ALONE):
         raise UsageError(_NOTHING_TO_ANSWER)
@@ -300,7 +300,7 @@ class AskStep:
     def _recalculate(
         self, request: gr.Request, name: str, labels: list[str], _public: bool, threshold: float, *form: Any
     ) -> dict[Any, Any]:
-        """What the settings promise and cost."""
+        """The promise and the cost of the settings."""
         session = self._app.session(request)
         columns, opened = session.of(DataState).columns, session.of(AskState).open
         if columns is None:
@@ -336,7 +336,7 @@ class AskStep:
         return effect_card(self._effects, threshold, queries, EXAMPLES[0].title)
 
     def _look(self, request: gr.Request) -> dict[Any, Any]:
-        """The cards as the state is now: settings and their offer, or the open reservation and its questions."""
+        """The cards for the present state: settings and offer, or reservation and questions."""
         state = self._app.session(request).of(AskState)
         stage, answers = state.stage, state.answers
         reservation = stage.open
@@ -354,7 +354,7 @@ class AskStep:
         }
 
     def _expanded(self, request: gr.Request, *values: Any) -> Iterator[dict[Any, Any]]:
-        """The place is looked at: work out what thresholds do to the example, once for everybody."""
+        """Compute the effect of thresholds on the example, once for all tabs, when the place is opened."""
         yield self._recalculate(request, *values)
         if not self._effects:
             yield {self.effect: spinner("Trying thresholds on the bundled example …")}
@@ -387,7 +387,7 @@ class AskStep:
 
 
 def public_rows(session: Session) -> int | None:
-    """How many rows there are, where their number is public; of users it never is."""
+    """The number of rows, if it is public; a number of users never is."""
     confirmed = session.of(DataState).confirmed
     if confirmed is None or confirmed.columns.by_user:
         return None

@@ -1,4 +1,4 @@
-"""The part of step 4 that attacks the set: who was in the data? Exact figures of private rows, on the screen alone."""
+"""The part of step 4 that attacks the set: whose rows were in the data? Exact figures, on the curator's screen only."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ _ON_TRUST = (
 
 
 def about() -> list[Tree]:
-    """What it asks and needs."""
+    """The card before an attack: its question and its needs."""
     return [
         el("h3", "Attack it"),
         el(
@@ -132,13 +132,13 @@ def about() -> list[Tree]:
 
 
 def findings(own: Mapping[str, Roc], planted: Mapping[str, Roc], claimed: Claim | None, unit: str) -> list[Tree]:
-    """What was found.
+    """The card after an attack.
 
     Args:
         own: each attack on the set under test.
         planted: the same on prompts of real rows.
-        claimed: what the set promises; None where it promises nothing.
-        unit: that the promise is about.
+        claimed: the set's claim; None if it has none.
+        unit: the claim's privacy unit.
     """
     counted = own[DRAWN]
     insensitive = planted[DRAWN].interval[0] <= 0.5
@@ -173,7 +173,7 @@ def findings(own: Mapping[str, Roc], planted: Mapping[str, Roc], claimed: Claim 
 
 
 def on_trust() -> list[Tree]:
-    """What a loaded set needs to be told with."""
+    """The remark on a loaded set: its data set cannot be checked."""
     return notice(_ON_TRUST, "warn")
 
 
@@ -195,7 +195,7 @@ def _verdict(found: Roc, claimed: Claim | None) -> tuple[str, str]:
 
 
 def _target_card(named: tuple[str, str], attacks: Mapping[str, Roc], claimed: Claim | None, own: bool) -> Tree:
-    """Each attack as a bar, and what the one that counts finds while it hardly errs."""
+    """Each attack as a bar, and what the main attack finds at few false alarms."""
     counted = attacks[DRAWN]
     limit = f"; the claim allows {_percent(allowed(claimed.epsilon, claimed.delta, LOW))}" if claimed else ""
     reached = f"{_percent(counted.found)} of your rows ({_range(counted.found_interval)})"
@@ -249,7 +249,7 @@ _REPLACED = "Another set is under test now: the attack was stopped. The mark on 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Target:
-    """What is attacked; private, but for the set."""
+    """The target of an attack; private, except for the set."""
 
     demo_set: DemoSet
     private: Dataset
@@ -258,13 +258,13 @@ class _Target:
 
     @property
     def claimed(self) -> Claim | None:
-        """What the set promises."""
+        """The set's claim."""
         certificate = self.demo_set.certificate
         return certificate.claim if certificate.private and math.isfinite(certificate.claim.epsilon) else None
 
 
 class Attacks(Jobs[_Target]):
-    """The attacks of a tab. What they find is on the screen and nowhere else."""
+    """The attacks of a tab. Their results are on the screen only."""
 
 
 class AttackOffer:
@@ -287,7 +287,7 @@ class AttackOffer:
         )
 
     def emptied(self) -> dict[Any, Any]:
-        """No figures: another set is under test."""
+        """The components without figures, for another set."""
         return {self.result: [], self.plot: None}
 
     def _attack(self, text: str, label: str, agreed: bool, request: gr.Request) -> Iterator[dict[Any, Any]]:
@@ -329,7 +329,7 @@ class AttackOffer:
 
 
 def effort(labels: int) -> Effort:
-    """How much is tried on so many labels: about as many rows, whatever they are called."""
+    """The number of rows, cases and prompts for a number of labels: about equally many rows for any labels."""
     each = max(1, _ROWS // labels)
     return Effort(rows=each, prompts=each, references=_REFERENCES)
 

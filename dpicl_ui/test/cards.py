@@ -1,4 +1,4 @@
-"""What step 4 shows: the set under test, answers, accuracies, and what is taken for what."""
+"""The cards of step 4: the set under test, answers, accuracies, and confused labels."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Figure = tuple[float, tuple[float, float]]
 
 
 def verdict(prototypes: Figure, own: Figure, others: Sequence[Figure]) -> str:
-    """One sentence where prototypes find more labels than the demonstrations; empty elsewhere.
+    """One sentence if prototypes find more labels than the demonstrations; else empty.
 
     Args:
         own: the demonstrations' figure, on the same rows.
@@ -102,7 +102,7 @@ _LIKELIEST = 8
 
 
 def subject(demo_set: DemoSet | None, loaded: bool) -> list[Tree]:
-    """Which demonstrations are tested."""
+    """The card of the tested demonstrations."""
     if demo_set is None:
         return [
             el("div.card-head", el("h3", "Nothing to test yet")),
@@ -140,7 +140,7 @@ def _none_chosen(demo_set: DemoSet) -> list[Tree]:
 
 
 def readers(demo_set: DemoSet, model: LanguageModel) -> list[Tree]:
-    """Which model wrote a set, and which one reads it here."""
+    """The model that wrote a set, and the model that reads it here."""
     words = readers_in_words(demo_set, model)
     return [el("p.muted", words)] if same_reader(demo_set, model) else notice(words, "warn")
 
@@ -158,7 +158,7 @@ def answers(
 
 
 def _readings(prediction: Prediction) -> dict[str, Floats]:
-    """All that there are, the best founded first."""
+    """All readings of an answer, the best founded first."""
     measured = {} if prediction.corrected is None else {PRIOR: prediction.corrected}
     return measured | {CONTEXTUAL: prediction.calibrated, RAW: prediction.raw}
 
@@ -246,13 +246,13 @@ def _majority(cards: Sequence[Scorecard], labels: Sequence[str]) -> Tree:
 
 
 def _no_better(card: Scorecard, reading: str) -> str:
-    """What is said where the set finds no more labels than the commonest one alone."""
+    """The sentence if the set finds no more labels than naming the commonest label does."""
     _, naming = card.majority
     return _NO_BETTER if figure(card, reading).value <= naming.value and len(card.confusion) > 1 else ""
 
 
 def _by_label(card: Scorecard, labels: Sequence[str]) -> list[Tree]:
-    """How many of each label's rows the set finds."""
+    """The share of each label's rows that the set finds."""
     rows = [
         count_row(label, each.value, f"{each.correct:.0f} of {each.total}")
         for label, each in zip(labels, card.recalls, strict=True)
@@ -262,20 +262,20 @@ def _by_label(card: Scorecard, labels: Sequence[str]) -> list[Tree]:
 
 
 def _beside(cards: Sequence[Scorecard], owners: Sequence[str], prototypes: Accuracy) -> list[Tree]:
-    """What prototypes say of the set."""
+    """The sentence on prototypes beside the set."""
     *others, own = ((card.read.value, card.read.interval) for card in cards)
     words = verdict((prototypes.value, prototypes.interval), own, others)
     return [*notice(words, "info"), *([el("p.muted", _MADE_OF_THEM)] if owners else [])]
 
 
 def tag(owners: Sequence[str]) -> list[Tree]:
-    """That figures are the curator's alone, where the scored rows belong to private data sets."""
+    """The tag of figures that are for the curator alone: the scored rows belong to private data sets."""
     names = ", ".join(f"'{name}'" for name in owners)
     return [private_tag(f"Only on your screen: without noise, on rows of {names}")] if owners else []
 
 
 def _sentence(cards: Sequence[Scorecard], public: bool) -> list[Tree]:
-    """What the set is worth, and how much of that is the reading's; nothing before its own figure is there."""
+    """The worth of the set, and the part of it that is the reading's; empty before the set's own figure is there."""
     if cards[-1].name == PUBLIC_ONLY:
         return []
     found = shares_of_gain(cards)
@@ -289,7 +289,7 @@ def _sentence(cards: Sequence[Scorecard], public: bool) -> list[Tree]:
 
 
 def _exported(card: Scorecard) -> list[Tree]:
-    """What the set finds in each kind of export."""
+    """The set's accuracy in each kind of export."""
     if card.corrected is None:
         return []
     own, raw = (f"{100 * each.value:.0f}%" for each in (card.corrected, card.raw))
@@ -297,7 +297,7 @@ def _exported(card: Scorecard) -> list[Tree]:
 
 
 def _scores(card: Scorecard, cards: Sequence[Scorecard]) -> Tree:
-    """The figure that arms are compared by, and beside it the others, smaller."""
+    """The main figure of each arm, with the others in smaller type."""
     reading = common_reading(cards)
     kind = _BALANCED if by_balanced_accuracy(cards) else _KINDS[reading]
     figures = {
@@ -372,7 +372,7 @@ _FROM_FILE = "These figures are what the file says; they cannot be checked witho
 
 
 def score_card(demo_set: DemoSet | None, loaded: bool) -> list[Tree]:
-    """Private accuracies of a set, arm by arm; nothing where it has none."""
+    """Private accuracies of a set, arm by arm; empty if it has none."""
     if demo_set is None or demo_set.score is None:
         return []
     score = demo_set.score
@@ -405,7 +405,7 @@ def score_card(demo_set: DemoSet | None, loaded: bool) -> list[Tree]:
 
 
 def _majority_of_set(demo_set: DemoSet) -> Tree | None:
-    """What naming the largest label every time would find, by the public sizes."""
+    """The accuracy of naming the largest label every time, by the public sizes."""
     if demo_set.majority is None:
         return None
     label, share = demo_set.majority
@@ -414,7 +414,7 @@ def _majority_of_set(demo_set: DemoSet) -> Tree | None:
 
 
 def _compared(score: Score) -> str:
-    """What class prototypes say of the set, where they were scored with it and there were rows enough."""
+    """The sentence on class prototypes, if they were scored with the set on enough rows."""
     arms = dict(score.arms)
     prototypes, own = arms.pop(_PROTOTYPES, None), arms.pop(OWN, None) or arms.pop(ZERO_SHOT, None)
     if prototypes is None or own is None or prototypes.wide or own.wide:

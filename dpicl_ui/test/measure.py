@@ -103,12 +103,12 @@ def confusion_figure(card: Scorecard, labels: Sequence[str]) -> go.Figure:
 
 
 def reading_said(units: int, speed: ModelSpeed | None) -> list[Tree]:
-    """The time that prototypes of so many units take; nothing before the model was measured."""
+    """The expected time of prototypes of so many units; empty before the model was measured."""
     return said(embedding_seconds(units, speed)) if speed else []
 
 
 def said(seconds: float, what: str = "It takes") -> list[Tree]:
-    """One line."""
+    """The expected time in one line."""
     return [el("p.muted", f"{what} {duration(seconds)} on this machine.")]
 
 
@@ -268,7 +268,7 @@ class FileMeasurement:
     def _measure_rest(
         self, text: str, label: str, limit: float, own_rows: bool, ticked: bool, request: gr.Request
     ) -> Iterator[dict[Any, Any]]:
-        """The same on the rows that no private data set has; the others are neither read nor marked."""
+        """Measure on the rows that no private data set has; the others are neither read nor marked."""
         test = self._rows(text, label, request)
         rest = without_rows(test, self._shared(request, test))
         if not rest.records:
@@ -368,7 +368,7 @@ class FileMeasurement:
 
     @property
     def speed(self) -> ModelSpeed | None:
-        """The models' on this machine; None until they were measured."""
+        """The models' speed on this machine; None until it is measured."""
         return self._app.loader.speed
 
     @property
@@ -377,7 +377,7 @@ class FileMeasurement:
         return [self.scores, self.readers, self.matrix, self.plot, self.label, self.bundled]
 
     def emptied(self, tested: DemoSet | None = None) -> dict[Any, Any]:
-        """No figures: another set is under test."""
+        """The components without figures, for another set."""
         return {
             self.scores: [],
             self.readers: [],
@@ -397,7 +397,7 @@ class FileMeasurement:
 
 
 def _test_rows(table: Table, text: str, label: str, tested: DemoSet, names: LabelNames) -> Dataset:
-    """The whole file; where the set's answers are text, which label a row would have is not asked."""
+    """The rows of the test file; labels are not read where the set's answers are text."""
     mapping = ColumnMapping(text, label, label_names=names)
     if tested.template.output is not None:
         table, mapping = of_kind(table, tested.labels[0]), ColumnMapping(text, KIND, output=label)

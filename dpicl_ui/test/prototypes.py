@@ -1,4 +1,4 @@
-"""The part of step 4 that tries it without a language model: class prototypes are paid for, released and measured."""
+"""The part of step 4 without a language model: class prototypes are charged, released and measured."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NO_ROOM = "The cap does not allow it: choose a smaller epsilon."
 
 
 def about() -> list[Tree]:
-    """What it is."""
+    """The card's introduction."""
     return [
         el("h3", "Also try it without a language model"),
         el(
@@ -43,12 +43,12 @@ def about() -> list[Tree]:
 
 
 def waiting() -> list[Tree]:
-    """Without a data set."""
+    """The card without a data set."""
     return [el("p.muted", "This needs the private rows: confirm a data set in step 1 first.")]
 
 
 def price(unit: str, claimed: Claim, after: Usage, now: BudgetSnapshot) -> list[Tree]:
-    """What a release costs, and where the budget then stands."""
+    """The cost of a release, and the budget after it."""
     cost = f"epsilon {claimed.epsilon:.3g} at delta {claimed.delta:g} for {unit_in_words(unit)}"
     then = f"The budget then stands at {after.epsilon:.3g} of {now.cap.epsilon:g}." if after.allowed else ""
     once = "charged once, before any row is read, and spent even if it is stopped."
@@ -61,7 +61,7 @@ def price(unit: str, claimed: Claim, after: Usage, now: BudgetSnapshot) -> list[
 
 
 def paid(released: ClassPrototypes, now: BudgetSnapshot) -> list[Tree]:
-    """A release that is there."""
+    """The card of a release that was made."""
     claimed = released.claim
     cost = f"Released with epsilon {claimed.epsilon:.3g} at delta {claimed.delta:g}."
     kept = "Kept while this page is open, and not paid for again; it stands beside the other figures above."
@@ -121,11 +121,11 @@ class PrototypesOffer:
         self.follow(ended)
 
     def follow(self, ended: gr.events.Dependency) -> None:
-        """Look at the budget anew when something may have spent of it."""
+        """Update the budget after events that may spend of it."""
         ended.then(**self._look_up)
 
     def _look(self, epsilon: Any, request: gr.Request) -> dict[Any, Any]:
-        """What a release would cost, or that it is there."""
+        """The cost of a release, or the release that was made."""
         session, ledger = self._app.session(request), self._app.ledger(request)
         confirmed, state = session.of(DataState).confirmed, session.of(PrototypesState)
         if confirmed is None:
@@ -151,7 +151,7 @@ class PrototypesOffer:
         }
 
     def _order(self, epsilon: Any, request: gr.Request) -> dict[Any, Any]:
-        """Take down what is wanted, on the data set that is there now; nothing is charged yet."""
+        """Order a release on the present data set; nothing is charged yet."""
         session = self._app.session(request)
         confirmed, test = session.of(DataState).confirmed, session.of(TestState)
         if confirmed is None:
@@ -167,7 +167,7 @@ class PrototypesOffer:
         return {self.notice: [], **self.job.working([])}
 
     def _release(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
-        """Charge the ledger, read the rows, release; a tab that is closed stops it."""
+        """Charge the ledger, read the rows, and release; closing the tab stops it."""
         session, ledger = self._app.session(request), self._app.ledger(request)
         yield from self.job.run(request, lambda order: self._reading(session, order, ledger))
 

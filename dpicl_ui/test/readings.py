@@ -51,10 +51,10 @@ class Elsewhere:
             )
 
     def chosen(self, ticked: bool, demo_set: DemoSet) -> RemoteReader | None:
-        """The reader, where it is there and wanted.
+        """The reader, if there is one and the box is ticked.
 
         Raises:
-            UsageError: the set promises nothing, or its answers are text.
+            UsageError: the set has no privacy claim, or its answers are text.
         """
         if self._reader is None or not ticked:
             return None
@@ -65,17 +65,17 @@ class Elsewhere:
 
 
 def refuse_private_rows(owners: tuple[str, ...]) -> None:
-    """Refuse to send away rows that belong to private data sets, whoever allows it.
+    """Refuse to send rows of private data sets elsewhere, whatever the boxes say.
 
     Raises:
-        UsageError: there are such.
+        UsageError: there are such rows.
     """
     if owners:
         raise UsageError(_SHARED.format(names=", ".join(f"'{name}'" for name in owners)))
 
 
 def reads(demo_set: DemoSet, reader: RemoteReader, arms: tuple[Arm, ...]) -> list[Tree]:
-    """Which model wrote a set, which one reads it, and what follows."""
+    """The model that wrote a set, the one that reads it, and the consequences."""
     complete = not demo_set.demonstrations or any(arm.name == PUBLIC_ONLY for arm in arms)
     return notice(read_remotely_in_words(demo_set, reader) + ("" if complete else _NO_PUBLIC), "warn")
 
@@ -83,7 +83,7 @@ def reads(demo_set: DemoSet, reader: RemoteReader, arms: tuple[Arm, ...]) -> lis
 def answered(
     state: TestState, demo_set: DemoSet, reader: RemoteReader, here: LanguageModel, query: str
 ) -> Iterator[list[Tree]]:
-    """A query's label by each arm, one more at a time.
+    """A query's label by each arm, one arm after the other.
 
     Raises:
         ModelUnavailable: there is no answer.
@@ -105,7 +105,7 @@ _NOTHING = "(nothing)"
 
 
 def answered_in_text(state: TestState, demo_set: DemoSet, model: LanguageModel, query: str) -> Iterator[list[Tree]]:
-    """What the model says to a query behind each arm, or how it goes on with it, one more at a time."""
+    """The model's text for a query behind each arm, one arm after the other."""
     shown = list[Tree]()
     for arm in state.arms(demo_set, model):
         if demo_set.template.output is None:

@@ -1,4 +1,4 @@
-"""What step 4 remembers: a loaded set, the test file, figures, and class prototypes."""
+"""The state of step 4: a loaded set, the test file, figures, and class prototypes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OF_ONE_KIND = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Loaded:
-    """A set out of an exported file, and the last run that had written when it was loaded."""
+    """A set from an exported file, and the last run before it was loaded."""
 
     demo_set: DemoSet
     after: Run | None
@@ -85,7 +85,7 @@ class Scored:
 
 
 class TestState(State):
-    """Figures belong to the tested set, and a loaded set is the tested one until a later run writes."""
+    """Figures belong to the tested set. A loaded set is the tested one until a later run writes."""
 
     __test__ = False  # a name that pytest would collect
 
@@ -106,7 +106,7 @@ class TestState(State):
 
     @property
     def tested(self) -> DemoSet | None:
-        """The set under test: a loaded one goes first."""
+        """The set under test: the loaded one, else the written one."""
         made = self._generate.made
         return self.loaded or (made.demo_set if made else None)
 
@@ -179,16 +179,16 @@ class TestState(State):
         return self._public[key]
 
     def load(self, demo_set: DemoSet) -> None:
-        """Test a set out of a file."""
+        """Make a set from a file the tested one."""
         self._loaded = Loaded(demo_set, self._generate.written)
 
     def score(self, of: DemoSet, owners: tuple[str, ...], test: Dataset, rows: Sequence[Record]) -> Scored:
-        """Begin with new figures."""
+        """Begin new figures."""
         self._scored = scored = Scored(of, owners, test, tuple(rows))
         return scored
 
     def show(self, scored: Scored) -> None:
-        """More figures are there."""
+        """Replace the figures by a version with more of them."""
         self._scored = scored
 
 
@@ -242,7 +242,7 @@ class PrototypesState(Jobs[Wanted]):
             raise UsageError(_THERE)
 
     def keep(self, wanted: Wanted, released: ClassPrototypes) -> None:
-        """They are released, and paid for: never again in this tab."""
+        """Store a release, so that it is not charged again in this tab."""
         with self._lock:
             self._released[_key(wanted.confirmed.dataset)] = released
 
@@ -264,7 +264,7 @@ _SIGNATURES = {
 
 
 def verified(demo_set: DemoSet) -> tuple[str, str]:
-    """What to say of a loaded set: whether its certificate, built anew from its parameters, fits."""
+    """The result of the check of a loaded set: whether its certificate, built anew, agrees."""
     certificate, found = demo_set.certificate, verify(demo_set)
     if found.problems:
         return f"Loaded, but its certificate is wrong: {found.problems[0]}", "bad"
@@ -276,5 +276,5 @@ def verified(demo_set: DemoSet) -> tuple[str, str]:
 
 
 def origin(text: str) -> tuple[str, str]:
-    """What to say of a loaded file's signature."""
+    """The result of the check of a loaded file's signature."""
     return _SIGNATURES[check_signature(text)]
