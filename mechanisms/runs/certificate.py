@@ -72,12 +72,12 @@ class Stated:
         return Stated(self.of(name, dict), f"{self.where}/{name}")
 
     def own(self, config: Any) -> dict[str, Any]:
-        """The described parameters of a mechanism's or a transform's class."""
+        """The parameters of a mechanism's or a transform's class."""
         return {each.name: self.of(each.flag.replace("-", "_"), type(each.default)) for each in parameters(config)}
 
 
 def check_extent(labels: Collection[str], shots: int, stated: Stated) -> None:
-    """Refuse, before anything is built of them, so many labels or demonstrations that nobody can check them."""
+    """Refuse a certificate with more labels or demonstrations than can be checked, before it is rebuilt."""
     if len(labels) > MOST_LABELS or len(labels) * shots > MOST_DEMONSTRATIONS:
         raise UsageError(f"{stated.where}/shots_per_label: so many labels or demonstrations cannot be checked.")
 
