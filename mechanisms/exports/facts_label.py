@@ -58,8 +58,8 @@ def _promise(made: DemoSet) -> Iterator[Fact]:
     yield Fact(
         "A guess is right",
         f"at most {guess}%",
-        "of the time whether the unit took part, for somebody who knows everything else and sees what is released, apart "
-        "from what is taken as public; 50% is chance",
+        "of the time whether the unit took part, for somebody who knows everything else and sees what is released, "
+        "apart from what is taken as public; 50% is chance",
     )
     spent = cost_in_words(*held.spent_before) if held.spent_before[0] else "nothing"
     yield Fact("Spent before", spent, "on the same data set, in addition" if held.spent_before[0] else "")
