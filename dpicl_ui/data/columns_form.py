@@ -114,8 +114,6 @@ class FieldNames:
             None,
             label="How long is one text usually, in words? (optional)",
             info=_LENGTH,
-            minimum=1,
-            maximum=MOST_WORDS,
             precision=0,
             elem_id="text-words",
         )

@@ -321,7 +321,7 @@ class DataStep:
     def _said_length(self, words: float | None, request: gr.Request) -> dict[Any, Any]:
         """The declared number of words in a text; what was confirmed stays where it is the same."""
         state = self._app.session(request).of(DataState)
-        said = None if words is None else whole("The number of words", words)
+        said = whole("The number of words", words) if words else None  # the page sends 0 for an empty field
         if said is not None and not 1 <= said <= MOST_WORDS:
             raise UsageError(f"A text has 1 to {MOST_WORDS:,} words: correct the number, or leave it out.")
         if state.file is None or state.file.words == said:

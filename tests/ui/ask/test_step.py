@@ -346,9 +346,9 @@ def test_whatever_may_change_the_state_is_followed_by_a_beat(place: Place):
     beat, listeners = place.step.beat._id, place.listeners()
     followed = {each["trigger_after"] for each in listeners if each["outputs"] == [beat]}
     changing = {each["id"] for each in place.data.changing}
-    # A file, here or on the hub, four columns, labels (ticked, all, none, renamed), sizes and name; then how prompts
-    # call the fields.
-    usual = 12
+    # A file, here or on the hub, four columns, labels (ticked, all, none, renamed), sizes, name, and the length of a
+    # text (sent or left); then how prompts call the fields.
+    usual = 14
     records = 6  # what a row is, the form, the record's name (left or sent), a schema's file, and the form again
     assert len(changing) == len((*EXAMPLES, *ANSWERED_EXAMPLES, *RECORD_EXAMPLES)) + usual + records + len(
         place.data.names.inputs
