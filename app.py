@@ -18,6 +18,7 @@ from dpicl_ui.server.short_log import log_in_one_line
 from dpicl_ui.server.temporary import TemporaryFolder
 from mechanisms.data.table import MAX_BYTES
 from mechanisms.errors import StudioError
+from mechanisms.inference.models.listing import default_name
 
 _TABS = 500
 """Tabs whose state Gradio keeps at once: it takes a megabyte each."""
@@ -36,7 +37,7 @@ def main() -> int:
     leave_no_parts()
     temporary = TemporaryFolder()
     temporary.use()
-    loader = ModelLoader(os.environ.get("DPICL_MODEL", "embedded"), served.choosable)
+    loader = ModelLoader(default_name(), served.choosable)
     loader.start()
     sys.stdout.write("DP-ICL Studio: http://{server_name}:{server_port}\n".format(**served.arguments))
     sys.stdout.flush()

@@ -36,7 +36,7 @@ from mechanisms.evaluation.reader import Prediction, labelled
 from mechanisms.exports.export_format import Released, format_named, packed
 from mechanisms.files import atomic_write, check_writable, text_of
 from mechanisms.inference import Embedder, LanguageModel
-from mechanisms.inference.models import embedded_model, load_embedder, load_model
+from mechanisms.inference.models import default_model, load_embedder, load_model
 from mechanisms.noise import Randomness
 from mechanisms.privacy_events import Composed
 from mechanisms.queries import Retrieval, query_mechanism_class
@@ -283,7 +283,7 @@ def _written(
 
     embedder = load_embedder() if request.stages else None
     with closing(journal) if journal else nullcontext():
-        for _ in run(request, dataset, model or embedded_model(), ledger, kept, journal=journal, embedder=embedder):
+        for _ in run(request, dataset, model or default_model(), ledger, kept, journal=journal, embedder=embedder):
             pass
     return made[-1]
 
@@ -332,7 +332,7 @@ def score_as(
         BudgetRefused, UsageError: see `score`.
     """
     embedder = None if request.prototypes_epsilon is None else load_embedder()
-    return score_set(dataset, scored, request, model or embedded_model(), PrivacyLedger(), embedder)
+    return score_set(dataset, scored, request, model or default_model(), PrivacyLedger(), embedder)
 
 
 def read_any(path: str | Path) -> ScoredSet:
@@ -393,7 +393,7 @@ def ask_as(
     Raises:
         BudgetRefused, ReservedOtherwise, UsageError: see `ask`.
     """
-    reader = None if request.retrieval is Retrieval.LABELS_ONLY else model or embedded_model()
+    reader = None if request.retrieval is Retrieval.LABELS_ONLY else model or default_model()
     return open_session(dataset, request, load_embedder(), reader, PrivacyLedger(), randomness, anew)
 
 
@@ -417,7 +417,7 @@ def classify(demo_set: DemoSet, texts: Sequence[str], model: LanguageModel | Non
     """
     if isinstance(texts, str):
         raise UsageError("Give the texts as a list.")
-    return [each["label"] for each in probabilities(demo_set, model or embedded_model(), texts)]
+    return [each["label"] for each in probabilities(demo_set, model or default_model(), texts)]
 
 
 def predictions(demo_set: DemoSet, texts: Sequence[str], model: LanguageModel | None = None) -> list[Prediction]:
@@ -426,7 +426,7 @@ def predictions(demo_set: DemoSet, texts: Sequence[str], model: LanguageModel | 
     Raises:
         UsageError: the set gives no labels.
     """
-    return labelled(demo_set, model or embedded_model(), texts)
+    return labelled(demo_set, model or default_model(), texts)
 
 
 def probabilities(demo_set: DemoSet, model: LanguageModel, texts: Sequence[str]) -> list[dict[str, Any]]:

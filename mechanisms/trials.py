@@ -45,7 +45,7 @@ from mechanisms.evaluation.reader import (
 )
 from mechanisms.evaluation.remote_reader import RemoteReader, read_remotely_in_words, refuse_set_without_promise
 from mechanisms.inference import LanguageModel
-from mechanisms.inference.models import embedded_model, listed_as, load_model
+from mechanisms.inference.models import default_model, listed_as, load_model
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Dataset
 from mechanisms.runs.public_demonstrations import public_demonstrations
@@ -137,7 +137,7 @@ def respond(demo_set: DemoSet, texts: Sequence[str], model: LanguageModel | None
     Raises:
         UsageError: the set answers with labels.
     """
-    model = model or embedded_model()
+    model = model or default_model()
     shown = as_read_by(demo_set, model)
     if shown.completes:
         return list(completing(model, shown, shown.demonstrations).answers(texts))
@@ -182,7 +182,7 @@ def evaluate_outputs(
     Raises:
         UsageError: a row or a demonstration has no output.
     """
-    model = model or embedded_model()
+    model = model or default_model()
     shown, arms = _here(demo_set, model)
     return _found(evaluate_open(model, shown.template, arms, test.records, longest_output(shown)), told)
 
@@ -199,7 +199,7 @@ def evaluate_completions(
         UsageError: fewer than two rows say something.
         ModelUnavailable: the model's logits are not finite.
     """
-    model = model or embedded_model()
+    model = model or default_model()
     shown, arms = _here(demo_set, model)
     found: dict[str, CompletionPerplexity] = {}
     for each in completion_perplexities(model, shown, arms, [row.text for row in test.records]):
@@ -230,7 +230,7 @@ def evaluate_cells(
     Raises:
         UsageError: no row has one of the labels, the table is of another origin, or a file cannot be written.
     """
-    model, known = model or embedded_model(), known_rows(demo_set.labels, test.records)
+    model, known = model or default_model(), known_rows(demo_set.labels, test.records)
     # Written from a public seed, so that a run that goes on reads the same ones; nothing private is drawn.
     shown = as_read_by(demo_set, model)
     public = public_demonstrations(shown, model, SeededRandomness(grid.seed))
@@ -278,7 +278,7 @@ def _read_by(
     if isinstance(model, RemoteReader):
         _check_may_leave(sets, test)
         return model, [without_corrections(each) for each in sets]
-    reader = LocalReader(model or embedded_model())
+    reader = LocalReader(model or default_model())
     return reader, [as_read_by(each, reader.model) for each in sets]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +82,20 @@ def real_data() -> Callable[[str, str], list[Record]]:
 def embedded_model():
     """The real model, loaded once."""
     from mechanisms.inference.models.catalogue import load_model
+    from mechanisms.inference.models.listing import EMBEDDED
 
-    return load_model()
+    return load_model(EMBEDDED)
+
+
+@pytest.fixture
+def small_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The small model is the one that is taken where none is named."""
+    from mechanisms.inference.models.catalogue import default_model
+    from tests.small_model import small_model
+
+    monkeypatch.setenv("DPICL_MODEL", small_model())
+    yield
+    default_model.cache_clear()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -1,4 +1,5 @@
-"""The commands and the Python of README and docs/reference.md, run as printed on bundled data and the real model."""
+"""The commands and the Python of README and docs/reference.md, run as printed on bundled data; with the real model in
+`make nightly`."""
 
 from __future__ import annotations
 
@@ -31,6 +32,12 @@ def commands(*pages: str) -> list[list[str]]:
     return [words for words in found if words and words[0] != "make"]
 
 
+@pytest.fixture(params=["the small model", pytest.param("the real model", marks=pytest.mark.nightly)])
+def model(request):
+    if request.param == "the small model":
+        request.getfixturevalue("small_model")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("pages", "named"),
@@ -39,7 +46,7 @@ def commands(*pages: str) -> list[list[str]]:
         pytest.param(("README.md", "docs/reference.md"), {"plan", "answer", "ledger"}, marks=pytest.mark.nightly),
     ],
 )
-def test_every_command_of_a_page_works(pages, named, tmp_path, monkeypatch, capsys):
+def test_every_command_of_a_page_works(pages, named, model, tmp_path, monkeypatch, capsys):
     (tmp_path / "assets").symlink_to(ROOT / "assets")
     monkeypatch.chdir(tmp_path)
     found = commands(*pages)
@@ -53,7 +60,7 @@ def test_every_command_of_a_page_works(pages, named, tmp_path, monkeypatch, caps
 
 
 @pytest.mark.slow
-def test_the_python_of_the_readme_works_and_is_charged(tmp_path, monkeypatch, capsys):
+def test_the_python_of_the_readme_works_and_is_charged(model, tmp_path, monkeypatch, capsys):
     (tmp_path / "assets").symlink_to(ROOT / "assets")
     monkeypatch.chdir(tmp_path)
     [program] = blocks("python", "README.md")

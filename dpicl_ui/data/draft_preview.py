@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
 
 from dpicl_ui.data.state import DataState, Rows
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
+from dpicl_ui.frame.inputs import PrivateCheckboxGroup
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.tree import Tree, el, panel
@@ -25,13 +27,24 @@ _HEAD = "Do your texts sound like this? Nothing of them was read."
 _MORE = "These are {shown} of {all} labels."
 _NONE = "(nothing of use: other words may help)"
 _NOT_YET = "The model is still loading: press again when it is there."
+_WAITING = "Waiting for the model …"
 _NO_LABELS = "Choose the column of labels first: drafts are of texts with labels."
 
 
-class Preview(State):
-    """The number of the newest preview of a tab; 0 before the first."""
+@dataclass(frozen=True)
+class Words:
+    """What drafts follow from, all public."""
 
-    number = 0
+    field_names: tuple[str, str]
+    labels: tuple[str, ...]
+    length: int | None
+
+
+class Preview(State):
+    """The words that a tab wants to see drafts of, and those whose drafts it sees or is about to."""
+
+    wanted: Words | None = None
+    shown: Words | None = None
 
 
 class DraftPreview:
@@ -41,48 +54,63 @@ class DraftPreview:
         self._app = app
         self.show = gr.Button(_TITLE, size="sm", elem_id="preview-drafts")
         self.drafts = panel(elem_id="draft-preview")
-        self.show.click(guarded(self.drafts)(self._first), None, self.drafts, **MODEL, **PRIVATE)
 
-    def follow(self, *renamed: gr.events.Dependency) -> None:
-        """Write the drafts again after these events, once they were asked for; a newer preview ends an older one."""
-        for event in renamed:
-            again = event.then(self._overtaken, None, self.drafts, queue=False, **PRIVATE)
-            again.then(guarded(self.drafts)(self._anew), None, self.drafts, **MODEL, **PRIVATE)
+    def follow(self, labels: PrivateCheckboxGroup, *renamed: gr.events.Dependency) -> None:
+        """Write drafts of the chosen labels where that is asked for, and again after these events; a newer preview
+        ends an older one."""
+        events = [self.show.click(guarded(self.drafts)(self._asked), labels, self.drafts, **PRIVATE)]
+        # Outside the model's queue, so that a preview at work hears that a newer one waits.
+        events += [each.then(self._renamed, labels, None, queue=False, **PRIVATE) for each in renamed]
+        for event in events:
+            event.then(guarded(self.drafts)(self._write), None, self.drafts, **MODEL, **PRIVATE)
 
     def cleared(self, session: Session) -> dict[Any, Any]:
         """The components for another file; a preview at work ends."""
-        session.of(Preview).number = 0
+        state = session.of(Preview)
+        state.wanted = state.shown = None
         return {self.drafts: []}
 
-    def _overtaken(self, request: gr.Request) -> Any:
-        state = self._app.session(request).of(Preview)
-        if state.number:
-            state.number += 1
-        return gr.skip()
-
-    def _first(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
-        self._app.session(request).of(Preview).number += 1
-        yield from self._anew(request)
-
-    def _anew(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
+    def _asked(self, labels: list[str], request: gr.Request) -> dict[Any, Any]:
         session = self._app.session(request)
-        state, columns = session.of(Preview), session.of(DataState).columns
-        if not (number := state.number):
-            return
-        if columns is None or columns.rows is not Rows.TEXTS:
+        words = _words(session, labels)
+        if words is None:
             raise UsageError(_NO_LABELS)
         if not self._app.loader.ready:
             raise UsageError(_NOT_YET)
-        labels = sorted(columns.inspection.counts)
-        template = default_template(tuple(labels), *columns.file.field_names)
-        tokens = draft_tokens_of_texts(columns.file.words) if columns.file.words else RecipeRequest.tokens
+        state = session.of(Preview)
+        state.wanted, state.shown = words, None
+        return {self.drafts: el("p.spinner", _WAITING, role="status")}
+
+    def _renamed(self, labels: list[str], request: gr.Request) -> None:
+        session = self._app.session(request)
+        if (state := session.of(Preview)).wanted is not None:
+            state.wanted = _words(session, labels)
+
+    def _write(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
+        session = self._app.session(request)
+        state, data = session.of(Preview), session.of(DataState)
+        words = state.wanted
+        if words is None or words == state.shown:
+            return
+        state.shown = words
+        template = default_template(words.labels, *words.field_names)
+        tokens = draft_tokens_of_texts(words.length) if words.length else RecipeRequest.tokens
         shown: list[Tree] = [el("p.guarantee", _HEAD)]
-        for label in labels[:MOST_LABELS]:
+        for label in words.labels[:MOST_LABELS]:
             yield {self.drafts: [*shown, el("p.spinner", f"Writing drafts of {label} …", role="status")]}
-            drafts = preview_drafts(self._app.loader.model(), template, label, labels, tokens, SecureRandomness())
-            if state.number != number or session.of(DataState).confirmed is not None:
+            drafts = preview_drafts(self._app.loader.model(), template, label, words.labels, tokens, SecureRandomness())
+            if state.wanted != words:
                 return
             shown.append(el("div.demo", el("span.chip", label), *(el("p", text) for text in drafts or (_NONE,))))
-        if len(labels) > MOST_LABELS:
-            shown.append(el("p.muted", _MORE.format(shown=MOST_LABELS, all=len(labels))))
+            if data.confirmed is not None:  # the model has more to do now
+                break
+        if (told := len(shown) - 1) < len(words.labels):
+            shown.append(el("p.muted", _MORE.format(shown=told, all=len(words.labels))))
         yield {self.drafts: shown}
+
+
+def _words(session: Session, labels: list[str]) -> Words | None:
+    columns = session.of(DataState).columns
+    if columns is None or columns.rows is not Rows.TEXTS or not labels:
+        return None
+    return Words(columns.file.field_names, tuple(sorted(labels)), columns.file.words)

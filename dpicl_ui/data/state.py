@@ -308,16 +308,19 @@ class DataState(State):
             self._at = File(table, field_names)
 
     def read(self, mapping: ColumnMapping) -> Columns:
-        """The open file under a new meaning of its columns, its labels by their names.
+        """The open file under a meaning of its columns, its labels by their names; what is there already, where the
+        meaning is the same.
 
         Raises:
             UsageError: there is no file.
             DataError: the columns make no sense; the file stays.
         """
         with self._lock:
-            self._at = file = self._opened()
-            file = file.called_by(mapping.label)
+            at, file = self.columns, self._opened().called_by(mapping.label)
             mapping = replace(mapping, label_names=mapping.label_names or file.label_names)
+            if at is not None and at.said == (mapping, None, None):
+                return at
+            self._at = self._opened()
             self._at = columns = Columns(file, mapping, inspect(file.table, mapping), file.table)
             return columns
 

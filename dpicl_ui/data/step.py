@@ -100,7 +100,7 @@ class DataStep:
     def _wire_labels(self) -> None:
         choice, shown = self._choice, self._inspected_outputs
         on_problem = guarded(self.public.problem)
-        self.changing += [
+        self._label_events = [
             self.labels.input(on_problem(self._choose), self.labels, shown, **PRIVATE),
             choice.every.click(on_problem(self._tick(True)), None, shown, **PRIVATE),
             choice.none.click(on_problem(self._tick(False)), None, shown, **PRIVATE),
@@ -108,6 +108,7 @@ class DataStep:
                 guarded(choice.problem)(self._name_labels), [choice.names, *self._described_by], shown, **PRIVATE
             ),
         ]
+        self.changing += self._label_events
 
     def _wire_records(self) -> None:
         form = self.records
@@ -152,7 +153,7 @@ class DataStep:
             each(length, self.names.words, renamed, **PRIVATE)
             for each in (self.names.words.submit, self.names.words.blur)
         ]
-        self.drafts.follow(*renames)
+        self.drafts.follow(self.labels, *renames, *self._label_events)
         self.changing += renames
 
     def take_example(self, pressed: gr.Button) -> gr.events.Dependency:
@@ -313,21 +314,26 @@ class DataStep:
         return {self.public.problem: [], **self._app.steps(session)}
 
     def _called(self, text: object, label: object, request: gr.Request) -> dict[Any, Any]:
-        shown, state = self._renamed(request), self._app.session(request).of(DataState)
-        names = field_name(text), field_name(label)
+        """What a text and its label are called; what was confirmed stays where both are the same."""
+        session = self._app.session(request)
+        state = session.of(DataState)
+        try:
+            names = field_name(text), field_name(label)
+        except UsageError:
+            state.withdraw()
+            raise
         state.call(names)
-        return shown | {self.names.asked: asked(names, state.columns.rows if state.columns else Rows.TEXTS)}
+        rows = state.columns.rows if state.columns else Rows.TEXTS
+        return {self.public.problem: [], **self._app.steps(session), self.names.asked: asked(names, rows)}
 
     def _said_length(self, words: float | None, request: gr.Request) -> dict[Any, Any]:
         """The declared number of words in a text; what was confirmed stays where it is the same."""
-        state = self._app.session(request).of(DataState)
+        session = self._app.session(request)
         said = whole("The number of words", words) if words else None  # the page sends 0 for an empty field
         if said is not None and not 1 <= said <= MOST_WORDS:
             raise UsageError(f"A text has 1 to {MOST_WORDS:,} words: correct the number, or leave it out.")
-        if state.file is None or state.file.words == said:
-            return {self.public.problem: []}
-        state.say_length(said)
-        return self._renamed(request)
+        session.of(DataState).say_length(said)
+        return {self.public.problem: [], **self._app.steps(session)}
 
     def _choose_sizes(self, sizes: str, epsilon: float | None, request: gr.Request) -> dict[Any, Any]:
         session = self._app.session(request)

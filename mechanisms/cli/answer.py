@@ -24,7 +24,7 @@ from mechanisms.cli.output import add_json, in_json, not_private, progress, show
 from mechanisms.data.sizes import SCORED
 from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import UsageError
-from mechanisms.inference.models.listing import EMBEDDED
+from mechanisms.inference.models.listing import default_name
 from mechanisms.noise import SeededRandomness
 from mechanisms.queries import QueryMechanism, Retrieval, query_mechanism_class, query_mechanism_names
 from mechanisms.records import Dataset, PromptTemplate, Record, answer_template
@@ -76,7 +76,7 @@ def add_answer_options(parser: argparse.ArgumentParser) -> None:
     prompts.add_argument("--max-record-tokens", type=int, default=AnswerRequest.max_record_tokens)
     prompts.add_argument("--max-query-tokens", type=int, default=AnswerRequest.max_query_tokens)
     prompts.add_argument("--answer-tokens", type=int, default=AnswerRequest.answer_tokens)
-    prompts.add_argument("--model", default=EMBEDDED)
+    prompts.add_argument("--model", default=default_name())
     add_parameter_options(parser, _described())
 
 

@@ -28,7 +28,7 @@ from mechanisms.data.sizes import mark_attacked
 from mechanisms.demos.demo_set import finite, loads, read_json
 from mechanisms.files import text_of
 from mechanisms.inference import LanguageModel
-from mechanisms.inference.models.listing import EMBEDDED
+from mechanisms.inference.models.listing import default_name
 from mechanisms.records import Dataset, default_template
 from mechanisms.runs.request import SynthesisRequest
 from mechanisms.runs.score import ScoredSet, read_set, with_choice
@@ -106,7 +106,7 @@ def _add_attacks(verbs: Any) -> None:
         add_label_names(parser)
         parser.add_argument("--unit-column", help="user id: the privacy unit is all rows of a user")
         parser.add_argument("--name", help="the data set's name in the ledger (default: the file's name)")
-        parser.add_argument("--model", default=EMBEDDED)
+        parser.add_argument("--model", default=default_name())
         add_json(parser)
 
 

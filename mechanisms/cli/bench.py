@@ -13,13 +13,13 @@ from mechanisms.data.sources import EXAMPLES, name_of, read_source
 from mechanisms.errors import DataError
 from mechanisms.inference.engine.threads import fixed_thread_count
 from mechanisms.inference.models.catalogue import load_model
-from mechanisms.inference.models.listing import EMBEDDED
+from mechanisms.inference.models.listing import default_name
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="under two minutes on two cores; all of it takes fifteen")
     parser.add_argument("--texts", metavar="FILE", help="public texts to measure on (default: the bundled messages)")
-    parser.add_argument("--model", default=EMBEDDED)
+    parser.add_argument("--model", default=default_name())
     add_json(parser)
     parser.set_defaults(run=_bench)
 

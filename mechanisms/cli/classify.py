@@ -31,7 +31,7 @@ from mechanisms.evaluation.reader import check_gives_labels, check_labels, reade
 from mechanisms.evaluation.remote_reader import RemoteReader
 from mechanisms.files import check_writable, text_of
 from mechanisms.inference import LanguageModel
-from mechanisms.inference.models.listing import EMBEDDED
+from mechanisms.inference.models.listing import default_name
 from mechanisms.inference.remote import KEY_VARIABLE, ChatServer, ServerAddress, key_from_environment
 from mechanisms.records import Dataset, Record
 
@@ -80,7 +80,7 @@ def _add_reader_options(parser: argparse.ArgumentParser) -> None:
         "a model of this machine, or one behind an OpenAI-compatible address, to which the demonstrations and the "
         f"queries then leave. If that wants a key: {KEY_VARIABLE} in the environment, and nowhere else.",
     )
-    group.add_argument("--model", metavar="NAME", help=f"of this machine (default: {EMBEDDED})")
+    group.add_argument("--model", metavar="NAME", help=f"of this machine (default: {default_name()})")
     group.add_argument(
         READER_URL, metavar="URL", help="base of an API, such as https://HOST/v1; http:// for this machine alone"
     )
@@ -105,7 +105,7 @@ def _remote_reader(options: argparse.Namespace) -> RemoteReader | None:
 
 def _model(options: argparse.Namespace, *written: DemoSet) -> LanguageModel:
     """Load the local model, with a note on each set that another model wrote."""
-    model = api.load_model(options.model or EMBEDDED)
+    model = api.load_model(options.model or default_name())
     for each in written:
         if not same_reader(each, model):
             progress(readers_in_words(each, model))

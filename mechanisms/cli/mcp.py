@@ -28,7 +28,7 @@ from mechanisms.evaluation.evaluate import Accuracy, known_rows
 from mechanisms.evaluation.reader import check_gives_labels
 from mechanisms.files import text_of
 from mechanisms.inference import LanguageModel
-from mechanisms.inference.models.listing import EMBEDDED
+from mechanisms.inference.models.listing import default_name
 from mechanisms.records import Record
 from mechanisms.runs.defaults import MECHANISM
 from mechanisms.runs.planner import Task
@@ -42,7 +42,7 @@ _ABOUT = (
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("demos", metavar="DEMOS", nargs="*", help="demo sets; each goes by its file's name")
-    parser.add_argument("--model", default=EMBEDDED, help="reads the texts (default: %(default)s)")
+    parser.add_argument("--model", default=default_name(), help="reads the texts (default: %(default)s)")
     parser.set_defaults(run=_serve)
 
 

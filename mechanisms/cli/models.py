@@ -7,12 +7,12 @@ from dataclasses import asdict
 
 from mechanisms import api
 from mechanisms.cli.output import add_json, show
-from mechanisms.inference.models.listing import EMBEDDED, available_models
+from mechanisms.inference.models.listing import available_models, default_name
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("verb", nargs="?", choices=("list", "fetch"), default="list")
-    parser.add_argument("--model", default=EMBEDDED, help="which model to fetch and convert")
+    parser.add_argument("--model", default=default_name(), help="which model to fetch and convert")
     add_json(parser)
     parser.set_defaults(run=_models)
 

@@ -11,7 +11,7 @@ from mechanisms.cli.options import add_label_names, label_names
 from mechanisms.cli.output import add_json, progress, show
 from mechanisms.data.sizes import WHETHER_MET, WHETHER_SHOWN
 from mechanisms.demos.findings import DEMONSTRATIONS
-from mechanisms.inference.models.listing import EMBEDDED
+from mechanisms.inference.models.listing import default_name
 from mechanisms.records import Dataset
 from mechanisms.runs.request import FILE_FORMAT, LABEL_SET
 from mechanisms.runs.score import ScoreFound, ScoreRequest
@@ -46,7 +46,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--max-record-tokens", type=int, default=ScoreRequest.max_record_tokens)
     parser.add_argument("--max-unit-records", type=int, default=ScoreRequest.max_unit_records)
-    parser.add_argument("--model", default=EMBEDDED)
+    parser.add_argument("--model", default=default_name())
     add_json(parser)
     parser.set_defaults(run=_score)
 

@@ -44,7 +44,7 @@ from mechanisms.errors import TooLong, UsageError
 from mechanisms.files import atomic_write, check_writable
 from mechanisms.inference.models import load_embedder
 from mechanisms.inference.models.engines import ENGINES, LOCAL, opened
-from mechanisms.inference.models.listing import EMBEDDED
+from mechanisms.inference.models.listing import default_name
 from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset, PromptTemplate, default_template
 from mechanisms.runs.defaults import LABELLED, RECORDS
@@ -94,7 +94,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_run_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", default=EMBEDDED)
+    parser.add_argument("--model", default=default_name())
     parser.add_argument("--engine", choices=ENGINES, default=LOCAL, help="ray: rows over the workers of a cluster")
     parser.add_argument("--out", metavar="FILE", help="where the demo set goes (default: standard output)")
     parser.add_argument("--test-seed", type=int, help="reproducible and NOT PRIVATE: for tests only")

@@ -1,4 +1,4 @@
-"""`answer` on small files and the real models: JSON, costs in words, exit codes."""
+"""`answer` on small files and a small model: JSON, costs in words, exit codes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mechanisms.data.sizes import WHETHER_SHOWN
 from mechanisms.runs.request import FILE_FORMAT, LABEL_SET
 from tests.cli.command import BANK, check_refusal, run
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_model")]
 
 BASE = f"answer {BANK} --label-column topic --delta 1e-5"
 VOTES = f"{BASE} --labels Cards,Fraud"

@@ -1,4 +1,4 @@
-"""The command line on a small file and the real model: JSON, exit codes, one-line errors."""
+"""The command line on a small file and a small model: JSON, exit codes, one-line errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.certificates.recipes import text_of as recipe_text
 from tests.cli.command import BANK, check_refusal, run
 from tests.conftest import ROOT
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_model")]
 
 SHORT = "--delta 1e-5 --sizes counted --subsets 6 --tokens 4 --candidates 10 --max-record-tokens 12"
 SMALL = f"--recipe tokens --labels Cards,Fraud {SHORT}"

@@ -48,6 +48,8 @@ def by_keys(page: Page) -> list[str]:
     for _ in range(2 * page.evaluate("window.expected.length") + 5):  # what scrolls can be focused, too
         page.keyboard.press("Tab")
         unmarked.append(page.evaluate(_FOCUSED))
+        if page.evaluate("window.expected.every((each) => !each.isConnected || window.reached.has(each))"):
+            break
     missed = page.evaluate(
         "window.expected.filter((each) => each.isConnected && !window.reached.has(each))"
         ".map((each) => each.outerHTML.slice(0, 200))"

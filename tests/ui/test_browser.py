@@ -1,4 +1,4 @@
-"""One journey through the real app in a real browser with the embedded model, then what it left behind.
+"""One journey through the real app in a real browser with a small model, then what it left behind.
 
 The journey runs once; each test looks at one side of it. A canary record travels with the data: it must be on the
 curator's screen and nowhere else.
@@ -169,12 +169,13 @@ def export(page: Page, seen: Journey) -> None:
 
 def stop_a_second_run(page: Page, seen: Journey) -> None:
     step(page, 2)
-    fill(page, "tokens", 60)
+    fill(page, "tokens", 100)
+    fill(page, "shots", 4)  # ten seconds of the small model
     step(page, 3)
     page.click("#generate")
     page.wait_for_function(
         "() => document.querySelector('#live .live-count').textContent.startsWith('token ') "
-        "&& document.querySelector('#live').querySelector('.live-count').textContent.includes('of at most 60')",
+        "&& document.querySelector('#live').querySelector('.live-count').textContent.includes('of at most 100')",
         timeout=SLOW,
     )
     page.click("#stop")
@@ -243,6 +244,8 @@ def walk_once_more(page: Page, seen: Journey) -> None:
         page.wait_for_selector(f"#steps .stepper:nth-child({number}):focus")
         root = "document.documentElement"
         seen.overflow[number] = page.evaluate(f"{root}.scrollWidth - {root}.clientWidth")
+        shut = page.locator(f"#steps .stepper:nth-child({number}).shut").count()
+        seen.inaccessible += [f"step {number} is closed"] * shut
         seen.inaccessible += [f"step {number}: {each}" for each in [*findings(page), *by_keys(page)]]
         page.set_viewport_size({"width": 360, "height": 740})
         seen.inaccessible += [f"step {number}: '{each}' leaves its box" for each in beyond_their_boxes(page)]

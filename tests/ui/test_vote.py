@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Page
 
 from mechanisms.accounting import PrivacyLedger
+from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.runs.verification import verify
 from tests.ui.visit import HOSTILE, SLOW, Journey, step, visiting
 
@@ -31,7 +32,7 @@ def write_csv(seen: Journey) -> Path:
 def journey(tmp_path_factory: pytest.TempPathFactory) -> Journey:
     folder = tmp_path_factory.mktemp("vote")
     seen = Journey(folder, f"canary {uuid.uuid4().hex}")
-    with visiting(seen) as page:
+    with visiting(seen, DPICL_MODEL=EMBEDDED) as page:
         travel(page, seen)
     return seen
 

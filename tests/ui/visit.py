@@ -16,6 +16,7 @@ from urllib.request import urlopen
 from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Playwright, TimeoutError, sync_playwright
 
 from mechanisms.demos.demo_set import DemoSet, loads
+from tests.small_model import small_model
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = Path("/usr/bin/chromium")
@@ -103,6 +104,7 @@ def serve(folder: Path, port: int, **settings: str) -> subprocess.Popen[bytes]:
         "GRADIO_TEMP_DIR": str(folder / "temp" / "gradio"),
         "PORT": str(port),
         "HOST": "127.0.0.1",
+        "DPICL_MODEL": small_model(),
         **settings,
     }
     (folder / "temp").mkdir()

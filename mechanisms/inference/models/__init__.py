@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from mechanisms.inference.language_model import Embedder, LanguageModel
-from mechanisms.inference.models.listing import EMBEDDED
 
 
-def load_model(name: str = EMBEDDED) -> LanguageModel:
+def load_model(name: str | None = None) -> LanguageModel:
     """Load a model; see `catalogue.load_model`, which also tells how far it is.
 
     Raises:
@@ -18,11 +17,11 @@ def load_model(name: str = EMBEDDED) -> LanguageModel:
     return catalogue.load_model(name)
 
 
-def embedded_model() -> LanguageModel:
-    """The embedded model, loaded once a process; see `load_model`."""
+def default_model() -> LanguageModel:
+    """The model where nobody names one, loaded once a process; see `load_model`."""
     from mechanisms.inference.models import catalogue
 
-    return catalogue.embedded_model()
+    return catalogue.default_model()
 
 
 def load_embedder() -> Embedder:

@@ -31,6 +31,7 @@ from mechanisms.inference.models.listing import (
     available_models,
     conversion_of,
     converted_before,
+    default_name,
     file_digest,
     gemma_gguf,
     gguf_in_wheel,
@@ -147,12 +148,12 @@ def _silently(stage: str) -> None:
 
 
 def load_model(
-    name: str = EMBEDDED, threads: int | None = None, tell: Callable[[str], None] = _silently
+    name: str | None = None, threads: int | None = None, tell: Callable[[str], None] = _silently
 ) -> TransformersModel:
     """Load a model onto the best device: from safetensors or GGUF alone, and without any code that comes with it.
 
     Args:
-        name: what the command line takes as `--model`.
+        name: what the command line takes as `--model`; unless given, see `default_name`.
         threads: that a CPU computes with; unless given, what the environment sets, else as many as the load leaves.
         tell: hears how far it is.
 
@@ -163,6 +164,7 @@ def load_model(
     """
     logging.disable_progress_bar()
     hub_logging.set_verbosity_error()  # without a network it would tell of every try
+    name = name or default_name()
     known = refuse_too_large(name)
     following = prepared(threads)
     tell(READING if known.converted else CONVERTING)
@@ -184,8 +186,8 @@ def load_model(
 
 
 @functools.cache
-def embedded_model() -> TransformersModel:
-    """The embedded model, loaded once a process.
+def default_model() -> TransformersModel:
+    """The model where nobody names one, loaded once a process.
 
     Raises:
         ModelUnavailable: see `load_model`.

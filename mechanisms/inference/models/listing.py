@@ -204,6 +204,11 @@ def joined() -> Path | None:
 EMBEDDED = "embedded"
 
 
+def default_name() -> str:
+    """The model where nobody names one: what `DPICL_MODEL` names, else the embedded one."""
+    return os.environ.get("DPICL_MODEL") or EMBEDDED
+
+
 @dataclass(frozen=True)
 class ModelListing:
     """A model that can be named here.

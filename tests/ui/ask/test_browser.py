@@ -1,4 +1,4 @@
-"""One visit to "Ask privately" in a real browser with the embedded models and a bundled file, and what it left."""
+"""One visit to "Ask privately" in a real browser with a small model and a bundled file, and what it left."""
 
 from __future__ import annotations
 

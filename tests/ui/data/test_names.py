@@ -169,20 +169,56 @@ def test_drafts_of_the_words_are_shown_label_by_label_and_end_where_the_words_ch
         return (f"{label} {HOSTILE}",)
 
     monkeypatch.setattr("dpicl_ui.data.draft_preview.preview_drafts", drafts)
-    assert list(tab.step.drafts._anew(TAB)) == []  # nobody asked for it
-    *_, last = tab.step.drafts._first(TAB)
+    shown, labels = tab.step.drafts, ["x", "y"]
+    shown._renamed(labels, TAB)
+    assert list(shown._write(TAB)) == []  # nobody asked for it
+    shown._asked(labels, TAB)
+    *_, last = shown._write(TAB)
     said = text_of(last[tab.step.drafts.drafts])
     assert asked == ["Message x", "Message y"]
     assert "Nothing of them was read" in said
     assert f"x {HOSTILE}" in said
+    shown._renamed(labels, TAB)
+    assert list(shown._write(TAB)) == []  # the words are the same
     tab.step._called("Ticket", "Topic", TAB)
-    going = tab.step.drafts._anew(TAB)
+    shown._renamed(labels, TAB)
+    going = shown._write(TAB)
     next(going)
-    tab.step.drafts._overtaken(TAB)
+    shown._renamed(["y"], TAB)
     assert list(going) == []
-    assert asked[2:] == ["Ticket x"]
+    *_, last = shown._write(TAB)
+    assert asked[2:] == ["Ticket x", "Ticket y"]
+    assert "spinner" not in str(last)
     tab.upload("message", "topic", "other")
-    assert list(tab.step.drafts._anew(TAB)) == []
+    assert list(shown._write(TAB)) == []
+
+
+def test_a_preview_ends_where_the_data_set_is_confirmed_and_does_not_go_on_waiting(tab: Tab, monkeypatch):
+    tab.upload("message", "topic", "other")
+    lend(tab.step.drafts, loader=SimpleNamespace(ready=True, model=ToyModel))
+    monkeypatch.setattr("dpicl_ui.data.draft_preview.preview_drafts", lambda *given: ("a draft",))
+    tab.step.drafts._asked(["x", "y"], TAB)
+    going = tab.step.drafts._write(TAB)
+    next(going)
+    tab.confirm("Message", "Topic")
+    [last] = going
+    assert "a draft" in str(last)
+    assert "spinner" not in str(last)
+    assert "1 of 2 labels" in str(last)
+
+
+def test_names_that_are_the_same_leave_what_was_confirmed(tab: Tab):
+    """A browser sends them again whenever somebody walks over their fields by keys."""
+    tab.upload("message", "topic", "other")
+    tab.confirm("Message", "Topic")
+    tab.step._called("Message", "Topic", TAB)
+    confirmed = tab.state.confirmed
+    assert confirmed
+    mapping = confirmed.columns.mapping
+    tab.step._inspect(TAB, "texts", mapping.text, mapping.label, "(every row stands for itself)", False, "Record", None)
+    assert tab.state.confirmed is confirmed
+    tab.step._called("Ticket", "Topic", TAB)
+    assert tab.state.confirmed is None
 
 
 def test_the_length_of_a_text_is_declared_checked_and_withdraws_what_was_confirmed(tab: Tab):

@@ -42,7 +42,7 @@ def test_every_change_takes_back_what_was_confirmed_and_outdates_its_columns(sta
     if change == "open":
         state.open(table(), ("Text", "Label"))
     elif change == "read":
-        state.read(MAPPING)
+        state.read(replace(MAPPING, drop_duplicates=not MAPPING.drop_duplicates))
     else:
         getattr(state, change)()
     assert state.confirmed is None
@@ -66,6 +66,12 @@ def test_a_withdrawal_of_nothing_disturbs_nothing(state: DataState):
     columns = state.read(MAPPING)
     state.withdraw()
     assert state.columns is columns
+
+
+def test_the_same_columns_read_again_are_the_ones_that_were_confirmed(state: DataState):
+    columns = confirmed(state)
+    assert state.read(MAPPING) is columns
+    assert state.confirmed is not None
 
 
 def test_columns_without_sense_leave_the_file_alone(state: DataState):
