@@ -1,4 +1,4 @@
-"""What is refused at the door: bodies that no handler can take, uploads that are none, and what no page asks for."""
+"""Middleware that refuses requests no page of this app sends: malformed bodies, malformed uploads, unused routes."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mechanisms.data.table import MAX_BYTES
 
-# What a request may ask a handler with: JSON whose values every handler can take, or one line that refuses it.
+# The bodies of requests that call a handler: JSON with values that every handler can take; others are refused.
 #
-# Gradio hands values on as they came: a number of four hundred digits, or half of a character, broke in its own
-# code, where the answer is a stack of lines in the log and, for some, the end of the sender's connection.
+# Gradio does not check values. A number of four hundred digits, or half a surrogate pair, raised in Gradio's own code:
+# a traceback in the log and, in some cases, a closed connection.
 
 _ASKED = (
     "/gradio_api/queue/",
@@ -33,15 +33,15 @@ _ASKED = (
     "/gradio_api/cancel",
     "/gradio_api/reset",
 )
-"""Routes that call a handler, or end one."""
+"""Routes that start or cancel a handler."""
 _LARGEST = 1e15
-"""Whole numbers above it are no count of anything here, and float64 has not all of them."""
+"""The largest number that is accepted. Nothing here counts so far, and float64 skips whole numbers beyond 2**53."""
 _SESSION = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DEEPEST = 40
 MOST, MOST_VALUES = 2**23, 10**5
-"""Bytes of such a request, and values in it; files come another way."""
+"""The most bytes and values of such a request. Files are uploaded on another route."""
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
-"""Also one that does not end, or each quotation mark in it would be looked at as the start of another."""
+"""A string, also one that is not closed: otherwise the search would start again at each of its quotation marks."""
 
 
 class Bodies:
@@ -66,7 +66,7 @@ class Bodies:
 
 
 async def _read(receive: Receive) -> bytes | None:
-    """The body, or as much of one as shows that it is too large; None where the sender went away."""
+    """The body, or just over `MOST` bytes of it where it is longer; None if the client disconnected."""
     body, more = b"", True
     while more and len(body) <= MOST:
         try:
@@ -80,7 +80,7 @@ async def _read(receive: Receive) -> bytes | None:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """The body in one part, and then whatever comes after it."""
+    """A `receive` that gives the body in one part first, then the messages after it."""
     told = False
 
     async def received() -> Message:
@@ -98,7 +98,7 @@ def _refusal(problem: str) -> JSONResponse:
 
 
 def problem_of(body: bytes) -> str | None:
-    """Why a body cannot be taken, in a few words that quote nothing of it; None where it can."""
+    """The reason to refuse a body, in a few words that quote nothing of it; None if there is none."""
     if _marks(body) > MOST_VALUES and _marks(_STRING.sub(b"", body)) > MOST_VALUES:
         return "too many values"  # to read millions of them would keep everybody waiting for seconds
     try:
@@ -142,17 +142,15 @@ def _problems(value: Any, depth: int) -> Iterator[str]:
             yield from _problems(each, depth + 1)
 
 
-# What arrives as an upload and is none: files under another name, without an end, or in a form that is no form.
-#
-# Gradio's reader puts every part that has a file's name on the disk, hands on those it has been asked for, and
-# forgets the others there.
+# Uploads: Gradio's parser writes every part with a file name to the disk, also parts that no handler asked for, and
+# leaves those there.
 
 _FIELD = "files"
-"""The one under which Gradio's page sends files."""
+"""The form field in which Gradio's page sends files."""
 
 
 class TidyParser(GradioMultiPartParser):
-    """Gradio's reader of uploads, which leaves on the disk what it hands on, and nothing else."""
+    """Gradio's parser of uploads; it also deletes each file that it does not hand on."""
 
     async def parse(self) -> FormData:
         """See Gradio; a form that cannot be read is refused (400)."""
@@ -182,11 +180,11 @@ def _file(part: UploadFile | str) -> UploadFile:
 
 
 def leave_no_parts() -> None:
-    """From now on, in this process, uploads are read in this way."""
+    """Use `TidyParser` for all uploads of this process."""
     gradio.route_utils.GradioMultiPartParser = TidyParser  # type: ignore[misc]
 
 
-# What no page of this app asks the server for is refused before it is looked at; answers say what browsers may do.
+# Requests that no page of this app makes, and the security headers of every answer.
 
 _UNUSED = tuple(
     f"/gradio_api/{route}"
@@ -195,31 +193,31 @@ _UNUSED = tuple(
         "token", "run-history",
     )
 )  # fmt: skip
-"""Routes of Gradio that serve uploaded files, other hosts' pages, the state of a tab, the key of whoever signed in, or
-none of this app."""
+"""Gradio's routes for uploaded files, for pages of other hosts, for the state of a tab and for the token of a signed-in
+user, and routes for features that this app does not have."""
 _UPLOAD = "/gradio_api/upload"
 MOST_UPLOADED, MOST_ASKED = MAX_BYTES + 2**20, 2**25
-"""Bytes of a request: of an upload with what stands around its file, and of any other."""
+"""The most bytes of an upload (a megabyte of them around its file), and of any other request."""
 _TOO_LARGE = "Refused: larger than the maximum allowed size."
-"""In words by which Gradio knows a request that is too large (413)."""
+"""Gradio answers 413 to exactly these words."""
 _HARMLESS = ("GET", "HEAD", "OPTIONS")
 _CHANGING = ("/logout", "/gradio_api/heartbeat")
-"""Routes that change something although they are only read: who is signed in, and which page is open."""
+"""Routes whose GET changes state: signing out, and the connection of an open page."""
 
 
 class Doorkeeper:
-    """ASGI middleware. Refuses unused routes, requests that are too large, and what a page of another site asks for.
+    """ASGI middleware: refuses unused routes, requests that are too large, and requests made by pages of other sites.
 
-    A link on another site may lead here, and that is all: Gradio itself lets pages of any site read with the cookies of
-    whoever is signed in.
+    Gradio alone accepts requests of any site with the cookies of a signed-in user. Here, another site may link to the
+    app and do nothing else.
 
-    Every answer forbids other sites to show the page in a frame (a click meant for theirs would spend epsilon here),
-    to keep it open beside theirs, and to guess what kind a file is. The page's own policy (`frame/theme.py`) cannot say
-    the first: browsers read `frame-ancestors` in headers only.
+    Every answer has headers that forbid other sites to frame the page (a click meant for their page would spend epsilon
+    here), to keep a handle on its window, and to guess content types. `frame-ancestors` works in headers only, so the
+    page's own policy (`frame/theme.py`) cannot hold it.
 
     Args:
-        app: what is behind the door.
-        framed_by: the sites that may show the page in a frame all the same, as a host of Spaces does.
+        app: the application behind it.
+        framed_by: sites that may frame the page, such as the host of Spaces.
     """
 
     def __init__(self, app: ASGIApp, framed_by: str = "'none'") -> None:
@@ -255,9 +253,9 @@ class Doorkeeper:
 
 
 def _read_whole(receive: Receive, most: int) -> Receive:
-    """The parts of a request, which end in an exception where they are too many, or where the last one never comes.
+    """A `receive` that raises if the request is too large or breaks off.
 
-    It is the one exception with which Gradio's reading of an upload removes what has arrived from the disk.
+    `MultiPartException` is the one exception after which Gradio deletes the part of an upload that has arrived.
     """
     arrived, complete = 0, False
 
@@ -281,13 +279,13 @@ def _stated_length(headers: Headers) -> int:
 
 
 def _follows_a_link(scope: Scope, headers: Headers) -> bool:
-    """Whether a browser goes to a page that changes nothing by being looked at; older ones name no origin for that."""
+    """Whether a browser opens a page whose display changes nothing. Older browsers send no origin for that."""
     leads = headers.get("sec-fetch-mode", "") == "navigate"
     return leads and scope["method"] in _HARMLESS and not scope["path"].startswith(_CHANGING)
 
 
 def _foreign(headers: Headers) -> bool:
-    """Whether a browser sends this for a page that did not come from here; other clients name no origin."""
+    """Whether a page of another site made the browser send this. Clients that are no browsers send no origin."""
     if site := headers.get("sec-fetch-site"):
         return site not in ("same-origin", "none")
     origin = headers.get("origin")

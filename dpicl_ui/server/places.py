@@ -1,4 +1,4 @@
-"""Who asks: places in the queue for each person, and the connection that an open page keeps."""
+"""Limits for each person: places in the queue, and connections of open pages."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dpicl_ui.frame.inputs import discard
 
-# Who asks: whom a request counts for, where each may have so much and no more.
+# The person or address that a request counts for.
 
 _PREFIX = 64
-"""Bits of an IPv6 address that name a household; whoever has one may use all addresses in it."""
+"""Bits of an IPv6 address that identify a household: its members can use all addresses with this prefix."""
 
 
 def person_of(request: Request) -> str | None:
-    """Who signed in, as Gradio knows it."""
+    """The name of the signed-in user, as Gradio keeps it; None without one."""
     app = request.app
     cookies = (request.cookies.get(f"access-token-{kind}{app.cookie_id}") for kind in ("", "unsecure-"))
     person: str | None = app.tokens.get(next(filter(None, cookies), None))
@@ -32,7 +32,7 @@ def person_of(request: Request) -> str | None:
 
 
 def address_of(request: Request) -> str:
-    """The address of who connects, or whom a proxy names that the operator trusts (FORWARDED_ALLOW_IPS of uvicorn)."""
+    """The client's address; behind a trusted proxy (FORWARDED_ALLOW_IPS of uvicorn) the one that the proxy names."""
     host = request.client.host if request.client else ""
     try:
         address = ip_address(host)
@@ -43,25 +43,24 @@ def address_of(request: Request) -> str:
     return str(address.ipv4_mapped or IPv6Network((address.packed, _PREFIX), strict=False))
 
 
-# Places in Gradio's queue: so many for each person, and what a refused request has uploaded is removed at once.
-#
-# The queue itself has places for everybody, in the order in which they ask: one client could take all of them.
+# Places in Gradio's queue. Gradio limits the queue as a whole, so that one client could fill it; here each person has
+# a limit. The uploads of a refused request are deleted at once.
 
 _JOINING = ("/gradio_api/queue/join", "/gradio_api/call/")
 MOST_OF_ONE = 8
-"""Requests of one person, or of one address where nobody signs in, that wait at once; the page has 32 for all."""
+"""The most waiting requests of one person, or of one address without sign-in; the page allows 32 for all."""
 _REFUSAL = f"You have {MOST_OF_ONE} requests waiting: let one of them end, or close a tab, and try again."
 _SIGN_IN = 401
-"""Whoever is told to sign in has uploaded nothing, and may name what somebody else has."""
+"""After this status no upload is deleted: the sender has uploaded nothing, and may name files of others."""
 
 
 class Places:
-    """ASGI middleware, which stands behind `Bodies`: refuses (429) a request whose sender has enough that wait.
+    """ASGI middleware behind `Bodies`: refuses (429) a request if its sender has `MOST_OF_ONE` requests waiting.
 
     Args:
-        app: what is behind it.
-        by_address: whether an address stands for a person where nobody signs in; not so where all come through one
-            proxy that the operator has not named.
+        app: the application behind it.
+        by_address: whether senders without a name are told apart by address. It cannot be done if all of them come
+            through one proxy that the operator does not trust.
     """
 
     def __init__(self, app: ASGIApp, by_address: bool = True) -> None:
@@ -95,10 +94,10 @@ class Places:
         if whose is None:
             return await self._app(request.scope, receive, send)
         if self._entering[whose] + _waiting(request.app, whose) >= MOST_OF_ONE:
-            while (await receive()).get("more_body"):  # it names what is to be removed
+            while (await receive()).get("more_body"):  # the body names the uploads to delete
                 pass
             return await JSONResponse({"detail": _REFUSAL}, 429)(request.scope, receive, send)
-        self._entering[whose] += 1  # it waits nowhere yet, and others that come meanwhile must see it
+        self._entering[whose] += 1  # not in the queue yet, but it must count for requests that arrive meanwhile
         try:
             return await self._app(request.scope, receive, send)
         finally:
@@ -115,7 +114,7 @@ def _waiting(app: Any, whose: str) -> int:
 
 
 def _discard(body: bytes, app: Any) -> None:
-    """Remove the uploads that a body names, but those that a request names which is in the queue, or at work."""
+    """Delete the uploads that a refused body names, except those that a waiting or running request names too."""
     try:
         named = set(_paths(json.loads(body)))
     except (ValueError, RecursionError):
@@ -139,22 +138,23 @@ def _paths(value: Any) -> Iterator[str]:
             yield from _paths(each)
 
 
-# The connection that an open page keeps: when it ends, the tab is closed, and what the server knew of it goes.
+# The connection of an open page: when it ends, the tab is closed, and the server forgets it.
 #
-# Gradio's own one takes any name from anybody, and makes a session for each name that hangs up, on the event loop: a
-# stranger who opened and closed a thousand kept everybody else waiting. This one stands in its place.
+# It replaces Gradio's own route, which accepts any session name and makes a session for each name that disconnects,
+# on the event loop: a stranger who opened and closed a thousand connections kept everybody else waiting. A session
+# name that no handler has seen leaves nothing behind here.
 
 PATH = "/gradio_api/heartbeat/{session_hash}"
 MOST_PAGES, MOST_PAGES_OF_ONE = 2000, 200
-"""Open connections: of all, and of one person, or of one address where nobody signs in."""
+"""The most open connections of all, and of one person, or of one address without sign-in."""
 _PAUSE = 15.0
-"""Seconds between two signs of life, as in Gradio."""
+"""Seconds between two heartbeats, as in Gradio."""
 _LATE = 30.0
-"""Seconds after which what was still under way when the tab closed has ended."""
+"""Seconds after which every handler that ran when the tab closed has ended."""
 
 
 class Heartbeats:
-    """ASGI application. Wants the sign-in where there is one; a name that no handler has seen leaves nothing behind."""
+    """ASGI application for the connection that an open page keeps; it requires the sign-in, where there is one."""
 
     def __init__(self) -> None:
         self._open: Counter[str] = Counter()
@@ -182,21 +182,23 @@ class Heartbeats:
             await self._closed(request, name, person)
 
     async def _closed(self, request: Request, name: str, person: str | None) -> None:
-        """Forget the tab, and once more later: a handler that was still at work may have made its session anew."""
+        """Forget the tab; and again `_LATE` seconds later, since a handler that still ran may have made its session
+        anew.
+        """
         app = request.app
         session = app.state_holder.session_data.get(name)
         if session is None:
             return
         await self._forgotten(request, name, person)
-        session.is_closed = True  # unloading may have taken it out of the holder
+        session.is_closed = True  # unloading may have removed it from the holder
         _end_events(app, name)
         await asyncio.wait([stopped := asyncio.create_task(app.stop_event.wait())], timeout=_LATE)
         stopped.cancel()
-        if not self._pages[name]:  # a page may find its way back after its connection broke
+        if not self._pages[name]:  # a page may connect again after its connection broke
             await self._forgotten(request, name, person)
 
     async def _forgotten(self, request: Request, name: str, person: str | None) -> None:
-        async with self._unloading:  # one at a time, and off the loop that answers everybody
+        async with self._unloading:  # one at a time, and not on the event loop
             await asyncio.to_thread(_unload, request, name, person)
 
 
@@ -210,7 +212,7 @@ async def _beat(app: Any, receive: Receive, send: Send) -> None:
         if stopped.done():
             await send({"type": "http.response.body", "body": b""})
     except OSError:
-        pass  # the page went while it was written to
+        pass  # the page disconnected during a write
     finally:
         gone.cancel()
         stopped.cancel()
@@ -222,7 +224,7 @@ async def _gone(receive: Receive) -> None:
 
 
 def _unload(request: Request, name: str, person: str | None) -> None:
-    """Call what the page wants called when it is closed."""
+    """Call the page's unload handlers."""
     asked = gr.Request(request, person, session_hash=name)
     for handler in request.app.get_blocks().fns.values():
         unload: Callable[[gr.Request], None] | None = handler.fn
@@ -231,7 +233,7 @@ def _unload(request: Request, name: str, person: str | None) -> None:
 
 
 def _end_events(app: Any, name: str) -> None:
-    """Stop what still runs for the page."""
+    """Stop the tab's running and waiting events."""
     queue = app.get_blocks()._queue
     for number in queue.pending_event_ids_session.get(name, ()):
         if event := queue.event_ids_to_events.get(number):

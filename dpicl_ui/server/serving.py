@@ -1,4 +1,4 @@
-"""Whom the server serves: one curator, people with accounts, or strangers; and what follows for where it listens."""
+"""The three ways to serve (one curator, people with accounts, strangers), and the arguments of `launch()` for each."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from mechanisms.errors import UsageError
 from mechanisms.evaluation.remote_reader import RemoteReader
 from mechanisms.inference.remote import ChatServer, ServerAddress, is_loopback, key_from_environment
 
-# Signing in: Gradio shows the form and calls this; whoever guesses passwords has to wait.
+# Signing in. Gradio shows the form and calls `Login.admits`.
 
 _FREE = 5
-"""Wrong passwords in a row before a name has to wait."""
+"""Wrong passwords in a row before a name must wait."""
 _LONGEST_WAIT = 60.0
 _REMEMBERED = 1000
-"""Names with wrong passwords: to push one out takes longer than the longest wait."""
+"""Names whose failures are kept. To push a name out of the list takes longer than `_LONGEST_WAIT`."""
 
 
 class Login:
-    """Checks one password at a time, and none for a name that has to wait, whether or not somebody has that name."""
+    """Checks passwords one at a time. After several wrong ones a name must wait, also a name without an account."""
 
     def __init__(self, accounts: Accounts, clock: Callable[[], float] = time.monotonic) -> None:
         self._accounts, self._clock = accounts, clock
@@ -46,7 +46,7 @@ class Login:
         self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()
 
     async def admits(self, name: str, password: str) -> bool:
-        """Whether this person may enter. A coroutine, so that hashing holds nobody else's page up."""
+        """Whether this person may enter. It is a coroutine, so that hashing does not block other pages."""
         key = _key(name)
         async with self._turn:
             count, until = self._failures.get(key, (0, 0.0))
@@ -69,17 +69,18 @@ class Login:
 def _key(name: str) -> str:
     try:
         return normalised(name)
-    except UsageError:  # all of them wait together
+    except UsageError:  # invalid names share one counter
         return ""
 
 
-# The reader elsewhere that step 4 may offer. Who starts the server chooses its address, and nobody on the page can.
+# The remote reader that step 4 may offer. The operator chooses its address; visitors cannot.
 
 URL, MODEL = "DPICL_READER_URL", "DPICL_READER_MODEL"
 
 
 def reader_elsewhere() -> RemoteReader | None:
-    """By the variables DPICL_READER_URL and DPICL_READER_MODEL, with the key of the environment; None without them.
+    """The remote reader that DPICL_READER_URL, DPICL_READER_MODEL and the API key of the environment describe; None if
+    they are not set.
 
     Raises:
         UsageError: one of the two is missing, or the address or the key cannot be used.
@@ -92,18 +93,18 @@ def reader_elsewhere() -> RemoteReader | None:
     return RemoteReader(ChatServer(ServerAddress.of(url), model, key_from_environment()))
 
 
-# Whom the server serves.
+# The way to serve.
 
 _PORT, _PORTS, _TRIED, _HERE = 7860, 65536, 100, "127.0.0.1"
 BELIEVED = "FORWARDED_ALLOW_IPS"
-"""Variable of uvicorn: addresses of proxies that say whom they ask for; uvicorn alone would believe this machine."""
+"""Variable of uvicorn: addresses of trusted proxies. By default uvicorn would trust this machine."""
 _SPACES = "https://huggingface.co"
-"""Shows every Space in a frame of its own page."""
+"""The host that shows every Space in a frame."""
 
 
 @dataclass(frozen=True)
 class Serving:
-    """The ledgers of a server, the arguments of `launch()` that go with them, and which models may be loaded there."""
+    """The ledgers of a server, its arguments for `launch()`, and which models may be loaded."""
 
     ledgers: Ledgers
     arguments: dict[str, Any]
@@ -111,13 +112,13 @@ class Serving:
 
 
 def serving(host: str | None = None, port: int | None = None) -> Serving:
-    """Decide by the accounts there are and by the variables HOST, PORT, SPACE_ID and DPICL_LOCK_MODEL.
+    """Decide by the existing accounts and by the variables HOST, PORT, SPACE_ID and DPICL_LOCK_MODEL.
 
     Args:
-        host, port: go before HOST and PORT.
+        host, port: replace HOST and PORT.
 
     Raises:
-        UsageError: others could reach a server that has no accounts; there is no such port, or it is taken.
+        UsageError: others could reach a server without accounts; or the port is invalid or taken.
     """
     locked = os.environ.get("DPICL_LOCK_MODEL", "") not in ("", "0")
     accounts, space = Accounts(), bool(os.environ.get("SPACE_ID"))
@@ -127,7 +128,7 @@ def serving(host: str | None = None, port: int | None = None) -> Serving:
         login = {"auth": Login(accounts).admits, "auth_message": SIGN_IN}
         return Serving(OwnerLedgers(accounts), _listening(host, port) | login, _unless(locked, Choosable.LISTED))
     if space:
-        return Serving(TabLedgers(), _listening(host, port))  # no stranger decides for the others
+        return Serving(TabLedgers(), _listening(host, port))  # no visitor may change the model of the others
     if not is_loopback(host):
         raise UsageError(
             f"HOST={host} lets others in, and whoever comes in would use your ledger: add accounts with "
@@ -150,7 +151,7 @@ def _stated_port() -> int | None:
 
 
 def _free_port(host: str, port: int, asked: bool) -> int:
-    """The port; where nobody asked for it and it is taken, the first free one after it, which is told."""
+    """This port; if it is taken and nobody asked for it, the next free one, which is written to standard error."""
     if not 0 < port < _PORTS:
         raise UsageError(f"A port is a number from 1 to {_PORTS - 1}.")
     if _is_free(host, port):
@@ -165,7 +166,7 @@ def _free_port(host: str, port: int, asked: bool) -> int:
 
 
 def _is_free(host: str, port: int) -> bool:
-    """Whether nobody listens there, nor at 127.0.0.1, where Gradio looks whatever the host is."""
+    """Whether nobody listens at this host, nor at 127.0.0.1: Gradio checks that address, whatever the host is."""
     try:
         found = socket.getaddrinfo(host.strip("[]") or _HERE, port, type=socket.SOCK_STREAM)
     except OSError as error:  # no such name
@@ -173,13 +174,13 @@ def _is_free(host: str, port: int) -> bool:
     refused = [_refused(family, address) for family, *_, address in found]
     if errno.EADDRINUSE in (*refused, _refused(socket.AF_INET, (_HERE, port))):
         return False
-    if all(refused):  # of a name's addresses some may be of a kind that the machine has not
+    if all(refused):  # the machine may lack IPv6, for instance
         raise UsageError(f"This machine cannot listen on {host}, port {port}: {os.strerror(refused[0])}.")
     return True
 
 
 def _refused(family: int, address: Any) -> int:
-    """The number of the error that an address is refused with; 0 for none."""
+    """The error number of an attempt to bind the address; 0 for success."""
     try:
         with socket.socket(family) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -193,16 +194,16 @@ def _refused(family: int, address: Any) -> int:
 
 def _listening(host: str, port: int | None, only: tuple[str, ...] = ()) -> dict[str, Any]:
     framed = {"framed_by": _SPACES} if os.environ.get("SPACE_ID") else {}
-    # A Space's visitors all come through one proxy: they are told apart where the operator says that it is believed.
+    # All visitors of a Space come through one proxy: their addresses differ only if the operator trusts it.
     told_apart = not framed or bool(os.environ.get(BELIEVED))
     middleware = [Middleware(Doorkeeper, **framed), Middleware(Bodies), Middleware(Places, by_address=told_apart)]
-    if only:  # a page elsewhere whose name was made to lead to this machine is another site
+    if only:  # DNS rebinding: a foreign name that resolves to this machine
         middleware.append(Middleware(TrustedHostMiddleware, allowed_hosts=list(only), www_redirect=False))
     return {
         "server_name": host,
         "server_port": _free_port(host, _PORT if port is None else port, asked=port is not None),
         "share": False,
         "mcp_server": False,
-        # Routes that are given here stand before Gradio's own.
+        # These routes come before Gradio's own.
         "app_kwargs": {"middleware": middleware, "routes": [Route(PATH, Heartbeats())]},
     }

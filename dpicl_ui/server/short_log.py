@@ -1,6 +1,6 @@
-"""One line for a defect, in the log and to whoever asked.
+"""Errors in one line, in the log and in answers.
 
-Gradio and its server print tracebacks, with messages that may quote a cell, and tell the sender nothing.
+Gradio and uvicorn log tracebacks with exception messages, which may quote a cell, and answer the sender with nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SAID = "Nothing was done: the values do not fit what was asked for. Reload the 
 
 
 class _OneLine:
-    """Stands in the place of the module `traceback` where Gradio prints."""
+    """Replaces the module `traceback` in Gradio's modules."""
 
     @staticmethod
     def print_exc() -> None:
@@ -33,7 +33,7 @@ class _OneLine:
 
 class _WithoutTraceback(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
-        """Says where it broke, in the record's own line."""
+        """Replace the traceback by the place of the error."""
         error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
         if isinstance(error, Exception):
             record.msg, record.args = "a request failed: %s", (place_of(error),)
@@ -42,7 +42,7 @@ class _WithoutTraceback(logging.Filter):
 
 
 def told(error: BaseException | None, show_error: bool) -> dict[str, Any]:
-    """What Gradio tells the sender, and one sentence where that is nothing."""
+    """Gradio's answer to the sender, with one sentence if it has none."""
     content = dict(_payload(error, show_error))
     if isinstance(error, Exception) and content["error"] is None:
         content["error"] = _SAID
@@ -50,7 +50,7 @@ def told(error: BaseException | None, show_error: bool) -> dict[str, Any]:
 
 
 def log_in_one_line() -> None:
-    """From now on, in this process."""
+    """Install the replacements in this process."""
     gradio.utils.error_payload = told
     gradio.queueing.error_payload = told  # type: ignore[attr-defined]
     for module in (gradio.queueing, gradio.routes, gradio.route_utils):

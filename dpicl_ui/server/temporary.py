@@ -1,7 +1,7 @@
-"""A temporary folder of this process alone: what nobody took out of it goes while it runs, when it ends, or later.
+"""A temporary folder for this process, whose files are deleted when they are old and when the process ends.
 
-Uploads are on the disk until a handler takes them, and some no handler ever takes. A process that was killed leaves its
-folder; the next one that starts removes it.
+An upload stays on the disk until a handler takes it, and some are never taken. A killed process leaves its folder; the
+next process that starts deletes it.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from types import FrameType
 _PREFIX = "dpicl-studio-"
 _LOCK = "alive"
 _OLD, _LOOK = 600.0, 120.0
-"""Seconds after which a file that was not touched is nobody's, and between two looks for such."""
+"""Seconds after which an untouched file is deleted, and seconds between two checks."""
 
 
 class TemporaryFolder:
-    """Where this process and Gradio put files from now on; locked as long as the process lives.
+    """The folder for temporary files of this process and of Gradio, locked as long as the process lives.
 
     Args:
-        base: where it is made; None: the system's folder for such.
+        base: the parent folder; None for the system's temporary folder.
     """
 
     def __init__(self, base: Path | None = None) -> None:
@@ -39,21 +39,21 @@ class TemporaryFolder:
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def use(self) -> None:
-        """Put files here, remove old ones every few minutes, and all of them when the process is told to end."""
+        """Use the folder, delete old files every two minutes, and delete all of it when the process is terminated."""
         tempfile.tempdir = str(self.path)
         os.environ["GRADIO_TEMP_DIR"] = str(self.path / "gradio")
         threading.Thread(target=self._keep_clean, daemon=True).start()
         signal.signal(signal.SIGTERM, self._end)
 
     def remove(self) -> None:
-        """Nothing is left of it."""
+        """Delete the folder."""
         self._lock.close()
         shutil.rmtree(self.path, ignore_errors=True)
 
     def remove_old(self, now: float) -> None:
-        """Remove files that nobody touched for ten minutes, and the folders that Gradio made for them."""
-        for path in sorted(self.path.rglob("*"), reverse=True):  # what is in a folder comes before it
-            with suppress(OSError):  # it is gone, or is a folder with something in it
+        """Delete files that were not touched for ten minutes, and Gradio's empty folders."""
+        for path in sorted(self.path.rglob("*"), reverse=True):  # files before their folder
+            with suppress(OSError):  # already deleted, or a folder that is not empty
                 if path.name == _LOCK or now - path.stat().st_mtime <= _OLD:
                     continue
                 if path.is_dir():
@@ -73,11 +73,11 @@ class TemporaryFolder:
 
 
 def sweep(base: Path) -> None:
-    """Remove the folders of processes that no longer live."""
+    """Delete the folders of processes that no longer live."""
     for folder in base.glob(f"{_PREFIX}*"):
         try:
             with (folder / _LOCK).open("rb") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(folder, ignore_errors=True)
         except OSError:
-            continue  # it lives, is being made, or is another account's
+            continue  # its process lives, it is being made, or it belongs to another account
