@@ -20,3 +20,20 @@ const screen = (draw) => {
   element.addEventListener("replay", (event) => { replayed = event.detail.value; redraw(); });
   redraw();
 };
+// A field above a long list that hides the entries without its words; the words stay in the page.
+let searchedFor = "";
+const withSearch = (list) => {
+  const field = document.createElement("input");
+  field.type = "search";
+  field.className = "list-search";
+  field.value = searchedFor;
+  field.placeholder = field.ariaLabel = "Search in this list";
+  const filter = () => {
+    searchedFor = field.value;
+    const wanted = searchedFor.trim().toLowerCase();
+    for (const each of list.children) each.style.display = each.textContent.toLowerCase().includes(wanted) ? "" : "none";
+  };
+  field.addEventListener("input", filter);
+  list.before(field);
+  filter();
+};

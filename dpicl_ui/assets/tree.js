@@ -19,5 +19,6 @@ function draw(value) {
   element.replaceChildren(...(Array.isArray(value) ? value : []).map(build));
   for (const each of element.querySelectorAll("details > summary"))
     if (open.has(each.textContent)) each.parentElement.open = true;
+  element.querySelectorAll(".searched").forEach(withSearch);
 }
 screen(draw);

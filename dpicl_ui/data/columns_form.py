@@ -13,7 +13,14 @@ from dpicl_ui.frame.inputs import PrivateCheckboxGroup, PrivateDropdown
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import MANY_LABELS, Tree, el, notice, panel
-from mechanisms.data.columns import MOST_LABELS, NEUTRAL, ColumnMapping, suggested_answers, suggested_names
+from mechanisms.data.columns import (
+    LONGEST_FIELD_NAME,
+    MOST_LABELS,
+    NEUTRAL,
+    ColumnMapping,
+    suggested_answers,
+    suggested_names,
+)
 from mechanisms.data.label_names import LabelNames, in_capitals, names_in_lines, readable
 from mechanisms.data.sources import KIND
 
@@ -93,6 +100,40 @@ _ASKED = (
 _TITLES = {Rows.TEXTS: "What is the label?", Rows.ANSWERED: "What is the answer?"}
 
 
+class NameField:
+    """A text field for a public name, and usual names that fill it at a click."""
+
+    def __init__(self, title: str, names: Sequence[str], elem_id: str) -> None:
+        with gr.Column():
+            self.said = gr.Textbox(names[0], label=title, max_length=LONGEST_FIELD_NAME, elem_id=elem_id)
+            self.chips = gr.Radio(
+                list(names),
+                value=names[0],
+                label=f"Usual answers to: {title}",
+                show_label=False,
+                container=False,
+                elem_classes="chips",
+                elem_id=f"{elem_id}-chips",
+            )
+
+    @property
+    def outputs(self) -> list[Any]:
+        """Both components."""
+        return [self.said, self.chips]
+
+    def proposed(self, name: str, names: Iterable[str], title: str | None) -> dict[Any, Any]:
+        """The field with a name, and the proposals in the order that suits the columns; hidden without a title."""
+        every, shown = list(dict.fromkeys(names)), bool(title)
+        return {
+            self.said: gr.Textbox(value=name, label=title, visible=shown),
+            self.chips: gr.Radio(choices=every, value=name if name in every else None, visible=shown),
+        }
+
+    def chosen(self, name: str) -> dict[Any, Any]:
+        """The proposals after a name was typed or chosen."""
+        return {self.chips: gr.Radio(value=name)}
+
+
 class FieldNames:
     """The names of a text and of its label; a column's own name is never proposed."""
 
@@ -100,45 +141,36 @@ class FieldNames:
         texts, labels = suggested_names("", "")
         self.asked = panel(elem_id="what-asked")
         with gr.Row():
-            self.text = gr.Dropdown(
-                list(texts), value=texts[0], label="What is one text?", allow_custom_value=True, elem_id="what-text"
-            )
-            self.label = gr.Dropdown(
-                list(labels),
-                value=labels[0],
-                label=_TITLES[Rows.TEXTS],
-                allow_custom_value=True,
-                elem_id="what-label",
-            )
-        self.words = gr.Number(
-            None,
+            self.text = NameField("What is one text?", texts, "what-text")
+            self.label = NameField(_TITLES[Rows.TEXTS], labels, "what-label")
+        # A text field, since Gradio shows an empty number as 0.
+        self.words = gr.Textbox(
             label="How long is one text usually, in words? (optional)",
             info=_LENGTH,
-            precision=0,
+            placeholder="for instance 40",
+            max_length=6,
             elem_id="text-words",
         )
         panel(el("p.muted", _PUBLIC))
 
     @property
-    def inputs(self) -> list[gr.Dropdown]:
-        """The components, text first."""
-        return [self.text, self.label]
+    def inputs(self) -> list[gr.Textbox]:
+        """The fields, text first."""
+        return [self.text.said, self.label.said]
 
     @property
     def outputs(self) -> list[Any]:
         """The components that change with the columns."""
-        return [*self.inputs, self.asked, self.words]
+        return [*self.text.outputs, *self.label.outputs, self.asked, self.words]
 
     def proposed(self, names: tuple[str, str], mapping: ColumnMapping, rows: Rows) -> dict[Any, Any]:
         """The fields with `names` chosen, and the other proposals in the order that suits the columns."""
-        return {
-            component: gr.Dropdown(
-                choices=list(dict.fromkeys([name, *every])), value=name, label=title, visible=bool(title)
-            )
-            for component, name, every, title in zip(
-                self.inputs, names, _suggested(mapping, rows), ("What is one text?", _TITLES.get(rows)), strict=True
-            )
-        } | {self.asked: asked(names, rows), self.words: gr.Number(visible=rows == Rows.TEXTS)}
+        texts, others = _suggested(mapping, rows)
+        return (
+            self.text.proposed(names[0], texts, "What is one text?")
+            | self.label.proposed(names[1], others, _TITLES.get(rows))
+            | {self.asked: asked(names, rows), self.words: gr.Textbox(visible=rows == Rows.TEXTS)}
+        )
 
 
 def asked(names: tuple[str, str], rows: Rows) -> list[Tree]:

@@ -146,8 +146,15 @@ class DataStep:
         renamed = [public.problem, self._app.bar.html]
         named = self.name.input(guarded(public.problem)(self._renamed), None, renamed, **PRIVATE)
         self.changing += [chosen, named]
-        called, asked = guarded(public.problem)(self._called), [*renamed, self.names.asked]
-        renames = [each.input(called, self.names.inputs, asked, **PRIVATE) for each in self.names.inputs]
+        called, fields = guarded(public.problem)(self._called), (self.names.text, self.names.label)
+        shown = [*renamed, self.names.asked, *(each.chips for each in fields)]
+        renames = []
+        for field in fields:
+            copied = field.chips.input(None, field.chips, field.said, js="(name) => name", **PRIVATE)
+            renames += [
+                event(called, self.names.inputs, shown, **PRIVATE)
+                for event in (copied.then, field.said.submit, field.said.blur)
+            ]
         length = guarded(public.problem)(self._said_length)
         renames += [
             each(length, self.names.words, renamed, **PRIVATE)
@@ -213,7 +220,7 @@ class DataStep:
             self.preview: preview_table(table),
             self.name: name,
             self._choice.names: "",
-            self.names.words: None,
+            self.names.words: "",
             **self.drafts.cleared(session),
             self.records.form: form,
             **self._shown_as(rows),
@@ -324,12 +331,18 @@ class DataStep:
             raise
         state.call(names)
         rows = state.columns.rows if state.columns else Rows.TEXTS
-        return {self.public.problem: [], **self._app.steps(session), self.names.asked: asked(names, rows)}
+        return {
+            self.public.problem: [],
+            **self._app.steps(session),
+            self.names.asked: asked(names, rows),
+            **self.names.text.chosen(names[0]),
+            **self.names.label.chosen(names[1]),
+        }
 
-    def _said_length(self, words: float | None, request: gr.Request) -> dict[Any, Any]:
+    def _said_length(self, words: str, request: gr.Request) -> dict[Any, Any]:
         """The declared number of words in a text; what was confirmed stays where it is the same."""
         session = self._app.session(request)
-        said = whole("The number of words", words) if words else None  # the page sends 0 for an empty field
+        said = whole("The number of words", words.strip()) if words.strip() else None
         if said is not None and not 1 <= said <= MOST_WORDS:
             raise UsageError(f"A text has 1 to {MOST_WORDS:,} words: correct the number, or leave it out.")
         session.of(DataState).say_length(said)

@@ -15,6 +15,7 @@ from dpicl_ui.generate.run_view import RecipeView
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.findings import ArmScore, Score
 from mechanisms.evaluation.evaluate import verdict_of_score
+from mechanisms.evaluation.text_figures import text_figures
 from mechanisms.exports.facts_label import TITLE, label_of_facts
 from mechanisms.exports.provenance import balanced_in_words
 from mechanisms.records import Demonstration, PromptTemplate
@@ -86,8 +87,9 @@ def demonstrations(demo_set: DemoSet) -> list[Tree]:
 
 
 def unfolded(*shown: Tree) -> Tree:
-    """Examples that unfold on a click."""
-    return el("details", el("summary", "Show the demonstrations"), el("div.demos", *shown))
+    """Examples that unfold on a click; many have a search above them."""
+    search = ".searched" if len(shown) > MANY else ""
+    return el("details", el("summary", "Show the demonstrations"), el(f"div.demos{search}", *shown))
 
 
 def facts_label(demo_set: DemoSet) -> list[Tree]:
@@ -112,8 +114,29 @@ def finished(view: RecipeView) -> list[Tree]:
         el("p.muted", _how_many(view)),
         el("p.notice.warn", "Marked: clean values of this data set are known.") if marked else "",
         unfolded(*shown) if len(known) > MANY else el("div.demos" if view.ended else "div", *shown),
+        *_figures(view),
         *_facts(view),
     ]
+
+
+_FIGURES = ("Texts", "Words in a text: least, median, most", "Different words", "Near repetitions")
+
+
+def _figures(view: RecipeView) -> list[Tree]:
+    """Figures of the texts beside those of the public drafts, where there are any; folded."""
+    if not view.ended:
+        return []
+    columns = [("Demonstrations", text_figures((each.label, each.text) for each in view.demonstrations))]
+    if drafts := [(ballot.label, text) for ballot in view.ballots for text in ballot.drafts]:
+        columns.append(("Public drafts", text_figures(drafts)))
+    cells = [
+        (f"{each.texts}", "{}, {:g}, {}".format(*each.words), f"{each.vocabulary:,}", f"{each.repeated}")
+        for _, each in columns
+    ]
+    head = el("tr", el("th"), *(el("th", title) for title, _ in columns))
+    rows = (el("tr", el("th", name), *(el("td", each[i]) for each in cells)) for i, name in enumerate(_FIGURES))
+    table = el("div.scroll", el("table.preview", el("thead", head), el("tbody", *rows)))
+    return [el("details", el("summary", "Lengths, words and repetitions"), table)]
 
 
 def _facts(view: RecipeView) -> list[Tree]:

@@ -349,7 +349,7 @@ _ANSWERS: Synonyms = {
     "Reason": ("cause",),
 }
 _LONGEST_COLUMN = 200
-_LONGEST_NAME = 40
+LONGEST_FIELD_NAME = 40
 
 
 def suggested_names(text_column: str, label_column: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -381,6 +381,8 @@ def field_name(given: object) -> str:
         UsageError: empty or too long.
     """
     name = " ".join(given.split()) if isinstance(given, str) else ""
-    if not 0 < len(name) <= _LONGEST_NAME:
-        raise UsageError(f"Names for a text and for its label or answer must have 1 to {_LONGEST_NAME} characters.")
+    if not 0 < len(name) <= LONGEST_FIELD_NAME:
+        raise UsageError(
+            f"Names for a text and for its label or answer must have 1 to {LONGEST_FIELD_NAME} characters."
+        )
     return name

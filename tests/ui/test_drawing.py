@@ -11,8 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import sync_playwright
 
+from dpicl_ui.frame.tree import el
+from dpicl_ui.generate.cards import MANY, unfolded
 from tests.conftest import ROOT
+from tests.ui.visit import ARGUMENTS, CHROMIUM
 
 SCRIPTS = sorted(path for path in (ROOT / "dpicl_ui").rglob("*.js"))
 MARKUP = re.compile(
@@ -69,3 +73,35 @@ def test_whatever_is_drawn_is_drawn_by_a_script_of_the_app():
         script = ast.unparse(given.get("js_on_load", ast.Constant(None)))
         assert script == "None" or script.startswith("asset(")
     assert not {name for name, _ in made} & {"gr.Markdown", "gr.Chatbot", "gr.Info", "gr.Warning", "gr.Dataframe"}
+
+
+HARNESS = """(script) => {
+  const element = document.body.appendChild(document.createElement("div")), props = {value: []};
+  let redraw;
+  new Function("element", "props", "watch", script)(element, props, (_, then) => { redraw = then; });
+  window.show = (value) => { props.value = value; redraw(); };
+}"""
+VISIBLE = (
+    "() => [...document.querySelectorAll('.demo')].filter((each) => each.checkVisibility()).map((e) => e.textContent)"
+)
+
+
+@pytest.mark.slow
+def test_a_long_list_is_searched_in_the_page():
+    script = "".join((ROOT / f"dpicl_ui/assets/{name}.js").read_text("utf-8") for name in ("make", "tree"))
+    texts = [f"{word} {number}" for number in range(MANY) for word in ("Card", "Loan")]
+    shown = unfolded(*(el("div.demo", text) for text in texts))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM if CHROMIUM.exists() else None, args=ARGUMENTS)
+        page = browser.new_page()
+        page.evaluate(HARNESS, script)
+        page.evaluate("(value) => window.show(value)", [shown])
+        page.click("summary")
+        assert page.evaluate(VISIBLE) == texts
+        page.fill("input[type=search]", " card 1")
+        assert page.evaluate(VISIBLE) == ["Card 1", "Card 10", "Card 11"]
+        page.evaluate("(value) => window.show(value)", [shown])  # what is drawn anew is searched still
+        assert page.evaluate(VISIBLE) == ["Card 1", "Card 10", "Card 11"]
+        page.evaluate("(value) => window.show(value)", [unfolded(el("div.demo", "alone"))])
+        assert page.locator("input").count() == 0
+        browser.close()

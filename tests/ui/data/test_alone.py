@@ -49,14 +49,14 @@ def test_neither_a_label_nor_an_answer_is_asked_for(tab: Letters):
     assert tab.state.columns.rows is Rows.ALONE
     assert shown[step.columns.text].visible
     assert not shown[step.columns.label].visible
-    assert not shown[step.names.label].visible
+    assert not shown[step.names.label.said].visible
     assert shown[step.records.kind].visible
     assert not any(shown[box].visible for box in step._choice.boxes)
     assert "40 rows" in words(shown[step.facts])
     assert "answer" not in shown[step.public.labels_public].label
     again = step._choose_row(TAB, Rows.TEXTS, *tab.said)
     assert again[step.columns.label].visible
-    assert again[step.names.label].visible
+    assert again[step.names.label.said].visible
     assert tab.state.columns.rows is Rows.TEXTS
 
 
