@@ -47,8 +47,8 @@ class Presses(State):
 class Replacing:
     """Components and handlers. A press goes through here; a new value of `anew` or `again` then begins the run.
 
-    What is asked for is known at once, while runs wait for the model: so a press and its run are two listeners, and
-    the second one hears of the first by a number that this tab never had.
+    What is to be asked is decided at once, while the run waits for the model's queue. So a press and its run are two
+    listeners; a number that is new in this tab tells the second one to begin.
     """
 
     def __init__(self, sessions: Sessions) -> None:
@@ -121,10 +121,10 @@ def _beat() -> gr.HTML:
     return gr.HTML(0, html_template="<div></div>", apply_default_css=False, elem_classes="sink")
 
 
-# Finished runs that a reload of their page finds again: in memory, and as what their run files would hold.
+# Finished runs that a reloaded page finds again. They are kept in memory, in the format of run files.
 #
-# A run is found by the random key that the browser keeps with its tab, and by who signed in. Kept are the releases,
-# the name and the content's keyed digest of the data set, and nothing else that follows from its rows.
+# A run is found by the random key that the browser keeps with its tab, and by the signed-in user. It holds the
+# releases, the data set's name and the keyed digest of its content, and nothing else that follows from its rows.
 
 AGE = 1800.0
 """Seconds for which a run is kept after its page was closed."""
@@ -135,7 +135,7 @@ _UNDER_WAY = "A run is under way: stop it, or wait."
 
 
 class TabKey(State):
-    """The key of a tab's finished run: the person and the browser's key; None where the browser has none."""
+    """The key of a tab's finished run: the person and the browser's key; None if the browser stores none."""
 
     def __init__(self, session: Session) -> None:
         self.value: tuple[str, str] | None = None
@@ -153,11 +153,12 @@ class _Kept:
     """A finished run.
 
     Attributes:
-        file: its run file, packed.
+        file: its run file, compressed.
         of: the data set, without digests of its rows.
-        owner: the open page that has it, or had it last.
-        ledger: where marks of the data set are noted while that page is open; `disclosures` are those from before.
-        until: when it goes; None while the page is open.
+        owner: the open page that shows it, or the last one that did.
+        ledger: where disclosures of the data set are recorded while that page is open; `disclosures` holds those from
+            before.
+        until: when it is dropped; None while the page is open.
     """
 
     file: bytes
@@ -168,7 +169,7 @@ class _Kept:
     until: float | None = None
 
     def disclosed(self) -> tuple[str, ...]:
-        """All marks that are known by now."""
+        """All disclosures that are known by now."""
         return tuple(
             sorted({*self.disclosures, *(self.ledger.rows.disclosures(self.of) if self.until is None else ())})
         )
@@ -298,13 +299,13 @@ class Reload:
         self.events: tuple[gr.events.Dependency, ...] = ()
 
     def wire(self, where: gr.HTML, outputs: list[Any], finished: Any, empty: Any) -> None:
-        """Look for a run when the page has told its key.
+        """Look for a run when the page has sent its key.
 
         Args:
-            where: what is said.
-            outputs: all that the two may change.
-            finished: gives what is shown of a tab's finished run, moving to it or not: `(session, ledger, move)`.
-            empty: gives what is shown where there is none: `(session)`.
+            where: shows messages.
+            outputs: all components that `finished` and `empty` may change.
+            finished: gives the screen of a tab's finished run: `(session, ledger, move)`, where `move` goes to step 3.
+            empty: gives the screen without a run: `(session)`.
         """
 
         def find(key: Any, request: gr.Request) -> dict[Any, Any]:

@@ -19,9 +19,8 @@ from dpicl_ui.privacy.cards import duration, exactly
 from mechanisms.runs.events import CuratorEvent, DemoStarted, Drafting, RunStarted, StageStarted, TokenReleased
 from mechanisms.runs.recipe import Stage
 
-# How long a run has taken, and how much of it is left: from when its released tokens and stages came.
-#
-# `pace = paced(pace, event, now)`; nothing here depends on how far a stage is among the private rows.
+# Elapsed and remaining time, from the times of released tokens and stages: `pace = paced(pace, event, now)`. Nothing
+# here depends on a stage's progress among the private rows.
 
 Part = Stage | None
 """A stage, or None for the first drafts. A run without stages has the part "write" alone."""
@@ -29,8 +28,8 @@ Part = Stage | None
 _ENOUGH = 3
 """Tokens of each demonstration in a group before their pace is used instead of the forecast."""
 _BELIEVED = 0.5
-"""Share of the whole forecast that is added to finished parts when they correct the forecast: a short part corrects
-little."""
+"""This share of the whole forecast is added to both the time and the forecast of finished parts before their ratio
+corrects the forecast, so that a short part corrects little."""
 _TRUSTED = 0.25
 """Share of all tokens after which their pace alone gives the remaining time."""
 
@@ -45,14 +44,14 @@ class Left:
 
 @dataclass(frozen=True)
 class Tokens:
-    """The pace of tokens. Demonstrations that are written side by side are a group, and begin together.
+    """The pace of tokens. Demonstrations that are written side by side are a group and begin together.
 
     Attributes:
-        begun: when the group's demonstrations began.
-        size, largest: demonstrations in this group, and in the largest so far.
-        opened: they begin, and nothing of theirs has been released.
+        begun: when the group began.
+        size, largest: demonstrations in this group, and in the largest group so far.
+        opened: whether the group has begun and released no token yet.
         last: when its last token came.
-        waits: what each group waited for its first token, in seconds.
+        waits: seconds from each group's beginning to its first token.
         later, seconds: tokens after the first ones, in all groups, and the time in which they came.
     """
 
@@ -83,12 +82,12 @@ class Pace:
     """Times of a run's events, in seconds of one clock.
 
     Attributes:
-        forecast: seconds of each part as step 2 had them, in their order; empty where nothing was known.
+        forecast: seconds of each part by the forecast of step 2, in order; empty without a forecast.
         begun: when the run began; None before.
-        part, since: the part under way, and when it began.
-        past: seconds that each part before took.
-        drafted: labels whose first drafts are done, of how many, and seconds that they took.
-        tokens: of the part "write".
+        part, since: the current part, and when it began.
+        past: seconds that each finished part took.
+        drafted: labels with finished first drafts, the number of labels, and the seconds that these drafts took.
+        tokens: the pace of the part "write".
     """
 
     forecast: Mapping[Part, float] = field(default_factory=dict)
@@ -113,7 +112,7 @@ def paced(pace: Pace, event: CuratorEvent, now: float) -> Pace:
     """The pace after one more event.
 
     Args:
-        now: seconds of a clock that never goes back.
+        now: seconds of a monotonic clock.
     """
     if pace.begun is None:
         pace = replace(pace, begun=now, since=now)
@@ -148,10 +147,10 @@ def left(pace: Pace, view: RecipeView, now: float) -> Left | None:
 
 
 def foreseen_left(pace: Pace, now: float) -> float | None:
-    """Remaining seconds by the forecast, for those who wait in line; None without a forecast, or after its end.
+    """Remaining seconds by the forecast, for people who wait in line; None without a forecast, or after its end.
 
-    That line is read by people who may know nothing of the private rows, and how long a stage or a token takes among
-    these follows from the rows. So of all that has happened only the pace of the first drafts counts, which are public.
+    Everybody who waits reads this number, and the time of a stage or a token depends on the private rows. So it follows
+    from the forecast and from the pace of the first drafts alone, which are public.
     """
     if pace.begun is None or pace.foreseen is None:
         return None
@@ -168,7 +167,7 @@ def _public_scale(pace: Pace) -> float:
 
 def _slower(pace: Pace, took: float, foreseen: float) -> float:
     """Ratio of time to forecast for everything, from a part's time and forecast; continuous in both."""
-    believed = max(1.0, _BELIEVED * (pace.foreseen or 0.0))  # of a forecast of moments, a second
+    believed = max(1.0, _BELIEVED * (pace.foreseen or 0.0))  # at least one second
     return (took + believed) / (foreseen + believed)
 
 
@@ -195,7 +194,7 @@ def _here(pace: Pace, view: RecipeView, now: float) -> tuple[float | None, bool]
     """Remaining seconds of the current part (None beyond its forecast), and whether they come from its own pace,
     which gives an upper bound."""
     spent, foreseen = now - pace.since, pace.forecast.get(pace.part)
-    # As the parts before told; how the one under way does is not in it.
+    # Corrected by the finished parts, and not by the current one.
     expected = None if foreseen is None else _scale(pace, foreseen) * foreseen - spent
     if pace.part is None and pace.drafted[0]:
         done, of, took = pace.drafted
@@ -294,7 +293,7 @@ def _took(pace: Pace, run: RunView, now: float) -> str:
     return f"took {took}; the forecast was {foreseen}"
 
 
-# What a press of Generate reads while somebody else's run is before it: its place, and about how long yet.
+# What the page says while another person's run is first in line: the place, and the remaining time.
 
 _LOOK_AGAIN = 1.0
 """Seconds between two checks of the line."""
@@ -303,9 +302,11 @@ _LEFT = "You left the line. No row was read, and nothing is spent."
 
 
 class LineState(State):
-    """State of the line; `left`: a press was taken out of it, and the page does not show that yet.
+    """State of the line.
 
-    `shown` is what the page says of the line.
+    Attributes:
+        left: the person left the line, and the page does not say so yet.
+        shown: what the page says of the line.
     """
 
     def __init__(self, session: Session) -> None:
@@ -314,11 +315,11 @@ class LineState(State):
 
 
 class Waiting:
-    """Components and handlers, which look on: how a run starts is none of their business.
+    """Components and handlers of the line; they only observe, and do not start runs.
 
-    A page begins with a click's second listener when the first one's answer is whole, which is after the run. So the
-    one here is made before the run's, and stays in the browser. The clock that it starts alone writes what is shown, so
-    that no late answer of another one remains on the screen.
+    Gradio starts the second listener of a click after the first one has answered, which is after the run. So the
+    listener here is registered before the run's, and runs in the browser alone: it starts a clock. Only that clock's
+    handler writes what is shown, so that no late answer of another handler can overwrite it.
     """
 
     def __init__(self, sessions: Sessions, line: Line, *presses: Any) -> None:
@@ -358,7 +359,7 @@ class Waiting:
             return {self.words: said, self.leave: gr.Button(visible=False), self._clock: gr.Timer(active=False)}
         words, before = waiting(place, self._left(time.monotonic())), state.shown
         state.shown = words
-        # The same words once more would be read out once more.
+        # A screen reader would read the same words again.
         return {self.leave: gr.Button(visible=True)} | ({self.words: words} if words != before else {})
 
     async def _leave(self, request: gr.Request) -> None:
@@ -375,10 +376,10 @@ class Waiting:
 
 
 def waiting(place: Place, left: float | None) -> list[Tree]:
-    """One line.
+    """The line's state in one sentence.
 
     Args:
-        left: seconds of the run under way, where they are known. How long those take that wait between, nobody knows.
+        left: remaining seconds of the current run, if known. The length of the runs between is never known.
     """
     if place.number > 2:
         before = "Other runs are before yours"

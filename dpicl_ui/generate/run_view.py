@@ -56,7 +56,7 @@ class Draft:
 
     Attributes:
         released: its tokens so far.
-        private: what is behind the last of them, curator's screen only; None in every replay.
+        private: the clean values behind the last token, for the curator's screen alone; None in every replay.
     """
 
     label: str
@@ -87,21 +87,21 @@ class Draft:
 
 @dataclass(frozen=True)
 class RunView:
-    """The state of the generation screen.
+    """State of the live screen.
 
     Attributes:
-        demo_set: the run's set: empty while tokens are written, as far as it stands in a recipe, final in the end.
+        demo_set: the run's set: empty while tokens are written, growing in a recipe, final at the end.
         shots, tokens, rows: demonstrations a label, tokens a demonstration, expected rows of a step.
-        kept: demonstrations a label in the set; None where all that are written.
-        drafts: the demonstrations that are being written side by side, oldest first.
+        kept: demonstrations a label in the set; None if all that are written are kept.
+        drafts: the demonstrations in progress, oldest first.
         last: the draft that was finished last.
-        completed: what was told of whole demonstrations, in order.
-        cut_off: what became of those that a crash cut off.
+        completed: events of whole demonstrations, in order.
+        cut_off: events of demonstrations that a crash interrupted.
         released: tokens released so far in the whole run.
-        budget: the ledger's state, None for a run that charges nothing.
-        mechanism: that writes, as the certificate describes it; None where nothing is written token by token.
+        budget: the ledger's state; None for a run that charges nothing.
+        mechanism: the one that writes, as the certificate describes it; None if nothing is written token by token.
         message: why a run failed, or what it waits for.
-        waited: the share of that which is there, 0 to 1.
+        waited: the share of what it waits for that has arrived, 0 to 1.
     """
 
     phase: Phase = "idle"
@@ -133,7 +133,7 @@ class RunView:
 
     @property
     def shown(self) -> Draft | None:
-        """The draft whose tokens are shown: one in progress, the same until it is finished."""
+        """The draft on the screen: the same one until it is finished."""
         return self.drafts[0] if self.drafts else self.last
 
     @property
@@ -143,8 +143,9 @@ class RunView:
 
     @property
     def progress(self) -> float:
-        """Share of the run that is done, 0 to 1: finished demonstrations and tokens of the one in progress; before
-        it, share of what it waits for."""
+        """Progress of the run, 0 to 1: finished demonstrations and tokens of the current one; before that, the share of
+        what it waits for that has arrived.
+        """
         if self.phase in ("completed", "waiting"):
             return 1.0 if self.phase == "completed" else self.waited
         steps = sum(draft.token.step for draft in self.drafts if draft.token) / self.tokens
@@ -188,7 +189,7 @@ def reduce(view: RunView, event: CuratorEvent) -> RunView:
 
 
 def _begun(event: RunStarted) -> RunView:
-    # In stages what is written may be longer, or more, than the drafts: it is shown by its own parameters.
+    # In a recipe, written demonstrations have other lengths and counts than drafts: their own parameters hold here.
     written = event.demo_set.certificate.parameters.get("written", {}) if event.stages else {}
     return RunView(
         phase="running",
@@ -234,7 +235,7 @@ def _whose(event: object) -> tuple[str, int] | None:
 
 
 def one_by_one(events: Iterable[Recorded]) -> list[Recorded]:
-    """A recording reordered so that demonstrations come one after the other."""
+    """A recording, reordered so that each demonstration is complete before the next begins."""
     recorded = list(events)
     order = {_whose(event): place for place, event in enumerate(recorded) if isinstance(event, DemoStarted)}
     places = [place for place, event in enumerate(recorded) if _whose(event)]
@@ -246,7 +247,7 @@ def one_by_one(events: Iterable[Recorded]) -> list[Recorded]:
 
 # What step 3 shows of any run, as a value: `view = reduce_recipe(view, event)`.
 #
-# A run that writes token by token and nothing else is one without stages: all there is of it is `view.run`.
+# A run that only writes token by token has no stages: all of its state is `view.run`.
 
 
 @dataclass(frozen=True)
@@ -261,20 +262,20 @@ class Ballot:
 
 @dataclass(frozen=True)
 class RecipeView:
-    """The state of step 3.
+    """State of step 3.
 
     Attributes:
         run: what every run has, and the tokens of the stage "write".
-        stages: of a recipe; none where only tokens are written.
+        stages: of a recipe; empty if only tokens are written.
         shots: demonstrations a label that a recipe makes.
-        stage: the one under way, or the last one.
-        done: roughly how far it is, curator's screen only; None in every replay.
-        drafting: which public drafts are being written between two stages, in words; curator's screen only.
+        stage: the current or the last stage.
+        done: its rough progress, for the curator's screen alone; None in every replay.
+        drafting: which public drafts are being written between two stages, in words; for the curator's screen alone.
         ballots: in the order in which their drafts were written.
-        ballot: the one that something happened to last.
-        sets: those that stand in the choice, in their public order.
+        ballot: the one that changed last.
+        sets: those that compete in the choice, in their public order.
         priors: by set, the noisy mean probability of each label.
-        own: what stages have released by events of their own.
+        own: releases of stages that have events of their own.
     """
 
     run: RunView = field(default_factory=RunView)
@@ -335,7 +336,7 @@ class RecipeView:
         """The set from what is released so far; None before the run has begun."""
         if self.run.demo_set is None or self.stages or self.ended:
             return self.run.demo_set
-        # Of several to keep the best of: those that came first, until the best are known.
+        # With `best of`, the first ones until the best are known.
         most = dict.fromkeys(self.labels, self.run.kept) if self.run.kept is not None else None
         finished = self.run.finished if most is None else first_of_each_label(self.run.finished, most)
         return self.run.demo_set.with_demonstrations(finished)

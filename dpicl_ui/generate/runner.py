@@ -30,10 +30,10 @@ from mechanisms.runs.recipe_request import RunRequest
 from mechanisms.runs.run import synthesize
 from mechanisms.runs.stage import stage_class
 
-# Where runs are written down while they go on: one file for a data set, in a folder beside its owner's ledger.
+# Journals of current runs: one file for each data set, in a folder beside the owner's ledger.
 #
-# A file holds what its run released, and nothing else (`mechanisms/runs/journal.py`). Names are keyed digests and
-# the key by which the ledger knows the run, so that it can forget one whose file is damaged.
+# A file holds the run's releases, and nothing else (`mechanisms/runs/journal.py`). Its name holds keyed digests and the
+# ledger's key of the run, so that the ledger can forget a run whose file is damaged.
 
 _FOLDER = "journals"
 
@@ -108,7 +108,7 @@ def _what(data: Fingerprint) -> str:
     return keyed_digest(("journal on", data.content))[:32]
 
 
-# The run that step 2 has planned, or one that was cut off, as events for the screen; its set is kept in the tab.
+# The planned or the resumed run as events for the screen; the tab keeps its set.
 
 _KEPT_AFTER = DemoCompleted | SetKept | RunCompleted
 """Events that change the set that may be exported."""
@@ -121,7 +121,7 @@ class Runner:
     """Starts runs with the app's models.
 
     Attributes:
-        at_work: the ledger's keys of the runs under way that can be resumed.
+        at_work: the ledger's keys of the current runs that can be resumed.
     """
 
     def __init__(self, loader: ModelLoader, embedder: EmbedderLoader) -> None:
@@ -137,13 +137,13 @@ class Runner:
         curator: bool,
         unfinished: Unfinished | None = None,
     ) -> Generator[CuratorEvent]:
-        """The run's events; a stop is one of them. Closing this iterator closes the run and settles the ledger.
+        """The run's events, including a stop. Closing the iterator closes the run and settles the ledger.
 
         Args:
-            unfinished: where a private run is written down; its file stays if the run does not come to an end.
+            unfinished: where the journal of a private run is kept; it stays if the run does not come to its end.
 
         Raises:
-            StudioError: the run cannot begin or go on; its message says what to do.
+            StudioError: the run cannot begin or go on; the message says what to do.
         """
         planned = session.of(PrivacyState).calibrate(form, self._loader.speed)
         confirmed, request = planned.confirmed, planned.request
@@ -167,7 +167,7 @@ class Runner:
         """The events of a resumed run; the replayed ones come first.
 
         Raises:
-            StudioError: see `events`; or another model is loaded than it was begun with.
+            StudioError: see `events`; or the run was begun with another model.
         """
         confirmed = session.of(DataState).confirmed
         if confirmed is None or journal.begun is None:
@@ -239,7 +239,7 @@ def _kept(session: Session, of: Fingerprint, events: Generator[CuratorEvent], pr
             return
 
 
-# What is offered where a run on the confirmed data was cut off: to go on with it, or to leave it.
+# The offer to resume or to abandon an interrupted run on the confirmed data.
 
 _WHAT_IT_COSTS = (
     "What it released is kept and already paid for. Resumed with Go on, the run costs no more than planned. "
@@ -250,7 +250,7 @@ _LEFT = "The run was abandoned and can no longer be resumed. What it was charged
 
 
 class CutOffCard:
-    """Components, and all handlers but the one that goes on, which is the step's."""
+    """Components, and all handlers except the one that resumes the run, which is the step's."""
 
     def __init__(self, sessions: Sessions, ledgers: Ledgers, runner: Runner) -> None:
         self._sessions, self._ledgers, self._runner = sessions, ledgers, runner
@@ -276,7 +276,7 @@ class CutOffCard:
             each.then(self.shown, None, self.outputs, **PRIVATE)
 
     def journal(self, request: gr.Request) -> tuple[RunJournal, Unfinished]:
-        """The run to go on with, and where it is written down.
+        """The interrupted run, and where its journal is.
 
         Raises:
             UsageError: there is none, or none that can be read.
@@ -285,7 +285,7 @@ class CutOffCard:
         return place.read(_data(self._sessions.of(request))), place
 
     def place(self, request: gr.Request) -> Unfinished | None:
-        """The journals of a tab's runs; None where nothing outlives the tab."""
+        """The journals of a tab's runs; None if the tab's ledger ends with the tab."""
         return Unfinished(self._ledgers.of(request)) if self._ledgers.lasting else None
 
     def _place(self, request: gr.Request) -> Unfinished:

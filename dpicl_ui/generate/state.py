@@ -22,8 +22,8 @@ class Run:
     """One press of Generate or "Go on": its stop event, its end, and its releasable events.
 
     Attributes:
-        before: its first events that were told before it was cut off.
-        left: the tab was closed, so that nobody sees how it ends.
+        before: the number of its first events that were released before it was interrupted.
+        left: the tab was closed, so that nobody sees its end.
     """
 
     before: int = 0
@@ -47,9 +47,10 @@ class Made:
 
 
 class GenerateState(State):
-    """`written` is the last run that began to write: what was loaded in step 4 before it gives way to its set.
+    """State of step 3.
 
-    `looking` is whether a run is on the screen that needs no data: a saved one, or one from before a reload.
+    `written` is the last run that began to write. Its set replaces a set that was loaded in step 4. `looking` tells
+    whether the screen shows a run that needs no data: a saved one, or one from before a reload.
     """
 
     def __init__(self, session: Session) -> None:

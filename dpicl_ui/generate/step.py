@@ -341,12 +341,12 @@ def _foreseen(session: Session, run: Run) -> Pace:
 
 
 def _paced(pace: Pace, run: Run, event: CuratorEvent, now: float) -> Pace:
-    """The pace after an event; a replayed event says at most which part is under way."""
+    """The pace after an event. A replayed event only changes the current part."""
     return paced(pace, event, now) if not run.again or isinstance(event, _BEGINNINGS) else pace
 
 
 def _passed_over(run: Run, event: CuratorEvent, curator: bool) -> bool:
-    """Whether an event is not drawn by itself: a replayed one but the last, or a token whose clean values follow."""
+    """Whether an event is not drawn by itself: replayed events but the last, and tokens whose clean values follow."""
     if run.again:
         return len(run.recording) < run.before
     return curator and isinstance(event, TokenReleased)
