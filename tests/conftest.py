@@ -87,6 +87,15 @@ def embedded_model():
     return load_model(EMBEDDED)
 
 
+@pytest.fixture(scope="session")
+def random_model():
+    """The small model of random weights, loaded once."""
+    from mechanisms.inference.models.catalogue import load_model
+    from tests.small_model import small_model
+
+    return load_model(small_model())
+
+
 @pytest.fixture
 def small_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The small model is the one that is taken where none is named."""

@@ -14,11 +14,18 @@ function build(node) {
   made.append(...(node.children || []).map(build));
   return made;
 }
+// What scrolls can be reached by keys, in browsers that do not see to that themselves.
+const scrolling = new ResizeObserver((entries) => {
+  for (const { target } of entries)
+    if (target.scrollHeight > target.clientHeight) target.tabIndex = 0;
+    else target.removeAttribute("tabindex");
+});
 function draw(value) {
   const open = new Set([...element.querySelectorAll("details[open] > summary")].map((each) => each.textContent));
   element.replaceChildren(...(Array.isArray(value) ? value : []).map(build));
   for (const each of element.querySelectorAll("details > summary"))
     if (open.has(each.textContent)) each.parentElement.open = true;
   element.querySelectorAll(".searched").forEach(withSearch);
+  for (const each of element.querySelectorAll(".demos, .counts, .chips, dd")) scrolling.observe(each);
 }
 screen(draw);

@@ -112,7 +112,7 @@ class NameField:
                 label=f"Usual answers to: {title}",
                 show_label=False,
                 container=False,
-                elem_classes="chips",
+                elem_classes="proposals",
                 elem_id=f"{elem_id}-chips",
             )
 

@@ -10,6 +10,7 @@ from mechanisms.data.record_schema import RecordSchema
 from mechanisms.demos.demo_set import loads
 from tests.cli.command import check_refusal, run
 
+pytestmark = pytest.mark.usefixtures("small_model")
 SCHEMA = {
     "type": "object",
     "properties": {

@@ -66,10 +66,10 @@ def test_a_beginning_stands_where_the_writer_would_begin_a_text(model):
 
 
 @pytest.mark.slow
-def test_with_a_real_tokenizer_too_demonstrations_stand_as_private_rows_do(embedded_model):
+def test_with_a_real_tokenizer_too_demonstrations_stand_as_private_rows_do(random_model):
     texts = ["We regret that it ended so.", "No, 12 of them!", "it ends with a word"]
-    written = GenerationPrompt(embedded_model, SET.template, "Note", 50, 1)
-    shown = CompletionPrompt(embedded_model, SET.template, "Note", [Demonstration(each, "Note") for each in texts], 50)
+    written = GenerationPrompt(random_model, SET.template, "Note", 50, 1)
+    shown = CompletionPrompt(random_model, SET.template, "Note", [Demonstration(each, "Note") for each in texts], 50)
     rows = [token for text in texts for token in written.row([text])[: -len(written.cue)]]
     assert shown.prefix == [*written.prefix, *rows]
 

@@ -170,7 +170,7 @@ def export(page: Page, seen: Journey) -> None:
 def stop_a_second_run(page: Page, seen: Journey) -> None:
     step(page, 2)
     fill(page, "tokens", 100)
-    fill(page, "shots", 4)  # ten seconds of the small model
+    fill(page, "shots", 16)  # a minute of the small model
     step(page, 3)
     page.click("#generate")
     page.wait_for_function(

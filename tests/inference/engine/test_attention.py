@@ -25,7 +25,7 @@ SMALL = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gemma", "mistral"])
-def test_a_padded_session_of_a_sliding_window_model_equals_the_plain_forward_pass(embedded_model, kind):
+def test_a_padded_session_of_a_sliding_window_model_equals_the_plain_forward_pass(random_model, kind):
     torch.manual_seed(0)
     if kind == "gemma":
         layers = ["sliding_attention", "full_attention", "sliding_attention"]
@@ -34,11 +34,11 @@ def test_a_padded_session_of_a_sliding_window_model_equals_the_plain_forward_pas
         plain = MistralForCausalLM(MistralConfig(**SMALL)).eval()
     plain.set_attn_implementation("eager")
     prefix, rows, steps = [7, 8, 9], [[], [11], list(range(20, 32))], (40, 41, 42)
-    start = list(embedded_model.tokenizer("")["input_ids"])
+    start = list(random_model.tokenizer("")["input_ids"])
     with torch.inference_mode():
         texts = [torch.tensor([[*start, *prefix, *row, *steps]]) for row in rows]
         expected = np.stack([plain(text).logits[0, -1].double().numpy() for text in texts])
-    wrapped = TransformersModel("random", "0", plain, embedded_model.tokenizer)
+    wrapped = TransformersModel("random", "0", plain, random_model.tokenizer)
     refuse_by_test(wrapped)
     session = wrapped.open(prefix, rows, 16, len(steps))
     for token in steps:

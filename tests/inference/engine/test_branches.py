@@ -20,11 +20,11 @@ ROWS = [[20], [21, 22, 23], [24, 25, 26, 27, 28, 29], []]
 
 
 @pytest.fixture
-def model(embedded_model):
+def model(random_model):
     torch.manual_seed(0)
     # Weights as large as these make every position count: as they come, a random model hardly looks at its context.
     made = LlamaForCausalLM(LlamaConfig(**SMALL, initializer_range=0.3, num_key_value_heads=2))
-    return TransformersModel("random", "0", made, embedded_model.tokenizer)
+    return TransformersModel("random", "0", made, random_model.tokenizer)
 
 
 def test_what_continuations_share_is_read_once():

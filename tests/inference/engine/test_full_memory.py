@@ -60,8 +60,8 @@ def steps(rows: int, positions: int) -> bool:
     return positions > 1 or rows <= 4
 
 
-def with_edges(embedded_model, name: str = "every") -> TransformersModel:
-    return model_with(EDGES[name], embedded_model.tokenizer)
+def with_edges(random_model, name: str = "every") -> TransformersModel:
+    return model_with(EDGES[name], random_model.tokenizer)
 
 
 def walk(model, count: int) -> list[np.ndarray]:
@@ -73,8 +73,8 @@ def walk(model, count: int) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-def test_passes_become_smaller_and_say_the_same(embedded_model, error):
-    model = with_edges(embedded_model, "single tokens")
+def test_passes_become_smaller_and_say_the_same(random_model, error):
+    model = with_edges(random_model, "single tokens")
     usual = walk(model, 8)
     model.slots._known.clear()
     machine = Machine(model, first, error)
@@ -85,9 +85,9 @@ def test_passes_become_smaller_and_say_the_same(embedded_model, error):
 
 @pytest.mark.parametrize(("name", "count"), [("every", 9), ("single tokens", 7), ("first pass", 7)])
 @pytest.mark.parametrize("fits", [first, steps])
-def test_equal_rows_stay_equal_in_smaller_passes(embedded_model, monkeypatch, name, count, fits):
+def test_equal_rows_stay_equal_in_smaller_passes(random_model, monkeypatch, name, count, fits):
     """Whatever the kernels do with the last rows of a pass, and whenever memory runs out."""
-    model, advance = with_edges(embedded_model, name), TransformersSession.advance
+    model, advance = with_edges(random_model, name), TransformersSession.advance
     machine = Machine(model, first)
 
     def then_full(session, tokens):
@@ -99,9 +99,9 @@ def test_equal_rows_stay_equal_in_smaller_passes(embedded_model, monkeypatch, na
     assert any(not fits(*shape) for shape in machine.asked)
 
 
-def test_a_chunk_that_was_computed_before_memory_ran_out_is_computed_again(embedded_model, monkeypatch):
+def test_a_chunk_that_was_computed_before_memory_ran_out_is_computed_again(random_model, monkeypatch):
     """Otherwise its rows would have been through other passes than their equals of the next chunk."""
-    model = with_edges(embedded_model)
+    model = with_edges(random_model)
     session = model.open([5], [[300]] * 8, LENGTH, 3)
     session._limit = 4
     session.keep(range(8))
@@ -148,8 +148,8 @@ class Counted(SeededRandomness):
         return super().gaussian(*arguments)
 
 
-def test_a_run_whose_memory_runs_out_on_the_way_releases_the_same_and_draws_once(embedded_model, monkeypatch, tmp_path):
-    model, seen = model_with(lambda rows: slice(0, 0), embedded_model.tokenizer), []
+def test_a_run_whose_memory_runs_out_on_the_way_releases_the_same_and_draws_once(random_model, monkeypatch, tmp_path):
+    model, seen = model_with(lambda rows: slice(0, 0), random_model.tokenizer), []
     for folder, every in (("usual", 0), ("full", 5)):
         monkeypatch.setenv("DPICL_HOME", str(tmp_path / folder))
         randomness, forward, calls = Counted(), model.forward, [0]
@@ -176,8 +176,8 @@ def failing(every: int, calls: list[int]):
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-def test_memory_that_stays_full_is_told_in_one_line(embedded_model, error):
-    model = with_edges(embedded_model)
+def test_memory_that_stays_full_is_told_in_one_line(random_model, error):
+    model = with_edges(random_model)
     session = model.open([5], [[300]] * 8, LENGTH, 2)
     machine = Machine(model, lambda rows, positions: False, error)
     session._forward = machine
@@ -192,9 +192,9 @@ def test_memory_that_stays_full_is_told_in_one_line(embedded_model, error):
         session.advance([300] * 8)
 
 
-def test_a_share_of_the_rows_is_computed_in_passes_of_the_usual_shape_or_not_at_all(embedded_model):
+def test_a_share_of_the_rows_is_computed_in_passes_of_the_usual_shape_or_not_at_all(random_model):
     """Another worker has the rest of the batch, and its memory is not full."""
-    model = with_edges(embedded_model)
+    model = with_edges(random_model)
     session = TransformersSession(model, [5], [[300]] * 8, LENGTH, 2, model.room, per_chunk=4)
     session._forward = machine = Machine(model, lambda rows, positions: rows < 4)
     with pytest.raises(ModelUnavailable, match="ran out"):

@@ -52,11 +52,11 @@ def test_the_embedded_model_passes_and_keeps_within_its_context(embedded_model):
         embedded_model.open([], [[5]], embedded_model.context, 1)
 
 
-def test_grouped_heads_of_any_number_work(embedded_model):
+def test_grouped_heads_of_any_number_work(random_model):
     torch.manual_seed(0)
     for key_heads in (1, 2, 4):
         model = LlamaForCausalLM(LlamaConfig(**SMALL, num_key_value_heads=key_heads))
-        wrapped = TransformersModel("random", "0", model, embedded_model.tokenizer)
+        wrapped = TransformersModel("random", "0", model, random_model.tokenizer)
         refuse_by_test(wrapped)
         logits = wrapped.open([7], [[5, 6]], 4, 0).logits()
         assert np.isfinite(logits).all()

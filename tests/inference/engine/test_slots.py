@@ -70,8 +70,8 @@ EDGES = {
 
 @pytest.mark.parametrize("name", EDGES)
 @pytest.mark.parametrize("count", [6, 7, 9])
-def test_rows_never_meet_the_edge_of_a_block(embedded_model, monkeypatch, name, count):
-    model = model_with(EDGES[name], embedded_model.tokenizer)
+def test_rows_never_meet_the_edge_of_a_block(random_model, monkeypatch, name, count):
+    model = model_with(EDGES[name], random_model.tokenizer)
     assert alike(model, count)
     monkeypatch.setattr(model.slots, "alike", lambda rows, positions: True)
     assert not alike(model, count), "this kernel has an edge that a session would meet"
@@ -85,14 +85,14 @@ class Switching:
 
 
 @pytest.mark.parametrize("count", [7, 9])
-def test_nor_when_the_number_of_threads_changes(embedded_model, monkeypatch, count):
+def test_nor_when_the_number_of_threads_changes(random_model, monkeypatch, count):
     """Kernels with blocks of four rows on one thread, and of six on two: no chunk of theirs is the other's."""
 
     def edge(rows):
         blocks = 2 + 2 * torch.get_num_threads()
         return slice(rows // blocks * blocks, rows)
 
-    before, model = torch.get_num_threads(), model_with(edge, embedded_model.tokenizer)
+    before, model = torch.get_num_threads(), model_with(edge, random_model.tokenizer)
     model.threads = Switching()
     try:
         torch.set_num_threads(1)
@@ -105,8 +105,8 @@ def test_nor_when_the_number_of_threads_changes(embedded_model, monkeypatch, cou
 
 
 @pytest.mark.parametrize("count", [6, 7, 9])
-def test_neither_does_the_head(embedded_model, monkeypatch, count):
-    model = model_with(lambda rows: slice(0, 0), embedded_model.tokenizer)
+def test_neither_does_the_head(random_model, monkeypatch, count):
+    model = model_with(lambda rows: slice(0, 0), random_model.tokenizer)
     monkeypatch.setattr(
         forward, "linear", lambda features, *matrix: off(linear(features, *matrix), tail(len(features)))
     )
@@ -115,15 +115,15 @@ def test_neither_does_the_head(embedded_model, monkeypatch, count):
     assert not alike(model, count)
 
 
-def test_a_device_without_safe_numbers_is_refused_at_load(embedded_model):
+def test_a_device_without_safe_numbers_is_refused_at_load(random_model):
     with pytest.raises(ModelUnavailable, match="other rows"):
-        refuse_by_test(model_with(lambda rows: slice(0, 1), embedded_model.tokenizer))
-    refuse_by_test(model_with(tail, embedded_model.tokenizer))
+        refuse_by_test(model_with(lambda rows: slice(0, 1), random_model.tokenizer))
+    refuse_by_test(model_with(tail, random_model.tokenizer))
 
 
 @pytest.mark.parametrize(("edge", "rows", "expected"), [(tail, 7, True), (lambda rows: slice(0, 1), 7, False)])
-def test_a_model_knows_whether_a_session_has_such_a_number(embedded_model, edge, rows, expected):
-    model = model_with(edge, embedded_model.tokenizer)
+def test_a_model_knows_whether_a_session_has_such_a_number(random_model, edge, rows, expected):
+    model = model_with(edge, random_model.tokenizer)
     assert model.alike([5], rows, LENGTH, 3) is expected
     assert model.alike([5], 1, LENGTH, 3), "a single row has no other place"
 

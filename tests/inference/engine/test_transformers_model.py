@@ -10,17 +10,24 @@ import jinja2
 import numpy as np
 import pytest
 import torch
+from transformers import AutoModelForCausalLM
 
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import GenerationPrompt
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.models.catalogue import load_model
-from mechanisms.inference.models.listing import EMBEDDED, available_models, gguf_in_wheel
+from mechanisms.inference.models.listing import EMBEDDED, available_models
 from mechanisms.records import PromptTemplate
 
 
+@pytest.fixture(params=["small", pytest.param("embedded", marks=pytest.mark.nightly)])
+def model(request):
+    """Both models' sessions do the same arithmetic: the embedded one, which takes long, is for the night."""
+    return request.getfixturevalue("random_model" if request.param == "small" else "embedded_model")
+
+
 @pytest.fixture
-def rows(embedded_model):
+def rows():
     generator = np.random.default_rng(5)
     return [generator.integers(200, 40_000, size).tolist() for size in (0, 1, 7, 24, 24, 13)]
 
@@ -60,26 +67,22 @@ def test_a_row_is_bitwise_independent_of_its_chunk(embedded_model, rows):
 
 
 @pytest.mark.slow
-def test_a_session_equals_the_plain_forward_pass(embedded_model, rows):
+def test_a_session_equals_the_plain_forward_pass(model, rows):
     """In float32 and with transformers' own attention, without padding, cache or batch."""
-    from transformers import AutoModelForCausalLM
-
-    from mechanisms.inference.models.catalogue import converted
-
-    folder = converted(gguf_in_wheel())
+    folder = model.model.name_or_path
     plain = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
-    prefix = embedded_model.encode("Write a message.\n\n")
+    prefix = model.encode("Write a message.\n\n")
     with torch.inference_mode():
         expected = [plain(torch.tensor([[*prefix, *row, 300, 301]])).logits[0, -1].double().numpy() for row in rows]
     mine = TransformersModel(
-        "m", "0", AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32), embedded_model.tokenizer
+        "m", "0", AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32), model.tokenizer
     )
     found = logits_of(mine, rows, steps=(300, 301))
     assert np.abs(found - np.stack(expected)).max() < 2e-3
 
 
-def test_scores_are_sums_of_log_probabilities_and_leave_the_session_alone(embedded_model, rows):
-    session = embedded_model.open([], rows[1:], 24, 4)
+def test_scores_are_sums_of_log_probabilities_and_leave_the_session_alone(model, rows):
+    session = model.open([], rows[1:], 24, 4)
     before = session.logits()
     continuation = [300, 301, 302]
     score = session.score(continuation)
@@ -92,18 +95,18 @@ def test_scores_are_sums_of_log_probabilities_and_leave_the_session_alone(embedd
     assert score == pytest.approx(total, abs=0.2)  # bfloat16
 
 
-def test_columns_are_columns(embedded_model, rows):
-    session = embedded_model.open([], rows, 24, 0)
+def test_columns_are_columns(model, rows):
+    session = model.open([], rows, 24, 0)
     columns = np.array([5, 400, 3])
     assert session.logits(columns) == pytest.approx(session.logits()[:, columns], abs=0.13)  # bfloat16 beside float32
     assert np.array_equal(session.logits(columns, slice(2, 4)), session.logits(columns)[2:4])
 
 
 @pytest.mark.slow
-def test_each_row_goes_its_own_way_and_rows_can_be_dropped(embedded_model, rows):
+def test_each_row_goes_its_own_way_and_rows_can_be_dropped(model, rows):
     """To the bit where the chunks keep their shape, to rounding where fewer rows are left."""
     ways, many = np.random.default_rng(7).integers(200, 40_000, (3, 100)), [rows[i % len(rows)] for i in range(100)]
-    whole, moved, fewer = (embedded_model.open([7], many, 24, 8) for _ in range(3))
+    whole, moved, fewer = (model.open([7], many, 24, 8) for _ in range(3))
     for way in ways[:2]:
         for session in (whole, moved, fewer):
             session.advance(way.tolist())

@@ -18,7 +18,6 @@ from mechanisms.data.sources import EXAMPLES
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.files import cache_folder
 from mechanisms.inference.models import engines
-from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.sampling import Scheme
 
 ray = pytest.importorskip("ray", reason="RAY IS NOT INSTALLED: pip install -r requirements-ray.txt")
@@ -39,17 +38,18 @@ from mechanisms.inference.ray.workers import (  # noqa: E402
     pack,
 )
 from tests.inference.ray.killing import CANARY, Killer, in_small_chunks, workers, written  # noqa: E402
+from tests.small_model import small_model  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def local(embedded_model):
+def local(random_model):
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # beside two workers on few cores, more threads only wait for each other
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DPICL_THREADS", "1")  # commands load the model anew
-        yield in_small_chunks(embedded_model)
+        yield in_small_chunks(random_model)
     torch.set_num_threads(threads)
 
 
@@ -65,7 +65,7 @@ def model(local, home):
         patch.setenv("DPICL_RAY_WORKERS", "2")
         patch.setenv("DPICL_CACHE", str(cache_folder()))
         patch.setenv("HOME", str(home))
-        with spread(EMBEDDED, local) as model:
+        with spread(small_model(), local) as model:
             folder = session_folder()
             yield model
         assert not folder.exists()
@@ -108,16 +108,16 @@ def test_a_session_is_the_single_process_to_the_bit(model, local):
         assert np.array_equal(here, there)
 
 
-def test_shares_of_any_size_are_computed_in_chunks_of_one_shape(embedded_model, monkeypatch):
+def test_shares_of_any_size_are_computed_in_chunks_of_one_shape(random_model, monkeypatch):
     """Otherwise a row's bits would tell who computed it, on processors that round by the rows of a pass."""
     shapes = set()
 
     def recorded(chunk):
         shapes.add(chunk.rows)
-        return embedded_model.forward(chunk)
+        return random_model.forward(chunk)
 
     for rows, kept in ((4, 4), (12, 8)):
-        session = TransformersSession(embedded_model, [7], [[5]] * rows, 3, 2, embedded_model.room, per_chunk=4)
+        session = TransformersSession(random_model, [7], [[5]] * rows, 3, 2, random_model.room, per_chunk=4)
         monkeypatch.setattr(session, "_forward", recorded)
         session.advance([8] * rows)
         session.keep(list(range(kept)), per_chunk=4)
