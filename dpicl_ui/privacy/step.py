@@ -9,7 +9,7 @@ import gradio as gr
 
 from dpicl_ui.data.state import Confirmed, DataState, Rows
 from dpicl_ui.frame.guard import ACCOUNTING, PRIVATE, guarded
-from dpicl_ui.frame.inputs import epsilon_slider, number
+from dpicl_ui.frame.inputs import epsilon_slider, number, whole
 from dpicl_ui.frame.model_loader import Choosable
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
@@ -177,7 +177,7 @@ class PrivacyStep:
     def _wire_recipe(self) -> None:
         recipe = self.recipe
         recipe.wire(tokens_only=[self._planner, self.best_of], writing=[self._by_token, self._mechanism])
-        asked = [recipe.kind, recipe.no_score, recipe.by_hand, self.epsilon]
+        asked = [recipe.kind, recipe.no_score, recipe.by_hand, self.epsilon, self.shots]
         for events, inputs in (
             ([recipe.kind.input, recipe.no_score.input, recipe.by_hand.input], asked),
             ([recipe.division.input], [*asked, recipe.division]),
@@ -250,6 +250,7 @@ class PrivacyStep:
         no_score: bool,
         by_hand: bool,
         epsilon: Any,
+        shots: Any,
         division: str | None = None,
     ) -> dict[Any, Any]:
         """Fill in the stages where they are set by hand: other presets, and other divisions, want other shares."""
@@ -258,7 +259,8 @@ class PrivacyStep:
             return {self.recipe.own: gr.Column(visible=by_hand)}
         chosen = Division(division) if division else None
         left = number("Epsilon", epsilon) - (confirmed.measured.epsilon if confirmed.measured else 0.0)
-        return self.recipe.filled(proposed(Kind(kind), confirmed.sizes, left, not no_score, chosen))
+        many = whole("The number of demonstrations", shots)
+        return self.recipe.filled(proposed(Kind(kind), confirmed.sizes, left, not no_score, chosen, many))
 
     def _recalculate(self, request: gr.Request, *values: Any) -> Iterator[dict[Any, Any]]:
         """Calibrate the settings and show what follows."""

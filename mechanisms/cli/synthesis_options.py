@@ -20,7 +20,7 @@ from mechanisms.files import atomic_write, check_writable, text_of
 from mechanisms.records import PromptTemplate, open_template
 from mechanisms.runs.defaults import RECIPE
 from mechanisms.runs.recipe import Division, Kind, Stage
-from mechanisms.runs.recipe_request import MOST_SHOTS, RecipeRequest
+from mechanisms.runs.recipe_request import MOST_PROMPTED, MOST_SHOTS, RecipeRequest
 from mechanisms.tallies import Weighing
 
 _LINES = ".jsonl"
@@ -201,8 +201,8 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--recipe",
         choices=[*Kind],
-        help=f"default: {RECIPE}; tokens for what has no stages: records, outputs, a single label, --best-of, more "
-        f"than {MOST_SHOTS} shots, a mechanism that is not private",
+        help=f"default: {RECIPE}, and vote for more than {MOST_PROMPTED} shots; tokens for what has no stages: "
+        f"records, outputs, a single label, --best-of, more than {MOST_SHOTS} shots, a mechanism that is not private",
     )
     group.add_argument("--drafts", type=int, metavar="J", help="public drafts of each label in a ballot")
     group.add_argument("--rounds", type=int, metavar="R", help="ballots; later drafts see the winners before")

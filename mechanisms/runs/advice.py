@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from mechanisms.errors import UsageError
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage, in_order
+from mechanisms.runs.recipe_request import MOST_PROMPTED
 from mechanisms.runs.stage import stage_class
 from mechanisms.runs.stages.vote import CLEARANCE, EXCESS
 from mechanisms.tallies import usual_weighing
@@ -27,13 +28,22 @@ LAPLACE_DEVIATION = math.sqrt(2)
 
 USUAL_SETS = 3
 MOST_DEMONSTRATIONS = 24
-"""Demonstrations of all sets of winners together, at one per label: choosers read every prompt."""
+"""Demonstrations of all sets of winners together: choosers read every prompt."""
+DRAFTS_A_WINNER = 2
+"""Drafts for each demonstration that is asked for, at least: with fewer, the vote would leave nothing out."""
 
 
 def proposed(
-    kind: Kind, sizes: Mapping[str, int], epsilon: float, score: bool = True, division: Division | None = None
+    kind: Kind,
+    sizes: Mapping[str, int],
+    epsilon: float,
+    score: bool = True,
+    division: Division | None = None,
+    shots: int = 1,
 ) -> Recipe:
     """The recipe to start from.
+
+    More than `MOST_PROMPTED` demonstrations of a label are for training and evaluation: no stage reads such sets.
 
     Args:
         kind: where demonstrations come from.
@@ -41,6 +51,7 @@ def proposed(
         epsilon: what the whole run may cost.
         score: whether the last stage takes part.
         division: what the stages share; None leaves it to the number of units.
+        shots: demonstrations of each label.
 
     Raises:
         UsageError: a size or epsilon is not positive.
@@ -50,18 +61,22 @@ def proposed(
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise UsageError("Epsilon must be a positive number.")
     units = sum(sizes.values())
-    if division is None:
-        division = Division.ROLES if units >= FEWEST_FOR_ROLES else Division.EPSILON
     left_out = {Stage.VOTE} if kind is Kind.TOKENS else {Stage.WRITE} if kind is Kind.VOTE else set()
     left_out |= {stage for stage in Stage if not stage_class(stage).usual} | (set() if score else {Stage.SCORE})
+    if shots > MOST_PROMPTED:
+        left_out |= {stage for stage in Stage if stage_class(stage).reads_sets}
     stages = [stage for stage in in_order() if stage not in left_out]
+    if division is None:
+        division = Division.ROLES if units >= FEWEST_FOR_ROLES and len(stages) > 1 else Division.EPSILON
     shares = _roles(stages, units, len(sizes)) if division is Division.ROLES else _epsilon_shares(stages)
     return Recipe(
         kind=kind,
         division=division,
         shares=shares,
-        drafts=_drafts(shares.get(Stage.VOTE, 0.0), division, min(sizes.values()), epsilon),
-        sets=max(1, min(USUAL_SETS, MOST_DEMONSTRATIONS // len(sizes))),
+        drafts=max(
+            _drafts(shares.get(Stage.VOTE, 0.0), division, min(sizes.values()), epsilon), DRAFTS_A_WINNER * shots
+        ),
+        sets=max(1, min(USUAL_SETS, MOST_DEMONSTRATIONS // (len(sizes) * shots))),
         weighing=usual_weighing(sizes),
     )
 

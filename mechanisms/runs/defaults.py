@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mechanisms.runs.recipe import Kind
-from mechanisms.runs.recipe_request import MOST_SHOTS, writes_in_stages
+from mechanisms.runs.recipe_request import MOST_PROMPTED, MOST_SHOTS, writes_in_stages
 from mechanisms.runs.request import MIN_TOKENS, SynthesisRequest
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
@@ -82,6 +82,8 @@ def usual_subsets(sizes: Mapping[str, int]) -> int:
 def usual_recipe(labels: int, mechanism: str = MECHANISM, shots: int = 1, best_of: int = 1, plain: bool = True) -> Kind:
     """In stages wherever a run can have stages, else token by token.
 
+    Many demonstrations are voted for: a vote costs the same epsilon for any number of winners.
+
     Args:
         labels: how many there are.
         mechanism: the name of the one that writes.
@@ -90,4 +92,6 @@ def usual_recipe(labels: int, mechanism: str = MECHANISM, shots: int = 1, best_o
         plain: rows are neither records of a schema nor have outputs.
     """
     staged = plain and labels > 1 and best_of == 1 and shots <= MOST_SHOTS
-    return RECIPE if staged and writes_in_stages(mechanism_class(mechanism)) else Kind.TOKENS
+    if not staged or not writes_in_stages(mechanism_class(mechanism)):
+        return Kind.TOKENS
+    return RECIPE if shots <= MOST_PROMPTED else Kind.VOTE

@@ -27,8 +27,8 @@ STAGES = "mechanisms.runs.stages"
 ALL = "all"
 """The one event list of users where stages share epsilon."""
 
-MOST_SHOTS = 16
-"""Demonstrations of each label at most."""
+MOST_SHOTS, MOST_PROMPTED = 50, 16
+"""The most demonstrations of each label, and the most that are written token by token or read in one prompt."""
 
 Events = tuple[PrivacyEvent, ...]
 
@@ -60,6 +60,11 @@ class RecipeRequest(Request):
         if (self.written is not None) != (Stage.WRITE in self.recipe.shares):
             raise UsageError("The stage 'write' needs a mechanism and a plan, and nothing else does.")
         if self.written is not None:
+            if self.shots > MOST_PROMPTED:
+                raise UsageError(
+                    f"At most {MOST_PROMPTED} demonstrations of a label are written token by token in stages: let the "
+                    "rows vote on drafts instead, or ask for fewer."
+                )
             _check_written(self.written)
 
     @classmethod

@@ -138,7 +138,7 @@ class RunSpec:
             UsageError: a number is out of range, or a stage is missing, unknown or too many.
         """
         usual = Division.ROLES if self.shares is not None else None
-        recipe = proposed(self.kind(len(sizes)), sizes, epsilon, self.score, self.division or usual)
+        recipe = proposed(self.kind(len(sizes)), sizes, epsilon, self.score, self.division or usual, self.shots)
         names = ("shares", "drafts", "rounds", "sets", "weighing")
         asked = {name: value for name in names if (value := getattr(self, name)) is not None}
         recipe = replace(recipe, **asked)

@@ -70,6 +70,7 @@ class PlannedStage(ABC):
     wanted: ClassVar[int | None]
     parts: ClassVar[int]
     usual: ClassVar[bool] = True
+    reads_sets: ClassVar[bool] = False
     releases: ClassVar[tuple[type, ...]]
 
     @property
@@ -231,7 +232,10 @@ class RunState:
             self._check_length(self.public)
 
     def _check_length(self, drafts: Mapping[str, Sequence[str]]) -> None:
-        """Open the prompt of the longest set of these drafts, so that one that is too long is refused here."""
+        """Open the prompt of the longest set of these drafts, where a stage reads sets: one that is too long is refused
+        here."""
+        if not any(stage_class(stage).reads_sets for stage in self.parts):
+            return
         wanted = self.request
         longest = {label: sorted(texts, key=len)[-wanted.shots :] for label, texts in drafts.items()}
         reader = Reader(self.model, wanted.labels, wanted.max_record_tokens)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -55,7 +56,7 @@ def test_a_run_has_stages_wherever_it_can():
     records = f"--schema {SCHEMA} --labels Cards"
     without = (
         records, "--output-column answer", "--output-field Genre --answers model", "--labels Cards",
-        "--best-of 2", "--shots 17", "--mechanism public", "--mechanism non-private",
+        "--best-of 2", "--shots 51", "--mechanism public", "--mechanism non-private",
     )  # fmt: skip
     for rest in (*without, "--recipe tokens"):
         assert not spec(rest).in_stages(1 if "--labels Cards" in rest else 2)
@@ -67,7 +68,8 @@ def test_a_run_has_stages_wherever_it_can():
         ("--schema {}", "Records are written token by token"),
         ("--output-field Genre --answers model", "Outputs are written token by token"),
         ("--labels Cards --sizes Cards=900", "at least two labels"),
-        ("--shots 17", "shots must lie between 1 and 16"),
+        ("--shots 51", "shots must lie between 1 and 50"),
+        ("--shots 17", "let the rows vote"),
     ],
 )
 def test_what_has_no_stages_is_still_refused_where_they_are_asked_for(capsys, rest, message):
@@ -164,6 +166,21 @@ def test_from_csv_to_a_signed_set(capsys, tmp_path, toy_models, rest, stages):
     assert all(f"{stage}: charged" in err for stage in stages)
     code, out, err = run(capsys, f"account --from {demos} --json")
     assert (code, json.loads(out)["signature"]) == (0, "valid"), err
+
+
+def test_many_demonstrations_are_voted_for_at_the_price_of_one(capsys, tmp_path, toy_models):
+    demos = tmp_path / "demos.json"
+    code, _, err = run(
+        capsys, f"{LINE} --shots 20 --draft-tokens 12 --out {demos}".replace("--subsets 4 --tokens 3", "")
+    )
+    assert code == 0, err
+    made = loads(demos.read_text())
+    assert [stage.name for stage in made.stages] == ["vote"]
+    assert Counter(each.label for each in made.demonstrations) == {"Cards": 20, "Fraud": 20}
+    assert len({each.text for each in made.demonstrations}) == 40
+    assert verify(made).problems == ()
+    one = request("--recipe vote --shares vote=1 --split epsilon")
+    assert made.certificate.claim.epsilon == one.calibrated().claim().epsilon == 2
 
 
 @pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (ModelUnavailable("No."), 4)])

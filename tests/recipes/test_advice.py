@@ -8,12 +8,14 @@ from mechanisms.errors import UsageError
 from mechanisms.runs.advice import (
     FEWEST_DRAFTS,
     FEWEST_FOR_ROLES,
+    MOST_DEMONSTRATIONS,
     MOST_DRAFTS,
     MOST_VOTERS,
     VOTERS_A_LABEL,
     proposed,
 )
 from mechanisms.runs.recipe import Division, Kind, Stage
+from mechanisms.runs.recipe_request import MOST_PROMPTED, MOST_SHOTS
 from mechanisms.runs.stage import stage_class
 
 EPSILONS = (0.01, 0.3, 1.0, 3.0, 50.0)
@@ -38,6 +40,16 @@ def test_any_sizes_get_a_valid_recipe(kind, division, score):
                 assert {Stage.CALIBRATE, Stage.CHOOSE} <= set(recipe.shares)
                 assert FEWEST_DRAFTS <= recipe.drafts <= MOST_DRAFTS
                 assert division is None or recipe.division is division
+
+
+@pytest.mark.parametrize("kind", [Kind.VOTE, Kind.BOTH])
+def test_more_drafts_stand_than_win_and_large_sets_are_read_in_no_prompt(kind):
+    for shots in range(1, MOST_SHOTS + 1):
+        recipe = proposed(kind, sizes(4, 1000), 1.0, shots=shots)
+        assert recipe.drafts >= 2 * shots
+        assert (Stage.CHOOSE in recipe.shares) is (Stage.SCORE in recipe.shares) is (shots <= MOST_PROMPTED)
+        assert recipe.sets * shots * 4 <= MOST_DEMONSTRATIONS or recipe.sets == 1
+    assert proposed(kind, sizes(4, 1000), 1.0, shots=1) == proposed(kind, sizes(4, 1000), 1.0)
 
 
 @pytest.mark.parametrize("kind", [Kind.VOTE, Kind.BOTH])

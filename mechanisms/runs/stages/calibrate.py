@@ -34,6 +34,7 @@ class Calibrate(PlannedStage):
     task_title = "Measuring the habit"
     question = "Measuring how much the model prefers each label."
     noun = "measuring which labels the model prefers"
+    reads_sets = True
     wanted = 320
     parts = 7
     releases = (PriorsReleased,)

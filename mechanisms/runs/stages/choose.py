@@ -29,6 +29,7 @@ class Choose(PlannedStage):
     task_title = "Choosing"
     question = "The {unit}s judge whole sets: which one finds my label best?"
     noun = "the choice"
+    reads_sets = True
     wanted = 140
     parts = 5
     releases = (ChoiceReleased, PriorsReleased)

@@ -54,6 +54,7 @@ class Score(PlannedStage):
     task_title = "Scoring"
     question = "Counting how often the {unit}s' labels are found."
     noun = "the score"
+    reads_sets = True
     wanted = 130
     parts = 4
     releases = (ScoreReleased,)

@@ -66,7 +66,7 @@ def test_a_refused_plan_is_not_told(step: PrivacyStep):
 @pytest.mark.parametrize("division", [None, *Division])
 def test_by_hand_begins_with_the_proposal_and_can_be_run_at_once(step: PrivacyStep, kind: Kind, division):
     confirm(step._app.session(TAB), DATASET)
-    filled = step._propose(TAB, kind.value, False, True, 1.0, division)
+    filled = step._propose(TAB, kind.value, False, True, 1.0, 1, division)
     shares = [filled[each] / 100 for each in step.recipe.shares]
     wanted = proposed(kind, DATASET.counted_sizes(), 1.0, True, division)
     assert shares == pytest.approx([wanted.shares.get(stage, 0.0) for stage in Stage], abs=1e-4)
@@ -78,8 +78,8 @@ def test_by_hand_begins_with_the_proposal_and_can_be_run_at_once(step: PrivacySt
 
 @pytest.mark.parametrize("by_hand", [False, True])
 def test_without_a_data_set_nothing_is_proposed(step: PrivacyStep, by_hand: bool):
-    assert set(step._propose(TAB, "vote", False, by_hand, 1.0)) == {step.recipe.own}
-    assert set(step._propose(TAB, "vote", False, by_hand, 1.0, "roles")) == {step.recipe.own}
+    assert set(step._propose(TAB, "vote", False, by_hand, 1.0, 1)) == {step.recipe.own}
+    assert set(step._propose(TAB, "vote", False, by_hand, 1.0, 1, "roles")) == {step.recipe.own}
 
 
 def test_new_data_forgets_what_was_set_by_hand(step: PrivacyStep):
