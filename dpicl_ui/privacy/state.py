@@ -15,7 +15,6 @@ from mechanisms.accounting import Claim
 from mechanisms.data.record_schema import RECORD_TEMPLATE
 from mechanisms.errors import UsageError
 from mechanisms.records import PromptTemplate, default_template, open_template
-from mechanisms.runs.defaults import draft_tokens_of_texts
 from mechanisms.runs.forecast import ModelSpeed
 from mechanisms.runs.planner import Option
 from mechanisms.runs.preview import Preview, preview
@@ -156,10 +155,7 @@ def _previewed(form: PrivacyForm, confirmed: Confirmed, speed: ModelSpeed | None
     if form.recipe.in_stages and columns.rows in BY_TOKEN:
         raise UsageError(BY_TOKEN[columns.rows])
     schema = columns.records.schema if columns.records else None
-    spec = form.spec(confirmed.dataset, confirmed.measured, schema)
-    words = columns.file.words
-    if form.recipe.in_stages and words is not None and spec.draft_tokens is None:
-        spec = replace(spec, draft_tokens=draft_tokens_of_texts(words))
+    spec = replace(form.spec(confirmed.dataset, confirmed.measured, schema), text_words=columns.file.words)
     return preview(spec.request(confirmed.dataset), speed)
 
 

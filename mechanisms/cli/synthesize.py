@@ -77,6 +77,9 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--candidates", type=int, default=SynthesisRequest.candidates, metavar="K")
     length = f"default: {LABELLED.max_record_tokens}, of records {RECORDS.max_record_tokens}"
     parser.add_argument("--max-record-tokens", type=int, help=length)
+    parser.add_argument(
+        "--text-words", type=int, metavar="N", help="words that a text usually has: lengths left open follow from it"
+    )
     parser.add_argument("--max-unit-records", type=int, default=SynthesisRequest.max_unit_records)
     parser.add_argument(
         "--min-tokens", type=int, metavar="T", help=f"tokens before a text may end (default: {MIN_TOKENS})"
@@ -206,6 +209,7 @@ def spec_of(options: argparse.Namespace, schema: RecordSchema | None, outputs: O
         per_subset=1 if options.per_subset is None else options.per_subset,
         unit_rows=options.per_subset is None,
         tokens=options.tokens,
+        text_words=options.text_words,
         best_of=options.best_of,
         candidates=options.candidates,
         max_record_tokens=options.max_record_tokens,

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mechanisms.errors import UsageError
 from mechanisms.runs.recipe import Kind
 from mechanisms.runs.recipe_request import MOST_PROMPTED, MOST_SHOTS, writes_in_stages
 from mechanisms.runs.request import MIN_TOKENS, SynthesisRequest
@@ -64,7 +65,12 @@ def lengths_of_texts(words: int, usual: Lengths) -> Lengths:
 
     Rows are read to their end up to 256 tokens. Demonstrations are written no longer than usual, since each token is
     charged.
+
+    Raises:
+        UsageError: a text has no words.
     """
+    if words < 1:
+        raise UsageError("A text has at least 1 word: correct the number of words, or leave it out.")
     tokens = math.ceil(_TOKENS_A_WORD * words)
     return Lengths(min(usual.tokens, max(MIN_TOKENS, tokens)), min(_LONGEST_ROW, max(2 * MIN_TOKENS, tokens)))
 

@@ -17,7 +17,15 @@ from mechanisms.demos.demo_set import Outputs
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, PromptTemplate, default_template
 from mechanisms.runs.advice import proposed
-from mechanisms.runs.defaults import MECHANISM, Lengths, usual_lengths, usual_recipe, usual_subsets
+from mechanisms.runs.defaults import (
+    MECHANISM,
+    Lengths,
+    draft_tokens_of_texts,
+    lengths_of_texts,
+    usual_lengths,
+    usual_recipe,
+    usual_subsets,
+)
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
 from mechanisms.runs.recipe_request import RecipeRequest, RunRequest
 from mechanisms.runs.request import (
@@ -53,6 +61,7 @@ class RunSpec:
         draft_tokens: tokens of a draft.
         mechanism, transform: that write token by token; not calibrated.
         scheme, subsets, per_subset, unit_rows, tokens: see `SamplingPlan`.
+        text_words: words that a text usually has, declared public: lengths that are left open follow from it.
         best_of: demonstrations that are written for each one that is kept.
         candidates, max_record_tokens, max_unit_records, min_tokens, schema, outputs: see `SynthesisRequest`.
     """
@@ -77,6 +86,7 @@ class RunSpec:
     per_subset: int = SamplingPlan.per_subset
     unit_rows: bool = SamplingPlan.unit_rows
     tokens: int | None = None
+    text_words: int | None = None
     best_of: int = 1
     candidates: int = SynthesisRequest.candidates
     max_record_tokens: int | None = None
@@ -117,7 +127,10 @@ class RunSpec:
             raise UsageError("Only a run without stages keeps the best of several: in stages all stand in the ballot.")
         writing = self._of_the_stage(len(dataset.labels)).writing(dataset)
         recipe = self.recipe_for(writing.sizes, left_after_counts(self.target.epsilon, writing.measured))
-        return RecipeRequest.of(writing, recipe, self.draft_tokens)
+        tokens = self.draft_tokens
+        if tokens is None and self.text_words is not None:
+            tokens = draft_tokens_of_texts(self.text_words)
+        return RecipeRequest.of(writing, recipe, tokens)
 
     def _of_the_stage(self, labels: int) -> RunSpec:
         """The same, without settings of a writing that the run does not have."""
@@ -180,6 +193,8 @@ class RunSpec:
 
     def _lengths(self, labels: int) -> Lengths:
         usual = usual_lengths(labels, self.schema is not None, self.outputs is not None)
+        if self.text_words is not None:
+            usual = lengths_of_texts(self.text_words, usual)
         given = {"tokens": self.tokens, "max_record_tokens": self.max_record_tokens}
         return replace(usual, **{name: value for name, value in given.items() if value is not None})
 

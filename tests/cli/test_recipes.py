@@ -15,7 +15,7 @@ from mechanisms.cli.synthesis_options import outputs_of, schema_of
 from mechanisms.cli.synthesize import spec_of
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.demos.demo_set import loads
-from mechanisms.errors import ModelUnavailable
+from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.advice import proposed
 from mechanisms.runs.events import SetKept
@@ -86,6 +86,15 @@ def test_what_is_left_open_is_planned():
     given = spec("--recipe both --drafts 9 --rounds 2 --sets 4 --shares vote=.3,write=.2").recipe_for(SIZES, 2.0)
     assert (given.drafts, given.rounds, given.sets, given.division) == (9, 2, 4, Division.ROLES)
     assert given.shares == {Stage.VOTE: 0.3, Stage.WRITE: 0.2}
+
+
+def test_lengths_follow_from_the_words_of_a_text_unless_they_are_given():
+    usual, long = request("--recipe vote"), request("--recipe vote --text-words 180")
+    assert (long.tokens, long.max_record_tokens) > (usual.tokens, usual.max_record_tokens)
+    given = request("--recipe vote --text-words 180 --draft-tokens 30 --max-record-tokens 50")
+    assert (given.tokens, given.max_record_tokens) == (30, 50)
+    with pytest.raises(UsageError, match="at least 1 word"):
+        request("--recipe vote --text-words 0")
 
 
 def test_the_writing_gets_its_share_of_the_units_or_of_epsilon():
