@@ -57,7 +57,7 @@ def test_a_full_disk_is_one_line_and_the_ledger_stays(data_folder):
     assert main(list(cap)) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # half a minute of the hub's own tries
 def test_a_model_that_is_not_here_without_a_network_is_one_line_and_nothing_is_charged(data_folder, tmp_path):
     code, lines = typed(*WRITE, "--model", "nobody/nothing", HF_HOME=str(tmp_path / "hub"), **NO_NETWORK)
     assert code == 4
