@@ -99,7 +99,8 @@ def attack(requests: int, heartbeats: int, presses: int) -> Found:
             with _neighbour(port):
                 malformed(port, 100)
                 hang_up(port, 100)
-            before = _memory(server.pid)
+                press(port, 2)  # the first one loads the accountants
+            before = _settled(server.pid)
             with _neighbour(port) as neighbour:
                 malformed(port, requests)
                 hang_up(port, heartbeats)
@@ -183,6 +184,15 @@ def press(port: int, count: int) -> int:
 
         with ThreadPoolExecutor(max(count, 1)) as threads:
             return sum(threads.map(refused, range(count)))
+
+
+def _settled(process: int) -> int:
+    """A process's memory, once it has imported what it imports in the background."""
+    before, now = 0, _memory(process)
+    while now > before + 2**20:
+        time.sleep(5)
+        before, now = now, _memory(process)
+    return now
 
 
 def _memory(process: int) -> int:
