@@ -129,6 +129,7 @@ def browser(playwright: Playwright, folder: Path, locale: str = "en-US") -> Brow
         executable_path=CHROMIUM if CHROMIUM.exists() else None,
         args=ARGUMENTS,
         headless=not HEADED,
+        reduced_motion="reduce",  # what moves is painted by the processor here
         locale=locale,  # Gradio's own words follow the browser's language
         viewport={"width": 1280, "height": 900},
     )
