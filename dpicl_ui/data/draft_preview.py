@@ -79,7 +79,7 @@ class DraftPreview:
             raise UsageError(_NOT_YET)
         state = session.of(Preview)
         state.wanted, state.shown = words, None
-        return {self.drafts: el("p.spinner", _WAITING, role="status")}
+        return {self.drafts: [el("p.spinner", _WAITING, role="status")]}
 
     def _renamed(self, labels: list[str], request: gr.Request) -> None:
         session = self._app.session(request)
@@ -89,10 +89,13 @@ class DraftPreview:
     def _write(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
         session = self._app.session(request)
         state, data = session.of(Preview), session.of(DataState)
-        words = state.wanted
-        if words is None or words == state.shown:
+        words, before = state.wanted, data.confirmed
+        if words == state.shown:
             return
         state.shown = words
+        if words is None:
+            yield {self.drafts: []}
+            return
         template = default_template(words.labels, *words.field_names)
         tokens = draft_tokens_of_texts(words.length) if words.length else RecipeRequest.tokens
         shown: list[Tree] = [el("p.guarantee", _HEAD)]
@@ -100,9 +103,12 @@ class DraftPreview:
             yield {self.drafts: [*shown, el("p.spinner", f"Writing drafts of {label} …", role="status")]}
             drafts = preview_drafts(self._app.loader.model(), template, label, words.labels, tokens, SecureRandomness())
             if state.wanted != words:
+                state.shown = None
+                if state.wanted is None:
+                    yield {self.drafts: []}
                 return
             shown.append(el("div.demo", el("span.chip", label), *(el("p", text) for text in drafts or (_NONE,))))
-            if data.confirmed is not None:  # the model has more to do now
+            if data.confirmed is not before:  # the model has more to do now
                 break
         if (told := len(shown) - 1) < len(words.labels):
             shown.append(el("p.muted", _MORE.format(shown=told, all=len(words.labels))))

@@ -189,16 +189,60 @@ def test_drafts_of_the_words_are_shown_label_by_label_and_end_where_the_words_ch
     *_, last = shown._write(TAB)
     assert asked[2:] == ["Ticket x", "Ticket y"]
     assert "spinner" not in str(last)
-    tab.upload("message", "topic", "other")
-    assert list(shown._write(TAB)) == []
 
 
-def test_a_preview_ends_where_the_data_set_is_confirmed_and_does_not_go_on_waiting(tab: Tab, monkeypatch):
+@pytest.fixture
+def previews(tab: Tab, monkeypatch):
+    """Step 1's preview with a file of the labels x and y, and a model that writes the same draft each time."""
     tab.upload("message", "topic", "other")
     lend(tab.step.drafts, loader=SimpleNamespace(ready=True, model=ToyModel))
     monkeypatch.setattr("dpicl_ui.data.draft_preview.preview_drafts", lambda *given: ("a draft",))
-    tab.step.drafts._asked(["x", "y"], TAB)
-    going = tab.step.drafts._write(TAB)
+    return tab.step.drafts
+
+
+def test_words_that_come_back_while_a_preview_ends_are_written_again(previews):
+    [waiting] = previews._asked(["x", "y"], TAB)[previews.drafts]
+    assert "Waiting" in text_of(waiting)
+    going = previews._write(TAB)
+    next(going)
+    previews._renamed(["x"], TAB)
+    assert list(going) == []
+    previews._renamed(["x", "y"], TAB)
+    *_, last = previews._write(TAB)
+    assert "spinner" not in str(last)
+    assert "a draft" in str(last)
+
+
+def test_without_labels_no_preview_is_left_on_the_screen(previews):
+    for _ in range(2):
+        previews._asked(["x", "y"], TAB)
+        going = previews._write(TAB)
+        next(going)
+        previews._renamed([], TAB)
+        assert list(going) == [{previews.drafts: []}]
+    previews._asked(["x", "y"], TAB)
+    list(previews._write(TAB))
+    previews._renamed([], TAB)
+    assert list(previews._write(TAB)) == [{previews.drafts: []}]
+
+
+def test_a_preview_of_another_file_is_none(tab: Tab, previews):
+    previews._asked(["x", "y"], TAB)
+    list(previews._write(TAB))
+    tab.upload("message", "topic", "other")
+    assert list(previews._write(TAB)) == []
+
+
+def test_a_preview_after_confirming_is_whole(tab: Tab, previews):
+    tab.confirm("Message", "Topic")
+    previews._asked(["x", "y"], TAB)
+    *_, last = previews._write(TAB)
+    assert "labels" not in str(last)
+
+
+def test_a_preview_ends_where_the_data_set_is_confirmed_and_does_not_go_on_waiting(tab: Tab, previews):
+    previews._asked(["x", "y"], TAB)
+    going = previews._write(TAB)
     next(going)
     tab.confirm("Message", "Topic")
     [last] = going
