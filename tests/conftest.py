@@ -18,11 +18,12 @@ from mechanisms.records import Record
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("DPICL_DATA", ROOT.parent / "shared" / "data"))
 
-# Bits are compared from run to run: the number of threads must not follow the load.
+# Bits are compared from run to run: the number of threads must not follow the load. Of several threads beside busy
+# processes each waits for the others, in the apps that tests start as well.
 if "OMP_NUM_THREADS" not in os.environ:
     cores = psutil.cpu_count(logical=False) or 1
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    os.environ.setdefault("DPICL_THREADS", str(max(1, cores // workers)))
+    os.environ["OMP_NUM_THREADS"] = str(max(1, cores // workers))
 
 
 # What runs while tests are collected, outside of any fixture, has no business in the account's own ledger either.

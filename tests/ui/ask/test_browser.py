@@ -22,8 +22,7 @@ QUESTION = f"The rash on my arm itches. {HOSTILE}"
 def visit(tmp_path_factory: pytest.TempPathFactory) -> Journey:
     folder = tmp_path_factory.mktemp("visit")
     seen = Journey(folder, canary="")
-    # Short texts are embedded one by one: two threads that spin would wait for each other on a busy machine.
-    with visiting(seen, OMP_NUM_THREADS="1") as page:
+    with visiting(seen) as page:
         reserve(page, seen)
         ask(page)
         look(page, seen)

@@ -50,7 +50,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         Accounts().add(NAME, PASSWORD)
         PrivacyLedger(owner_folder(NAME)).set_cap(SECRET, "record", Cap(2.0, 1e-6))
     with (
-        serving(folder, DPICL_MODEL="no-such-model", OMP_NUM_THREADS="1") as port,
+        serving(folder, DPICL_MODEL="no-such-model") as port,
         httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE) as ada,
     ):
         assert ada.post("/login", data={"username": NAME, "password": PASSWORD}).status_code == 200

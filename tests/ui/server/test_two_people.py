@@ -44,7 +44,7 @@ def visit(tmp_path_factory: pytest.TempPathFactory) -> Visit:
     for name, password in PASSWORDS.items():
         accounts.add(name, password)
     visited = Visit(folder, journey=Journey(folder, canary=""))
-    with serving(folder, DPICL_MODEL="no-such-model", OMP_NUM_THREADS="1") as port:
+    with serving(folder, DPICL_MODEL="no-such-model") as port:
         knock(visited, port)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(
