@@ -129,7 +129,6 @@ def browser(playwright: Playwright, folder: Path, locale: str = "en-US") -> Brow
         executable_path=CHROMIUM if CHROMIUM.exists() else None,
         args=ARGUMENTS,
         headless=not HEADED,
-        reduced_motion="reduce",  # what moves is painted by the processor here
         locale=locale,  # Gradio's own words follow the browser's language
         viewport={"width": 1280, "height": 900},
     )
@@ -169,8 +168,7 @@ def press(page: Page, button: str, shown: str) -> None:
         if page.locator(f"{button}:enabled").is_visible():
             with suppress(TimeoutError):  # the click before has begun at last
                 page.click(f"{button}:enabled", timeout=2000)
-        with suppress(TimeoutError):
-            page.locator(shown).filter(visible=True).first.wait_for(timeout=1000)
+        page.wait_for_timeout(1000)
 
 
 def plan_by_token(page: Page, subsets: int, tokens: int) -> None:
