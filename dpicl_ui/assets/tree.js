@@ -14,13 +14,14 @@ function build(node) {
   made.append(...(node.children || []).map(build));
   return made;
 }
-// What scrolls can be reached by keys, in browsers that do not see to that themselves.
+// A list that scrolls takes the focus, so that keys scroll it in every browser.
 const scrolling = new ResizeObserver((entries) => {
   for (const { target } of entries)
     if (target.scrollHeight > target.clientHeight) target.tabIndex = 0;
     else target.removeAttribute("tabindex");
 });
 function draw(value) {
+  scrolling.disconnect();
   const open = new Set([...element.querySelectorAll("details[open] > summary")].map((each) => each.textContent));
   element.replaceChildren(...(Array.isArray(value) ? value : []).map(build));
   for (const each of element.querySelectorAll("details > summary"))

@@ -19,7 +19,6 @@ from mechanisms.noise import SecureRandomness
 from mechanisms.records import default_template
 from mechanisms.runs.defaults import draft_tokens_of_texts
 from mechanisms.runs.drafts import preview_drafts
-from mechanisms.runs.recipe_request import RecipeRequest
 
 MOST_LABELS = 6
 _TITLE = "See what these words make the model write"
@@ -97,7 +96,7 @@ class DraftPreview:
             yield {self.drafts: []}
             return
         template = default_template(words.labels, *words.field_names)
-        tokens = draft_tokens_of_texts(words.length) if words.length else RecipeRequest.tokens
+        tokens = draft_tokens_of_texts(words.length)
         shown: list[Tree] = [el("p.guarantee", _HEAD)]
         for label in words.labels[:MOST_LABELS]:
             yield {self.drafts: [*shown, el("p.spinner", f"Writing drafts of {label} …", role="status")]}

@@ -123,18 +123,20 @@ _FIGURES = ("Texts", "Words in a text: least, median, most", "Different words", 
 
 
 def _figures(view: RecipeView) -> list[Tree]:
-    """Figures of the texts beside those of the public drafts, where there are any; folded."""
+    """Figures of the texts beside those of all texts that were voted on, each once; folded."""
     if not view.ended:
         return []
     columns = [("Demonstrations", text_figures((each.label, each.text) for each in view.demonstrations))]
-    if drafts := [(ballot.label, text) for ballot in view.ballots for text in ballot.drafts]:
-        columns.append(("Public drafts", text_figures(drafts)))
+    if drafts := dict.fromkeys((ballot.label, text) for ballot in view.ballots for text in ballot.drafts):
+        columns.append(("Voted on", text_figures(drafts)))
     cells = [
         (f"{each.texts}", "{}, {:g}, {}".format(*each.words), f"{each.vocabulary:,}", f"{each.repeated}")
         for _, each in columns
     ]
-    head = el("tr", el("th"), *(el("th", title) for title, _ in columns))
-    rows = (el("tr", el("th", name), *(el("td", each[i]) for each in cells)) for i, name in enumerate(_FIGURES))
+    head = el("tr", el("td"), *(el("th", title, scope="col") for title, _ in columns))
+    rows = (
+        el("tr", el("th", name, scope="row"), *(el("td", each[i]) for each in cells)) for i, name in enumerate(_FIGURES)
+    )
     table = el("div.scroll", el("table.preview", el("thead", head), el("tbody", *rows)))
     return [el("details", el("summary", "Lengths, words and repetitions"), table)]
 

@@ -228,7 +228,7 @@ class PrivacyStep:
         usual = ROW_SETTINGS[confirmed.columns.rows].lengths
         if state.words is None and before is None:
             return {}
-        lengths = usual if state.words is None else lengths_of_texts(state.words, usual)
+        lengths = lengths_of_texts(state.words, usual)
         return {self.tokens: gr.Slider(value=lengths.tokens), self.length: lengths.max_record_tokens}
 
     def _for_rows(self, rows: Rows) -> dict[Any, Any]:

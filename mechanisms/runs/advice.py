@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from mechanisms.errors import UsageError
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage, in_order
-from mechanisms.runs.recipe_request import MOST_PROMPTED
+from mechanisms.runs.recipe_request import MOST_PROMPTED, MOST_SHOTS
 from mechanisms.runs.stage import stage_class
 from mechanisms.runs.stages.vote import CLEARANCE, EXCESS
 from mechanisms.tallies import usual_weighing
@@ -74,7 +74,8 @@ def proposed(
         division=division,
         shares=shares,
         drafts=max(
-            _drafts(shares.get(Stage.VOTE, 0.0), division, min(sizes.values()), epsilon), DRAFTS_A_WINNER * shots
+            _drafts(shares.get(Stage.VOTE, 0.0), division, min(sizes.values()), epsilon),
+            DRAFTS_A_WINNER * min(shots, MOST_SHOTS),
         ),
         sets=max(1, min(USUAL_SETS, MOST_DEMONSTRATIONS // (len(sizes) * shots))),
         weighing=usual_weighing(sizes),

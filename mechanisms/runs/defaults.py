@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from mechanisms.errors import UsageError
 from mechanisms.runs.recipe import Kind
-from mechanisms.runs.recipe_request import MOST_PROMPTED, MOST_SHOTS, writes_in_stages
+from mechanisms.runs.recipe_request import MOST_PROMPTED, MOST_SHOTS, RecipeRequest, writes_in_stages
 from mechanisms.runs.request import MIN_TOKENS, SynthesisRequest
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
@@ -60,8 +60,8 @@ _TOKENS_A_WORD = 1.4
 _LONGEST_DRAFT, _LONGEST_ROW = 96, 256
 
 
-def lengths_of_texts(words: int, usual: Lengths) -> Lengths:
-    """The lengths where the owner says how many words a text usually has.
+def lengths_of_texts(words: int | None, usual: Lengths) -> Lengths:
+    """The lengths where the owner says how many words a text usually has; the usual ones for None.
 
     Rows are read to their end up to 256 tokens. Demonstrations are written no longer than usual, since each token is
     charged.
@@ -69,14 +69,21 @@ def lengths_of_texts(words: int, usual: Lengths) -> Lengths:
     Raises:
         UsageError: a text has no words.
     """
+    if words is None:
+        return usual
     if words < 1:
         raise UsageError("A text has at least 1 word: correct the number of words, or leave it out.")
     tokens = math.ceil(_TOKENS_A_WORD * words)
     return Lengths(min(usual.tokens, max(MIN_TOKENS, tokens)), min(_LONGEST_ROW, max(2 * MIN_TOKENS, tokens)))
 
 
-def draft_tokens_of_texts(words: int) -> int:
-    """The longest draft where the owner says how many words a text usually has; drafts cost time, and no epsilon."""
+def draft_tokens_of_texts(words: int | None) -> int:
+    """The longest draft where the owner says how many words a text usually has; the usual one for None.
+
+    Drafts cost time, and no epsilon.
+    """
+    if words is None:
+        return RecipeRequest.tokens
     return min(_LONGEST_DRAFT, max(2 * MIN_TOKENS, math.ceil(_TOKENS_A_WORD * words)))
 
 

@@ -28,7 +28,7 @@ ALL = "all"
 """The one event list of users where stages share epsilon."""
 
 MOST_SHOTS, MOST_PROMPTED = 50, 16
-"""The most demonstrations of each label, and the most that are written token by token or read in one prompt."""
+"""The most demonstrations of each label in stages, and the most of these that are written or read in one prompt."""
 
 Events = tuple[PrivacyEvent, ...]
 

@@ -127,9 +127,7 @@ class RunSpec:
             raise UsageError("Only a run without stages keeps the best of several: in stages all stand in the ballot.")
         writing = self._of_the_stage(len(dataset.labels)).writing(dataset)
         recipe = self.recipe_for(writing.sizes, left_after_counts(self.target.epsilon, writing.measured))
-        tokens = self.draft_tokens
-        if tokens is None and self.text_words is not None:
-            tokens = draft_tokens_of_texts(self.text_words)
+        tokens = draft_tokens_of_texts(self.text_words) if self.draft_tokens is None else self.draft_tokens
         return RecipeRequest.of(writing, recipe, tokens)
 
     def _of_the_stage(self, labels: int) -> RunSpec:
@@ -193,8 +191,7 @@ class RunSpec:
 
     def _lengths(self, labels: int) -> Lengths:
         usual = usual_lengths(labels, self.schema is not None, self.outputs is not None)
-        if self.text_words is not None:
-            usual = lengths_of_texts(self.text_words, usual)
+        usual = lengths_of_texts(self.text_words, usual)
         given = {"tokens": self.tokens, "max_record_tokens": self.max_record_tokens}
         return replace(usual, **{name: value for name, value in given.items() if value is not None})
 

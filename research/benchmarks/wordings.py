@@ -22,7 +22,6 @@ from mechanisms.noise import SecureRandomness
 from mechanisms.records import Record, default_template
 from mechanisms.runs.defaults import draft_tokens_of_texts
 from mechanisms.runs.drafts import write_drafts
-from mechanisms.runs.recipe_request import RecipeRequest
 from research.measures.linear_classifier import LinearClassifier
 
 TASKS = {
@@ -46,7 +45,7 @@ def likeness(
     """The figures "tstr" and "cover" of drafts under some words."""
     labels = tuple(sorted({row.label for row in rows}))
     template = default_template(labels, *words)
-    tokens = RecipeRequest.tokens if length is None else draft_tokens_of_texts(length)
+    tokens = draft_tokens_of_texts(length)
     drafts = list[tuple[str, str]]()
     for label in labels:
         taken = [text for _, text in drafts]
@@ -75,8 +74,10 @@ def main() -> None:
         for words, declared in ((("Text", "Label"), None), (owner, None), (owner, length)):
             found = [likeness(model, embedder, rows, words, declared, options.drafts) for _ in range(options.runs)]
             tstr, cover = (" / ".join(f"{each[i]:.3f}" for each in found) for i in (0, 1))
-            long = f"{RecipeRequest.tokens if declared is None else draft_tokens_of_texts(declared)} tokens"
-            print(f"| {task} | {', '.join(words)} | {long} | {tstr} | {cover} |", flush=True)
+            print(
+                f"| {task} | {', '.join(words)} | {draft_tokens_of_texts(declared)} tokens | {tstr} | {cover} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -69,6 +69,7 @@ def test_a_run_has_stages_wherever_it_can():
         ("--output-field Genre --answers model", "Outputs are written token by token"),
         ("--labels Cards --sizes Cards=900", "at least two labels"),
         ("--shots 51", "shots must lie between 1 and 50"),
+        ("--shots 500", "shots must lie between 1 and 50"),
         ("--shots 17", "let the rows vote"),
     ],
 )

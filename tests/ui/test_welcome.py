@@ -43,8 +43,6 @@ def test_no_row_of_the_example_stands_in_the_recorded_run():
 @pytest.mark.slow
 def test_tokens_play_at_once_and_the_example_takes_their_place(tmp_path):
     with visiting(Journey(tmp_path, "")) as page:
-        page.emulate_media(reduced_motion="no-preference")
-        page.reload()
         page.wait_for_selector("#welcome-live .bar-row")
         first = page.inner_text("#welcome-live .live-count")
         page.wait_for_function(f"document.querySelector('#welcome-live .live-count').innerText !== {first!r}")
