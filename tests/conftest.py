@@ -18,8 +18,8 @@ from mechanisms.records import Record
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("DPICL_DATA", ROOT.parent / "shared" / "data"))
 
-# Bits are compared from run to run: the number of threads must not follow the load. Beside another busy process, several
-# threads are slower than one; the apps that tests start inherit the number.
+# Bits are compared from run to run: the number of threads must not follow the load. Beside another busy process,
+# several threads are slower than one; the apps that tests start inherit the number.
 if "OMP_NUM_THREADS" not in os.environ:
     cores = psutil.cpu_count(logical=False) or 1
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
