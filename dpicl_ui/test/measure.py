@@ -185,14 +185,15 @@ class FileMeasurement:
         taken_over = self.bundled.click(guarded(self.test_notice)(self._take_bundled), None, opened, **PRIVATE)
         for when in (read.then, taken_over.then, self.limit.release):
             when(self._told, self.limit, self.time, **PRIVATE)
-        shown = [
-            self.test_notice, self.own_rows, self.leave_out, *self.about_the_set, self.matrix_head, self.arm,
-            *self.job.outputs,
-        ]  # fmt: skip
+        shown = [self.test_notice, self.own_rows, self.leave_out, *self.about_the_set, *self.job.outputs]
+        confusion = [self.matrix, self.matrix_head, self.arm, self.plot]
         asked = [self.text, self.label, self.limit, self.own_rows, self._elsewhere.tick]
         for button, measures in ((self.job.start, self._measure), (self.leave_out, self._measure_rest)):
             guarding = guarded(self.test_notice, self.job.idle)
-            self._app.bar.follow(self._app.sessions, button.click(guarding(measures), asked, shown, **MODEL, **PRIVATE))
+            measured = button.click(guarding(measures), asked, shown, **MODEL, **PRIVATE)
+            self._app.bar.follow(self._app.sessions, measured)
+            # A call of its own: the page can lose a figure that is shown shortly before a handler's end.
+            measured.then(self._confusion, None, confusion, **PRIVATE)
         self.arm.input(self._choose_arm, self.arm, [self.matrix_head, self.plot], **PRIVATE)
 
     def _open_test(self, upload: str | None, request: gr.Request) -> dict[Any, Any]:
@@ -329,8 +330,6 @@ class FileMeasurement:
             if order.stop.is_set():
                 yield {self.test_notice: notice("Stopped. What was measured so far is shown.", "warn")}
                 return
-        if scored.cards:
-            yield self._confusion(scored)
 
     def _results(
         self, scored: Scored, arms: tuple[Arm, ...], remote: RemoteReader | None
@@ -340,7 +339,10 @@ class FileMeasurement:
             return evaluate_open(model, demo_set.template, arms, scored.rows, longest_output(demo_set))
         return evaluate(remote or LocalReader(model), demo_set.template, demo_set.labels, arms, scored.rows)
 
-    def _confusion(self, scored: Scored) -> Updates:
+    def _confusion(self, request: gr.Request) -> Updates:
+        scored = self._app.session(request).of(TestState).scored
+        if scored is None or not scored.cards or not scored.complete:
+            return {self.matrix: gr.skip()}
         own = scored.cards[-1]
         return {
             self.matrix: gr.Column(visible=True),

@@ -1,4 +1,4 @@
-"""One journey through the real app in a real browser with the embedded model, then what it left behind.
+"""One journey through the real app in a real browser with a small model, then what it left behind.
 
 The journey runs once; each test looks at one side of it. A canary record travels with the data: it must be on the
 curator's screen and nowhere else.
@@ -16,7 +16,6 @@ from playwright.sync_api import Page
 
 from mechanisms.accounting import PrivacyLedger, rounded_up
 from mechanisms.demos.signature import digest
-from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.runs.run_file import from_lines
 from tests.ui.accessible import beyond_their_boxes, by_keys, findings
 from tests.ui.visit import HOSTILE, SLOW, Journey, press, step, visiting
@@ -41,7 +40,7 @@ def messages(count: int, first: int = 0) -> list[tuple[str, str]]:
 def journey(tmp_path_factory: pytest.TempPathFactory) -> Journey:
     folder = tmp_path_factory.mktemp("journey")
     seen = Journey(folder, f"canary {uuid.uuid4().hex}")
-    with visiting(seen, DPICL_MODEL=EMBEDDED) as page:
+    with visiting(seen) as page:
         travel(page, seen)
     return seen
 
@@ -170,12 +169,13 @@ def export(page: Page, seen: Journey) -> None:
 
 def stop_a_second_run(page: Page, seen: Journey) -> None:
     step(page, 2)
-    fill(page, "tokens", 60)
+    fill(page, "tokens", 100)
+    fill(page, "shots", 16)  # a minute of the small model
     step(page, 3)
     page.click("#generate")
     page.wait_for_function(
         "() => document.querySelector('#live .live-count').textContent.startsWith('token ') "
-        "&& document.querySelector('#live').querySelector('.live-count').textContent.includes('of at most 60')",
+        "&& document.querySelector('#live').querySelector('.live-count').textContent.includes('of at most 100')",
         timeout=SLOW,
     )
     page.click("#stop")
@@ -200,7 +200,7 @@ def measure(page: Page, seen: Journey) -> None:
     page.wait_for_selector("#test-notice .notice.bad")
     seen.shown["shared"] = page.inner_text("#test-notice")
     bring_test(page, write_csv(seen.folder / "test.csv", messages(8, first=100)))
-    press(page, "#measure", "#cancel-test:enabled, #scores .score:nth-child(3)")
+    page.click("#measure")
     page.wait_for_selector("#scores .score:nth-child(3)", timeout=SLOW)
     page.wait_for_selector("#confusion .js-plotly-plot", timeout=SLOW)
     page.wait_for_selector("#steps .stepper.done:has-text('Test')")

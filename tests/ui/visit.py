@@ -168,7 +168,8 @@ def press(page: Page, button: str, shown: str) -> None:
         if page.locator(f"{button}:enabled").is_visible():
             with suppress(TimeoutError):  # the click before has begun at last
                 page.click(f"{button}:enabled", timeout=2000)
-        page.wait_for_timeout(1000)
+        with suppress(TimeoutError):
+            page.locator(shown).filter(visible=True).first.wait_for(timeout=1000)
 
 
 def plan_by_token(page: Page, subsets: int, tokens: int) -> None:
