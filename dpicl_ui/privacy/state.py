@@ -87,6 +87,7 @@ class PrivacyState(State):
     def __init__(self, session: Session) -> None:
         self._data = session.of(DataState)
         self._lock = threading.Lock()
+        self._calibrating = threading.RLock()  # a run and the screen want the same settings: one of them calibrates
         self._plan: Wanted | Planned | None = None
         self._found: Found | None = None
         self.suggested = Rows.TEXTS
@@ -109,18 +110,39 @@ class PrivacyState(State):
             UsageError: no data set was confirmed.
             StudioError: the settings cannot be used; there is then no `planned`.
         """
+        wanted = self._want(form)
+        with self._calibrating:
+            return self._made(wanted, speed)
+
+    def look(self, form: PrivacyForm, speed: ModelSpeed | None) -> Planned | None:
+        """Calibrate for the screen: as `calibrate`, but None where later settings or other data overtook these."""
+        wanted = self._want(form)
+        with self._calibrating:
+            if self._is(wanted):
+                self._made(wanted, speed)
+        return self.planned if self._is(wanted) else None
+
+    def _is(self, wanted: Wanted) -> bool:
+        """Whether the present plan is what was wanted, calibrated or not."""
+        plan = self._plan
+        return plan is not None and plan.confirmed is wanted.confirmed and plan.form == wanted.form
+
+    def _want(self, form: PrivacyForm) -> Wanted:
         confirmed = self._data.confirmed
         if confirmed is None:
             raise UsageError("Choose a data set in step 1 and its privacy in step 2 first.")
-        if (current := self.planned) is not None and current.form == form:
-            self.time(speed)
-            return current.timed(speed)
         wanted = Wanted(confirmed, form)
         with self._lock:
-            self._plan = wanted
-        made = Planned(confirmed, form, _previewed(form, confirmed, speed), speed)
+            if (current := self.planned) is None or current.form != form:
+                self._plan = wanted
+        return wanted
+
+    def _made(self, wanted: Wanted, speed: ModelSpeed | None) -> Planned:
+        if (current := self.planned) is not None and current.form == wanted.form:
+            return self.time(speed) or current
+        made = Planned(wanted.confirmed, wanted.form, _previewed(wanted.form, wanted.confirmed, speed), speed)
         with self._lock:
-            if self._plan == wanted:
+            if self._is(wanted):
                 self._plan = made
         return made
 

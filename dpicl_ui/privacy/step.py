@@ -270,11 +270,11 @@ class PrivacyStep:
             return
         state = session.of(PrivacyState)
         try:
-            state.calibrate(_read(state, values), self._app.loader.speed)
+            planned = state.look(_read(state, values), self._app.loader.speed)
         except StudioError as error:
             shown, told = refused(str(error)), self.recipe.told(None)
         else:
-            if (planned := state.planned) is None:  # overtaken: what overtook it says more
+            if planned is None:  # overtaken: what overtook it says more
                 return
             shown, told = outcome(planned.preview), self.recipe.told(planned.request)
         yield {

@@ -136,6 +136,16 @@ def _claim_list(form: NormalForm, delta: float) -> Claim:
     )
 
 
+def _upper(event: Composed, delta: float) -> float:
+    """The epsilon that `claim` gives, without the second accountant's check, which takes most of its time."""
+
+    def of_list(form: NormalForm) -> float:
+        parts, share = _parts(form, delta)
+        return sum(min(part.pure_epsilon, method.epsilon(part, share).upper) for method, part in parts)
+
+    return max(of_list(form) for form in undominated(event))
+
+
 def claim(event: Composed, delta: float) -> Claim:
     """Account for a run whose events were all fixed before it: each list composes, then the maximum is taken.
 
@@ -192,8 +202,9 @@ def _confirmed(event_at: Callable[[float], Composed], target: PrivacyTarget, noi
     """The first noise, from the estimate upwards, whose claim meets the target."""
     for _ in range(_LEAPS):
         try:
-            while claim(event_at(noise), target.delta).epsilon > target.epsilon:
+            while _upper(event_at(noise), target.delta) > target.epsilon:
                 noise *= _STEP
+            claim(event_at(noise), target.delta)  # raises where the two accountants disagree
             return noise
         except AccountingError:
             noise *= _LEAP  # the accountants have gaps where there is little noise; above them there is a claim

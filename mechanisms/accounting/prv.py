@@ -109,6 +109,10 @@ class SampledGaussianLoss(PoissonSubsampledGaussianMechanism, _OwnMean):  # type
         super().__init__(sampling_probability=rate, noise_multiplier=noise_multiplier)
         self._noise, self._rate = noise_multiplier, rate
 
+    def rdp(self, alpha: float) -> float:
+        """The library's Renyi divergence, computed once for the passes from a coarse mesh to a fine one."""
+        return rdp.divergence(SampledGaussian(self._noise, self._rate), alpha)
+
     def mean_within(self, low: float, high: float) -> float:
         """Mean of the loss, given that it lies between the two."""
         start = max(self._output(low), -_TAIL * self._noise)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -89,6 +93,42 @@ def test_settings_that_were_overtaken_neither_show_nor_spoil_the_later_ones(
             state.calibrate(FIRST, None)
     else:
         assert state.calibrate(FIRST, None).form is FIRST
+    assert state.planned is not None
+    assert state.planned.form is LATER
+
+
+def test_a_run_and_the_screen_calibrate_the_same_settings_once(session: Session, monkeypatch: pytest.MonkeyPatch):
+    state, calm, entered, second = session.of(PrivacyState), privacy_state.preview, threading.Event(), threading.Event()
+
+    def slow(*given: Any) -> Any:
+        (second if entered.is_set() else entered).set()
+        second.wait(0.3)
+        return calm(*given)
+
+    monkeypatch.setattr(privacy_state, "preview", slow)
+    with ThreadPoolExecutor() as pool:
+        run = pool.submit(state.calibrate, FIRST, None)
+        assert entered.wait(10)
+        assert pool.submit(state.look, FIRST, None).result() is run.result()
+    assert not second.is_set()
+
+
+def test_what_was_overtaken_while_it_waited_is_not_calibrated_for_the_screen(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+):
+    state = session.of(PrivacyState)
+
+    @contextmanager
+    def waiting() -> Iterator[None]:
+        monkeypatch.setattr(state, "_calibrating", nullcontext())
+        later = state.look(LATER, None)
+        assert later is not None
+        assert later is state.planned
+        monkeypatch.setattr(privacy_state, "preview", lambda *_: pytest.fail("calibrated in vain"))
+        yield
+
+    monkeypatch.setattr(state, "_calibrating", waiting())
+    assert state.look(FIRST, None) is None
     assert state.planned is not None
     assert state.planned.form is LATER
 
