@@ -155,17 +155,18 @@ def build(ledgers: Ledgers, loader: ModelLoader, elsewhere: RemoteReader | None 
         if ledgers.serves_programs:
             add_endpoints(loader)
         page.unload(forget)
-    return _quickened(page, status).queue(api_open=False, max_size=32)
+    return _queued(page, status)
 
 
-def _quickened(page: gr.Blocks, target: gr.HTML) -> gr.Blocks:
-    """The page, with the progress of every handler reported to one component.
+def _queued(page: gr.Blocks, target: gr.HTML) -> gr.Blocks:
+    """The page with its queue, which reports the progress of every handler to one component.
 
     Nothing shows it. Otherwise Gradio writes it, with each update of any handler, into all components that handlers
     ever changed, and for each of them searches the tree of the whole page. `target` is found first.
     """
     for handler in page.fns.values():
         handler.show_progress_on = [target]
+    page.queue(api_open=False, max_size=32)
     return page
 
 
