@@ -415,7 +415,7 @@ def reserve(ledger: PrivacyLedger, wanted: Reservation, anew: bool = False) -> I
 
 
 def check_reservation(ledger: PrivacyLedger, wanted: Reservation) -> None:
-    """Refuse what `reserve` would refuse unless it makes a new reservation; reserves nothing.
+    """Raise what `reserve` would raise where the data set has a reservation already. Nothing is reserved.
 
     Raises:
         ReservedOtherwise: the data set's reservation is for another file or other terms.

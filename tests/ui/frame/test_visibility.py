@@ -37,3 +37,19 @@ def test_that_something_was_measured_is_told_by_a_call_of_its_own(tmp_path, butt
     [pressed] = [each for each in made.fns.values() if (ids[button], "click") in each.targets]
     behind = [each for each in made.fns.values() if each.trigger_after == pressed._id]
     assert [ids["steps"]] in [[each._id for each in told.outputs] for told in behind]
+
+
+@pytest.mark.parametrize("button", ["measure", "leave-out"])
+def test_the_confusion_matrix_is_drawn_by_a_call_of_its_own(tmp_path, button):
+    made = page(tmp_path)
+    ids = {each.elem_id: each._id for each in made.blocks.values() if each.elem_id}
+    [pressed] = [each for each in made.fns.values() if (ids[button], "click") in each.targets]
+    behind = [each for each in made.fns.values() if each.trigger_after == pressed._id]
+    assert any(ids["confusion"] in [each._id for each in told.outputs] for told in behind)
+
+
+def test_progress_is_written_to_the_one_component_that_the_browser_finds_first(tmp_path):
+    made = page(tmp_path)
+    written = {each._id for handler in made.fns.values() for each in handler.show_progress_on or handler.outputs}
+    assert [made.blocks[each].elem_id for each in written] == ["model-status"]
+    assert {handler.show_progress for handler in made.fns.values()} == {"hidden"}
