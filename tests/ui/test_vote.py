@@ -16,12 +16,12 @@ from tests.ui.visit import HOSTILE, SLOW, Journey, step, visiting
 
 pytestmark = pytest.mark.slow
 LABELS = ("Billing", "Delivery")
-FEW = (("drafts", "6"), ("longest", "12"), ("tokens", "8"), ("length", "12"))
+FEW = (("drafts", "4"), ("longest", "12"), ("tokens", "4"), ("length", "8"))
 
 
 def write_csv(seen: Journey) -> Path:
     words = {"Billing": "The invoice of month {} is wrong.", "Delivery": "Parcel {} has not arrived."}
-    rows = [(words[label].format(i), label) for i in range(16) for label in LABELS]
+    rows = [(words[label].format(i), label) for i in range(8) for label in LABELS]
     path = seen.folder / "private.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([("message", "topic"), (f"{seen.canary} {HOSTILE}", "Billing"), *rows])

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import platform
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -112,6 +114,7 @@ _PREFIXES_KEPT = 8
 _WRITER = "You write short texts the way people write them."
 """In the place of what a template says by itself, by which a model soon writes of itself and of helping."""
 _UNKNOWN_CONTEXT = 2**31
+_AMD = "AuthenticAMD"
 
 
 def best_device() -> torch.device:
@@ -122,14 +125,24 @@ def best_device() -> torch.device:
 
 
 def best_dtype(device: torch.device) -> torch.dtype:
-    """bfloat16 where the hardware multiplies whole tiles of it, float32 elsewhere.
+    """bfloat16 where the hardware multiplies it faster than float32 (docs/engine.md), float32 elsewhere.
 
-    An x86 processor with bfloat16 instructions and no tiles (AMX) multiplies faster in float32 (docs/engine.md).
+    Intel's processors with bfloat16 instructions but without tiles (AMX) multiply faster in float32; AMD's and ARM's
+    do not.
     """
     if device.type != "cpu" or torch.cpu._is_amx_tile_supported():
         return torch.bfloat16
     arm = platform.machine().lower() in ("arm64", "aarch64")
-    return torch.bfloat16 if arm and torch.ops.mkldnn._is_mkldnn_bf16_supported() else torch.float32
+    fast = (arm or _made_by_amd()) and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    return torch.bfloat16 if fast else torch.float32
+
+
+def _made_by_amd() -> bool:
+    """Whether the processor is AMD's: Linux says so in a file, Windows in the processor's name."""
+    with suppress(OSError):
+        if _AMD in Path("/proc/cpuinfo").read_text(encoding="utf-8"):
+            return True
+    return _AMD in platform.processor()
 
 
 class TransformersModel:
