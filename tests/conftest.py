@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -26,6 +27,9 @@ if "OMP_NUM_THREADS" not in os.environ:
     os.environ["OMP_NUM_THREADS"] = str(max(1, cores // workers))
 
 
+# What importing and collecting make stays to the end: no search for garbage need look through it, then or later.
+gc.disable()
+
 # What runs while tests are collected, outside of any fixture, has no business in the account's own ledger either.
 _COLLECTING = tempfile.TemporaryDirectory(prefix="dpicl-tests-")
 os.environ["DPICL_HOME"] = _COLLECTING.name
@@ -46,6 +50,11 @@ LONGEST = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {each: place for place, each in enumerate(LONGEST)}
     items.sort(key=lambda item: next((places[each] for each in LONGEST if item.nodeid.startswith(each)), len(places)))
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def nightly_but(cases: Iterable[Any], every: int) -> list[Any]:

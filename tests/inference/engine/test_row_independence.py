@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM
 
-from mechanisms.inference.engine.transformers_model import TransformersModel
+from mechanisms.inference.engine.transformers_model import TransformersModel, best_device, best_dtype
 from mechanisms.inference.models.catalogue import converted
 from mechanisms.inference.models.listing import gguf_in_wheel
 
@@ -23,9 +23,12 @@ row = st.lists(tokens, max_size=CAP)
 others = st.lists(st.tuples(row, tokens), min_size=ROWS - 1, max_size=ROWS - 1)
 
 
-@pytest.fixture(
-    scope="module", params=[torch.float32, pytest.param(torch.bfloat16, marks=pytest.mark.nightly)], ids=str
-)
+OWN = best_dtype(best_device())
+"""What this machine computes in; the other one is for the night."""
+OTHER = torch.bfloat16 if OWN is torch.float32 else torch.float32
+
+
+@pytest.fixture(scope="module", params=[OWN, pytest.param(OTHER, marks=pytest.mark.nightly)], ids=str)
 def model(request, embedded_model):
     if request.param is embedded_model.model.dtype:
         return embedded_model
