@@ -27,9 +27,6 @@ if "OMP_NUM_THREADS" not in os.environ:
     os.environ["OMP_NUM_THREADS"] = str(max(1, cores // workers))
 
 
-# What importing and collecting make stays to the end: no search for garbage need look through it, then or later.
-gc.disable()
-
 # What runs while tests are collected, outside of any fixture, has no business in the account's own ledger either.
 _COLLECTING = tempfile.TemporaryDirectory(prefix="dpicl-tests-")
 os.environ["DPICL_HOME"] = _COLLECTING.name
@@ -50,6 +47,11 @@ LONGEST = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {each: place for place, each in enumerate(LONGEST)}
     items.sort(key=lambda item: next((places[each] for each in LONGEST if item.nodeid.startswith(each)), len(places)))
+
+
+def pytest_sessionstart() -> None:
+    """What collecting makes stays to the end: no search for garbage need look through it, then or later."""
+    gc.disable()
 
 
 def pytest_collection_finish() -> None:

@@ -118,9 +118,8 @@ class PrivacyState(State):
         """Calibrate for the screen: as `calibrate`, but None where later settings or other data overtook these."""
         wanted = self._want(form)
         with self._calibrating:
-            if self._is(wanted):
-                self._made(wanted, speed)
-        return self.planned if self._is(wanted) else None
+            made = self._made(wanted, speed) if self._is(wanted) else None
+        return made if self._is(wanted) else None
 
     def _is(self, wanted: Wanted) -> bool:
         """Whether the present plan is what was wanted, calibrated or not."""
@@ -133,12 +132,12 @@ class PrivacyState(State):
             raise UsageError("Choose a data set in step 1 and its privacy in step 2 first.")
         wanted = Wanted(confirmed, form)
         with self._lock:
-            if (current := self.planned) is None or current.form != form:
+            if not self._is(wanted):
                 self._plan = wanted
         return wanted
 
     def _made(self, wanted: Wanted, speed: ModelSpeed | None) -> Planned:
-        if (current := self.planned) is not None and current.form == wanted.form:
+        if (current := self.planned) is not None and self._is(wanted):
             return self.time(speed) or current
         made = Planned(wanted.confirmed, wanted.form, _previewed(wanted.form, wanted.confirmed, speed), speed)
         with self._lock:

@@ -117,9 +117,12 @@ def _claim_part(method: _Method, form: NormalForm, delta: float) -> Claim:
             f"Two accountants disagree: {method.name} finds {bounds.lower:.4g} to {bounds.upper:.4g}, "
             f"{method.check_name} {check:.4g}. Nothing is claimed; change the noise or the rate."
         )
-    if form.pure_epsilon < bounds.upper:
-        return Claim(form.pure_epsilon, delta, PURE_SUM, check, method.check_name)
-    return Claim(bounds.upper, delta, method.name, check, method.check_name)
+    name = PURE_SUM if form.pure_epsilon < bounds.upper else method.name
+    return Claim(_upper_part(method, form, delta), delta, name, check, method.check_name)
+
+
+def _upper_part(method: _Method, form: NormalForm, delta: float) -> float:
+    return min(form.pure_epsilon, method.epsilon(form, delta).upper)
 
 
 def _claim_list(form: NormalForm, delta: float) -> Claim:
@@ -136,14 +139,10 @@ def _claim_list(form: NormalForm, delta: float) -> Claim:
     )
 
 
-def _upper(event: Composed, delta: float) -> float:
-    """The epsilon that `claim` gives, without the second accountant's check, which takes most of its time."""
-
-    def of_list(form: NormalForm) -> float:
-        parts, share = _parts(form, delta)
-        return sum(min(part.pure_epsilon, method.epsilon(part, share).upper) for method, part in parts)
-
-    return max(of_list(form) for form in undominated(event))
+def _upper(form: NormalForm, delta: float) -> float:
+    """The epsilon that `claim` gives one list, without the second accountant's check, which takes most of its time."""
+    parts, share = _parts(form, delta)
+    return sum(_upper_part(method, part, share) for method, part in parts)
 
 
 def claim(event: Composed, delta: float) -> Claim:
@@ -182,7 +181,7 @@ def calibrate_noise(event_at: Callable[[float], Composed], target: PrivacyTarget
 
     def excess(log_noise: float) -> float:
         event = event_at(max(smallest, math.exp(log_noise)))
-        worst = max(estimate(form, target.delta) for form in undominated(event))
+        worst = _largest(estimate, event, target.delta)
         return math.log(max(worst, 1e-9) / target.epsilon)
 
     low = high = 0.0
@@ -198,11 +197,15 @@ def calibrate_noise(event_at: Callable[[float], Composed], target: PrivacyTarget
     return _confirmed(event_at, target, noise)
 
 
+def _largest(epsilon: Callable[[NormalForm, float], float], event: Composed, delta: float) -> float:
+    return max(epsilon(form, delta) for form in undominated(event))
+
+
 def _confirmed(event_at: Callable[[float], Composed], target: PrivacyTarget, noise: float) -> float:
     """The first noise, from the estimate upwards, whose claim meets the target."""
     for _ in range(_LEAPS):
         try:
-            while _upper(event_at(noise), target.delta) > target.epsilon:
+            while _largest(_upper, event_at(noise), target.delta) > target.epsilon:
                 noise *= _STEP
             claim(event_at(noise), target.delta)  # raises where the two accountants disagree
             return noise

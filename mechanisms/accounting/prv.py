@@ -111,7 +111,7 @@ class SampledGaussianLoss(PoissonSubsampledGaussianMechanism, _OwnMean):  # type
 
     def rdp(self, alpha: float) -> float:
         """The library's Renyi divergence, computed once for the passes from a coarse mesh to a fine one."""
-        return rdp.divergence(SampledGaussian(self._noise, self._rate), alpha)
+        return rdp.renyi_of_event(SampledGaussian(self._noise, self._rate), alpha)
 
     def mean_within(self, low: float, high: float) -> float:
         """Mean of the loss, given that it lies between the two."""

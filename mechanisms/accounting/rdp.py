@@ -48,7 +48,7 @@ _DIVERGENCES: dict[type[Primitive], Callable[[Any, float], float]] = {
 
 
 @functools.lru_cache(maxsize=16384)
-def divergence(primitive: Primitive, order: float) -> float:
+def renyi_of_event(primitive: Primitive, order: float) -> float:
     """Renyi divergence of order `order` > 1 that one event allows."""
     return _DIVERGENCES[type(primitive)](primitive, order)
 
@@ -59,7 +59,7 @@ def renyi(form: NormalForm, order: float) -> float:
     Sampled Gaussians: Mironov, Talwar, Zhang 2019. Laplace: Mironov 2017, integrated where it is sampled. Pure steps:
     exact, of their dominating pair. zCDP: its definition.
     """
-    return sum(count * divergence(primitive, order) for primitive, count in form.primitives)
+    return sum(count * renyi_of_event(primitive, order) for primitive, count in form.primitives)
 
 
 def to_epsilon(divergence: float, order: float, delta: float) -> float:

@@ -6,7 +6,7 @@ import math
 import platform
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +137,7 @@ def best_dtype(device: torch.device) -> torch.dtype:
     return torch.bfloat16 if fast else torch.float32
 
 
+@cache  # the file is long where there are many cores
 def _made_by_amd() -> bool:
     """Whether the processor is AMD's: Linux says so in a file, Windows in the processor's name."""
     with suppress(OSError):

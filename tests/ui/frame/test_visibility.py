@@ -29,23 +29,23 @@ def test_no_layout_is_hidden_in_a_way_that_gradio_shows(tmp_path):
     assert [each.elem_id for each in layouts if getattr(each, "visible", True) == "hidden"] == []
 
 
+def told_after(made: gr.Blocks, button: str) -> list[list[str | None]]:
+    """The names of what each call behind a press of the button updates."""
+    [of_button] = [each._id for each in made.blocks.values() if each.elem_id == button]
+    [pressed] = [each for each in made.fns.values() if (of_button, "click") in each.targets]
+    behind = [each for each in made.fns.values() if each.trigger_after == pressed._id]
+    return [[each.elem_id for each in told.outputs] for told in behind]
+
+
 @pytest.mark.parametrize("button", ["measure", "leave-out"])
 def test_that_something_was_measured_is_told_by_a_call_of_its_own(tmp_path, button):
     """Of two values that a handler yields within moments the browser may draw the last alone."""
-    made = page(tmp_path)
-    ids = {each.elem_id: each._id for each in made.blocks.values() if each.elem_id}
-    [pressed] = [each for each in made.fns.values() if (ids[button], "click") in each.targets]
-    behind = [each for each in made.fns.values() if each.trigger_after == pressed._id]
-    assert [ids["steps"]] in [[each._id for each in told.outputs] for told in behind]
+    assert ["steps"] in told_after(page(tmp_path), button)
 
 
 @pytest.mark.parametrize("button", ["measure", "leave-out"])
 def test_the_confusion_matrix_is_drawn_by_a_call_of_its_own(tmp_path, button):
-    made = page(tmp_path)
-    ids = {each.elem_id: each._id for each in made.blocks.values() if each.elem_id}
-    [pressed] = [each for each in made.fns.values() if (ids[button], "click") in each.targets]
-    behind = [each for each in made.fns.values() if each.trigger_after == pressed._id]
-    assert any(ids["confusion"] in [each._id for each in told.outputs] for told in behind)
+    assert any("confusion" in told for told in told_after(page(tmp_path), button))
 
 
 def test_progress_is_written_to_the_one_component_that_the_browser_finds_first(tmp_path):

@@ -133,6 +133,24 @@ def test_what_was_overtaken_while_it_waited_is_not_calibrated_for_the_screen(
     assert state.planned.form is LATER
 
 
+def test_a_run_that_waited_is_of_the_data_that_were_there_when_it_was_asked_for(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+):
+    state, before = session.of(PrivacyState), session.of(DataState).confirmed
+
+    @contextmanager
+    def waiting() -> Iterator[None]:
+        monkeypatch.setattr(state, "_calibrating", nullcontext())
+        confirm(session, DATASET)
+        state.look(FIRST, None)
+        yield
+
+    monkeypatch.setattr(state, "_calibrating", waiting())
+    assert state.calibrate(FIRST, None).confirmed is before
+    assert state.planned is not None
+    assert state.planned.confirmed is session.of(DataState).confirmed is not before
+
+
 def test_settings_that_cannot_be_used_leave_no_preview(session: Session, monkeypatch: pytest.MonkeyPatch):
     state = session.of(PrivacyState)
     state.calibrate(FIRST, None)
