@@ -20,7 +20,7 @@ from mechanisms.accounting import PrivacyTarget, best_guess_in_percent
 from mechanisms.demos.demo_set import Answers, Outputs
 from mechanisms.errors import UsageError
 from mechanisms.inference.models.listing import available_models
-from mechanisms.runs.defaults import MECHANISM, RECIPE
+from mechanisms.runs.defaults import MECHANISM, MOST_WRITTEN_LABELS, RECIPE
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
 from mechanisms.runs.recipe_request import RecipeRequest, RunRequest, has_stages
 from mechanisms.runs.request import SynthesisRequest
@@ -142,6 +142,10 @@ _DIVISIONS = [
     ("Rows: each has one task, and every task the whole epsilon", Division.ROLES.value),
     ("Epsilon: all rows take part in all tasks", Division.EPSILON.value),
 ]
+_MANY_LABELS = (
+    f"With more than {MOST_WRITTEN_LABELS} labels the vote alone is proposed: token by token, every label takes a "
+    "sample and a time of its own."
+)
 _BY_HAND = "Set the stages by hand, instead of what is proposed for your sizes and epsilon"
 
 
@@ -252,12 +256,12 @@ class RecipeSettings:
             self.closed: notice(why, "info"),
         }
 
-    def for_texts(self) -> dict[Any, Any]:
-        """The components with the initial choice."""
+    def for_texts(self, kind: Kind) -> dict[Any, Any]:
+        """The components with a choice, and the recipe that suits the labels."""
         return {
-            **self._shown(RECIPE, False),
-            self.kind: gr.Radio(value=RECIPE.value, interactive=True),
-            self.closed: [],
+            **self._shown(kind, False),
+            self.kind: gr.Radio(value=kind.value, interactive=True),
+            self.closed: notice(_MANY_LABELS, "info") if kind is Kind.VOTE else [],
         }
 
     @property

@@ -15,6 +15,7 @@ from mechanisms.accounting import Claim
 from mechanisms.data.record_schema import RECORD_TEMPLATE
 from mechanisms.errors import UsageError
 from mechanisms.records import PromptTemplate, default_template, open_template
+from mechanisms.runs.defaults import RECIPE
 from mechanisms.runs.forecast import ModelSpeed
 from mechanisms.runs.planner import Option
 from mechanisms.runs.preview import Preview, preview
@@ -90,8 +91,8 @@ class PrivacyState(State):
         self._calibrating = threading.RLock()  # a run and the screen want the same settings: one of them calibrates
         self._plan: Wanted | Planned | None = None
         self._found: Found | None = None
-        self.suggested = Rows.TEXTS
-        """What the settings that were suggested last are for."""
+        self.suggested = Rows.TEXTS, RECIPE
+        """The rows and the recipe that settings were suggested for last."""
         self.words: int | None = None
         """How many words a text has, as the settings were suggested for last."""
         self.named: tuple[Hashable, ...] = ()

@@ -23,7 +23,7 @@ from dpicl_ui.privacy.state import PrivacyState, suggested
 from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.runs.advice import proposed
-from mechanisms.runs.defaults import FEWEST_SUBSETS, lengths_of_texts, usual_subsets
+from mechanisms.runs.defaults import FEWEST_SUBSETS, lengths_of_texts, usual_recipe, usual_subsets
 from mechanisms.runs.preview import suggested_delta
 from mechanisms.runs.recipe import Division, Kind
 from mechanisms.runs.recipe_request import MOST_SHOTS
@@ -205,7 +205,8 @@ class PrivacyStep:
             return {self.cap_notice: []}
         dataset, sizes, rows = confirmed.dataset, confirmed.sizes, confirmed.columns.rows
         template, (text, label) = suggested(confirmed, state, text_name, label_name)
-        before, state.suggested = state.suggested, rows
+        suits = rows, usual_recipe(len(sizes), plain=rows is Rows.TEXTS)
+        before, state.suggested = state.suggested, suits
         cap = self._app.ledger(request).snapshot(dataset.name, dataset.unit).cap
         return {
             self.delta: suggested_delta(sum(sizes.values())),
@@ -218,7 +219,7 @@ class PrivacyStep:
             self.cap_notice: [],
             **self.finder.forgotten(),
             **self.recipe.forgotten(),
-            **(self._for_rows(rows) if rows in BY_TOKEN or before in BY_TOKEN else {}),
+            **(self._for_rows(*suits) if rows in BY_TOKEN or before != suits else {}),
             **self._of_length(state, confirmed),
         }
 
@@ -231,11 +232,11 @@ class PrivacyStep:
         lengths = lengths_of_texts(state.words, usual)
         return {self.tokens: gr.Slider(value=lengths.tokens), self.length: lengths.max_record_tokens}
 
-    def _for_rows(self, rows: Rows) -> dict[Any, Any]:
+    def _for_rows(self, rows: Rows, kind: Kind) -> dict[Any, Any]:
         asked, by_token = ROW_SETTINGS[rows], rows in BY_TOKEN
         tokens, forced = asked.lengths.tokens, _FORCED if rows == Rows.RECORDS else ""
         return {
-            **(self.recipe.by_token(BY_TOKEN[rows]) if by_token else self.recipe.for_texts()),
+            **(self.recipe.by_token(BY_TOKEN[rows]) if by_token else self.recipe.for_texts(kind)),
             self.shots: gr.Slider(label=asked.shots),
             self.tokens: gr.Slider(value=tokens, label=asked.tokens, info=forced),
             self.length: asked.lengths.max_record_tokens,

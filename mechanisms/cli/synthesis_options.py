@@ -18,7 +18,7 @@ from mechanisms.demos.demo_set import Answers, DemoSet, Outputs, to_text
 from mechanisms.errors import UsageError
 from mechanisms.files import atomic_write, check_writable, text_of
 from mechanisms.records import PromptTemplate, open_template
-from mechanisms.runs.defaults import RECIPE
+from mechanisms.runs.defaults import MOST_WRITTEN_LABELS, RECIPE
 from mechanisms.runs.recipe import Division, Kind, Stage
 from mechanisms.runs.recipe_request import MOST_PROMPTED, MOST_SHOTS, RecipeRequest
 from mechanisms.tallies import Weighing
@@ -201,7 +201,8 @@ def add_recipe_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--recipe",
         choices=[*Kind],
-        help=f"default: {RECIPE}, and vote for more than {MOST_PROMPTED} shots; tokens for what has no stages: "
+        help=f"default: {RECIPE}, and vote for more than {MOST_PROMPTED} shots or {MOST_WRITTEN_LABELS} labels; tokens "
+        "for what has no stages: "
         f"records, outputs, a single label, --best-of, more than {MOST_SHOTS} shots, a mechanism that is not private",
     )
     group.add_argument("--drafts", type=int, metavar="J", help="public drafts of each label in a ballot")

@@ -19,14 +19,16 @@ VOTERS_A_LABEL = 40
 """Voters for each of many labels, since only a label's own rows vote on its drafts."""
 MOST_VOTERS = 0.5
 """The largest share of the units that votes."""
-MOST_WRITERS = 0.5
-"""The largest share of the units that writes. Only a sample of them joins: more writers leave fewer other roles."""
 
 FEWEST_DRAFTS, MOST_DRAFTS = 8, 16
 LAPLACE_DEVIATION = math.sqrt(2)
 """Deviation of one vote's noise, in units of 1 / epsilon."""
 
-USUAL_SETS = 3
+MOST_CORRECTED_LABELS = 24
+"""Labels up to which a correction is measured. Noise on each label's sum is the same for any number of labels, while
+rows that are read in the same time become fewer with every label name that is read after them."""
+
+USUAL_SETS = 2
 MOST_DEMONSTRATIONS = 24
 """Demonstrations of all sets of winners together: choosers read every prompt."""
 DRAFTS_A_WINNER = 2
@@ -43,7 +45,9 @@ def proposed(
 ) -> Recipe:
     """The recipe to start from.
 
-    More than `MOST_PROMPTED` demonstrations of a label are for training and evaluation: no stage reads such sets.
+    More than `MOST_PROMPTED` demonstrations of a label are for training and evaluation: no stage reads such sets. For
+    more than `MOST_CORRECTED_LABELS` labels there is no correction, hence no choice among corrected sets: the rows vote
+    and score.
 
     Args:
         kind: where demonstrations come from.
@@ -65,6 +69,8 @@ def proposed(
     left_out |= {stage for stage in Stage if not stage_class(stage).usual} | (set() if score else {Stage.SCORE})
     if shots > MOST_PROMPTED:
         left_out |= {stage for stage in Stage if stage_class(stage).reads_sets}
+    if len(sizes) > MOST_CORRECTED_LABELS:
+        left_out |= {Stage.CALIBRATE, Stage.CHOOSE}
     stages = [stage for stage in in_order() if stage not in left_out]
     if division is None:
         division = Division.ROLES if units >= FEWEST_FOR_ROLES and len(stages) > 1 else Division.EPSILON
@@ -85,9 +91,10 @@ def proposed(
 def _roles(stages: list[Stage], units: int, labels: int) -> dict[Stage, float]:
     """Shares that give each stage the units it wants; below `FEWEST_FOR_ROLES` units, the shares for that many.
 
-    What stages want is what two cores read in three quarters of a minute: about 40 rows a second with the embedded
-    model. A calibrator is read twice (under one of the sets, and under the chosen one), a chooser once a set, a scorer
-    once an arm of three: with six sets 640 + 840 + 390 rows. Voters are only embedded, which is cheap.
+    What stages want is what two cores read in a minute: 18 rows a second with the embedded model, and about 40 with
+    AMX. A calibrator is read twice (under one of the sets, and under the chosen one), a chooser once a set, a scorer
+    once an arm of three: with six sets 320 + 720 + 390 rows. Voters are only embedded, which is cheap. All others
+    write: a sample of so many rows costs the same time out of more of them, and takes less noise.
     """
     wanted = {stage: count for stage in stages if (count := stage_class(stage).wanted) is not None}
     if Stage.VOTE in wanted:
@@ -97,7 +104,7 @@ def _roles(stages: list[Stage], units: int, labels: int) -> dict[Stage, float]:
         shares[Stage.VOTE] = min(shares[Stage.VOTE], MOST_VOTERS)
     shares = {stage: _two_digits(share) for stage, share in shares.items()}
     if Stage.WRITE in stages:
-        shares[Stage.WRITE] = min(MOST_WRITERS, _two_digits(1 - sum(shares.values())))
+        shares[Stage.WRITE] = _two_digits(1 - sum(shares.values()))
     return shares
 
 

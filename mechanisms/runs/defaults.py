@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mechanisms.errors import UsageError
+from mechanisms.runs.advice import FEWEST_FOR_ROLES
 from mechanisms.runs.recipe import Kind
 from mechanisms.runs.recipe_request import MOST_PROMPTED, MOST_SHOTS, RecipeRequest, writes_in_stages
 from mechanisms.runs.request import MIN_TOKENS, SynthesisRequest
@@ -21,6 +22,11 @@ MECHANISM = "gaussian"
 RECIPE = Kind.BOTH
 """Shows every token's noisy distribution, and finds no fewer labels than the vote alone (research/docs/worth.md)."""
 FEWEST_SUBSETS = 4
+SUBSETS_OF_MANY = 56
+"""M from `FEWEST_FOR_ROLES` units on. The first token waits until so many rows are read; of 2,000 rows with four labels
+they leave a signal-to-noise of 10 at epsilon 1, and more of more rows, among which each one joins less often."""
+MOST_WRITTEN_LABELS = 12
+"""Labels up to which a run writes token by token: each label takes its own sample, and its own time."""
 
 
 @dataclass(frozen=True)
@@ -89,13 +95,15 @@ def draft_tokens_of_texts(words: int | None) -> int:
 
 def usual_subsets(sizes: Mapping[str, int]) -> int:
     """M, at most the units of the smallest label: with more, all of them would join each time."""
-    return max(FEWEST_SUBSETS, min([SamplingPlan.subsets, *sizes.values()]))
+    most = SUBSETS_OF_MANY if sum(sizes.values()) >= FEWEST_FOR_ROLES else SamplingPlan.subsets
+    return max(FEWEST_SUBSETS, min([most, *sizes.values()]))
 
 
 def usual_recipe(labels: int, mechanism: str = MECHANISM, shots: int = 1, best_of: int = 1, plain: bool = True) -> Kind:
     """In stages wherever a run can have stages, else token by token.
 
-    Many demonstrations are voted for: a vote costs the same epsilon for any number of winners.
+    Many demonstrations are voted for: a vote costs the same epsilon for any number of winners. So are those of many
+    labels, which would take minutes to write each.
 
     Args:
         labels: how many there are.
@@ -107,4 +115,4 @@ def usual_recipe(labels: int, mechanism: str = MECHANISM, shots: int = 1, best_o
     staged = plain and labels > 1 and best_of == 1 and shots <= MOST_SHOTS
     if not staged or not writes_in_stages(mechanism_class(mechanism)):
         return Kind.TOKENS
-    return RECIPE if shots <= MOST_PROMPTED else Kind.VOTE
+    return RECIPE if shots <= MOST_PROMPTED and labels <= MOST_WRITTEN_LABELS else Kind.VOTE

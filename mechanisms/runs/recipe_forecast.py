@@ -48,7 +48,7 @@ def units(request: RecipeRequest, stage: Stage) -> float:
 
 def choice_count(request: RecipeRequest) -> int:
     """Sets that stand in the choice: none in each wording, public only, winners of the vote, and what was written."""
-    recipe, words = request.recipe, wordings(request.template, request.labels)
+    recipe, words = request.recipe, wordings(request.template, request.labels, request.recipe.sets)
     voted = recipe.sets if Stage.VOTE in recipe.shares else 0
     return len(words) + 1 + voted + (min(2, recipe.sets) if Stage.WRITE in recipe.shares else 0)
 
@@ -89,7 +89,7 @@ def records(request: RecipeRequest, stage: Stage) -> float:
 
 def shown_of_sets(request: RecipeRequest) -> Sequence[bool]:
     """For each set of the choice, whether it has demonstrations."""
-    without = len(wordings(request.template, request.labels))
+    without = len(wordings(request.template, request.labels, request.recipe.sets))
     return [False] * without + [True] * (choice_count(request) - without)
 
 

@@ -14,13 +14,17 @@ _IN_PLAIN_WORDS = 3
 """One in so many sets of winners uses the plain wording, where the owner's wording differs from it."""
 
 
-def wordings(template: PromptTemplate, labels: Sequence[str]) -> tuple[PromptTemplate, ...]:
-    """The owner's words for a task, and "Text" and "Label" where the owner's are others.
+def wordings(template: PromptTemplate, labels: Sequence[str], sets: int) -> tuple[PromptTemplate, ...]:
+    """The owner's words for a task, and "Text" and "Label" where the owner's are others and the sets are many.
 
-    Which of them a small model understands better can make ten points and more (research/docs/worth.md).
+    Which of them a small model understands better can make ten points and more, but the owner's words won nearly
+    always, and each set more takes time and makes the choice harder (research/docs/worth.md).
+
+    Args:
+        sets: how many sets the winners make.
     """
     plain = default_template(tuple(labels))
-    return (template,) if template == plain else (template, plain)
+    return (template,) if template == plain or sets < _IN_PLAIN_WORDS else (template, plain)
 
 
 def interleaved(texts: Mapping[str, Sequence[str]], labels: Sequence[str]) -> tuple[Demonstration, ...]:

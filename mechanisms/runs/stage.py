@@ -269,7 +269,7 @@ class RunState:
             raise UsageError("Nothing of this run is left to keep: begin a new one.")
         wanted = self.request
         made = candidate_sets(
-            wordings(wanted.template, wanted.labels),
+            wordings(wanted.template, wanted.labels, wanted.recipe.sets),
             wanted.labels,
             wanted.shots,
             wanted.recipe.sets,

@@ -4,9 +4,9 @@
     python -m research.benchmarks.forecasts table forecasts.jsonl
 
 DATA holds `agnews`, `dbpedia` and `trec` with a `train.csv` each; what the texts say does not matter. The settings are
-those that step 2 proposes for "both" at epsilon 1. Time is the process's CPU time, of which a busy machine takes
-nothing away: for the model's speed, and for the run. `--part` divides the rows that judge, the rows that write and the
-drafts, so that a shape takes minutes; the labels and the lengths stay.
+those that step 2 proposes at epsilon 1. Time is the process's CPU time, of which a busy machine takes nothing away: for
+the model's speed, and for the run. With `--wall` it is that of the clock. `--part` divides the rows that judge, the
+rows that write and the drafts, so that a shape takes minutes; the labels and the lengths stay.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import argparse
 import csv
 import json
 import os
+import resource
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import cycle, islice, pairwise
 from pathlib import Path
@@ -25,24 +26,22 @@ from typing import Any
 
 from dpicl_ui.generate.pace import Pace, left, paced
 from dpicl_ui.generate.run_view import RecipeView, reduce_recipe
-from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget, fingerprint
+from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
-from mechanisms.records import Dataset, Record, default_template
-from mechanisms.runs.advice import proposed
+from mechanisms.records import Dataset, Record
+from mechanisms.runs.defaults import usual_subsets
 from mechanisms.runs.events import Drafting, RunCompleted, StageStarted, TokenReleased
 from mechanisms.runs.forecast import ModelSpeed, measure_embedding, measure_speed
 from mechanisms.runs.preview import suggested_delta
-from mechanisms.runs.recipe import Kind, Recipe, Stage
+from mechanisms.runs.recipe import Recipe, Stage
 from mechanisms.runs.recipe_forecast import seconds_by_part
-from mechanisms.runs.recipe_request import RecipeRequest
-from mechanisms.runs.request import MIN_TOKENS, SynthesisRequest
+from mechanisms.runs.recipe_request import RecipeRequest, has_stages
 from mechanisms.runs.run import synthesize
-from mechanisms.sampling import SamplingPlan
-from mechanisms.steps import mechanism_class
+from mechanisms.runs.spec import RunSpec
 from research.commands import lines, run_and_table
 
-ROWS = 2000
+ROWS, MANY_ROWS = 2000, 10_000
 WORDS = 180
 LARGEST = 0.6
 ASKED_ABOUT = ("card", "transfer", "top-up", "exchange", "account", "cash withdrawal", "refund")
@@ -85,8 +84,8 @@ def skewed(data: Path) -> list[tuple[str, str]]:
 
 
 def labels77(data: Path) -> list[tuple[str, str]]:
-    """77 labels of short questions."""
-    return list(zip([text for text, _ in read(data, "trec")[: 77 * 40]], cycle(NAMES), strict=False))
+    """77 labels of short questions, 10,000 rows."""
+    return list(islice(zip(cycle(text for text, _ in read(data, "trec")), cycle(NAMES), strict=False), MANY_ROWS))
 
 
 SHAPES = {"4 labels": short, "5 labels, 180 words": long, "12 skewed labels": skewed, "77 labels": labels77}
@@ -98,32 +97,12 @@ def dataset_of(rows: Sequence[tuple[str, str]]) -> Dataset:
 
 
 def request_for(dataset: Dataset, part: float) -> RecipeRequest:
-    """What step 2 proposes, with only so much of the rows of each stage."""
+    """What is proposed at epsilon 1, with only so much of the rows of each stage."""
     sizes = dataset.counted_sizes()
     target = PrivacyTarget(1.0, suggested_delta(sum(sizes.values())))
-    template, content = default_template(dataset.labels), fingerprint(dataset).content
-    subsets = max(4, round(part * min(100, *sizes.values())))
-    written = SynthesisRequest(
-        labels=dataset.labels,
-        template=template,
-        plan=SamplingPlan(subsets=subsets, tokens=24),
-        mechanism=mechanism_class("gaussian")(),
-        target=target,
-        sizes=sizes,
-        content=content,
-        candidates=16,
-        min_tokens=MIN_TOKENS,
-    )
-    recipe = thinned(proposed(Kind.BOTH, sizes, 1.0), part)
-    return RecipeRequest(
-        labels=dataset.labels,
-        template=template,
-        recipe=recipe,
-        target=target,
-        sizes=sizes,
-        content=content,
-        written=written,
-    ).calibrated()
+    request = RunSpec(target, subsets=max(4, round(part * usual_subsets(sizes)))).request(dataset)
+    assert has_stages(request)
+    return replace(request, recipe=thinned(request.recipe, part)).calibrated()
 
 
 def thinned(recipe: Recipe, part: float) -> Recipe:
@@ -136,13 +115,13 @@ def thinned(recipe: Recipe, part: float) -> Recipe:
 Events = list[tuple[Any, float]]
 
 
-def followed(dataset: Dataset, request: RecipeRequest, model: Any, embedder: Any) -> Events:
-    """Each event of a run, and the CPU seconds before it."""
+def followed(dataset: Dataset, request: RecipeRequest, model: Any, embedder: Any, clock: Callable[[], float]) -> Events:
+    """Each event of a run, and the seconds before it."""
     ledger = PrivacyLedger()
     ledger.set_cap("shape", "record", Cap(10.0, 1e-3))
-    begun, events = time.process_time(), []
+    begun, events = clock(), []
     for event in synthesize(dataset, request, model, ledger, embedder=embedder):
-        events.append((event, time.process_time() - begun))
+        events.append((event, clock() - begun))
     return events
 
 
@@ -166,6 +145,8 @@ def told(shape: str, part: float, request: RecipeRequest, events: Events, speed:
         "forecast": {str(each or "drafts"): round(seconds, 1) for each, seconds in forecast.items()},
         "took": {each: round(seconds, 1) for each, seconds in took.items()},
         "said": said,
+        "first_token": next((round(now, 1) for event, now in events if isinstance(event, TokenReleased)), None),
+        "peak_gib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2),
     }
 
 
@@ -173,31 +154,34 @@ def run(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["DPICL_HOME"] = folder
         model, embedder = load_model("embedded"), load_embedder()
-        speed = measure_speed(model, time.process_time)
-        speed = replace(speed, embedded=measure_embedding(embedder, time.process_time))
+        clock = time.perf_counter if options.wall else time.process_time
+        speed = measure_speed(model, clock)
+        speed = replace(speed, embedded=measure_embedding(embedder, clock))
         dataset = dataset_of(SHAPES[options.shape](options.data))
         request = request_for(dataset, options.part)
-        events = followed(dataset, request, model, embedder)
+        events = followed(dataset, request, model, embedder, clock)
     with open(options.out, "a", encoding="utf-8") as file:
         file.write(json.dumps(told(options.shape, options.part, request, events, speed)) + "\n")
 
 
 def table(options: argparse.Namespace) -> None:
-    print("| shape | part | forecast, s | took, s | of it | said while it ran, time and rest together, s |")
-    print("|---|---|---|---|---|---|")
+    print("| shape | part | forecast, s | took, s | of it | said while it ran, all, s | first token, s | peak, GiB |")
+    print("|---|---|---|---|---|---|---|---|")
     for line in lines(options.file):
         forecast, took = (sum(line[each].values()) for each in ("forecast", "took"))
         whole = [now + seconds for now, bound, seconds in line["said"] if bound != "at least "]
-        said = f"{min(whole):.0f} to {max(whole):.0f}"
-        print(f"| {line['shape']} | {line['part']:g} | {forecast:.0f} | {took:.0f} | {forecast / took:.2f} | {said} |")
+        said = f"{min(whole):.0f} to {max(whole):.0f}" if whole else "-"
+        cells = [line["shape"], f"{line['part']:g}", f"{forecast:.0f}", f"{took:.0f}", f"{forecast / took:.2f}", said]
+        print("|", " | ".join([*cells, str(line["first_token"] or "-"), str(line["peak_gib"])]), "|")
         for stage, seconds in line["took"].items():
-            print(f"|   {stage} | | {line['forecast'].get(stage, 0):.0f} | {seconds:.0f} | | |")
+            print(f"|   {stage} | | {line['forecast'].get(stage, 0):.0f} | {seconds:.0f} | | | | |")
 
 
 def main() -> None:
     parser, one = run_and_table(__doc__, run, table)
     one.add_argument("data", type=Path)
     one.add_argument("shape", choices=SHAPES)
+    one.add_argument("--wall", action="store_true", help="time by the clock, on a quiet machine")
     one.add_argument("--part", type=float, default=1.0)
     options = parser.parse_args()
     options.act(options)

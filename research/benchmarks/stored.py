@@ -30,7 +30,6 @@ from mechanisms.runs.events import CandidateSet, SetsMade
 from mechanisms.runs.judging import Reader
 from mechanisms.runs.recipe import Kind
 from mechanisms.runs.run import synthesize
-from mechanisms.runs.sets import wordings
 from research.benchmarks.worth import TASKS, Bench
 
 EPSILON = 1.0
@@ -113,7 +112,8 @@ def sets_of(place: Path) -> tuple[CandidateSet, ...]:
     """The sets of a repeat, FOLDER/TASK-REPEAT.json."""
     task = TASKS[place.stem.rsplit("-", 1)[0]]
     assert task.labels is not None
-    words = {each.text: each for each in wordings(default_template(task.labels, task.text, task.label), task.labels)}
+    own, plain = default_template(task.labels, task.text, task.label), default_template(task.labels)
+    words = {own.text: own, plain.text: plain}
     return tuple(
         CandidateSet(name, tuple(Demonstration(text, label) for label, text in demonstrations), words[text])
         for name, text, demonstrations in json.loads(place.read_text(encoding="utf-8"))

@@ -77,7 +77,7 @@ class Reading(Speaking):
     def open(self, prefix, rows, length, room):
         shown = bytes(prefix).decode("ascii", "replace")
         self.log.read([shown, *(bytes(row).decode("ascii", "replace") for row in rows)])
-        if shown.startswith(tuple(each.instruction for each in wordings(TEMPLATE, LABELS))):
+        if shown.startswith(tuple(each.instruction for each in wordings(TEMPLATE, LABELS, 3))):
             return Answering(self, shown, rows)
         return super().open(prefix, rows, length, room)
 

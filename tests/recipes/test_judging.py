@@ -13,7 +13,7 @@ from mechanisms.runs import recipe as roles
 from mechanisms.runs import stage as recipe_stages
 from mechanisms.runs.events import ChoiceReleased, PriorsReleased, SetsMade, VotesReleased
 from mechanisms.runs.recipe import Division, Kind, Stage, divide
-from mechanisms.runs.sets import NONE, PLAIN, PUBLIC
+from mechanisms.runs.sets import NONE, PUBLIC
 from mechanisms.tallies import Choice
 from mechanisms.tallies.tally import Histogram
 from tests.recipes.running import LABELS, Log, Reading, begun, data, planned, recipe, rows
@@ -95,7 +95,7 @@ def test_without_noise_priors_are_mean_probabilities(division, monkeypatch):
     dataset, used = data(rows(400)), recipe(Kind.VOTE, division)
     events = noiseless(used, dataset, Taught(Log()))
     compared, fitted = (event for event in events if isinstance(event, PriorsReleased))
-    assert [name for name, _ in compared.priors] == [NONE, PUBLIC, "voted 1", "voted 2", f"{NONE}{PLAIN}"]
+    assert [name for name, _ in compared.priors] == [NONE, PUBLIC, "voted 1", "voted 2"]
     assert all(sum(shares) == pytest.approx(1) for _, shares in compared.priors)
     # The key is empty: every set finds the label, so that calibrators' labels are what the model says.
     labels = [record.label for record in divide(dataset, used)[Stage.CALIBRATE].records]

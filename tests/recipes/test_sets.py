@@ -23,7 +23,7 @@ def written(shots: int) -> tuple[Demonstration, ...]:
 
 def competing(template: PromptTemplate, shots=2, sets=3, winners=6, own=2):
     voted = texts("winner", winners) if winners else {}
-    words = wordings(template, LABELS)
+    words = wordings(template, LABELS, sets)
     return candidate_sets(words, LABELS, shots, sets, texts("public", 8), voted, written(own))
 
 
@@ -75,6 +75,11 @@ def test_words_of_the_owners_own_compete_with_plain_ones():
     assert {name for name, each in sets.items() if each.template != OWN} == set(plain)
     assert {sets[name].template for name in plain} == {default_template(LABELS)}
     assert sets[plain[-1]].demonstrations == ()
+
+
+@pytest.mark.parametrize("sets", [1, 2])
+def test_few_sets_are_in_the_owners_words_alone(sets: int):
+    assert {each.template for each in competing(OWN, sets=sets)} == {OWN}
 
 
 def test_plain_words_do_not_compete_with_themselves():

@@ -10,7 +10,8 @@ from mechanisms.accounting import PrivacyTarget, fingerprint
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, Record
-from mechanisms.runs.advice import proposed
+from mechanisms.runs.advice import MOST_CORRECTED_LABELS, proposed
+from mechanisms.runs.defaults import MOST_WRITTEN_LABELS
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
 from mechanisms.runs.recipe_request import has_stages
 from mechanisms.runs.request import DECLARED_COUNTS, DECLARED_SIZES
@@ -35,6 +36,18 @@ def test_a_run_of_which_nothing_is_said_is_the_proposal_for_its_public_sizes():
     assert DECLARED_COUNTS in request.public_inputs
     assert not has_stages(SPEC.request(data(9, "a"))), "texts of one kind have no stages"
     assert not has_stages(replace(SPEC, best_of=2).request(DATA))
+
+
+def test_many_labels_are_voted_for_and_still_more_are_not_corrected():
+    for labels, kind, corrected in (
+        (MOST_WRITTEN_LABELS, Kind.BOTH, True),
+        (MOST_WRITTEN_LABELS + 1, Kind.VOTE, True),
+        (MOST_CORRECTED_LABELS + 1, Kind.VOTE, False),
+    ):
+        recipe = SPEC.request(data(3, *(f"label {i}" for i in range(labels)))).recipe
+        assert recipe.kind is kind
+        assert (Stage.CALIBRATE in recipe.shares) is (Stage.CHOOSE in recipe.shares) is corrected
+        assert Stage.SCORE in recipe.shares
 
 
 def test_two_data_sets_with_the_same_public_numbers_get_the_same_request_but_for_their_content():

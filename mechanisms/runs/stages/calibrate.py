@@ -35,7 +35,7 @@ class Calibrate(PlannedStage):
     question = "Measuring how much the model prefers each label."
     noun = "measuring which labels the model prefers"
     reads_sets = True
-    wanted = 320
+    wanted = 160
     parts = 7
     releases = (PriorsReleased,)
 

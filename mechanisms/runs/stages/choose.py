@@ -30,7 +30,7 @@ class Choose(PlannedStage):
     question = "The {unit}s judge whole sets: which one finds my label best?"
     noun = "the choice"
     reads_sets = True
-    wanted = 140
+    wanted = 120
     parts = 5
     releases = (ChoiceReleased, PriorsReleased)
 

@@ -14,7 +14,9 @@ from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.demos.demo_set import Answers
 from mechanisms.errors import UsageError
+from mechanisms.records import Dataset, Record
 from mechanisms.runs.advice import proposed
+from mechanisms.runs.defaults import MOST_WRITTEN_LABELS
 from mechanisms.runs.recipe import Division, Kind, Stage
 from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.request import SynthesisRequest
@@ -126,6 +128,20 @@ def test_records_leave_no_choice_of_a_recipe_and_texts_have_it_again(step: Priva
     assert (shown[step.recipe.kind].value, shown[step.recipe.kind].interactive) == ("both", True)
     assert shown[step.recipe.closed] == []
     assert step.recipe.kind not in step._suggest(TAB)  # what was chosen since stays
+
+
+def test_many_labels_are_voted_for_and_few_are_written_again(step: PrivacyStep):
+    session = step._app.session(TAB)
+    labels = tuple(f"intent {i}" for i in range(MOST_WRITTEN_LABELS + 1))
+    for few, kind in ((False, "vote"), (True, "both"), (False, "vote")):
+        named = labels[:-1] if few else labels
+        confirm(
+            session, Dataset("intents", named, [Record(f"text {i} of {each}", each) for each in named for i in (1, 2)])
+        )
+        shown = step._suggest(TAB)
+        assert (shown[step.recipe.kind].value, shown[step.recipe.kind].interactive) == (kind, True)
+        assert bool(shown[step.recipe.closed]) is (kind == "vote"), "why the vote is proposed"
+        assert step.recipe.kind not in step._suggest(TAB), "what was chosen since stays"
 
 
 def test_texts_with_answers_are_written_by_token_for_what_the_tokens_cost(step: PrivacyStep):
