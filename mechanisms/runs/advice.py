@@ -99,6 +99,8 @@ def _roles(stages: list[Stage], units: int, labels: int) -> dict[Stage, float]:
     wanted = {stage: count for stage in stages if (count := stage_class(stage).wanted) is not None}
     if Stage.VOTE in wanted:
         wanted[Stage.VOTE] = max(wanted[Stage.VOTE], VOTERS_A_LABEL * labels)
+    if labels > MOST_CORRECTED_LABELS and Stage.SCORE in wanted:
+        wanted[Stage.SCORE] *= 2  # in the time that calibrators and choosers do not take
     shares: dict[Stage, float] = {stage: count / max(units, FEWEST_FOR_ROLES) for stage, count in wanted.items()}
     if Stage.VOTE in shares:
         shares[Stage.VOTE] = min(shares[Stage.VOTE], MOST_VOTERS)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar, cast
 
 from mechanisms.accounting import Claim, PrivacyTarget, rounded_up
+from mechanisms.runs.advice import MOST_CORRECTED_LABELS
 from mechanisms.runs.forecast import ModelSpeed
 from mechanisms.runs.recipe_forecast import predicted_seconds
 from mechanisms.runs.recipe_request import RecipeRequest, RunRequest, has_stages
@@ -15,6 +16,13 @@ from mechanisms.runs.request import SynthesisRequest
 from mechanisms.runs.stage import stage_of
 
 Request = TypeVar("Request", bound=RunRequest)
+
+_MANY_LABELS = (
+    "A small model that reads demonstrations of {} labels finds few of them: of 77 labels it found those of 33 in 100 "
+    "texts. Class prototypes, without a language model, found 60: release them in step 4 of the app, or with `score "
+    "--prototypes-epsilon`."
+)
+"""Measured: research/docs/worth.md."""
 
 
 @dataclass(frozen=True)
@@ -95,5 +103,7 @@ def _of_tokens(request: SynthesisRequest) -> Iterator[str]:
 
 
 def _of_stages(request: RecipeRequest) -> Iterator[str]:
+    if len(request.labels) > MOST_CORRECTED_LABELS:
+        yield _MANY_LABELS.format(len(request.labels))
     for stage in request.stages:
         yield from stage_of(request, stage).warnings()

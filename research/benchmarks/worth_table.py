@@ -29,6 +29,8 @@ COLUMNS = (
     ("voted", "prior"),
     ("recipe", None),
 )
+BASELINES = ("zero-shot", "public-only", "voted")
+"""What a choice is among, as far as every line has it; "voted" is the first set of winners."""
 
 
 def table(files: Sequence[str]) -> None:
@@ -40,6 +42,21 @@ def table(files: Sequence[str]) -> None:
         cells = [cell([_figure(line, *column) for line in group]) for column in COLUMNS]
         cells += [_chosen(group), f"{sum(map(_held, group))} of {len(group)}"]
         print(f"| {key} | {len(group)} |", " | ".join(cells), "|")
+
+
+def regrets(files: Sequence[str]) -> None:
+    """By how many points the exported set is below baselines that are read with a prior; means and half intervals."""
+    print("\n| task, model, epsilon | runs | below the best of these | below", " | below ".join(BASELINES), "|")
+    print("|---|---|---|" + "---|" * len(BASELINES))
+    for key, group in grouped(each for file in files for each in lines(file)):
+        below = [[100 * (line[name]["prior"] - line["recipe"]) for name in BASELINES] for line in group]
+        columns = [[max(each) for each in below], *zip(*below, strict=True)]
+        print(f"| {key} | {len(group)} |", " | ".join(_points(each) for each in columns), "|")
+
+
+def _points(figures: Sequence[float]) -> str:
+    half = f" ± {_half(figures):.1f}" if len(figures) > 1 else ""
+    return f"{np.mean(figures):.1f}{half}"
 
 
 def _chosen(group: Sequence[Mapping[str, Any]]) -> str:
@@ -78,11 +95,14 @@ def cell(figures: Sequence[float | None]) -> str:
     if not known:
         return "-"
     mean = f"{np.mean(known):.3f}".lstrip("0")
-    if len(set(known)) < 2:
-        return mean
-    half = student.ppf(0.975, len(known) - 1) * np.std(known, ddof=1) / np.sqrt(len(known))
-    return f"{mean} ± {half:.3f}".replace("± 0", "± ")
+    return mean if len(set(known)) < 2 else f"{mean} ± {_half(known):.3f}".replace("± 0", "± ")
+
+
+def _half(figures: Sequence[float]) -> float:
+    """Half of the mean's 95% interval (Student)."""
+    return float(student.ppf(0.975, len(figures) - 1) * np.std(figures, ddof=1) / np.sqrt(len(figures)))
 
 
 if __name__ == "__main__":
     table(sys.argv[1:])
+    regrets(sys.argv[1:])

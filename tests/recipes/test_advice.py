@@ -85,6 +85,12 @@ def test_roles_have_the_numbers_that_compute_allows(units):
     assert passes <= 2_200 * 1.001
 
 
+def test_more_units_score_where_none_calibrate_or_choose():
+    few, many = (proposed(Kind.VOTE, sizes(labels, 9600 // labels), 1.0) for labels in (24, 96))
+    assert MOST_CORRECTED_LABELS == 24
+    assert many.shares[Stage.SCORE] == pytest.approx(2 * few.shares[Stage.SCORE], 0.05)
+
+
 @pytest.mark.parametrize("units", [3_200, 32_000])
 def test_the_labels_of_many_have_voters_each(units):
     recipe = proposed(Kind.VOTE, sizes(80, units // 80), 1.0)

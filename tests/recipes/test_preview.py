@@ -11,7 +11,7 @@ import pytest
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import default_template
-from mechanisms.runs.advice import proposed
+from mechanisms.runs.advice import MOST_CORRECTED_LABELS, proposed
 from mechanisms.runs.forecast import ModelSpeed
 from mechanisms.runs.preview import preview
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
@@ -132,6 +132,13 @@ def test_where_labels_count_the_same_the_margin_is_of_what_the_rows_count():
     assert Score(skewed).margin == pytest.approx(Score(even).margin, rel=0.05)
     assert Score(skewed).margin > 1.3 * Score(replace(skewed, recipe=even.recipe)).margin
     assert any("wider than 20 points" in each for each in preview(skewed).warnings)
+
+
+@pytest.mark.parametrize(("labels", "said"), [(MOST_CORRECTED_LABELS, False), (MOST_CORRECTED_LABELS + 1, True)])
+def test_many_labels_are_told_of_prototypes_before_the_run(labels, said):
+    sizes = {f"label {i}": 100 for i in range(labels)}
+    made = replace(request(), labels=tuple(sizes), sizes=sizes, recipe=proposed(Kind.VOTE, sizes, 1.0))
+    assert any("Class prototypes" in each for each in preview(made).warnings) is said
 
 
 @pytest.mark.parametrize("weighing", Weighing)
