@@ -12,7 +12,7 @@ from mechanisms.runs.stage import stage_class
 from mechanisms.runs.stages.vote import CLEARANCE, EXCESS
 from mechanisms.tallies import usual_weighing
 
-FEWEST_FOR_ROLES = 2000
+FEWEST_FOR_ROLES = 1200
 """Units from which on roles are proposed: with fewer, some role is too small to say anything through its noise."""
 
 VOTERS_A_LABEL = 40

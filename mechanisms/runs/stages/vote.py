@@ -41,7 +41,7 @@ class Vote(PlannedStage):
     task_title = "Voting"
     question = "The {unit}s vote: which draft is most like me?"
     noun = "the vote"
-    wanted = 400
+    wanted = 300
     parts = 4
     releases = (VotesReleased,)
 
