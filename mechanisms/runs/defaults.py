@@ -99,11 +99,18 @@ def usual_subsets(sizes: Mapping[str, int]) -> int:
     return max(FEWEST_SUBSETS, min([most, *sizes.values()]))
 
 
-def usual_recipe(labels: int, mechanism: str = MECHANISM, shots: int = 1, best_of: int = 1, plain: bool = True) -> Kind:
+def usual_recipe(
+    labels: int,
+    mechanism: str = MECHANISM,
+    shots: int = 1,
+    best_of: int = 1,
+    plain: bool = True,
+    asks_to_write: bool = False,
+) -> Kind:
     """In stages wherever a run can have stages, else token by token.
 
     Many demonstrations are voted for: a vote costs the same epsilon for any number of winners. So are those of many
-    labels, which would take minutes to write each.
+    labels, which take a while to write each, unless something is said of how to write.
 
     Args:
         labels: how many there are.
@@ -111,8 +118,10 @@ def usual_recipe(labels: int, mechanism: str = MECHANISM, shots: int = 1, best_o
         shots: demonstrations of each label.
         best_of: demonstrations that are written for each one that is kept.
         plain: rows are neither records of a schema nor have outputs.
+        asks_to_write: a setting is given that only writing has.
     """
     staged = plain and labels > 1 and best_of == 1 and shots <= MOST_SHOTS
     if not staged or not writes_in_stages(mechanism_class(mechanism)):
         return Kind.TOKENS
-    return RECIPE if shots <= MOST_PROMPTED and labels <= MOST_WRITTEN_LABELS else Kind.VOTE
+    writes = shots <= MOST_PROMPTED and (asks_to_write or labels <= MOST_WRITTEN_LABELS)
+    return RECIPE if writes else Kind.VOTE

@@ -45,6 +45,10 @@ def _usual_mechanism() -> TokenMechanism:
     return mechanism_class(MECHANISM)()
 
 
+_OF_WRITING = ("mechanism", "transform", "scheme", "subsets", "per_subset", "unit_rows", "tokens", "min_tokens")
+"""Fields that a run has only where it writes token by token."""
+
+
 @dataclass(frozen=True)
 class RunSpec:
     """A run as it is asked for; what is None follows from the labels, from public sizes or from other fields.
@@ -100,7 +104,14 @@ class RunSpec:
         if self.recipe is not None:
             return self.recipe
         plain = self.schema is None and self.outputs is None
-        return usual_recipe(labels, self.mechanism.name, self.shots, self.best_of, plain)
+        return usual_recipe(labels, self.mechanism.name, self.shots, self.best_of, plain, self._asks_to_write)
+
+    @property
+    def _asks_to_write(self) -> bool:
+        """Whether a setting is given that only token-by-token writing has."""
+        usual = RunSpec(self.target)
+        given = any(getattr(self, name) != getattr(usual, name) for name in _OF_WRITING)
+        return given or Stage.WRITE in (self.shares or {})
 
     def in_stages(self, labels: int) -> bool:
         """Whether the run has stages, for so many labels."""
@@ -134,9 +145,8 @@ class RunSpec:
         """The same, without settings of a writing that the run does not have."""
         if self.kind(labels) is not Kind.VOTE:
             return self
-        of_writing = ("mechanism", "transform", "scheme", "subsets", "per_subset", "unit_rows", "tokens", "min_tokens")
         usual = RunSpec(self.target)
-        return replace(self, **{name: getattr(usual, name) for name in of_writing})
+        return replace(self, **{name: getattr(usual, name) for name in _OF_WRITING})
 
     def recipe_for(self, sizes: Mapping[str, int], epsilon: float) -> Recipe:
         """The stages; what is left open is planned.

@@ -30,7 +30,7 @@ from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.records import Dataset, Record
-from mechanisms.runs.defaults import usual_subsets
+from mechanisms.runs.defaults import usual_recipe, usual_subsets
 from mechanisms.runs.events import Drafting, RunCompleted, StageStarted, TokenReleased
 from mechanisms.runs.forecast import ModelSpeed, measure_embedding, measure_speed
 from mechanisms.runs.preview import suggested_delta
@@ -100,7 +100,8 @@ def request_for(dataset: Dataset, part: float) -> RecipeRequest:
     """What is proposed at epsilon 1, with only so much of the rows of each stage."""
     sizes = dataset.counted_sizes()
     target = PrivacyTarget(1.0, suggested_delta(sum(sizes.values())))
-    request = RunSpec(target, subsets=max(4, round(part * usual_subsets(sizes)))).request(dataset)
+    subsets = max(4, round(part * usual_subsets(sizes)))
+    request = RunSpec(target, recipe=usual_recipe(len(sizes)), subsets=subsets).request(dataset)
     assert has_stages(request)
     return replace(request, recipe=thinned(request.recipe, part)).calibrated()
 

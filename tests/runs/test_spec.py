@@ -50,6 +50,20 @@ def test_many_labels_are_voted_for_and_still_more_are_not_corrected():
         assert Stage.SCORE in recipe.shares
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"mechanism": mechanism_class("noisy-max")()},
+        {"tokens": 12},
+        {"subsets": 2},
+        {"shares": dict.fromkeys(Stage, 1 / len(Stage))},
+    ],
+)
+def test_whoever_says_how_to_write_gets_many_labels_written_too(said):
+    many = data(3, *(f"label {i}" for i in range(MOST_WRITTEN_LABELS + 1)))
+    assert replace(SPEC, **said).request(many).recipe.kind is Kind.BOTH
+
+
 def test_two_data_sets_with_the_same_public_numbers_get_the_same_request_but_for_their_content():
     other = Dataset("d", ("a", "b"), tuple(replace(each, text=each.text * 2) for each in DATA.records))
     assert SPEC.request(other) == SPEC.request(DATA).for_content(fingerprint(other).content)
