@@ -8,7 +8,7 @@ from dpicl_ui.frame.tree import Tree, el, fact, notice
 from mechanisms.accounting import rounded_up
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.discovery import parameters
-from mechanisms.runs.advice import FEWEST_FOR_ROLES
+from mechanisms.runs.advice import fewest_for_roles
 from mechanisms.runs.preview import Preview
 from mechanisms.runs.recipe import Division, Stage
 from mechanisms.runs.recipe_forecast import choice_count, units
@@ -71,7 +71,7 @@ def stages_in_words(request: RecipeRequest) -> list[Tree]:
     balanced = request.recipe.weighing is Weighing.LABELS
     return [
         el("ol.tasks", *lines),
-        el("p.muted", remark.format(unit=unit, fewest=FEWEST_FOR_ROLES)),
+        el("p.muted", remark.format(unit=unit, fewest=fewest_for_roles(len(request.labels)))),
         *([el("p.muted", _BY_LABELS)] if balanced else []),
     ]
 

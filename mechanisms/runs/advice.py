@@ -12,11 +12,10 @@ from mechanisms.runs.stage import stage_class
 from mechanisms.runs.stages.vote import CLEARANCE, EXCESS
 from mechanisms.tallies import usual_weighing
 
-FEWEST_FOR_ROLES = 1200
-"""Units from which on roles are proposed: with fewer, some role is too small to say anything through its noise."""
+_FEWEST_FOR_ROLES, _FEWEST_OF_A_LABEL, _ENOUGH_FOR_ROLES = 1200, 160, 2000
 
-VOTERS_A_LABEL = 40
-"""Voters for each of many labels, since only a label's own rows vote on its drafts."""
+VOTERS_A_LABEL, CALIBRATORS_A_LABEL = 40, 24
+"""Units for each of many labels: only a label's own rows vote on its drafts, and noise is added to each label's sum."""
 MOST_VOTERS = 0.5
 """The largest share of the units that votes."""
 
@@ -33,6 +32,15 @@ MOST_DEMONSTRATIONS = 24
 """Demonstrations of all sets of winners together: choosers read every prompt."""
 DRAFTS_A_WINNER = 2
 """Drafts for each demonstration that is asked for, at least: with fewer, the vote would leave nothing out."""
+
+
+def fewest_for_roles(labels: int) -> int:
+    """The number of units from which on roles are proposed: with fewer, some role says little through its noise.
+
+    Args:
+        labels: how many there are; each needs voters and calibrators.
+    """
+    return min(_ENOUGH_FOR_ROLES, max(_FEWEST_FOR_ROLES, _FEWEST_OF_A_LABEL * labels))
 
 
 def proposed(
@@ -73,7 +81,7 @@ def proposed(
         left_out |= {Stage.CALIBRATE, Stage.CHOOSE}
     stages = [stage for stage in in_order() if stage not in left_out]
     if division is None:
-        division = Division.ROLES if units >= FEWEST_FOR_ROLES and len(stages) > 1 else Division.EPSILON
+        division = Division.ROLES if units >= fewest_for_roles(len(sizes)) and len(stages) > 1 else Division.EPSILON
     shares = _roles(stages, units, len(sizes)) if division is Division.ROLES else _epsilon_shares(stages)
     return Recipe(
         kind=kind,
@@ -89,7 +97,7 @@ def proposed(
 
 
 def _roles(stages: list[Stage], units: int, labels: int) -> dict[Stage, float]:
-    """Shares that give each stage the units it wants; below `FEWEST_FOR_ROLES` units, the shares for that many.
+    """Shares that give each stage the units it wants; below `fewest_for_roles`, the shares for that many.
 
     What stages want is what two cores read in a minute: 18 rows a second with the embedded model, and about 40 with
     AMX. A calibrator is read twice (under one of the sets, and under the chosen one), a chooser once a set, a scorer
@@ -99,9 +107,13 @@ def _roles(stages: list[Stage], units: int, labels: int) -> dict[Stage, float]:
     wanted = {stage: count for stage in stages if (count := stage_class(stage).wanted) is not None}
     if Stage.VOTE in wanted:
         wanted[Stage.VOTE] = max(wanted[Stage.VOTE], VOTERS_A_LABEL * labels)
+    if Stage.CALIBRATE in wanted:
+        wanted[Stage.CALIBRATE] = max(wanted[Stage.CALIBRATE], CALIBRATORS_A_LABEL * labels)
     if labels > MOST_CORRECTED_LABELS and Stage.SCORE in wanted:
         wanted[Stage.SCORE] *= 2  # in the time that calibrators and choosers do not take
-    shares: dict[Stage, float] = {stage: count / max(units, FEWEST_FOR_ROLES) for stage, count in wanted.items()}
+    shares: dict[Stage, float] = {
+        stage: count / max(units, fewest_for_roles(labels)) for stage, count in wanted.items()
+    }
     if Stage.VOTE in shares:
         shares[Stage.VOTE] = min(shares[Stage.VOTE], MOST_VOTERS)
     shares = {stage: _two_digits(share) for stage, share in shares.items()}

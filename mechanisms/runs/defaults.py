@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mechanisms.errors import UsageError
-from mechanisms.runs.advice import FEWEST_FOR_ROLES
+from mechanisms.runs.advice import fewest_for_roles
 from mechanisms.runs.recipe import Kind
 from mechanisms.runs.recipe_request import MOST_PROMPTED, MOST_SHOTS, RecipeRequest, writes_in_stages
 from mechanisms.runs.request import MIN_TOKENS, SynthesisRequest
@@ -23,7 +23,7 @@ RECIPE = Kind.BOTH
 """Shows every token's noisy distribution, and finds no fewer labels than the vote alone (research/docs/worth.md)."""
 FEWEST_SUBSETS = 4
 SUBSETS_OF_MANY = 56
-"""M from `FEWEST_FOR_ROLES` units on. The first token waits until so many rows are read; of 2,000 rows with four labels
+"""M from `fewest_for_roles` units on. The first token waits until so many rows are read; of 2,000 rows with four labels
 they leave a signal-to-noise of 10 at epsilon 1, and more of more rows, among which each one joins less often."""
 MOST_WRITTEN_LABELS = 12
 """Labels up to which a run writes token by token: each label takes its own sample, and its own time."""
@@ -95,7 +95,7 @@ def draft_tokens_of_texts(words: int | None) -> int:
 
 def usual_subsets(sizes: Mapping[str, int]) -> int:
     """M, at most the units of the smallest label: with more, all of them would join each time."""
-    most = SUBSETS_OF_MANY if sum(sizes.values()) >= FEWEST_FOR_ROLES else SamplingPlan.subsets
+    most = SUBSETS_OF_MANY if sum(sizes.values()) >= fewest_for_roles(len(sizes)) else SamplingPlan.subsets
     return max(FEWEST_SUBSETS, min([most, *sizes.values()]))
 
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from mechanisms.noise import Floats, Integers
-from mechanisms.runs.advice import FEWEST_FOR_ROLES, proposed
+from mechanisms.runs.advice import fewest_for_roles, proposed
 from mechanisms.runs.events import CandidateSet
 from mechanisms.runs.judging import FITTED, preferences, step, targets
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
@@ -58,12 +58,12 @@ MANY_ROLES = (
 
 def grid(sizes: Mapping[str, int], epsilon: float) -> Iterator[tuple[str, Recipe]]:
     """The planner's recipe, its recipe of the other division, and others."""
-    rows = sum(sizes.values())
+    few = sum(sizes.values()) < fewest_for_roles(len(sizes))
     first = proposed(Kind.VOTE, sizes, epsilon)
     yield PROPOSED, first
     for division, vectors in (
-        (Division.EPSILON, EPSILON_GRID if rows < FEWEST_FOR_ROLES else ()),
-        (Division.ROLES, FEW_ROLES if rows < FEWEST_FOR_ROLES else MANY_ROLES),
+        (Division.EPSILON, EPSILON_GRID if few else ()),
+        (Division.ROLES, FEW_ROLES if few else MANY_ROLES),
     ):
         if division is not first.division:
             other = proposed(Kind.VOTE, sizes, epsilon, division=division)

@@ -204,6 +204,7 @@ class Bench:
         assert made is not None
         found: dict[str, Any] = {
             "target": epsilon,
+            "sets": request.recipe.sets,
             "seconds": round(time.perf_counter() - started, 1),
             "stages": stages,
             "epsilon": made.certificate.claim.epsilon,

@@ -78,7 +78,8 @@ def grouped(found: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, list[Mapp
     keys: dict[str, list[Mapping[str, Any]]] = {}
     for line in found:
         rows = f", {line['rows']} rows" if line["rows"] else ""
-        keys.setdefault(f"{line['task']}, {line['model']}, {line['target']:g}{rows}", []).append(line)
+        sets = f", {line['sets']} sets" if "sets" in line else ""  # three, before they were told
+        keys.setdefault(f"{line['task']}, {line['model']}, {line['target']:g}{rows}{sets}", []).append(line)
     order = {name: place for place, name in enumerate(TASKS)}
     yield from sorted(
         keys.items(), key=lambda item: (item[1][0]["model"], order[item[1][0]["task"]], item[1][0]["target"])

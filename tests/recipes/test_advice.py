@@ -7,13 +7,13 @@ import pytest
 from mechanisms.errors import UsageError
 from mechanisms.runs.advice import (
     FEWEST_DRAFTS,
-    FEWEST_FOR_ROLES,
     MOST_CORRECTED_LABELS,
     MOST_DEMONSTRATIONS,
     MOST_DRAFTS,
     MOST_VOTERS,
     USUAL_SETS,
     VOTERS_A_LABEL,
+    fewest_for_roles,
     proposed,
 )
 from mechanisms.runs.recipe import Division, Kind, Stage
@@ -68,8 +68,12 @@ def test_drafts_grow_with_epsilon_and_with_the_data(kind):
 
 
 def test_roles_from_the_number_of_units_on_at_which_each_is_large_enough():
-    assert proposed(Kind.VOTE, {"a": 1000, "b": FEWEST_FOR_ROLES - 1001}, 1.0).division is Division.EPSILON
-    assert proposed(Kind.VOTE, {"a": 1000, "b": FEWEST_FOR_ROLES - 1000}, 1.0).division is Division.ROLES
+    for labels in LABELS:
+        fewest = fewest_for_roles(labels)
+        others = {f"label {i}": 1 for i in range(1, labels)}
+        assert proposed(Kind.VOTE, {"a": fewest - labels, **others}, 1.0).division is Division.EPSILON
+        assert proposed(Kind.VOTE, {"a": fewest - labels + 1, **others}, 1.0).division is Division.ROLES
+    assert fewest_for_roles(4) < fewest_for_roles(10) < fewest_for_roles(20) == fewest_for_roles(1000)
 
 
 @pytest.mark.parametrize("units", [2 * 1600, 8_000, 120_000, 1_500_000])

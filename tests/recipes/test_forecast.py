@@ -87,7 +87,7 @@ def test_labels_of_more_tokens_and_more_demonstrations_take_longer_to_judge_by()
     )
     for stage in JUDGING:
         assert short[stage] < long[stage]
-        assert 1.3 * short[stage] < many[stage]
+        assert short[stage] < many[stage]
     ballots = 1.2  # of more labels there are more drafts to embed
     assert short[Stage.VOTE] == pytest.approx(long[Stage.VOTE])
     assert many[Stage.VOTE] < 2 * ballots * short[Stage.VOTE], "no demonstrations for a voter"
