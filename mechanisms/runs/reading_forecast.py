@@ -16,10 +16,19 @@ USUAL = 0.8
 """Approximate mean length of a draft or a demonstration, as a share of its cap."""
 NAMES_READ = 6
 """Tokens of a label's name for the embedding model, with the special ones around a text."""
-TEXT_READ = 64
-"""Approximate tokens of a text for the embedding model; its own cap is several times higher."""
+TEXT_READ, _MOST_TEXT_READ = 64, 256
+"""Approximate tokens of a text for the embedding model, and its own cap."""
 _CHARACTERS = 4.5
 """Approximate characters per token of names and instructions in a Latin script."""
+
+
+def text_tokens(cap: int) -> int:
+    """Approximate tokens of a private text for the embedding model, which has a cap of its own.
+
+    Args:
+        cap: on the tokens that the language model reads; a higher one than usual says that texts are as long.
+    """
+    return min(_MOST_TEXT_READ, max(TEXT_READ, cap))
 
 
 def tokens_of(text: str) -> int:
@@ -42,13 +51,15 @@ def prompt_work(labels: Sequence[str], shown: float, cap: int) -> Work:
 def reading_work(labels: Sequence[str], shown: float, rows: float, cap: int) -> Work:
     """The work of reading `rows` texts behind a prompt of `shown` tokens.
 
-    How long private texts are must not show. Each has one of a few shapes, whose batches blank rows fill; the shapes
-    are taken to be equally frequent. Of long texts that is a fourth too little.
+    How long private texts are must not show. Each has one of a few shapes, whose batches blank rows fill. The shapes
+    are taken to be equally frequent; under a higher cap than usual, which the owner gave since texts are long, all
+    texts have the longest one.
     """
     if rows <= 0:
         return Work()
-    lengths = [math.ceil(cap / LENGTHS) * (i + 1) + FRAME for i in range(LENGTHS)]
-    filled = MOST_ROWS * math.ceil(rows / LENGTHS / MOST_ROWS)
+    shapes = range(LENGTHS) if cap <= MAX_QUERY_TOKENS else range(LENGTHS - 1, LENGTHS)
+    lengths = [math.ceil(cap / LENGTHS) * (i + 1) + FRAME for i in shapes]
+    filled = MOST_ROWS * math.ceil(rows / len(lengths) / MOST_ROWS)
     return sum((_passes(labels, shown, filled, each) for each in lengths), Work())
 
 

@@ -93,6 +93,23 @@ def test_labels_of_more_tokens_and_more_demonstrations_take_longer_to_judge_by()
     assert many[Stage.VOTE] < 2 * ballots * short[Stage.VOTE], "no demonstrations for a voter"
 
 
+def test_a_declared_length_counts_as_the_length_of_all_texts():
+    sizes = dict.fromkeys(("a", "b"), 1000)
+    usual = RecipeRequest(
+        labels=("a", "b"),
+        template=TEMPLATE,
+        recipe=proposed(Kind.VOTE, sizes, 1.0),
+        target=PrivacyTarget(1.0, 1e-5),
+        sizes=sizes,
+        content="x",
+    )
+    speed = ModelSpeed(1e-3, 1e-4, 1e-2, embedded=1e-3)
+    short, mixed, long = (seconds_by_part(replace(usual, max_record_tokens=cap), speed) for cap in (64, 96, 98))
+    for stage in (Stage.CHOOSE, Stage.SCORE):
+        assert long[stage] > 1.1 * mixed[stage], "none of half that length"
+    assert long[Stage.VOTE] > mixed[Stage.VOTE] > short[Stage.VOTE]
+
+
 class Counted:
     """What was asked of a toy model and a toy embedder, in the forecast's own terms, by part of the run."""
 

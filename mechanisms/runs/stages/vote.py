@@ -12,7 +12,7 @@ from mechanisms.data.sizes import Unit, units_of
 from mechanisms.runs.drafts import FEWEST
 from mechanisms.runs.events import CuratorEvent, DraftsWritten, StageProgress, VotesReleased
 from mechanisms.runs.forecast import Work
-from mechanisms.runs.reading_forecast import TEXT_READ, USUAL
+from mechanisms.runs.reading_forecast import USUAL, text_tokens
 from mechanisms.runs.recipe import Division, Stage
 from mechanisms.runs.recipe_forecast import drafting_work, records
 from mechanisms.runs.recipe_request import Events
@@ -69,7 +69,8 @@ class Vote(PlannedStage):
         """The work: each voter is embedded alone, a ballot once, and drafts of later rounds are written."""
         recipe, request = self.request.recipe, self.request
         ballot = len(request.labels) * (recipe.drafts + request.shots)
-        voting = Work(embedded=TEXT_READ * records(request, self.name) + USUAL * request.tokens * ballot)
+        voters = text_tokens(request.max_record_tokens) * records(request, self.name)
+        voting = Work(embedded=voters + USUAL * request.tokens * ballot)
         return voting * recipe.rounds + drafting_work(request, recipe.drafts) * (recipe.rounds - 1)
 
     def warnings(self) -> Iterator[str]:
