@@ -33,7 +33,7 @@ JUDGING = (Stage.CALIBRATE, Stage.CHOOSE, Stage.SCORE)
 @pytest.mark.parametrize("division", Division)
 @pytest.mark.parametrize("without", [(), (Stage.SCORE,), (Stage.CHOOSE,), (Stage.CHOOSE, Stage.CALIBRATE)])
 def test_rows_are_read_about_as_often_as_is_foreseen(division, without):
-    records = data(rows(60))
+    records = data(rows(240))
     request, log = planned(records, recipe(Kind.VOTE, division, without)), Log()
     for _ in begun(records, request, model=Reading(log), embedder=Embedding(Log())):
         pass
@@ -44,7 +44,7 @@ def test_rows_are_read_about_as_often_as_is_foreseen(division, without):
     # Calibrators are read again where a choice was made.
     foreseen = sum(sets[stage] * len(parts[stage].records) / units(request, stage) for stage in stages)
     assert 0.6 * foreseen <= done <= 1.4 * foreseen
-    expected, deviation = sum(units(request, stage) for stage in stages), 60**0.5 / 2
+    expected, deviation = sum(units(request, stage) for stage in stages), 240**0.5 / 2
     assert sum(len(parts[stage].records) for stage in stages) == pytest.approx(expected, abs=6 * deviation)
 
 
