@@ -143,8 +143,8 @@ _DIVISIONS = [
     ("Epsilon: all rows take part in all tasks", Division.EPSILON.value),
 ]
 _MANY_LABELS = (
-    f"With more than {MOST_WRITTEN_LABELS} labels the vote alone is proposed: token by token, every label takes a "
-    "sample and a time of its own."
+    f"With more than {MOST_WRITTEN_LABELS} labels, voting on drafts is proposed: writing token by token takes longer "
+    "with every label."
 )
 _BY_HAND = "Set the stages by hand, instead of what is proposed for your sizes and epsilon"
 

@@ -92,8 +92,7 @@ def _parts(form: NormalForm, delta: float) -> tuple[list[tuple[_Method, NormalFo
     """The events that each method accounts for, with the delta that each may use.
 
     zCDP events are not part of a privacy loss distribution. The groups therefore add up by basic composition, each at
-    its
-    equal share of the delta that failures leave.
+    its equal share of the delta that failures leave.
     """
     remaining = delta - form.failure
     if remaining <= 0:

@@ -24,8 +24,8 @@ LAPLACE_DEVIATION = math.sqrt(2)
 """Deviation of one vote's noise, in units of 1 / epsilon."""
 
 MOST_CORRECTED_LABELS = 24
-"""Labels up to which a correction is measured. Noise on each label's sum is the same for any number of labels, while
-rows that are read in the same time become fewer with every label name that is read after them."""
+"""Labels up to which a correction is measured. Every label's sum gets the same noise, so that more labels need more
+rows, and a row takes longer to read with every label."""
 
 USUAL_SETS = 2
 MOST_DEMONSTRATIONS = 24
@@ -99,10 +99,10 @@ def proposed(
 def _roles(stages: list[Stage], units: int, labels: int) -> dict[Stage, float]:
     """Shares that give each stage the units it wants; below `fewest_for_roles`, the shares for that many.
 
-    What stages want is what two cores read in a minute: 18 rows a second with the embedded model, and about 40 with
-    AMX. A calibrator is read twice (under one of the sets, and under the chosen one), a chooser once a set, a scorer
-    once an arm of three: with six sets 320 + 720 + 390 rows. Voters are only embedded, which is cheap. All others
-    write: a sample of so many rows costs the same time out of more of them, and takes less noise.
+    What stages want is what two cores read in a good minute: 18 rows a second with the embedded model, and about 40
+    with AMX. A calibrator is read twice (under one of the sets, and under the chosen one), a chooser once a set, a
+    scorer once an arm of three: with six sets 320 + 720 + 390 rows. Voters are only embedded, which is cheap. All other
+    units write: a sample out of more units costs the same time and needs less noise.
     """
     wanted = {stage: count for stage in stages if (count := stage_class(stage).wanted) is not None}
     if Stage.VOTE in wanted:
@@ -111,9 +111,8 @@ def _roles(stages: list[Stage], units: int, labels: int) -> dict[Stage, float]:
         wanted[Stage.CALIBRATE] = max(wanted[Stage.CALIBRATE], CALIBRATORS_A_LABEL * labels)
     if labels > MOST_CORRECTED_LABELS and Stage.SCORE in wanted:
         wanted[Stage.SCORE] *= 2  # in the time that calibrators and choosers do not take
-    shares: dict[Stage, float] = {
-        stage: count / max(units, fewest_for_roles(labels)) for stage, count in wanted.items()
-    }
+    among = max(units, fewest_for_roles(labels))
+    shares: dict[Stage, float] = {stage: count / among for stage, count in wanted.items()}
     if Stage.VOTE in shares:
         shares[Stage.VOTE] = min(shares[Stage.VOTE], MOST_VOTERS)
     shares = {stage: _two_digits(share) for stage, share in shares.items()}

@@ -23,8 +23,8 @@ RECIPE = Kind.BOTH
 """Shows every token's noisy distribution, and finds no fewer labels than the vote alone (research/docs/worth.md)."""
 FEWEST_SUBSETS = 4
 SUBSETS_OF_MANY = 56
-"""M from `fewest_for_roles` units on. The first token waits until so many rows are read; of 2,000 rows with four labels
-they leave a signal-to-noise of 10 at epsilon 1, and more of more rows, among which each one joins less often."""
+"""M from `fewest_for_roles` units on. The first token waits until all these rows are read. With 2,000 rows, four labels
+and epsilon 1 they give a signal-to-noise of 10. More rows give more: each of them joins less often."""
 MOST_WRITTEN_LABELS = 12
 """Labels up to which a run writes token by token: each label takes its own sample, and its own time."""
 
@@ -109,8 +109,8 @@ def usual_recipe(
 ) -> Kind:
     """In stages wherever a run can have stages, else token by token.
 
-    Many demonstrations are voted for: a vote costs the same epsilon for any number of winners. So are those of many
-    labels, which take a while to write each, unless something is said of how to write.
+    Many demonstrations are voted for: a vote costs the same epsilon for any number of winners. More than
+    `MOST_WRITTEN_LABELS` labels are voted for, too, unless a setting of the writing is given.
 
     Args:
         labels: how many there are.

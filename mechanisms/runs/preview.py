@@ -18,11 +18,10 @@ from mechanisms.runs.stage import stage_of
 Request = TypeVar("Request", bound=RunRequest)
 
 _MANY_LABELS = (
-    "A small model that reads demonstrations of {} labels finds few of them: of 77 labels it found those of 33 in 100 "
-    "texts. Class prototypes, without a language model, found 60: release them in step 4 of the app, or with `score "
-    "--prototypes-epsilon`."
+    "With {} labels a small model answers many texts wrongly, with or without demonstrations. Class prototypes need no "
+    "language model: compare them in step 4 of the app, or with `score --prototypes-epsilon`."
 )
-"""Measured: research/docs/worth.md."""
+"""Measured with 77 labels, for which prototypes did better: research/docs/worth.md."""
 
 
 @dataclass(frozen=True)

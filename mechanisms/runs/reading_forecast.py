@@ -26,7 +26,7 @@ def text_tokens(cap: int) -> int:
     """Approximate tokens of a private text for the embedding model, which has a cap of its own.
 
     Args:
-        cap: on the tokens that the language model reads; a higher one than usual says that texts are as long.
+        cap: on the tokens that the language model reads. Above `TEXT_READ`, texts are taken to be as long as the cap.
     """
     return min(_MOST_TEXT_READ, max(TEXT_READ, cap))
 
@@ -52,13 +52,14 @@ def reading_work(labels: Sequence[str], shown: float, rows: float, cap: int) -> 
     """The work of reading `rows` texts behind a prompt of `shown` tokens.
 
     How long private texts are must not show. Each has one of a few shapes, whose batches blank rows fill. The shapes
-    are taken to be equally frequent; under a higher cap than usual, which the owner gave since texts are long, all
-    texts have the longest one.
+    are taken to be equally frequent. A cap above `MAX_QUERY_TOKENS` means that the owner declared long texts: then all
+    texts are taken to have the longest shape.
     """
     if rows <= 0:
         return Work()
-    shapes = range(LENGTHS) if cap <= MAX_QUERY_TOKENS else range(LENGTHS - 1, LENGTHS)
-    lengths = [math.ceil(cap / LENGTHS) * (i + 1) + FRAME for i in shapes]
+    lengths = [math.ceil(cap / LENGTHS) * (i + 1) + FRAME for i in range(LENGTHS)]
+    if cap > MAX_QUERY_TOKENS:
+        lengths = lengths[-1:]
     filled = MOST_ROWS * math.ceil(rows / len(lengths) / MOST_ROWS)
     return sum((_passes(labels, shown, filled, each) for each in lengths), Work())
 

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from mechanisms.accounting import PrivacyTarget, fingerprint
+from mechanisms.inference.models.embeddings import MAX_TOKENS
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Dataset, Record, default_template
-from mechanisms.runs.advice import MOST_CORRECTED_LABELS, proposed
+from mechanisms.runs.advice import proposed
 from mechanisms.runs.events import Drafting, StageStarted
 from mechanisms.runs.forecast import ModelSpeed, Work, measure_speed
+from mechanisms.runs.reading_forecast import text_tokens
 from mechanisms.runs.recipe import Division, Kind, Stage, divide
 from mechanisms.runs.recipe_forecast import seconds_by_part, units, work_by_part
 from mechanisms.runs.recipe_request import RecipeRequest
@@ -72,22 +74,20 @@ def test_labels_of_more_tokens_and_more_demonstrations_take_longer_to_judge_by()
         made = RecipeRequest(
             labels=tuple(names),
             template=TEMPLATE,
-            recipe=replace(made, sets=1),
+            recipe=replace(made, sets=1, shares={Stage.VOTE: 0.5} | dict.fromkeys(JUDGING, 0.1)),
             target=PrivacyTarget(1.0, 1e-5),
             sizes=sizes,
             content="x",
         )
         parts = seconds_by_part(made, speed)
-        # For each row that a stage reads: of many labels more rows vote.
         return {stage: parts[stage] / made.recipe.shares[stage] for stage in (Stage.VOTE, *JUDGING)}
 
     short, long, many = (
-        judged([f"{each}{i:02}" for i in range(count)])
-        for each, count in (("a", 4), ("a" * 40, 4), ("a", MOST_CORRECTED_LABELS))
+        judged([f"{each}{i:02}" for i in range(count)]) for each, count in (("a", 4), ("a" * 40, 4), ("a", 80))
     )
     for stage in JUDGING:
         assert short[stage] < long[stage]
-        assert short[stage] < many[stage]
+        assert 2 * short[stage] < many[stage]
     ballots = 1.2  # of more labels there are more drafts to embed
     assert short[Stage.VOTE] == pytest.approx(long[Stage.VOTE])
     assert many[Stage.VOTE] < 2 * ballots * short[Stage.VOTE], "no demonstrations for a voter"
@@ -108,6 +108,7 @@ def test_a_declared_length_counts_as_the_length_of_all_texts():
     for stage in (Stage.CHOOSE, Stage.SCORE):
         assert long[stage] > 1.1 * mixed[stage], "none of half that length"
     assert long[Stage.VOTE] > mixed[Stage.VOTE] > short[Stage.VOTE]
+    assert text_tokens(10 * MAX_TOKENS) == MAX_TOKENS, "the embedding model's own cap"
 
 
 class Counted:
