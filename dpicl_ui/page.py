@@ -136,7 +136,7 @@ def build(ledgers: Ledgers, loader: ModelLoader, elsewhere: RemoteReader | None 
         loader.free = line.free
         data = _first_step(app)
         privacy = PrivacyStep(app)
-        generate = GenerateStep(app.sessions, ledgers, loader, embedder, bar, privacy, line)
+        generate = GenerateStep(app, privacy, line)
         test = EvaluationStep(app, elsewhere)
         export = ExportStep(app)
         AskStep(app, data)

@@ -16,7 +16,8 @@ import gradio as gr
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.guard import PRIVATE, guarded
-from dpicl_ui.frame.sessions import Ledgers, Session, Sessions, State
+from dpicl_ui.frame.services import Services
+from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.theme import seen
 from dpicl_ui.frame.tree import Tree, drawn, notice, panel
 from dpicl_ui.generate.replay import own_run
@@ -51,8 +52,8 @@ class Replacing:
     listeners; a number that is new in this tab tells the second one to begin.
     """
 
-    def __init__(self, sessions: Sessions) -> None:
-        self._sessions = sessions
+    def __init__(self, app: Services) -> None:
+        self._app = app
         # A column that is "hidden" from the start stands in the page all the same.
         with gr.Column(visible=False, elem_id="replacing", elem_classes="replacing") as self.body:
             self.words = panel(elem_id="replacing-words")
@@ -76,7 +77,7 @@ class Replacing:
 
     def _presser(self, resume: bool) -> Any:
         def press(request: gr.Request) -> dict[Any, Any]:
-            return self.pressed(self._sessions.of(request), resume)
+            return self.pressed(self._app.session(request), resume)
 
         return press
 
@@ -101,7 +102,7 @@ class Replacing:
 
     def agreed(self, request: gr.Request) -> dict[Any, Any]:
         """Begin the run of the question."""
-        return self._begin(self._sessions.of(request).of(Presses))
+        return self._begin(self._app.session(request).of(Presses))
 
     def _begin(self, presses: Presses) -> dict[Any, Any]:
         presses.count += 1
@@ -291,8 +292,8 @@ class Reload:
         events: after which there is another set, or none.
     """
 
-    def __init__(self, sessions: Sessions, ledgers: Ledgers) -> None:
-        self._sessions, self._ledgers, self._runs = sessions, ledgers, KeptRuns()
+    def __init__(self, app: Services) -> None:
+        self._app, self._runs = app, KeptRuns()
         self.key = drawn("tab_key.js", None, elem_id="tab-key", elem_classes="sink")
         with gr.Row(elem_classes="actions"):
             self.forget = gr.Button("Forget it", size="sm", visible=seen(False), elem_id="forget-run")
@@ -309,14 +310,14 @@ class Reload:
         """
 
         def find(key: Any, request: gr.Request) -> dict[Any, Any]:
-            session, ledger = self._sessions.of(request), self._ledgers.of(request)
+            session, ledger = self._app.session(request), self._app.ledger(request)
             if not self._runs.know(session, key, request) or not self._runs.restore(session, ledger):
                 return {where: gr.skip()}
             shown: dict[Any, Any] = finished(session, ledger, session.of(DataState).file is None)
             return shown | {where: notice(_SHOWN_AGAIN, "info"), self.forget: gr.Button(visible=True)}
 
         def forget(request: gr.Request) -> dict[Any, Any]:
-            forgotten(session := self._sessions.of(request), self._runs)
+            forgotten(session := self._app.session(request), self._runs)
             shown: dict[Any, Any] = empty(session)
             return shown | {where: notice(_FORGOTTEN, "info")} | self.hidden()
 

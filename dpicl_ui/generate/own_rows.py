@@ -9,8 +9,7 @@ import gradio as gr
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
-from dpicl_ui.frame.model_loader import EmbedderLoader
-from dpicl_ui.frame.sessions import Ledgers, Sessions
+from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.tree import Tree, el, panel
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.accounting import fingerprint
@@ -31,8 +30,8 @@ _OTHER = "These demonstrations were written from another data set: choose that o
 class OwnRows:
     """Components; `compared` fires when rows were shown."""
 
-    def __init__(self, sessions: Sessions, ledgers: Ledgers, embedder: EmbedderLoader) -> None:
-        self._sessions, self._ledgers, self._embedder = sessions, ledgers, embedder
+    def __init__(self, app: Services) -> None:
+        self._app = app
         with gr.Accordion(_TITLE, open=False, elem_classes="card private", elem_id="own-rows-card"):
             panel(el("p.muted", _WHY))
             self.show = gr.Button("Show my rows", size="sm", elem_id="own-rows-show")
@@ -40,7 +39,7 @@ class OwnRows:
         self.compared = self.show.click(guarded(self.rows)(self._show), None, self.rows, **MODEL, **PRIVATE)
 
     def _show(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
-        session = self._sessions.of(request)
+        session = self._app.session(request)
         made, confirmed = session.of(GenerateState).made, session.of(DataState).confirmed
         if made is None:
             raise UsageError(_NO_SET)
@@ -48,7 +47,7 @@ class OwnRows:
             raise UsageError(_OTHER)
         yield {self.rows: [el("p.spinner", "Embedding rows …", role="status")]}
         shown = list[Tree]()
-        for each in beside(made.demo_set, confirmed.dataset, self._embedder.embedder(), self._ledgers.of(request)):
+        for each in beside(made.demo_set, confirmed.dataset, self._app.embedder.embedder(), self._app.ledger(request)):
             shown += label_card(each)
             yield {self.rows: shown}
 

@@ -11,7 +11,8 @@ from typing import Any, Literal
 import gradio as gr
 
 from dpicl_ui.frame.guard import PRIVATE, Line, Place
-from dpicl_ui.frame.sessions import Session, Sessions, State
+from dpicl_ui.frame.services import Services
+from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.generate.charts import reading
 from dpicl_ui.generate.run_view import RecipeView, RunView
@@ -322,13 +323,13 @@ class Waiting:
     handler writes what is shown, so that no late answer of another handler can overwrite it.
     """
 
-    def __init__(self, sessions: Sessions, line: Line, *presses: Any) -> None:
+    def __init__(self, app: Services, line: Line, *presses: Any) -> None:
         """Watch what begins runs.
 
         Args:
             presses: the events, such as a button's `click`.
         """
-        self._sessions, self._line = sessions, line
+        self._app, self._line = app, line
         self._told: tuple[float, float] | None = None
         self.words = panel(elem_id="run-line")
         self.leave = gr.Button("Leave the line", size="sm", visible=False, elem_id="leave-line")
@@ -352,7 +353,7 @@ class Waiting:
         self._told = None if remaining is None else (remaining, now)
 
     async def _look(self, request: gr.Request) -> dict[Any, Any]:
-        state = self._sessions.of(request).of(LineState)
+        state = self._app.session(request).of(LineState)
         places = [await self._line.place(request, press) for press in self._presses]
         if (place := next(filter(None, places), None)) is None:
             said, state.left, state.shown = notice(_LEFT, "info") if state.left else [], False, []
@@ -365,7 +366,7 @@ class Waiting:
     async def _leave(self, request: gr.Request) -> None:
         for press in self._presses:
             if await self._line.leave(request, press):
-                self._sessions.of(request).of(LineState).left = True
+                self._app.session(request).of(LineState).left = True
 
     def _left(self, now: float) -> float | None:
         if (told := self._told) is None:

@@ -12,7 +12,8 @@ import gradio as gr
 from dpicl_ui.data.state import Confirmed, DataState
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
-from dpicl_ui.frame.sessions import Ledgers, Session, Sessions
+from dpicl_ui.frame.services import Services
+from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import el, notice, panel
 from dpicl_ui.generate.run_view import RecipeView, reduce_recipe, replay_recipe
 from dpicl_ui.generate.state import NO_DATA, GenerateState, Made, Run
@@ -252,8 +253,8 @@ _LEFT = "The run was abandoned and can no longer be resumed. What it was charged
 class CutOffCard:
     """Components, and all handlers except the one that resumes the run, which is the step's."""
 
-    def __init__(self, sessions: Sessions, ledgers: Ledgers, runner: Runner) -> None:
-        self._sessions, self._ledgers, self._runner = sessions, ledgers, runner
+    def __init__(self, app: Services, runner: Runner) -> None:
+        self._app, self._runner = app, runner
         with gr.Column(elem_classes="card", elem_id="cut-off", visible=False) as self.body:
             self.words = panel(elem_id="cut-off-words")
             with gr.Row(elem_classes="actions"):
@@ -265,7 +266,7 @@ class CutOffCard:
         """Let the run be abandoned; the result is shown in `where`."""
 
         def leave(request: gr.Request) -> dict[Any, Any]:
-            self._place(request).leave(_data(self._sessions.of(request)))
+            self._place(request).leave(_data(self._app.session(request)))
             return self.shown(request) | {where: notice(_LEFT, "info")}
 
         self.leave.click(guarded(where)(leave), None, [*self.outputs, where], **PRIVATE)
@@ -282,11 +283,11 @@ class CutOffCard:
             UsageError: there is none, or none that can be read.
         """
         place = self._place(request)
-        return place.read(_data(self._sessions.of(request))), place
+        return place.read(_data(self._app.session(request))), place
 
     def place(self, request: gr.Request) -> Unfinished | None:
         """The journals of a tab's runs; None if the tab's ledger ends with the tab."""
-        return Unfinished(self._ledgers.of(request)) if self._ledgers.lasting else None
+        return Unfinished(self._app.ledger(request)) if self._app.ledgers.lasting else None
 
     def _place(self, request: gr.Request) -> Unfinished:
         if (place := self.place(request)) is None:
@@ -299,7 +300,7 @@ class CutOffCard:
 
     def shown(self, request: gr.Request) -> dict[Any, Any]:
         """The components for the confirmed data."""
-        session, place = self._sessions.of(request), self.place(request)
+        session, place = self._app.session(request), self.place(request)
         if place is None or session.of(DataState).confirmed is None or not place.waits(data := _data(session)):
             return self.hidden()
         try:

@@ -12,9 +12,8 @@ import gradio as gr
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.guard import MODEL, PRIVATE, Line, guarded
-from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
-from dpicl_ui.frame.sessions import Ledgers, Session, Sessions
-from dpicl_ui.frame.step_bar import StepBar
+from dpicl_ui.frame.services import Services
+from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.theme import seen
 from dpicl_ui.frame.tree import Tree, budget, drawn, el, notice, panel
 from dpicl_ui.generate.cards import finished, outcome_of_loading, outcome_of_run
@@ -59,21 +58,11 @@ _CURATOR_INFO = (
 class GenerateStep:
     """Components and handlers of step 3."""
 
-    def __init__(
-        self,
-        sessions: Sessions,
-        ledgers: Ledgers,
-        loader: ModelLoader,
-        embedder: EmbedderLoader,
-        bar: StepBar,
-        privacy: PrivacyStep,
-        line: Line,
-    ) -> None:
-        self._sessions, self._ledgers, self._loader, self._bar = sessions, ledgers, loader, bar
-        self._embedder, self._runner = embedder, Runner(loader, embedder)
-        with bar.panel(3), gr.Row(elem_classes="split"):
+    def __init__(self, app: Services, privacy: PrivacyStep, line: Line) -> None:
+        self._app, self._runner = app, Runner(app.loader, app.embedder)
+        with app.bar.panel(3), gr.Row(elem_classes="split"):
             with gr.Column(scale=7, min_width=300):
-                self.cut_off = CutOffCard(sessions, ledgers, self._runner)
+                self.cut_off = CutOffCard(app, self._runner)
                 self._build_run(line)
             with gr.Column(scale=4, min_width=300, elem_classes="aside"):
                 with gr.Column(elem_classes="card public"):
@@ -89,10 +78,10 @@ class GenerateStep:
             with gr.Row(elem_classes="actions"):
                 self.start = gr.Button("Generate", variant="primary", elem_id="generate")
                 self.stop = gr.Button("Stop", variant="stop", elem_id="stop", interactive=False)
-            self.replacing = Replacing(self._sessions)
-            self.waiting = Waiting(self._sessions, line, self.replacing.anew.change, self.replacing.again.change)
+            self.replacing = Replacing(self._app)
+            self.waiting = Waiting(self._app, line, self.replacing.anew.change, self.replacing.again.change)
             self.notice = panel(elem_id="run-notice")
-            self.reload = Reload(self._sessions, self._ledgers)
+            self.reload = Reload(self._app)
             self.time = panel(elem_id="run-time")
             self.stages = panel(elem_id="run-stages")
             self.screen = drawn("live.js", live(RunView()), elem_id="live")
@@ -103,14 +92,14 @@ class GenerateStep:
         with gr.Column(elem_classes="card public"):
             self.score = panel(elem_id="own-score")
         self._shows = (self.stages, self.screen, self.votes, self.picture, self.choice, self.score)
-        self.own_rows = OwnRows(self._sessions, self._ledgers, self._embedder)
+        self.own_rows = OwnRows(self._app)
         with gr.Column(elem_classes="card private switch"):
             self.curator = gr.Checkbox(label=_CURATOR, info=_CURATOR_INFO, elem_id="curator")
 
     def _wire(self, privacy: PrivacyStep) -> None:
         outputs = [
             *self._shows, self.time, self.finished, self.budget, self.notice, self.start, self.stop, self.test,
-            self.export, self.curator, self.replay.bar, self.replay.save, self.replay.load, self._bar.html,
+            self.export, self.curator, self.replay.bar, self.replay.save, self.replay.load, self._app.bar.html,
             self.cut_off.body, self.replacing.body, self.reload.forget, self.own_rows.rows,
         ]  # fmt: skip
         runs = guarded(self.notice, self._buttons)
@@ -134,7 +123,7 @@ class GenerateStep:
         self.loads(self.replay.load, self.notice)
         self.follow(privacy.start.click(self._show_budget, None, self.budget, **PRIVATE))
         for button, step in ((self.test, 4), (self.export, 5)):
-            button.click(self._mover(step), None, self._bar.html, **PRIVATE)
+            button.click(self._mover(step), None, self._app.bar.html, **PRIVATE)
 
     def follow(self, *events: gr.events.Dependency) -> None:
         """Look for an interrupted run on the data of step 1, after each of these."""
@@ -142,19 +131,19 @@ class GenerateStep:
 
     def _mover(self, step: int) -> Any:
         def move(request: gr.Request) -> Any:
-            return self._bar.value(self._sessions.of(request), step)
+            return self._app.bar.value(self._app.session(request), step)
 
         return move
 
     def _show_budget(self, request: gr.Request) -> Any:
-        return budget_of(self._sessions.of(request), self._ledgers.of(request))
+        return budget_of(self._app.session(request), self._app.ledger(request))
 
     def _stop(self, request: gr.Request) -> Any:
-        self._sessions.of(request).of(GenerateState).stop()
+        self._app.session(request).of(GenerateState).stop()
         return gr.Button("Stopping …", interactive=False)
 
     def _save(self, request: gr.Request) -> dict[Any, Any]:
-        saved = self.replay.saved(self._sessions.of(request), self._ledgers.of(request))
+        saved = self.replay.saved(self._app.session(request), self._app.ledger(request))
         return saved | {self.notice: notice("Saved by your browser: what was released, and nothing else.", "good")}
 
     def loads(self, button: gr.UploadButton, where: gr.HTML) -> None:
@@ -171,7 +160,7 @@ class GenerateStep:
         button.upload(guarded(where)(load), button, outputs, **PRIVATE)
 
     def _looked_at(self, upload: str, request: gr.Request) -> dict[Any, Any]:
-        events, session = loaded(upload), self._sessions.of(request)
+        events, session = loaded(upload), self._app.session(request)
         session.of(GenerateState).look()
         view = replay_recipe(events)
         return (
@@ -183,7 +172,7 @@ class GenerateStep:
                 self.notice: notice(*outcome_of_loading(view)),
                 self.test: gr.Button(visible=seen(False)),
                 self.export: gr.Button(visible=seen(False)),
-                self._bar.html: self._bar.value(session, 3),
+                **self._app.steps(session, 3),
                 **self.replacing.hidden(),
                 **self.reload.hidden(),
             }
@@ -194,18 +183,18 @@ class GenerateStep:
         recording = own_recording(session)
         view = replay_recipe(recording)
         shown = self._ended(session, ledger, view) | self.replay.ended(recording, savable(view)) | {self.time: []}
-        return shown | ({self._bar.html: self._bar.value(session, 3)} if move else {})
+        return shown | (self._app.steps(session, 3) if move else {})
 
     def _empty(self, session: Session) -> dict[Any, Any]:
         """The screen without a run."""
-        view, bar = RecipeView(), self._bar.value(session)
-        empty = {self.finished: finished(view), self.time: [], self.own_rows.rows: [], self._bar.html: bar}
+        view = RecipeView()
+        empty = {self.finished: finished(view), self.time: [], self.own_rows.rows: []} | self._app.steps(session)
         others = self.replacing.hidden() | self._next_step(made=False)
         return self._screens(view) | self.replay.ended([], savable=False) | empty | others
 
     def _said_again(self, request: gr.Request) -> dict[Any, Any]:
         """See `dpicl_ui.frame.theme`."""
-        session = self._sessions.of(request)
+        session = self._app.session(request)
         return self._next_step(session.of(GenerateState).made is not None) | self.replay.said_again(session)
 
     def _next_step(self, made: bool) -> dict[Any, Any]:
@@ -216,7 +205,7 @@ class GenerateStep:
         return {self.start: start, self.test: gr.Button(visible=seen(made)), self.export: gr.Button(visible=seen(made))}
 
     def _run(self, request: gr.Request, curator: bool, *form: Any) -> Iterator[dict[Any, Any]]:
-        session, ledger = self._sessions.of(request), self._ledgers.of(request)
+        session, ledger = self._app.session(request), self._app.ledger(request)
         if session.of(DataState).confirmed is None:  # step 3 is open for a saved run, which stays on the screen
             raise UsageError(NO_DATA)
         place = self.cut_off.place(request)
@@ -228,7 +217,7 @@ class GenerateStep:
         yield from self._followed(session, ledger, run, begin, curator)
 
     def _go_on(self, request: gr.Request, curator: bool) -> Iterator[dict[Any, Any]]:
-        session, ledger = self._sessions.of(request), self._ledgers.of(request)
+        session, ledger = self._app.session(request), self._app.ledger(request)
         journal, place = self.cut_off.journal(request)
 
         def begin(run: Run) -> Generator[CuratorEvent]:
@@ -287,7 +276,7 @@ class GenerateStep:
         return self._ended(session, ledger, view) | self.replay.ended(run.recording, savable(view)) | {self.time: took}
 
     def _begun(self) -> dict[Any, Any]:
-        return self._screens(RecipeView(RunView(phase="waiting" if not self._loader.ready else "running"))) | {
+        return self._screens(RecipeView(RunView(phase="waiting" if not self._app.loader.ready else "running"))) | {
             self.notice: [],
             self.time: [],
             self.own_rows.rows: [],
@@ -321,7 +310,7 @@ class GenerateStep:
         message, kind = outcome_of_run(view)
         return self._shown(view, whole=True) | {
             self.notice: notice(message, kind),
-            self._bar.html: self._bar.value(session),
+            **self._app.steps(session),
             **self._next_step(made),
         }
 

@@ -17,13 +17,11 @@ import pytest
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.guard import Line
-from dpicl_ui.frame.model_loader import EmbedderLoader, Loaded, ModelLoader
+from dpicl_ui.frame.model_loader import Loaded, ModelLoader
 from dpicl_ui.frame.sessions import CuratorLedger, Ledgers, Session, Sessions, TabLedgers
-from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.generate.replay import own_run
 from dpicl_ui.generate.state import GenerateState
 from dpicl_ui.generate.step import GenerateStep
-from dpicl_ui.page import PLACES
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import Cap, PrivacyLedger
@@ -65,10 +63,8 @@ class App:
 
     async def _built(self, ledgers: Ledgers) -> GenerateStep:
         with gr.Blocks() as self.page:
-            bar = StepBar(PLACES)
-            privacy = PrivacyStep(services(self.sessions, ledgers, self.loader, bar=bar))
-            embedder = EmbedderLoader(self.loader)
-            return GenerateStep(self.sessions, ledgers, self.loader, embedder, bar, privacy, Line(self.page))
+            app = services(self.sessions, ledgers, self.loader)
+            return GenerateStep(app, PrivacyStep(app), Line(self.page))
 
     def tab(self, name: str = "tab", dataset: Dataset | None = None) -> Any:
         request = SimpleNamespace(username=None, session_hash=name)

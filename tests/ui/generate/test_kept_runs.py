@@ -53,12 +53,12 @@ class Kept:
         return self.runs.restore(self.app.sessions.of(tab), self.ledger(tab))
 
     def ledger(self, tab: Any) -> Any:
-        return self.app.step._ledgers.of(tab)
+        return self.app.step._app.ledgers.of(tab)
 
     def close(self, tab: Any) -> None:
         """As the page does it."""
         self.app.sessions.drop(tab)
-        self.app.step._ledgers.drop(tab)
+        self.app.step._app.ledgers.drop(tab)
 
     def state(self, tab: Any) -> GenerateState:
         return self.app.session(tab).of(GenerateState)

@@ -16,18 +16,17 @@ from mechanisms.data.sizes import COMPARED
 from tests.evaluation.test_own_rows import SET, data
 from tests.toy_embedder import ToyEmbedder
 from tests.ui.generate.recording import HOSTILE
-from tests.ui.tabs import confirm, write
+from tests.ui.tabs import confirm, services, write
 from tests.ui.trees import text_of
 
 
 def card(session: Session, ledger: PrivacyLedger) -> OwnRows:
     one: Any = SimpleNamespace(of=lambda request: session)
     ledgers: Any = SimpleNamespace(of=lambda request: ledger)
-    loader: Any = SimpleNamespace(embedder=ToyEmbedder)
 
     async def built() -> OwnRows:
         with gr.Blocks():
-            return OwnRows(one, ledgers, loader)
+            return OwnRows(services(one, ledgers, embedder=SimpleNamespace(embedder=ToyEmbedder)))
 
     return asyncio.run(built())
 

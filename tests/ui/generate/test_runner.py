@@ -16,14 +16,12 @@ from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.guard import Line
 from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
 from dpicl_ui.frame.sessions import CuratorLedger, Session, Sessions
-from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.generate import step
 from dpicl_ui.generate.cards import finished
 from dpicl_ui.generate.run_view import replay_recipe
 from dpicl_ui.generate.runner import Runner
 from dpicl_ui.generate.state import GenerateState, Made, gate
 from dpicl_ui.generate.step import GenerateStep
-from dpicl_ui.page import PLACES
 from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep
@@ -170,9 +168,8 @@ def generate(tmp_path: Path) -> GenerateStep:
     async def built() -> GenerateStep:
         # Blocks made outside an event loop open one of their own and never close it.
         with gr.Blocks() as page:
-            sessions, ledgers, bar = Sessions(), CuratorLedger(PrivacyLedger(tmp_path)), StepBar(PLACES)
-            privacy = PrivacyStep(services(sessions, ledgers, LOADER, bar=bar))
-            return GenerateStep(sessions, ledgers, LOADER, EmbedderLoader(LOADER), bar, privacy, Line(page))
+            app = services(Sessions(), CuratorLedger(PrivacyLedger(tmp_path)), LOADER)
+            return GenerateStep(app, PrivacyStep(app), Line(page))
 
     return asyncio.run(built())
 
@@ -192,7 +189,7 @@ def test_what_only_the_curator_sees_is_never_recorded(
     story = list(watched())
     assert any(isinstance(event, PrivateDiagnostics) for event in story)
     generate._runner = Told(story)
-    monkeypatch.setattr(generate._sessions, "of", lambda _: session)
+    monkeypatch.setattr(generate._app.sessions, "of", lambda _: session)
     monkeypatch.setattr(PrivacyForm, "read", lambda *_: None)
     monkeypatch.setattr(step, "_TO_BE_SEEN", 0.0)
     monkeypatch.setattr(step, "_INTERVAL", 0.0)
@@ -211,7 +208,7 @@ def test_what_is_told_to_those_who_wait_ends_with_the_run_also_when_its_tab_is_c
     generate: GenerateStep, session: Session, monkeypatch: pytest.MonkeyPatch
 ):
     generate._runner = Told(STORIES["both"])
-    monkeypatch.setattr(generate._sessions, "of", lambda _: session)
+    monkeypatch.setattr(generate._app.sessions, "of", lambda _: session)
     monkeypatch.setattr(PrivacyForm, "read", lambda *_: None)
     monkeypatch.setattr(step, "foreseen_left", lambda *_: 40.0)
     request: Any = SimpleNamespace(session_hash="tab", username=None)

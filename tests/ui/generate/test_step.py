@@ -12,15 +12,12 @@ import gradio as gr
 import pytest
 
 from dpicl_ui.frame.guard import Line
-from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
 from dpicl_ui.frame.sessions import CuratorLedger, Sessions
-from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.generate import step as module
 from dpicl_ui.generate.pace import Pace
 from dpicl_ui.generate.run_view import RecipeView, RunView
 from dpicl_ui.generate.state import Run
 from dpicl_ui.generate.step import GenerateStep
-from dpicl_ui.page import PLACES
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.runs.events import Drafting
@@ -39,14 +36,8 @@ FORECAST = {None: 20.0, **dict.fromkeys(Stage, 40.0)}
 def step(tmp_path: Path) -> GenerateStep:
     async def built() -> GenerateStep:
         with gr.Blocks() as page:
-            sessions, ledgers, loader, bar = (
-                Sessions(),
-                CuratorLedger(PrivacyLedger(tmp_path)),
-                ModelLoader("none"),
-                StepBar(PLACES),
-            )
-            privacy = PrivacyStep(services(sessions, ledgers, loader, bar=bar))
-            return GenerateStep(sessions, ledgers, loader, EmbedderLoader(loader), bar, privacy, Line(page))
+            app = services(Sessions(), CuratorLedger(PrivacyLedger(tmp_path)))
+            return GenerateStep(app, PrivacyStep(app), Line(page))
 
     return asyncio.run(built())
 
@@ -104,7 +95,7 @@ def heard(step: GenerateStep, monkeypatch: pytest.MonkeyPatch, story: list[Any],
             now[0] = until
 
     tab: Any = SimpleNamespace(session_hash="tab", username=None)
-    list(step._followed(step._sessions.of(tab), step._ledgers.of(tab), Run(), begin, False))
+    list(step._followed(step._app.sessions.of(tab), step._app.ledgers.of(tab), Run(), begin, False))
     return left
 
 

@@ -16,6 +16,7 @@ from dpicl_ui.generate import pace as module
 from dpicl_ui.generate.pace import Waiting, waiting
 from dpicl_ui.page import build
 from mechanisms.accounting import PrivacyLedger
+from tests.ui.tabs import services
 from tests.ui.trees import text_of
 
 TAB: Any = SimpleNamespace(session_hash="tab", username=None)
@@ -61,7 +62,7 @@ class Watched:
         async def built() -> Waiting:
             with gr.Blocks():
                 button = gr.Button()
-                made = Waiting(Sessions(), self.line, button.click)  # type: ignore[arg-type]
+                made = Waiting(services(Sessions(), None), self.line, button.click)  # type: ignore[arg-type]
                 made.watch(button.click(lambda: None))
                 return made
 
