@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.accounting import Cap, Fingerprint, PrivacyLedger, claim
+from mechanisms.accounting import Cap, Fingerprint, PrivacyLedger, claim, rounded_down, rounded_up
 from mechanisms.accounting.account import COLUMNS, as_csv, as_document, in_words, lines, state
 from mechanisms.accounting.filter import Spend, joint, least_caps, usage, usages
 from mechanisms.errors import AccountingError, BudgetRefused
@@ -203,3 +205,33 @@ def test_so_many_runs_are_allowed_as_were_said_and_no_more(multiplier):
     assert ledger.repeats("clinic", "record", event, claim(event, DELTA)) == 0
     with pytest.raises(BudgetRefused):
         ledger.begin(data, "gaussian", event, claim(event, DELTA))
+
+
+# What is said of a bound is still a bound, and no longer than it has to be.
+
+BOUNDS = st.floats(min_value=1e-12, max_value=1e12)
+
+
+@given(BOUNDS, st.integers(1, 6))
+def test_it_is_never_below_and_at_most_one_digit_above(bound, digits):
+    said = float(rounded_up(bound, digits))
+    assert bound <= said <= bound * (1 + 10.0 ** (1 - digits))
+
+
+@given(BOUNDS, st.integers(1, 6))
+def test_what_is_left_is_never_above_and_at_most_one_digit_below(left, digits):
+    said = float(rounded_down(left, digits))
+    assert left * (1 - 10.0 ** (1 - digits)) <= said <= left
+
+
+@given(BOUNDS, st.integers(1, 6))
+def test_what_fits_is_said_as_it_is(bound, digits):
+    short = f"{bound:.{digits}g}"
+    assert rounded_up(float(short), digits) == rounded_down(float(short), digits) == short
+
+
+@pytest.mark.parametrize(
+    ("bound", "said"), [(1.00049, "1.001"), (0.0, "0"), (math.inf, "inf"), (np.float64(0.1), "0.1"), (9.9999, "10")]
+)
+def test_bounds_that_are_met(bound, said):
+    assert rounded_up(bound, 4) == said

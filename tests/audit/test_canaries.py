@@ -17,7 +17,7 @@ from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record
 from mechanisms.runs.request import NO_FILE, SynthesisRequest
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
-from tests.audit.test_roc import finds_nothing
+from tests.audit.test_membership import finds_nothing
 from tests.toy_model import ToyModel
 
 LABELS = ("red", "blue")

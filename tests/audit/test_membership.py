@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import math
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
+from mechanisms.accounting import best_guess
 from mechanisms.audit.mechanism import AuditProgress
 from mechanisms.audit.membership import (
+    LOW,
     PROBABILITY,
     REFERENCES,
     RELEASED,
@@ -17,16 +21,18 @@ from mechanisms.audit.membership import (
     ZERO_SHOT,
     Effort,
     Membership,
+    Roc,
+    allowed,
+    allowed_area,
+    corners,
     membership,
+    roc,
 )
 from mechanisms.errors import UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record
 from mechanisms.runs.score import ScoredSet
-from tests.audit.test_roc import finds_nothing
 from tests.toy_model import VOCABULARY, ToyModel
-
-pytestmark = pytest.mark.slow
 
 LABELS = ("red", "blue")
 TEMPLATE = PromptTemplate("Sort.", "Note", "Topic")
@@ -94,6 +100,7 @@ def attacked(demonstrations=PUBLIC, model=None, private=None, held_out=None, see
     return {each.shown: each for each in told if not isinstance(each, AuditProgress)}
 
 
+@pytest.mark.slow
 def test_real_rows_are_found_and_released_demonstrations_without_any_are_not():
     found = attacked()
     assert list(found) == [ROWS, RELEASED]
@@ -105,12 +112,14 @@ def test_real_rows_are_found_and_released_demonstrations_without_any_are_not():
     assert all(each.interval[0] <= 0.5 for each in released.values())
 
 
+@pytest.mark.slow
 def test_what_a_row_would_score_anyway_is_what_makes_an_attack_strong():
     planted = attacked()[ROWS].attacks
     assert planted[PROBABILITY].interval[1] < planted[REFERENCES].interval[0]
     assert not finds_nothing(planted[PROBABILITY])
 
 
+@pytest.mark.slow
 def test_a_set_of_real_rows_is_found():
     private = data("private", 24)
     shown = tuple(Demonstration(row.text, row.label) for row in private.records)
@@ -119,6 +128,7 @@ def test_a_set_of_real_rows_is_found():
     assert released[WORDS].area > 0.97
 
 
+@pytest.mark.slow
 def test_a_model_that_learns_nothing_gives_nothing_away():
     """Its intervals miss a half about as often as they may."""
     found = [
@@ -130,6 +140,7 @@ def test_a_model_that_learns_nothing_gives_nothing_away():
         assert sum(finds_nothing(each[name]) for each in found) >= 9
 
 
+@pytest.mark.slow
 def test_rows_of_both_files_are_no_strangers():
     """Else what is behind the demonstrations would count as a stranger that was found."""
     private = data("private", 40)
@@ -138,6 +149,7 @@ def test_rows_of_both_files_are_no_strangers():
     assert attacked(shown, private=private, held_out=both)[RELEASED].attacks[REFERENCES].area > 0.97
 
 
+@pytest.mark.slow
 def test_labels_alone_tell_nothing():
     """As many of each label on both sides: else a model that likes one label would tell the files apart."""
     red = Dataset("private", LABELS, (*data("private", 60).records, *(Record(f"more {i}", "red") for i in range(60))))
@@ -145,6 +157,7 @@ def test_labels_alone_tell_nothing():
     assert found.members == found.others == 2 * 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 9])
 def test_too_few_rows_and_empty_sets_are_refused(rows):
     with pytest.raises(UsageError):
@@ -153,3 +166,98 @@ def test_too_few_rows_and_empty_sets_are_refused(rows):
         attacked(demonstrations=())
     with pytest.raises(UsageError):
         Effort(prompts=0)
+
+
+# The curve of an attack against closed forms, and its intervals against simulations.
+
+
+def finds_nothing(found: Roc) -> bool:
+    """Whether guessing blindly would do as well, as far as these numbers of rows can tell."""
+    return found.interval[0] <= 0.5 <= found.interval[1]
+
+
+def test_scores_that_tell_everything_and_nothing():
+    low, high = np.arange(50.0), np.arange(100.0, 150.0)
+    assert roc(high, low).area == roc(high, low).found == 1.0
+    assert roc(low, high).area == roc(low, high).found == 0.0
+    assert roc(low, low).area == 0.5
+    same = roc(np.zeros(40), np.zeros(60))
+    assert (same.area, same.found) == (0.5, 0.0)  # ties are found by nobody
+    assert finds_nothing(same)
+    assert not finds_nothing(roc(high, low))
+    assert 0.8 < roc(high, low).interval[0] < roc(high, low).interval[1] == 1.0
+
+
+def test_the_area_and_the_points_are_those_of_two_normal_distributions():
+    random = np.random.default_rng(1)
+    found = roc(random.normal(1.0, 1.0, 20_000), random.normal(0.0, 1.0, 20_000))
+    assert found.area == pytest.approx(norm.cdf(1 / math.sqrt(2)), abs=0.01)
+    for rate, reached in found.points[1:-1]:
+        assert reached == pytest.approx(norm.sf(norm.isf(rate) - 1), abs=0.02)
+    assert found.points[-1] == (1.0, 1.0)
+
+
+def test_the_intervals_cover_what_they_should():
+    random = np.random.default_rng(2)
+    truth, runs = float(norm.cdf(1.5 / math.sqrt(2))), 150
+    found = [roc(random.normal(1.5, 1.0, 40), random.normal(0.0, 1.0, 60)) for _ in range(runs)]
+    assert sum(each.interval[0] <= truth <= each.interval[1] for each in found) >= 0.9 * runs
+    blind = [roc(random.normal(size=40), random.normal(size=60)) for _ in range(runs)]
+    assert 0.9 * runs <= sum(finds_nothing(each) for each in blind) < runs
+
+
+def test_the_false_positives_at_the_low_rate_are_as_few_as_said():
+    others = np.arange(300.0)
+    for members in (np.array([296.5, 296.5]), np.array([295.5, 299.5])):
+        found = roc(members, others).found
+        assert found == np.mean([(others > each).mean() <= LOW for each in members])
+
+
+def test_what_a_claim_allows():
+    assert allowed(0.0, 0.0, LOW) == pytest.approx(LOW)
+    assert allowed(1.0, 1e-5, LOW) == pytest.approx(math.e * LOW + 1e-5)
+    assert allowed(math.inf, 1e-5, LOW) == 1.0
+    assert allowed(50.0, 0.0, 0.5) == pytest.approx(1.0)
+    # Randomised response reaches the corner, and nothing passes it.
+    wrong = 1 / (1 + math.exp(2.0))
+    assert allowed(2.0, 0.0, wrong) == pytest.approx(1 - wrong)
+    assert allowed(2.0, 0.0, 0.5) < 1.0
+
+
+@pytest.mark.parametrize("ties", [3, 1000])
+def test_the_curve_rises_to_its_end_and_has_the_area_below_it(ties):
+    random = np.random.default_rng(3)
+    found = roc(random.integers(1, ties + 1, 30) * 1.0, random.integers(0, ties, 40) * 1.0)
+    rates, reached = np.array(found.curve).T
+    assert (found.curve[0], found.curve[-1]) == ((0.0, 0.0), (1.0, 1.0))
+    assert (np.diff(rates) >= 0).all()
+    assert (np.diff(reached) >= 0).all()
+    assert np.trapezoid(reached, rates) == pytest.approx(found.area)
+    for rate, best in found.points[:-1]:
+        assert best == pytest.approx(reached[rates <= rate + 1e-12].max())
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (0.5, 1e-5), (2.0, 0.1), (9.0, 0.0)])
+def test_the_corners_and_the_area_of_what_a_claim_allows(epsilon, delta):
+    for rate, reached in corners(epsilon, delta):
+        assert allowed(epsilon, delta, rate) == pytest.approx(reached)
+    grid = np.concatenate([np.linspace(0, 0.01, 10_001), np.linspace(0.01, 1, 10_001)])
+    area = np.trapezoid([allowed(epsilon, delta, rate) for rate in grid], grid)
+    assert allowed_area(epsilon, delta) == pytest.approx(area, abs=1e-6)
+
+
+def test_without_a_claim_everything_is_allowed():
+    assert allowed_area(math.inf, 1e-5) == 1.0
+    assert allowed_area(1.0, 0.0) == pytest.approx(math.e / (1 + math.e))
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 0.0), (1.0, 1e-5), (1.0, 0.2), (5.0, 1e-3), (700.0, 0.0)])
+def test_the_best_guess_is_the_best_of_all_that_the_claim_allows(epsilon, delta):
+    balanced = max((allowed(epsilon, delta, rate) + 1 - rate) / 2 for rate, _ in corners(epsilon, delta))
+    assert best_guess(epsilon, delta) == pytest.approx(balanced)
+    assert best_guess(epsilon, delta) == pytest.approx((1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon)))
+
+
+def test_too_few_rows_are_refused():
+    with pytest.raises(UsageError):
+        roc(np.zeros(1), np.zeros(9))

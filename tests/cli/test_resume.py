@@ -1,4 +1,4 @@
-"""`synthesize --journal` and `--resume`, on toy models."""
+"""Runs that are resumed, and runs that are replayed."""
 
 from __future__ import annotations
 
@@ -14,15 +14,20 @@ from mechanisms.data.sizes import UNKNOWN
 from mechanisms.demos.demo_set import loads
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.runs import run_file
+from mechanisms.runs.events import TokenReleased
 from mechanisms.runs.journal import RunJournal
-from mechanisms.runs.run_file import from_lines
+from mechanisms.runs.run_file import from_lines, to_lines
 from tests.cli.command import BANK, check_refusal, run
+from tests.runs.runs import KINDS, file_of, recorded
+
+# `synthesize --journal` and `--resume`, on toy models.
+
 
 LINE = (
     f"synthesize {BANK} --text-column text --label-column topic --labels Cards,Fraud --delta 1e-5 --subsets 4 "
     "--tokens 3 --shots 2 --candidates 10 --name bank"
 )
-KINDS = {
+RUNS = {
     "tokens": "--recipe tokens --count-epsilon 0.5 --epsilon 2",
     "stages": "--recipe both --sizes Cards=900,Fraud=1500 --epsilon 2 --drafts 3 --sets 1 --draft-tokens 12",
 }
@@ -41,9 +46,9 @@ def cut_off(capsys, monkeypatch, line: str, when: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", RUNS)
 def test_a_run_that_broke_off_goes_on_and_its_certificate_holds(kind, capsys, monkeypatch, tmp_path, toy_models):
-    line, journal, out = f"{LINE} {KINDS[kind]}", tmp_path / "run.jsonl", tmp_path / "demos.json"
+    line, journal, out = f"{LINE} {RUNS[kind]}", tmp_path / "run.jsonl", tmp_path / "demos.json"
     cut_off(capsys, monkeypatch, f"{line} --journal {journal}", "winners" if "stages" in kind else "1 of 4")
     runs = len(PrivacyLedger().account("bank", "record").runs)
     told = journal.read_text().splitlines()[1:]
@@ -92,7 +97,7 @@ def test_a_set_is_given_whatever_becomes_of_its_run_file(capsys, monkeypatch, tm
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", RUNS)
 def test_a_set_is_given_where_the_ledger_is_full_when_its_run_ends(kind, capsys, monkeypatch, tmp_path, toy_models):
     def full(*_):
         raise UsageError("The ledger cannot be written.")
@@ -106,7 +111,7 @@ def test_a_set_is_given_where_the_ledger_is_full_when_its_run_ends(kind, capsys,
                 patched.setattr(PrivacyLedger, "forget", full)
 
         patched.setattr("mechanisms.cli.synthesize.progress", fill)
-        line = f"{LINE} {KINDS[kind]} --json --journal {tmp_path / 'run.jsonl'}"
+        line = f"{LINE} {RUNS[kind]} --json --journal {tmp_path / 'run.jsonl'}"
         code, out, err = run(capsys, line)
     assert (code, err.splitlines()[-1]) == (2, "synthesize: The ledger cannot be written.")
     made = loads(out)
@@ -127,11 +132,11 @@ def test_the_private_file_is_not_written_over(option, capsys, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", RUNS)
 def test_a_set_whose_place_is_gone_is_on_standard_output_and_its_run_gives_it_again(
     kind, capsys, monkeypatch, tmp_path, toy_models
 ):
-    line, journal, folder = f"{LINE} {KINDS[kind]}", tmp_path / "run.jsonl", tmp_path / "folder"
+    line, journal, folder = f"{LINE} {RUNS[kind]}", tmp_path / "run.jsonl", tmp_path / "folder"
     folder.mkdir()
 
     def removing(message: str) -> None:
@@ -163,3 +168,57 @@ def test_a_run_and_its_set_have_places_of_their_own(capsys, tmp_path):
             given = f"{line} {option} {tmp_path}/{journal} --out {tmp_path}/{out} {more}"
             check_refusal(capsys, given, 2, "give each a place of its own")
     assert PrivacyLedger().names() == []
+
+
+# `replay`: everything that a run released, in its order, and nothing that a terminal would obey.
+
+
+@pytest.fixture(params=KINDS)
+def kind(request) -> str:
+    return request.param
+
+
+@pytest.fixture
+def saved(kind: str, tmp_path: Path) -> Path:
+    path = tmp_path / "run.jsonl"
+    path.write_text(file_of(kind), encoding="utf-8")
+    return path
+
+
+def test_it_tells_every_token_and_every_stage_in_order(kind: str, saved: Path, capsys: pytest.CaptureFixture[str]):
+    code, said, _ = run(capsys, "replay", str(saved))
+    assert code == 0
+    tokens = [event for event in recorded(kind) if isinstance(event, TokenReleased)]
+    assert said.count("beside it") == len(tokens)
+    stages = [str(each.stage) for each in recorded(kind) if type(each).__name__ == "StageStarted"]
+    assert [line.removeprefix("Stage: ") for line in said.splitlines() if line.startswith("Stage: ")] == stages
+    assert all(each.isprintable() for each in said.replace("\n", ""))
+
+
+def test_as_json_it_is_one_object(kind: str, saved: Path, capsys: pytest.CaptureFixture[str]):
+    told = json.loads(run(capsys, "replay --json", str(saved))[1])
+    assert told["ended"] == "completed"
+    assert told["demonstrations"] == len(recorded(kind)[-1].demo_set.demonstrations)
+    assert told["marks"] == list(recorded(kind)[-1].demo_set.certificate.disclosures)
+
+
+HOSTILE = "\x9b31m\x1b[2J\u202e\x85mark"
+
+
+@pytest.mark.parametrize("options", ["", " --json"])
+def test_a_mark_reaches_no_terminal_as_it_stands(options: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "run.jsonl"
+    path.write_text(to_lines(recorded("tokens"), (HOSTILE,)), encoding="utf-8")
+    code, said, complaint = run(capsys, f"replay {path}{options}")
+    assert code == 0
+    assert "mark" in said
+    assert all(each.isprintable() for each in (said + complaint).replace("\n", ""))
+    if options:
+        assert HOSTILE in json.loads(said)["marks"]
+
+
+def test_another_file_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "x"
+    path.write_text("{}\n{}")
+    check_refusal(capsys, f"replay {path}", 2, "line 1")
+    check_refusal(capsys, f"replay {path} --pause nan", 2, "--pause")

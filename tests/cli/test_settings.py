@@ -1,8 +1,10 @@
-"""The settings that the app writes describe, on the command line, the request that the app would run."""
+"""Where options come from: settings of the app, a file, and the parameters of mechanisms."""
 
 from __future__ import annotations
 
+import argparse
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,19 +19,28 @@ from dpicl_ui.frame.sessions import Session
 from dpicl_ui.privacy.form import PrivacyForm, RecipeForm, Stages, described, private_mechanisms
 from mechanisms.accounting import fingerprint
 from mechanisms.cli import synthesize as command
+from mechanisms.cli.answer import add_answer_options
 from mechanisms.cli.main import parser
+from mechanisms.cli.options import add_plan_options
 from mechanisms.cli.synthesis_options import check_staged, outputs_of, schema_of
 from mechanisms.data.columns import ColumnMapping, to_dataset
 from mechanisms.data.record_schema import RecordSchema
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.data.sources import KIND, read_table
+from mechanisms.discovery import parameters
 from mechanisms.errors import StudioError, UsageError
+from mechanisms.queries import query_mechanism_class, query_mechanism_names
 from mechanisms.records import Dataset
 from mechanisms.runs import settings as written
 from mechanisms.runs.recipe import Stage
 from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.request import SynthesisRequest
+from mechanisms.steps import mechanism_class, mechanism_names, transform_class, transform_names
+from tests.cli.command import check_refusal
 from tests.ui.privacy.test_form import VALUES
+
+# The settings that the app writes describe, on the command line, the request that the app would run.
+
 
 SECRET = "the private text"
 SCHEMA = RecordSchema(
@@ -260,3 +271,129 @@ def test_labels_that_were_renamed_are_renamed_again(file):
     assert unsolved(same) == unsolved(asked)
     with pytest.raises(UsageError, match="'a=b'"):
         written.settings(asked, replace(columns.mapping, label_names=(("a=b", "Agreed"),)), "my notes")
+
+
+# Options from a file: the same as on the command line, which overrides them.
+
+REQUIRED = "labels: [A, B]\nepsilon: 1\ndelta: 1e-5\n"
+
+
+@pytest.fixture
+def parsed(tmp_path):
+    def parse(text: str, *line: str):
+        path = tmp_path / "run.yaml"
+        path.write_text(text)
+        return vars(parser().parse_args(["synthesize", "data.csv", "--config", str(path), *line]))
+
+    return parse
+
+
+def test_a_file_says_what_flags_say(parsed):
+    text = (
+        "labels: [A, B]\nepsilon: 1.5\ndelta: 1e-5\nsizes: {A: 2000, B: 300}\nrecipe: both\ndrop-duplicates: true\n"
+        "shares:\n  vote: 0.5\n  write: .25\nbase: false\njson: false\ntest-seed: -1\nname: 7\n"
+    )
+    flags = (
+        "synthesize data.csv --labels A,B --epsilon 1.5 --delta 1e-5 --sizes A=2000,B=300 --recipe both "
+        "--drop-duplicates --shares vote=0.5,write=0.25 --no-base --test-seed -1 --name 7"
+    )
+    from_file, from_line = parsed(text), vars(parser().parse_args(flags.split()))
+    assert {name for name in from_line if from_file[name] != from_line[name]} == {"config"}
+
+
+def test_the_command_line_overrides_the_file_wherever_it_stands(parsed, tmp_path):
+    assert parsed(REQUIRED)["epsilon"] == 1
+    assert parsed(REQUIRED, "--epsilon", "3")["epsilon"] == 3
+    line = ["synthesize", "data.csv", "--epsilon", "3", f"--config={tmp_path / 'run.yaml'}"]
+    assert parser().parse_args(line).epsilon == 3
+    # A value that is the default overrides as well.
+    assert parsed(f"{REQUIRED}tokens: 12\n", "--tokens", "30")["tokens"] == 30
+
+
+def test_what_the_file_leaves_out_is_still_required(capsys, parsed):
+    with pytest.raises(SystemExit):
+        parsed("labels: A,B\nepsilon: 1\n")
+    assert "--delta" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("epsilonn: 1", "no option 'epsilonn'"),
+        ("eps: 1", "no option 'eps'"),  # no abbreviations
+        ("config: other.yaml", "no option 'config'"),
+        ("help: true", "no option 'help'"),
+        ("csv: other.csv", "no option 'csv'"),
+        ("1: 2", "no option '1'"),
+        ("labels: [Yes, No]", "put it in quotes"),
+        ("name: 2020-01-01", "put it in quotes"),
+        ("name:", "put it in quotes"),
+        ("drop-duplicates: 1", "true or false"),
+        ("epsilon: many", "--epsilon"),
+        ("labels: &all [A, *all]", "write out"),
+        ("labels: [&one [A, A], &two [*one, *one], [*two, *two]]", "write out"),
+        pytest.param(f"epsilon: 0x{'f' * 5000}", "too long", id="a long number"),
+        pytest.param(f"? 0x{'f' * 5000}\n: 1", "too long", id="a long name"),
+        ("- epsilon", "has no options"),
+        ("", "has no options"),
+        ("a: [", "not YAML"),
+        ("!!python/object/apply:os.getcwd []", "not YAML"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_in_one_line(capsys, tmp_path, text, message):
+    path = tmp_path / "run.yaml"
+    path.write_text(text)
+    check_refusal(capsys, f"synthesize data.csv --config {path}", 2, message)
+
+
+def test_a_file_that_is_not_there(capsys):
+    check_refusal(capsys, "synthesize data.csv --config nowhere.yaml", 2, "nowhere.yaml")
+    check_refusal(capsys, "synthesize data.csv --config", 2, "--config")
+
+
+def test_a_key_cannot_bring_escapes_to_a_terminal(capsys, tmp_path):
+    path = tmp_path / "run.yaml"
+    path.write_text('"\\e[31mred": 1')
+    check_refusal(capsys, f"synthesize data.csv --config {path}", 2, "no option '?[31mred'")
+
+
+# Flags of parameters say what they mean to each mechanism that has them.
+
+PLAN = [mechanism_class(name) for name in mechanism_names()] + [transform_class(name) for name in transform_names()]
+ANSWER = [query_mechanism_class(name) for name in query_mechanism_names()]
+
+
+def sections(add) -> dict[str, str]:
+    """The help by the titles of its groups, each on one line."""
+    parser = argparse.ArgumentParser(formatter_class=lambda prog: argparse.HelpFormatter(prog, width=10**5))
+    add(parser)
+    parts = re.split(r"^([^\s].*):\n", parser.format_help(), flags=re.MULTILINE)
+    return {title: re.sub(r"\s+", " ", text) for title, text in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+@pytest.mark.parametrize(("add", "users"), [(add_plan_options, PLAN), (add_answer_options, ANSWER)])
+def test_every_owner_has_a_group_and_every_meaning_is_told(add, users):
+    told = sections(add)
+    owners = {}
+    for user in users:
+        for each in parameters(user):
+            owners.setdefault(each.flag, []).append(user)
+    for flag, sharing in owners.items():
+        if add is add_answer_options and flag == "noise":  # it follows from epsilon
+            continue
+        for user in sharing:
+            [each] = [each for each in parameters(user) if each.flag == flag]
+            title = f"parameters of {user.name}" if len(sharing) == 1 else "parameters of several mechanisms"
+            prefix = "" if len(sharing) == 1 else f"{user.name}: "
+            assert f"{prefix}{each.help} ({each.citation})" in told[title]
+            assert f"--{flag}" in told[title]
+    assert "PARAMETER_" not in "".join(told.values())
+
+
+def test_a_shared_flag_does_not_tell_one_mechanism_what_holds_for_another():
+    shared = sections(add_plan_options)["parameters of several mechanisms"]
+    [temperature] = re.findall(r"--temperature X (.*?)(?= --|$)", shared)
+    own = re.split(r"(?:^| )([a-z-]+): ", temperature)
+    meanings = dict(zip(own[1::2], own[2::2], strict=True))
+    assert "the more private" in meanings["blended-logits"]
+    assert "the more private" not in meanings["gaussian"] + meanings["svt-public"]

@@ -21,7 +21,7 @@ from mechanisms.evaluation.evaluate import (
     arms_of,
     evaluate,
 )
-from mechanisms.evaluation.reader import Arm, Classifier, LocalReader, without_corrections
+from mechanisms.evaluation.reader import Arm, Classifier, LocalReader, as_read_by, readers_in_words, without_corrections
 from mechanisms.records import Demonstration, PromptTemplate, Record
 from mechanisms.runs.public_demonstrations import public_demonstrations
 from tests.toy_model import ToyModel
@@ -145,3 +145,35 @@ def test_intervals_of_balanced_accuracy_hold_the_truth_as_often_as_they_say():
         low, high = MeanRecall(tuple(map(Accuracy, right.tolist(), rows.tolist()))).interval
         held += low <= rates.mean() <= high
     assert 0.93 < held / 2000 < 0.98
+
+
+# Who reads a set, and what another model than its writer must not take over.
+
+MEASURED_PRIOR = {"News": 0.5, "Sport": -0.5}
+PLAIN = demo_set(Demonstration("one", "News"))
+MEASURED = replace(PLAIN, prior=MEASURED_PRIOR, choice=Choice(4, "voted", "prior", MEASURED_PRIOR))
+
+
+class Namesake(ToyModel):
+    """Another model by the name of the writer."""
+
+    sha256 = "1" * 64
+
+
+def test_the_writer_reads_all_of_it():
+    assert as_read_by(MEASURED, ToyModel()) is MEASURED
+    assert "measured prior" not in readers_in_words(MEASURED, ToyModel())
+
+
+def test_weights_decide_and_not_the_name():
+    read = as_read_by(MEASURED, Namesake())
+    assert (read.prior, read.choice) == (None, Choice(4, "voted", "prior"))
+    assert read == replace(MEASURED, prior=None, choice=read.choice)
+    assert "contextual calibration" in readers_in_words(MEASURED, Namesake())
+
+
+def test_where_nothing_was_measured_only_the_models_are_named():
+    assert as_read_by(PLAIN, Namesake()) == PLAIN
+    assert readers_in_words(PLAIN, Namesake()) == "Written with toy, read here by toy."
+    zero_shot = replace(PLAIN, choice=Choice(4, "none", "prior", MEASURED_PRIOR))
+    assert "contextual calibration" in readers_in_words(zero_shot, Namesake())

@@ -11,7 +11,7 @@ from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.accounting.ledger import LedgerRun
 from mechanisms.errors import BudgetRefused
 from mechanisms.evaluation.evaluate import Progress
-from mechanisms.evaluation.prototypes import ClassPrototypes, PrototypesRequest, release_prototypes
+from mechanisms.evaluation.prototypes import ClassPrototypes, PrototypesRequest, nearest_prototype, release_prototypes
 from mechanisms.noise import SecureRandomness, SeededRandomness
 from mechanisms.privacy_events import Composed, Gaussian, from_json
 from mechanisms.records import Dataset, Record
@@ -196,3 +196,34 @@ def test_the_forecast_is_what_the_ledger_says_afterwards():
 def test_the_noise_multiplier_is_calibrated_once():
     assert REQUEST.tally is REQUEST.tally
     assert REQUEST.tally == Prototypes.costing(REQUEST.target, False, len(LABELS))
+
+
+# The baseline without a language model.
+
+EMBEDDER = ToyEmbedder()
+
+
+def test_a_text_gets_the_label_of_the_nearest_prototype():
+    prototypes = EMBEDDER.embed(["red apple", "blue sky"]).astype(float)
+    texts = ["a blue sky", "one red apple", "apple", "sky"]
+    assert nearest_prototype(texts, prototypes, EMBEDDER).tolist() == [1, 0, 0, 1]
+    assert nearest_prototype(texts, prototypes[::-1], EMBEDDER).tolist() == [0, 1, 1, 0]
+
+
+def test_equal_prototypes_give_the_first_label():
+    prototypes = np.repeat(EMBEDDER.embed(["red"]).astype(float), 3, axis=0)
+    assert nearest_prototype(["red", "anything else"], prototypes, EMBEDDER).tolist() == [0, 0]
+
+
+def test_an_answer_does_not_depend_on_the_other_texts():
+    rng = np.random.default_rng(0)
+    prototypes = rng.normal(size=(5, EMBEDDER.dimensions))
+    prototypes /= np.linalg.norm(prototypes, axis=1, keepdims=True)
+    texts = [f"text {i}" for i in range(30)]
+    together = nearest_prototype(texts, prototypes, EMBEDDER)
+    assert len(set(together.tolist())) > 1
+    assert [nearest_prototype([text], prototypes, EMBEDDER)[0] for text in texts] == together.tolist()
+
+
+def test_no_texts_have_no_answers():
+    assert nearest_prototype([], EMBEDDER.embed(["red", "blue"]).astype(float), EMBEDDER).shape == (0,)

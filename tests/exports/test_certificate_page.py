@@ -1,14 +1,16 @@
-"""The page: everything that it must say, and hostile text as text."""
+"""The certificate page and the label of facts."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import pytest
 
-from mechanisms.accounting import rounded_up
+from mechanisms.accounting import best_guess_in_percent, cost_in_words, rounded_up
 from mechanisms.exports.export_format import format_named
+from mechanisms.exports.facts_label import label_of_facts
 from tests.exports.sets import (
     HOSTILE,
     KINDS,
@@ -20,6 +22,8 @@ from tests.exports.sets import (
     released,
     worded,
 )
+
+# The page: everything that it must say, and hostile text as text.
 
 
 class Page(HTMLParser):
@@ -93,3 +97,72 @@ def test_it_may_load_nothing_and_run_nothing():
     assert len(policies) == 1
     assert "default-src 'none'" in policies[0]
     assert "script" not in policies[0]
+
+
+# The label says what the certificate says, draws all of it inside its box, and hostile text as text.
+
+
+def drawing(made) -> ElementTree.Element:
+    [written] = format_named("facts").write(made).values()
+    return ElementTree.fromstring(written)
+
+
+def words(root: ElementTree.Element) -> str:
+    """What is drawn, without what is only read aloud."""
+    return " ".join(each.text or "" for each in root.iter() if each.get("font-size"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_image_has_every_fact_and_grows_with_them(kind):
+    made = KINDS[kind]
+    root = drawing(made)
+    shown, height = words(root), float(root.get("height"))
+    for section in label_of_facts(made.demo_set):
+        for fact in section.facts:
+            assert all(part in shown for part in f"{fact.name} {fact.value} {fact.remark}".split() if part.isalnum())
+    assert made.digest.split()[0] in shown
+    assert all(0 < float(each.get("y")) < height for each in root.iter() if each.get("font-size"))
+
+
+def test_the_promise_is_the_certificates():
+    made = KINDS["labelled"].demo_set
+    claim, shown = made.certificate.claim, words(drawing(KINDS["labelled"]))
+    guess = f"at most {best_guess_in_percent(claim.epsilon, claim.delta)}%"
+    for each in (rounded_up(claim.epsilon, 4), rounded_up(claim.check, 4), rounded_up(claim.delta, 2), guess):
+        assert each in shown
+    assert "one row" in shown
+    spent = replace(made, certificate=replace(made.certificate, spent_before=(0.5, 1e-6)))
+    assert cost_in_words(0.5, 1e-6) in words(drawing(released(spent)))
+
+
+def test_what_each_stage_read_and_what_the_set_is_worth():
+    shown = words(drawing(none_chosen()))
+    for stage in none_chosen().demo_set.stages:
+        assert f"{stage.name.capitalize()} {stage.role:.0%} of the rows" in shown
+    assert "Zero-shot 61.0% 95% interval 57.0% to 66.0%" in shown
+    assert "Naming the" in shown
+
+
+def test_a_set_without_a_promise_states_no_epsilon_and_marks_are_stated():
+    none = words(drawing(released(not_private(labelled("x")))))
+    assert "a test seed" in none
+    assert "Epsilon" not in none
+    assert "A guess is right" not in none
+    assert SEEN.split(",")[0] in words(drawing(released(marked(labelled("x")))))
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_hostile_names_are_text_on_the_label_of_facts(hostile):
+    made = worded(labelled("x"))
+    held = replace(made.certificate, unit=f"user:{hostile}", disclosures=(hostile,), mechanism=hostile, scheme=hostile)
+    root = drawing(released(replace(made, model_id=hostile, created=hostile, certificate=held)))
+    kinds = {each.tag.rpartition("}")[2] for each in root.iter()}
+    assert kinds == {"svg", "title", "desc", "rect", "line", "text"}
+    assert all((each.text or "").isprintable() for each in root.iter())
+
+
+def test_a_parameter_of_another_kind_does_not_break_it():
+    made = labelled("x")
+    parameters = made.certificate.parameters | {"rate": "often"}
+    odd = released(replace(made, certificate=replace(made.certificate, parameters=parameters)))
+    assert "as its parameters state" in words(drawing(odd))

@@ -1,20 +1,25 @@
-"""What a run's forecast counts is what the run does: readings of private rows, and drafts that are written."""
+"""What a run in stages reads: its forecast, and what units contribute."""
 
 from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from mechanisms.accounting import PrivacyTarget, fingerprint
 from mechanisms.inference.models.embeddings import MAX_TOKENS
 from mechanisms.noise import SeededRandomness
-from mechanisms.records import Dataset, Record, default_template
+from mechanisms.records import Dataset, Demonstration, Record, default_template
 from mechanisms.runs.advice import proposed
-from mechanisms.runs.events import Drafting, StageStarted
+from mechanisms.runs.events import CandidateSet, Drafting, StageStarted
 from mechanisms.runs.forecast import ModelSpeed, Work, measure_speed
+from mechanisms.runs.judging import Reader, of_units, preferences, right
 from mechanisms.runs.reading_forecast import text_tokens
 from mechanisms.runs.recipe import Division, Kind, Stage, divide
 from mechanisms.runs.recipe_forecast import seconds_by_part, units, work_by_part
@@ -24,10 +29,13 @@ from mechanisms.runs.run import synthesize
 from mechanisms.runs.stage import stage_of
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class
-from tests.recipes.running import TEMPLATE, Embedding, Log, Reading, begun, data, ledger, planned, recipe, rows
+from tests.recipes.running import LABELS, TEMPLATE, Embedding, Log, Reading, begun, data, ledger, planned, recipe, rows
 from tests.recipes.test_drafts import Speaking
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel, ToySession
+
+# What a run's forecast counts is what the run does: readings of private rows, and drafts that are written.
+
 
 JUDGING = (Stage.CALIBRATE, Stage.CHOOSE, Stage.SCORE)
 
@@ -227,3 +235,81 @@ def test_a_forecast_is_what_the_stages_then_ask_of_the_models(records):
             count.part = None
     took = sum(work.seconds(SPEED) for work in count.work.values())
     assert 2 / 3 * took < sum(work.seconds(SPEED) for work in foreseen.values()) < 4 / 3 * took
+
+
+# What units contribute: bounded whatever the model says, and each unit's by its own records.
+
+ANY = st.floats(allow_nan=True, allow_infinity=True)
+SETS = (CandidateSet("none", (), TEMPLATE), CandidateSet("voted 1", (Demonstration("a rose", "red"),), TEMPLATE))
+
+
+def some_units(count: int, size: int = 1):
+    return [tuple(Record(f"{LABELS[i % 2]} secret {i} {j}", LABELS[i % 2]) for j in range(size)) for i in range(count)]
+
+
+def read(reader: Reader, candidate: CandidateSet, wanted):
+    reading, told = reader.read(candidate, wanted), []
+    while True:
+        try:
+            told.append(next(reading))
+        except StopIteration as ended:
+            return ended.value, told
+
+
+@given(arrays(np.float64, (4, 3), elements=ANY), arrays(np.float64, 3, elements=st.floats(-20, 20)))
+def test_whatever_the_model_says_a_record_adds_at_most_one(scores, offset):
+    found = preferences(scores, offset)
+    assert np.isfinite(found).all()
+    assert (found >= 0).all()
+    assert (found.sum(axis=1) <= 1 + 1e-12).all()
+    truth = np.array([0, 1, 2, 0])
+    for row in range(4):  # a row's numbers are its own
+        assert (preferences(scores[row : row + 1], offset)[0] == found[row]).all()
+        assert right(scores[row : row + 1], offset, truth[row : row + 1])[0] == right(scores, offset, truth)[row]
+        assert not right(scores, offset, truth)[row] or np.isfinite(scores[row]).all()
+        if not np.isfinite(scores[row].max()):
+            assert found[row].sum() == 0
+
+
+def test_right_is_the_likeliest_label_under_the_correction():
+    scores = np.log(np.array([[0.7, 0.3], [0.4, 0.6]]))
+    assert right(scores, np.zeros(2), np.array([0, 0])).tolist() == [True, False]
+    assert right(scores, np.log([1.0, 9.0]), np.array([0, 1])).tolist() == [False, True]
+    assert preferences(scores, np.log([1.0, 9.0]))[0] == pytest.approx([7 / 34, 27 / 34])
+
+
+def test_units_are_means_of_their_own_records():
+    wanted = [*some_units(2, size=3), *some_units(1)]
+    of_records = np.arange(14.0).reshape(7, 2)
+    found = of_units(of_records, wanted)
+    assert found.tolist() == [of_records[:3].mean(axis=0).tolist(), of_records[3:6].mean(axis=0).tolist(), [12, 13]]
+    assert of_units(np.empty((0, 5)), []).shape == (0, 5)
+
+
+def test_reading_keeps_the_order_of_units_and_tells_how_far_it_is():
+    reader = Reader(Reading(Log()), LABELS, 64)
+    wanted = some_units(50, size=3)
+    scores, told = read(reader, SETS[0], wanted)
+    assert scores.shape == (150, 2)
+    assert (scores.argmax(axis=1) == reader.truth(wanted)).all()
+    assert told == sorted(set(told))
+    assert told[-1] == 150
+    alone, _ = read(reader, SETS[0], wanted[7:8])
+    assert (alone == scores[21:24]).all()
+    assert read(reader, SETS[0], [])[0].shape == (0, 2)
+
+
+def test_a_set_has_one_classifier_that_shows_its_demonstrations():
+    class Shown(Reading):
+        prefixes: ClassVar[set[str]] = set()
+
+        def answer(self, prefix, query, label):
+            self.prefixes.add(prefix)
+            return super().answer(prefix, query, label)
+
+    model = Shown(Log())
+    reader = Reader(model, LABELS, 64)
+    for candidate in SETS:
+        assert reader.under(candidate) is reader.under(candidate)
+        read(reader, candidate, some_units(2))
+    assert sorted("a rose" in prefix for prefix in model.prefixes) == [False, True]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, chi2
 
 from mechanisms.noise import SecureRandomness, SeededRandomness
-from mechanisms.sampling import seat_in_slots, seat_in_subsets
+from mechanisms.sampling import keyed_place, role_place, seat_in_slots, seat_in_subsets
 
 DRAWS = 4000
 FALSE_ALARM = 1e-9
@@ -81,3 +81,32 @@ def test_seats_are_uniform():
         seating = seat_in_slots(np.array([5]), 8, SecureRandomness())
         counts[next(i for i, row in enumerate(seating.rows) if row)] += 1
     assert ((counts - DRAWS / 8) ** 2 / (DRAWS / 8)).sum() < chi2.isf(FALSE_ALARM, 7)
+
+
+# A unit's place is uniform, its own, and of that unit alone.
+
+KEY = b"k" * 32
+
+
+def test_places_are_uniform_and_change_with_the_key():
+    places = np.array([[role_place(key, [f"row {i}"]) for i in range(4000)] for key in (KEY, b"l" * 32)])
+    assert places.min() >= 0
+    assert places.max() < 1
+    counts = np.histogram(places[0], bins=10, range=(0, 1))[0]
+    assert ((counts - 400) ** 2 / 400).sum() < chi2.isf(1e-9, 9)
+    assert abs(np.corrcoef(places)[0, 1]) < 0.1
+
+
+def test_a_place_tells_nothing_of_those_of_other_purposes():
+    roles = [role_place(KEY, [f"row {i}"]) for i in range(4000)]
+    batches = [keyed_place(KEY, [f"row {i}"], "batch", 2**52) for i in range(4000)]
+    assert abs(np.corrcoef(roles, batches)[0, 1]) < 0.1
+
+
+def test_equal_rows_have_places_of_their_own():
+    assert len({role_place(KEY, ["text", "label", str(copy)]) for copy in range(1000)}) == 1000
+
+
+@given(*[st.lists(st.text("a1:,\x1f\0", max_size=4), max_size=3)] * 2)
+def test_only_the_same_identity_has_the_same_place(one, other):
+    assert (role_place(KEY, one) == role_place(KEY, other)) == (one == other)

@@ -1,17 +1,27 @@
-"""Report noisy max: exact probabilities on small domains, and the sampler that is meant to have them."""
+"""Selection: report noisy max and the exponential mechanisms."""
 
 import itertools
 import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import log_softmax, logsumexp, softmax
 from scipy.stats import chisquare
 
+from mechanisms.errors import UsageError
 from mechanisms.noise import SecureRandomness, SeededRandomness
+from mechanisms.privacy_events import ZCDP, Poisson, Pure
 from mechanisms.sampling import SamplingPlan, Scheme
+from mechanisms.steps.blended_logits import BlendedLogits
+from mechanisms.steps.difference_clipping import DifferenceClipping
 from mechanisms.steps.distributions import GRID
 from mechanisms.steps.noisy_max import NoisyMax
+from mechanisms.steps.softmax_draw import bounded_range_event
 from tests.steps.inputs import FALSE_ALARM, Noiseless, a_step
+
+# Report noisy max: exact probabilities on small domains, and the sampler that is meant to have them.
 
 
 def selection(scores, scale):
@@ -88,3 +98,116 @@ def test_unit_rows_have_twice_the_signal():
     plans = [SamplingPlan(Scheme.PER_TOKEN, subsets=10, unit_rows=each) for each in (True, False)]
     with_units, with_subsets = (NoisyMax().signal_to_noise(plan) for plan in plans)
     assert with_units == pytest.approx(2 * with_subsets)
+
+
+# The exponential mechanisms: their draws, the range they claim, and its price under sampling.
+
+ORDERS = np.array([1.01, 1.5, 2.0, 5.0, 20.0, 100.0])
+PUBLIC = np.array([1.0, 0.0, -2.0, 3.0])
+ROWS = np.array([[5.0, 1.0, -30.0, 0.0], [0.0, 2.0, 1.0, -1.0]])
+
+
+def renyi(log_p, log_q, order):
+    return logsumexp(order * log_p + (1 - order) * log_q) / (order - 1)
+
+
+def span_of(mechanism, step):
+    return (step.expected_rows * mechanism.temperature * GRID) * (2 if isinstance(mechanism, BlendedLogits) else 1)
+
+
+@pytest.mark.parametrize("source", [SecureRandomness(), SeededRandomness(11)], ids=["secure", "seeded"])
+def test_blended_logits_draw_from_the_papers_softmax(source):
+    clip, mechanism = 4.0, BlendedLogits(temperature=0.7, clip=4.0)
+    step = a_step(ROWS, PUBLIC, expected=3)
+    clipped = [np.maximum(-clip, z - z.max() + clip) for z in (*ROWS, PUBLIC)]
+    expected = softmax(0.5 * ((clipped[0] + clipped[1]) / 3 + clipped[2]) / 0.7)
+    drawn = np.bincount([mechanism.step(step, source).index for _ in range(3000)], minlength=4)
+    assert chisquare(drawn, 3000 * expected).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("source", [SecureRandomness(), SeededRandomness(12)], ids=["secure", "seeded"])
+def test_difference_clipping_draws_from_the_papers_softmax(source):
+    mechanism = DifferenceClipping(clip=1.5, temperature=1.2)
+    step = a_step(ROWS, PUBLIC, expected=3)
+    expected = softmax((PUBLIC + np.clip(ROWS - PUBLIC, -1.5, 1.5).sum(axis=0) / 3) / 1.2)
+    drawn = np.bincount([mechanism.step(step, source).index for _ in range(3000)], minlength=4)
+    assert chisquare(drawn, 3000 * expected).pvalue > FALSE_ALARM
+
+
+def test_without_private_rows_difference_clipping_is_public_text():
+    step = a_step(np.empty((0, 4)), PUBLIC, expected=5)
+    mechanism = DifferenceClipping()
+    probabilities = softmax(mechanism.aggregate(step) / span_of(mechanism, step))
+    np.testing.assert_allclose(probabilities, softmax(PUBLIC), rtol=1e-6)
+
+
+logits = st.lists(st.floats(-40, 40), min_size=4, max_size=4).map(np.array)
+
+
+@pytest.mark.parametrize("mechanism", [BlendedLogits(0.8, 5.0, batch=3), DifferenceClipping(2.0, 0.8, batch=3)])
+@given(rows=st.lists(logits, min_size=1, max_size=4), public=logits)
+@settings(max_examples=80)
+def test_a_unit_costs_no_more_than_the_event_at_any_order(mechanism, rows, public):
+    with_unit = a_step(np.stack(rows), public, expected=3)
+    without = a_step(np.stack(rows)[:-1].reshape(-1, 4), public, expected=3)
+    log_p, log_q = (log_softmax(mechanism.aggregate(s) / span_of(mechanism, s)) for s in (with_unit, without))
+    rho = mechanism.event(1, 1.0).rho
+    for order in ORDERS:
+        assert max(renyi(log_p, log_q, order), renyi(log_q, log_p, order)) <= rho * order + 1e-9
+
+
+@given(
+    samples=st.lists(logits, min_size=1, max_size=4),
+    change=st.lists(st.floats(0, 1), min_size=4, max_size=4).map(np.array),
+    rate=st.floats(0.01, 0.99),
+    eta=st.floats(0.1, 4),
+)
+@settings(max_examples=200)
+def test_one_step_on_a_sample_keeps_the_amplified_rho_whoever_else_joins(samples, change, rate, eta):
+    """Also where the others' sample, which stays secret, decides between quite different distributions."""
+    rho = bounded_range_event(eta, 1, rate).rho
+    without = np.stack([log_softmax(s) for s in samples])
+    with_unit = np.stack([log_softmax(s + eta * change) for s in samples])
+    mixed = np.logaddexp(np.log1p(-rate) + without, np.log(rate) + with_unit)
+    log_p, log_q = (logsumexp(each, axis=0) - np.log(len(samples)) for each in (mixed, without))
+    for order in ORDERS:
+        assert max(renyi(log_p, log_q, order), renyi(log_q, log_p, order)) <= rho * order + 1e-9
+
+
+@pytest.mark.parametrize("rate", [0.2, 1.0])
+def test_the_rho_of_a_step_is_no_larger_than_it_has_to_be(rate):
+    eta = 0.2
+    log_q = log_softmax([0.0, 0.0])
+    log_p = np.logaddexp(np.log1p(-rate) + log_q if rate < 1 else -np.inf, np.log(rate) + log_softmax([eta, 0.0]))
+    rho = bounded_range_event(eta, 1, rate).rho
+    assert 0.8 * rho < renyi(log_p, log_q, 1.01) / 1.01 <= rho
+
+
+@given(
+    kind=st.sampled_from([BlendedLogits, DifferenceClipping]),
+    clip=st.floats(0.01, 20),
+    row=logits,
+    public=logits,
+)
+@settings(max_examples=80)
+def test_rounding_never_widens_a_units_range(kind, clip, row, public):
+    mechanism = kind(clip=clip)
+    aggregates = [mechanism.aggregate(a_step(rows, public, expected=3)) for rows in (row[None], np.empty((0, 4)))]
+    sensitivity = mechanism.sensitivity(True)
+    assert sensitivity.norm.distance(*aggregates) <= sensitivity.on_lattice
+
+
+def test_several_steps_on_one_sample_are_pure_steps_then_the_mixture():
+    assert bounded_range_event(0.2, 10, 0.1) == Poisson(0.1, Pure(0.2, 10))
+    for rate in (0.9, 1.0):
+        event = bounded_range_event(0.2, 10, rate)
+        assert isinstance(event, ZCDP)
+        assert event.rho == pytest.approx(10 * 0.04 / 8)
+
+
+@pytest.mark.parametrize("mechanism", [BlendedLogits(), DifferenceClipping()])
+def test_the_cost_is_not_told_before_the_batch_size_is_known(mechanism):
+    with pytest.raises(UsageError, match="plan"):
+        mechanism.event(1, 0.1)
+    small, large = (mechanism.for_plan(SamplingPlan(subsets=m)).event(1, 1.0).rho for m in (10, 100))
+    assert small == pytest.approx(100 * large)

@@ -8,7 +8,7 @@ from mechanisms.accounting import PrivacyTarget
 from mechanisms.runs.planner import Option, Task, cost, options, ranked
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class
-from tests.accounting.test_table_9 import EPSILONS, TABLE
+from tests.accounting.test_closed_forms import EPSILONS, TABLE
 from tests.conftest import nightly_but
 
 pytestmark = pytest.mark.slow

@@ -8,14 +8,35 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from playwright.sync_api import sync_playwright
 
-from dpicl_ui.frame.tree import el
-from dpicl_ui.generate.cards import MANY, unfolded
+from dpicl_ui.data.records import counted, label_counts, preview_table
+from dpicl_ui.export import certificate
+from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.tree import budget, el, notice
+from dpicl_ui.generate.cards import MANY, finished, outcome_of_run, unfolded
+from dpicl_ui.generate.run_view import RecipeView, RunView, replay_recipe
+from dpicl_ui.privacy.cards import duration
+from dpicl_ui.test.cards import accuracies, confused, subject
+from dpicl_ui.test.measure import confusion_figure
+from mechanisms.data.columns import Inspection
+from mechanisms.data.table import Table
+from mechanisms.demos.demo_set import loads
+from mechanisms.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard
+from mechanisms.records import Dataset, Demonstration, Record
+from mechanisms.runs.events import DemoCompleted
+from mechanisms.runs.recipe import Division, Kind
+from tests.certificates.recipes import text_of as recipe_text
 from tests.conftest import ROOT
+from tests.ui.generate.recording import HOSTILE, demo_set, recording, snapshot
+from tests.ui.tabs import confirm
+from tests.ui.trees import text_of
 from tests.ui.visit import ARGUMENTS, CHROMIUM
 
 SCRIPTS = sorted(path for path in (ROOT / "dpicl_ui").rglob("*.js"))
@@ -105,3 +126,157 @@ def test_a_long_list_is_searched_in_the_page():
         page.evaluate("(value) => window.show(value)", [unfolded(el("div.demo", "alone"))])
         assert page.locator("input").count() == 0
         browser.close()
+
+
+# Cards are trees of plain text: hostile text stays text, and each says what it must.
+
+
+def tags(tree) -> set[str]:
+    if isinstance(tree, str):
+        return set()
+    if isinstance(tree, list):
+        return set().union(*map(tags, tree))
+    return {tree["tag"]}.union(*map(tags, tree["children"]))
+
+
+def test_hostile_cells_stay_text():
+    table = Table(pd.DataFrame({HOSTILE: [HOSTILE], "label": ["x"]}))
+    shown = preview_table(table)
+    assert HOSTILE in text_of(shown)
+    assert "img" not in tags(shown)
+
+
+def test_an_element_carries_classes_numbers_and_attributes():
+    made = el("p.note.warn", "text", None, numbers={"share": 0.5}, aria_label="name")
+    assert made == {
+        "tag": "p",
+        "children": ["text"],
+        "class": "note warn",
+        "numbers": {"share": 0.5},
+        "attributes": {"aria-label": "name"},
+    }
+
+
+def test_no_message_is_no_notice():
+    assert notice("") == []
+
+
+def test_labels_with_few_rows_are_pointed_out():
+    inspection = Inspection({"a": 200, "b": 3}, ("A problem.",), False, 0)
+    shown = text_of(label_counts(inspection, ["a", "b"]))
+    assert shown.count("few rows") == 1
+    assert "A problem." in shown
+
+
+def test_many_small_labels_are_counted_and_not_said_one_by_one():
+    counts = {f"label {i}": 10 if i < 20 else 50 for i in range(40)}
+    shown = text_of(label_counts(Inspection(counts, (), False, 0), list(counts)))
+    assert "20 of the 40 labels have fewer than 30 rows" in shown
+    assert shown.count("much noise") == 1
+
+
+@pytest.mark.parametrize(("words", "said"), [(20, False), (500, True)])
+def test_who_brings_long_texts_reads_that_they_are_cut(words: int, said: bool):
+    session = Session()
+    confirmed = confirm(session, Dataset("d", ("a", "b"), tuple(Record("word " * words, each) for each in "ab")))
+    assert ("first 50 words" in text_of(counted(confirmed.columns, ["a", "b"]))) is said
+
+
+def test_the_certificate_says_what_is_claimed_and_on_what_it_rests():
+    shown = text_of(certificate(demo_set(curator=True)))
+    for words in ("1e-05", "prv", "pld", "label counts declared public", "one row", "Gaussian", "clean values"):
+        assert words in shown
+
+
+def test_the_certificate_of_a_recipe_lists_its_stages_and_what_they_share():
+    made = loads(recipe_text(Kind.BOTH, Division.ROLES))
+    shown = text_of(certificate(made))
+    for words in (
+        "recipe both",
+        "40% of the rows",
+        "20% of the rows",
+        "each row is read by one of these for good",
+        "noise_multiplier: 20",
+        "rates: (a: ",
+    ):
+        assert words in shown
+    assert HOSTILE.capitalize() in text_of(certificate(replace(made, stages=(replace(made.stages[0], name=HOSTILE),))))
+
+
+def test_the_budget_warns_of_a_run_that_does_not_fit():
+    assert "may refuse" in text_of(budget(snapshot(8.0), planned=5.0))
+    assert "may refuse" not in text_of(budget(snapshot(1.0), planned=5.0))
+
+
+def test_finished_demonstrations_are_listed():
+    assert "one two" in text_of(finished(replay_recipe(recording())))
+
+
+@pytest.mark.parametrize(("count", "folded"), [(12, False), (77, True)])
+@pytest.mark.parametrize("phase", ["running", "stopped"])
+def test_many_demonstrations_are_unfolded_on_demand(phase, count, folded):
+    done = tuple(DemoCompleted(Demonstration(f"text {i}", f"label {i}"), 1) for i in range(count))
+    made = demo_set(*(each.demonstration for each in done))
+    shown = finished(RecipeView(RunView(phase=phase, completed=done, demo_set=made)))
+    assert ("Show the demonstrations" in text_of(shown)) is folded
+    assert ("Privacy facts" in text_of(shown)) is (phase == "stopped")
+    assert ("Near repetitions" in text_of(shown)) is (phase == "stopped")
+    assert f"text {count - 1}" in text_of(shown)
+    assert "details" in tags(subject(made, False))
+
+
+@pytest.mark.parametrize(("phase", "words"), [("stopped", "stays spent"), ("completed", "Done"), ("idle", "")])
+def test_how_a_run_ended_in_one_line(phase, words):
+    line, _ = outcome_of_run(RecipeView(RunView(phase=phase, completed=(DemoCompleted(Demonstration("a", "b"), 1),))))
+    assert words in line
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(2, "5 seconds"), (44, "45 seconds"), (70, "a minute"), (400, "7 minutes"), (9000, "hours")]
+)
+def test_durations_in_words(seconds, words):
+    assert words in duration(seconds)
+
+
+def scorecard(name: str, corrected: Accuracy | None = None) -> Scorecard:
+    return Scorecard(name, Accuracy(3, 10), Accuracy(7, 10), corrected, np.array([[4, 1], [2, 3]]))
+
+
+def test_accuracies_carry_their_intervals():
+    shown = text_of(accuracies([scorecard(ZERO_SHOT), scorecard(PRIVATE)]))
+    assert "70%  (40 to 89)" in shown
+    assert "30%  (11 to 60)" in shown
+
+
+def test_the_confusion_matrix_holds_every_count_and_no_markup():
+    figure = confusion_figure(scorecard(PRIVATE), (HOSTILE, "b")).to_plotly_json()
+    assert figure["data"][0]["z"] == [[4, 1], [2, 3]]
+    assert not any("<" in name for name in figure["data"][0]["y"])
+    assert figure["data"][0]["texttemplate"] == "%{z}"
+
+
+def test_the_pairs_that_most_rows_are_lost_between_are_said_in_words():
+    labels = [f"label {i}" for i in range(80)]
+    counts = 9 * np.eye(80, dtype=np.int64)
+    counts[3, 7], counts[7, 3], counts[0, 79] = 5, 1, 4
+    shown = text_of(confused((), replace(scorecard(PRIVATE), confusion=counts), labels))
+    places = [
+        shown.index(pair) for pair in ("label 3  read as  label 7 : 5", "label 0  read as  label 79 : 4", ": 1 row")
+    ]
+    assert places == sorted(places)
+    assert shown.count("read as") == 3
+    right = replace(scorecard(PRIVATE), confusion=9 * np.eye(80, dtype=np.int64))
+    assert "read as" not in text_of(confused((), right, labels))
+
+
+def test_every_one_of_many_labels_has_its_row_and_its_name():
+    labels = [f"label number {i}" for i in range(80)]
+    card = replace(scorecard(PRIVATE), confusion=np.arange(6400).reshape(80, 80))
+    figure = confusion_figure(card, labels).to_plotly_json()
+    layout, [heatmap] = figure["layout"], figure["data"]
+    assert heatmap["z"] == card.confusion.tolist()
+    assert len(set(heatmap["y"])) == len(set(heatmap["x"])) == 80
+    assert layout["xaxis"]["dtick"] == layout["yaxis"]["dtick"] == 1, "plotly leaves out names"
+    inner = layout["height"] - layout["margin"]["t"] - layout["margin"]["b"]
+    assert inner / 80 > layout["yaxis"]["tickfont"]["size"]

@@ -1,18 +1,33 @@
-"""Chunks take a number of rows at which every slot computes alike, whatever the kernels' blocks are."""
+"""Slots, branches and windows of attention: each row is computed as it would be alone."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import linear
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import (
+    Gemma3ForCausalLM,
+    Gemma3TextConfig,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+)
 
 from mechanisms.errors import ModelUnavailable
-from mechanisms.inference.engine import forward
+from mechanisms.inference import scores_of
+from mechanisms.inference.engine import attention, forward
+from mechanisms.inference.engine.forward import Branches, attends_to_everything
 from mechanisms.inference.engine.transformers_model import TransformersModel, TransformersSession, layout
 from mechanisms.inference.models.catalogue import refuse_by_test
+from tests.inference.engine.test_transformers_model import SMALL
+from tests.toy_model import ToyModel
+
+# Chunks take a number of rows at which every slot computes alike, whatever the kernels' blocks are.
+
 
 CONFIG = LlamaConfig(
     hidden_size=32, intermediate_size=64, num_hidden_layers=4, num_attention_heads=4, vocab_size=50_000
@@ -138,3 +153,138 @@ def test_chunks_hold_all_rows_in_the_multiple_asked_for(rows, limit, in_a_pass, 
     assert layout(rows, limit, rows, multiple)[0] == chunks
     assert layout(rows, limit, rows, multiple)[1] <= limit
     assert (chunks - 1) * (limit // multiple * multiple) < rows
+
+
+# Continuations read as a tree say what each would say alone; a small model with random weights, in float32.
+
+LABELS = ([300, 301, 302], [300, 301], [300, 305, 306, 307], [400], [401, 301, 302])
+PREFIX = [7, 8, 9, 10, 11]
+ROWS = [[20], [21, 22, 23], [24, 25, 26, 27, 28, 29], []]
+
+
+@pytest.fixture
+def model(random_model):
+    torch.manual_seed(0)
+    # Weights as large as these make every position count: as they come, a random model hardly looks at its context.
+    made = LlamaForCausalLM(LlamaConfig(**SMALL, initializer_range=0.3, num_key_value_heads=2))
+    return TransformersModel("random", "0", made, random_model.tokenizer)
+
+
+def test_what_continuations_share_is_read_once():
+    tree = Branches.of(LABELS)
+    assert tree.paths[0] == ()
+    assert set(tree.paths[1:]) == {(300,), (300, 301), (300, 305), (300, 305, 306), (401,), (401, 301)}
+    assert len(tree.tokens) == len(tree.depths) == len(tree.seen) == 6
+    assert tree.after((300,)) == ([0, 1, 2], [301, 301, 305])
+
+
+def test_each_score_is_that_of_its_continuation_alone_and_the_session_stays(model):
+    session = model.open(PREFIX, ROWS, 8, 6)
+    for _ in range(2):
+        before, expected = session.logits(), np.stack([session.score(label) for label in LABELS], axis=1)
+        assert session.scores(LABELS) == pytest.approx(expected, abs=1e-3)
+        assert np.array_equal(session.logits(), before)
+        assert expected.std() > 0.5, "all alike: the test shows nothing"
+        session.advance([30, 31, 32, 33])
+
+
+def test_a_row_scores_alike_to_the_bit_among_any_others(model):
+    found = model.open(PREFIX, ROWS, 8, 6).scores(LABELS)
+    moved = model.open(PREFIX, [[1, 2, 3, 4], ROWS[2], [5], ROWS[0]], 8, 6).scores(LABELS)
+    assert np.array_equal(moved[[1, 3]], found[[2, 0]])
+    assert not np.array_equal(moved[0], found[0])
+
+
+def test_continuations_of_one_token_need_no_pass(model):
+    session = model.open(PREFIX, ROWS, 8, 0)
+    expected = np.stack([session.score([each]) for each in (300, 301)], axis=1)
+    assert session.scores([[300], [301]]) == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize("config", [MistralConfig(sliding_window=4), Gemma3TextConfig()])
+def test_a_window_is_not_looked_through(config):
+    assert not attends_to_everything(config)
+    assert attends_to_everything(LlamaConfig(**SMALL))
+
+
+def test_a_session_without_a_tree_is_asked_one_by_one(model):
+    session = ToyModel().open([], [[5], [6]], 1, 9)
+    expected = np.stack([session.score(label) for label in ([1, 2], [3])], axis=1)
+    assert np.array_equal(scores_of(session, [[1, 2], [3]]), expected)
+    model.forward.branches = False
+    session = model.open(PREFIX, ROWS, 8, 6)
+    assert np.array_equal(session.scores(LABELS), np.stack([session.score(label) for label in LABELS], axis=1))
+
+
+@pytest.mark.parametrize("part", [1, 2, 4])
+def test_a_prefix_in_parts_is_the_same_prefix(model, monkeypatch, part):
+    whole = model.open(PREFIX, ROWS, 8, 1).logits()
+    monkeypatch.setattr(forward, "_PART", part)
+    model._prefixes.clear()
+    assert model.open(PREFIX, ROWS, 8, 1).logits() == pytest.approx(whole, abs=1e-3)
+    model._prefixes.clear()
+    assert model.open([1, *PREFIX[1:]], ROWS, 8, 1).logits() != pytest.approx(whole, abs=1e-3)
+
+
+# Windows of attention count tokens, not the padding between a public prefix and a row.
+
+TINY = {
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 1,
+    "head_dim": 8,
+    "vocab_size": 50_000,
+    "sliding_window": 5,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["gemma", "mistral"])
+def test_a_padded_session_of_a_sliding_window_model_equals_the_plain_forward_pass(random_model, kind):
+    torch.manual_seed(0)
+    if kind == "gemma":
+        layers = ["sliding_attention", "full_attention", "sliding_attention"]
+        plain = Gemma3ForCausalLM(Gemma3TextConfig(**TINY, layer_types=layers)).eval()
+    else:
+        plain = MistralForCausalLM(MistralConfig(**TINY)).eval()
+    plain.set_attn_implementation("eager")
+    prefix, rows, steps = [7, 8, 9], [[], [11], list(range(20, 32))], (40, 41, 42)
+    start = list(random_model.tokenizer("")["input_ids"])
+    with torch.inference_mode():
+        texts = [torch.tensor([[*start, *prefix, *row, *steps]]) for row in rows]
+        expected = np.stack([plain(text).logits[0, -1].double().numpy() for text in texts])
+    wrapped = TransformersModel("random", "0", plain, random_model.tokenizer)
+    refuse_by_test(wrapped)
+    session = wrapped.open(prefix, rows, 16, len(steps))
+    for token in steps:
+        session.advance([token] * len(rows))
+    assert np.abs(session.logits() - expected).max() < 1e-5
+
+
+@pytest.mark.parametrize("softcap", [None, 5.0])
+def test_attention_by_blocks_is_attention(monkeypatch, softcap):
+    torch.manual_seed(0)
+    query, key, value = torch.randn(3, 6, 11, 8), torch.randn(3, 2, 40, 8), torch.randn(3, 2, 40, 8)
+    mask = torch.zeros(3, 1, 11, 40).masked_fill(torch.ones(11, 40).triu(30).bool(), -torch.inf)
+    repeated = key.repeat_interleave(3, dim=1)
+    weights = query @ repeated.transpose(2, 3) / 8**0.5
+    weights = weights if softcap is None else softcap * torch.tanh(weights / softcap)
+    expected = (weights + mask).softmax(-1) @ value.repeat_interleave(3, dim=1)
+    for block in (1, 1000, 2**20):  # a position at a time, a few, and all of them
+        monkeypatch.setattr(attention, "_BLOCK", block)
+        given = {} if softcap is None else {"softcap": softcap}
+        found, _ = attention.row_independent_attention(torch.nn.Module(), query, key, value, mask, **given)
+        assert (found.transpose(1, 2) - expected).abs().max() < 1e-5
+
+
+def test_a_rows_attention_by_blocks_is_its_own_to_the_bit(monkeypatch):
+    monkeypatch.setattr(attention, "_BLOCK", 2**14)
+    query, key, value = (torch.randn(4, heads, n, 16, dtype=torch.bfloat16) for heads, n in ((6, 90), (2, 70), (2, 70)))
+    found, _ = attention.row_independent_attention(torch.nn.Module(), query, key, value, None)
+    for row in range(4):
+        alone, _ = attention.row_independent_attention(
+            torch.nn.Module(), query[row : row + 1], key[row : row + 1], value[row : row + 1], None
+        )
+        assert torch.equal(found[row], alone[0])

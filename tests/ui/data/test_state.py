@@ -1,18 +1,47 @@
-"""Step 1 holds one value at a time: what is confirmed belongs to the columns that are there."""
+"""The state of step 1, what is proposed for a file, and what hangs on the confirmed data."""
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import gradio as gr
 import pandas as pd
 import pytest
 
+from dpicl_ui.data.public_card import counts_public
+from dpicl_ui.data.records import label_counts
+from dpicl_ui.data.source import LONGEST_NAME, proposed_name
 from dpicl_ui.data.state import Columns, Confirmed, DataState
-from dpicl_ui.frame.sessions import Session
-from mechanisms.data.columns import ColumnMapping
+from dpicl_ui.export import DEMO_SET, ExportStep
+from dpicl_ui.frame.sessions import CuratorLedger, Session, Sessions
+from dpicl_ui.privacy import state as privacy_state
+from dpicl_ui.privacy.form import PrivacyForm
+from dpicl_ui.privacy.state import PrivacyState
+from dpicl_ui.test.cards import accuracies
+from dpicl_ui.test.state import TestState
+from dpicl_ui.test.step import EvaluationStep
+from mechanisms.accounting import PrivacyLedger, fingerprint, text_digests
+from mechanisms.data.columns import ColumnMapping, inspect
+from mechanisms.data.sizes import CLEAN_VALUES
+from mechanisms.data.sources import read_table
 from mechanisms.data.table import Table
+from mechanisms.demos.demo_set import loads
+from mechanisms.demos.signature import Signature, check_signature, digest
 from mechanisms.errors import DataError, UsageError
-from tests.ui.privacy.test_form import DATASET
+from mechanisms.records import Dataset, Demonstration, Record
+from mechanisms.runs.preview import preview
+from tests.ui.generate.recording import demo_set
+from tests.ui.privacy.test_form import DATASET, VALUES
+from tests.ui.tabs import confirm, downloaded, services, write
+from tests.ui.test_drawing import scorecard
+from tests.ui.trees import text_of
+
+# Step 1 holds one value at a time: what is confirmed belongs to the columns that are there.
+
 
 MAPPING = ColumnMapping("text", "label")
 
@@ -86,3 +115,123 @@ def test_columns_without_sense_leave_the_file_alone(state: DataState):
 def test_without_a_file_there_is_nothing_to_choose(change):
     with pytest.raises(UsageError, match="upload it again"):
         change(Session().of(DataState))
+
+
+# What is proposed for a file.
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "train.csv",
+        "Test (1).xlsx",
+        "data_2024-01-31.csv",
+        "Sheet1.xlsx",
+        "EXPORT-final-v2.parquet",
+        "x/y/7.csv",
+        "a.csv",
+    ],
+)
+def test_a_file_name_that_says_nothing_is_no_name_of_a_data_set(file):
+    assert proposed_name(file) == ""
+
+
+@pytest.mark.parametrize(("file", "name"), [("/tmp/clinic train.csv", "clinic train"), ("日本語.csv", "日本語")])
+def test_another_one_is(file, name):
+    assert proposed_name(file) == name
+    assert len(proposed_name("long name " * 30)) == LONGEST_NAME
+
+
+# A tab's data set and what hangs on it: plans of another file, figures of its own rows, exports after the fact.
+
+FORM = PrivacyForm.read(*VALUES)
+OTHER = Dataset("other", ("a", "b"), tuple(Record(f"o {i}", "ab"[i % 2]) for i in range(90)))
+TAB: Any = SimpleNamespace(username=None, session_hash="tab")
+
+
+def test_a_preview_that_was_overtaken_by_another_data_set_is_dropped(monkeypatch: pytest.MonkeyPatch):
+    session = Session()
+    first = confirm(session, DATASET)
+
+    def overtaken(*given: Any) -> Any:
+        confirm(session, OTHER)
+        return preview(*given)
+
+    monkeypatch.setattr(privacy_state, "preview", overtaken)
+    made = session.of(PrivacyState).calibrate(FORM, None)
+    assert made.confirmed is first
+    assert session.of(PrivacyState).planned is None
+
+
+def test_what_is_declared_are_the_users_where_they_are_the_unit(tmp_path: Path):
+    path = tmp_path / "letters.csv"
+    rows = [f"letter {i},{'ab'[i % 2]},u{i % 3}" for i in range(40)]
+    path.write_text("\n".join(["text,label,who", *rows]), encoding="utf-8")
+    table = read_table(path)
+    counted = inspect(table, ColumnMapping("text", "label", "who"))
+    assert counted.counts == {"a": 3, "b": 3}
+    shown = text_of(label_counts(counted, ["a", "b"], by_user=True))
+    assert "how many users" in shown
+    assert "20" not in shown
+    assert "users" in counts_public(True)
+    assert "rows" in counts_public(False)
+    assert inspect(table, ColumnMapping("text", "label")).counts == {"a": 20, "b": 20}
+
+
+def steps(ledger: PrivacyLedger, sessions: Sessions) -> tuple[EvaluationStep, ExportStep]:
+    async def built() -> tuple[EvaluationStep, ExportStep]:
+        with gr.Blocks():
+            app = services(sessions, CuratorLedger(ledger))
+            return EvaluationStep(app), ExportStep(app)
+
+    return asyncio.run(built())
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> PrivacyLedger:
+    return PrivacyLedger(tmp_path)
+
+
+def test_private_rows_are_scored_only_where_the_curator_asks_for_it(tmp_path: Path, ledger: PrivacyLedger):
+    sessions = Sessions()
+    step = steps(ledger, sessions)[0].measurement
+    session = sessions.of(TAB)
+    confirm(session, OTHER)
+    write(session, demo_set(), OTHER)
+    path = tmp_path / "test.csv"
+    path.write_text("text,label\nO  3,News\nsomething else,Sport\n", encoding="utf-8")
+    session.of(TestState).table = read_table(path)
+    telling = step._measure("text", "label", 10, False, False, TAB)
+    assert next(telling)[step.own_rows].get_config()["visible"]
+    with pytest.raises(UsageError, match="shares rows with 'other'"):
+        next(telling)
+    assert ledger.rows.disclosures(fingerprint(OTHER)) == ()
+    next(step._measure("text", "label", 10, True, False, TAB))
+    assert ledger.rows.disclosures(fingerprint(OTHER)) != ()
+    scored = session.of(TestState).scored
+    assert scored is not None
+    assert scored.owners == ("other",)
+
+
+def test_figures_of_private_rows_are_tagged():
+    assert "Only on your screen" in text_of(accuracies([scorecard("zero-shot")], ("clinic",)))
+    assert "Only on your screen" not in text_of(accuracies([scorecard("zero-shot")]))
+
+
+def test_an_export_carries_what_became_known_since_the_run(ledger: PrivacyLedger):
+    sessions = Sessions()
+    _, step = steps(ledger, sessions)
+    session = sessions.of(TAB)
+    write(session, demo_set(Demonstration("A goal.", "Sport")), OTHER)
+    saved = downloaded(step._save(DEMO_SET, TAB)[step.sink])
+    assert loads(saved).certificate.disclosures == ()
+    assert check_signature(saved) is Signature.VALID
+    ledger.rows.mark_rows(text_digests(["O 1"]), CLEAN_VALUES)
+    saved = step._save(DEMO_SET, TAB)
+    assert loads(downloaded(saved[step.sink])).certificate.disclosures == (CLEAN_VALUES,)
+    assert check_signature(downloaded(saved[step.sink])) is Signature.VALID
+    page = downloaded(step._save("certificate", TAB)[step.sink])
+    assert CLEAN_VALUES in page
+    assert digest(downloaded(saved[step.sink])) in page
+    assert "no place for that mark" in text_of(step._explain("openai", TAB)[step.purpose])
+    assert CLEAN_VALUES in text_of(saved[step.certificate])

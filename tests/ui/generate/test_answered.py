@@ -43,7 +43,7 @@ from tests.toy_model import VOCABULARY
 from tests.ui.generate.recording import HOSTILE, demo_set
 from tests.ui.privacy.test_form import DATASET, VALUES
 from tests.ui.tabs import confirm, downloaded, services
-from tests.ui.test_cards import tags
+from tests.ui.test_drawing import tags
 from tests.ui.trees import text_of
 
 TAB: Any = SimpleNamespace(username=None, session_hash="tab")

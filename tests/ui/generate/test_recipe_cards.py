@@ -26,7 +26,7 @@ from tests.ui.generate.recipe_recording import (
     votes,
 )
 from tests.ui.generate.recording import HOSTILE, LABELS
-from tests.ui.test_cards import tags
+from tests.ui.test_drawing import tags
 from tests.ui.trees import text_of
 
 

@@ -40,7 +40,7 @@ from tests.toy_model import ToyModel
 from tests.ui.generate.recording import demo_set, recording
 from tests.ui.privacy.test_form import DATASET, VALUES
 from tests.ui.tabs import confirm, downloaded, services, write
-from tests.ui.test_cards import tags
+from tests.ui.test_drawing import tags
 from tests.ui.trees import text_of
 
 TAB: Any = SimpleNamespace(username=None, session_hash="tab")

@@ -1,4 +1,4 @@
-"""What stands beside a run that has just begun."""
+"""Step 3 without a run, and its stops."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import gradio as gr
 import pytest
 
 from dpicl_ui.frame.guard import Line
-from dpicl_ui.frame.sessions import CuratorLedger, Sessions
+from dpicl_ui.frame.sessions import CuratorLedger, Session, Sessions
 from dpicl_ui.generate import step as module
 from dpicl_ui.generate.pace import Pace
 from dpicl_ui.generate.run_view import RecipeView, RunView
-from dpicl_ui.generate.state import Run
+from dpicl_ui.generate.state import GenerateState, Run
 from dpicl_ui.generate.step import GenerateStep
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import PrivacyLedger
@@ -27,6 +27,9 @@ from tests.runs.runs import file_of
 from tests.ui.generate.recipe_recording import STORIES
 from tests.ui.tabs import services
 from tests.ui.trees import text_of
+
+# What stands beside a run that has just begun.
+
 
 DRAFTS = [Drafting("News", 1, 2), Drafting("Sport", 2, 2)]
 FORECAST = {None: 20.0, **dict.fromkeys(Stage, 40.0)}
@@ -114,3 +117,23 @@ def test_how_long_private_stages_and_tokens_take_is_not_told_to_who_waits(
         assert told == pytest.approx(whole)
     else:  # twice as slow in what is a small part of the whole
         assert whole < told < 4 / 3 * whole
+
+
+# A stop reaches the run that it was meant for.
+
+
+def test_a_stop_reaches_the_run_under_way_and_no_other():
+    state = Session().of(GenerateState)
+    state.stop()  # before there is one
+    first = state.begin()
+    state.stop()
+    second = state.begin()
+    assert first.stop.is_set()
+    assert not second.stop.is_set()
+
+
+def test_a_closed_tab_stops_its_run():
+    session = Session()
+    run = session.of(GenerateState).begin()
+    session.close()
+    assert run.stop.is_set()

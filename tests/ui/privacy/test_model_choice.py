@@ -23,7 +23,7 @@ from tests.ui.generate.recording import HOSTILE
 from tests.ui.privacy.test_form import DATASET
 from tests.ui.privacy.test_state import FIRST
 from tests.ui.tabs import confirm, services
-from tests.ui.test_cards import tags
+from tests.ui.test_drawing import tags
 from tests.ui.trees import text_of
 
 TAB: Any = SimpleNamespace(username=None, session_hash="tab")

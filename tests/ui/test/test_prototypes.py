@@ -30,7 +30,7 @@ from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import demo_set
 from tests.ui.tabs import confirm, services, write
-from tests.ui.test_cards import scorecard
+from tests.ui.test_drawing import scorecard
 from tests.ui.trees import text_of
 
 LABELS = ("News", "Sport")

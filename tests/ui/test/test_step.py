@@ -1,22 +1,46 @@
-"""Step 4's cards: which reading counts, what a private score says, and what "none" means."""
+"""Step 4: its cards, bundled test rows, forecasts, free completion, and the set under test."""
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
+import gradio as gr
 import numpy as np
+import pandas as pd
 import pytest
 
+from dpicl_ui.frame.model_loader import ModelLoader
+from dpicl_ui.frame.sessions import Ledgers, Session, Sessions
 from dpicl_ui.frame.tree import Tree
+from dpicl_ui.generate.state import GenerateState
 from dpicl_ui.test.cards import accuracies, answers, readers, score_card, subject
+from dpicl_ui.test.measure import FileMeasurement, bundled_rows_for
+from dpicl_ui.test.state import TestState, gate
+from dpicl_ui.test.step import EvaluationStep
+from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.data.sources import ANSWERED_EXAMPLES, EXAMPLES, read_table
+from mechanisms.data.table import Table
 from mechanisms.demos.findings import ArmScore, Choice, Score
+from mechanisms.errors import UsageError
+from mechanisms.evaluation.completions import completing
 from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, Scorecard, best_reading
 from mechanisms.evaluation.reader import Prediction
 from mechanisms.records import Demonstration
+from mechanisms.runs.forecast import ModelSpeed
+from tests.exports.sets import labelled
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import HOSTILE, demo_set
-from tests.ui.test_cards import scorecard, tags
+from tests.ui.privacy.test_form import DATASET
+from tests.ui.tabs import confirm, services, write
+from tests.ui.test.test_elsewhere import LETTERS
+from tests.ui.test_drawing import scorecard, tags
 from tests.ui.trees import text_of
+
+# Step 4's cards: which reading counts, what a private score says, and what "none" means.
+
 
 SET = demo_set(Demonstration("one", "News"))
 SCORE = Score({ZERO_SHOT: ArmScore(0.5, (0.45, 0.56)), "demonstrations": ArmScore(0.75, (0.71, 0.78))}, held_out=True)
@@ -173,3 +197,152 @@ def test_one_question_is_read_as_the_set_did_best_on_the_test_file():
     assert bars(shown) == [0.6, 0.4]
     assert "With the measured prior: Sport (80%)" in text_of(shown)
     assert best_reading(scorecard(PRIVATE, Accuracy(7, 10))) == "prior"  # of equal ones the measured one
+
+
+# Bundled test rows are offered for the sets that they can test, and for no other.
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: each.path.stem)
+def test_the_example_finds_its_own_rows_which_are_none_that_wrote(example):
+    rows, mapping = read_table(example.path).frame, example.mapping
+    path = bundled_rows_for(sorted(set(rows[mapping.label])))
+    assert path == example.test
+    others = read_table(path).frame
+    assert set(others[mapping.label]) == set(rows[mapping.label])
+    assert not set(others[mapping.text]) & set(rows[mapping.text])
+
+
+def test_other_labels_are_offered_nothing():
+    labels = set(read_table(EXAMPLES[0].path).frame[EXAMPLES[0].mapping.label])
+    assert bundled_rows_for([*labels, "another"]) is None
+    assert bundled_rows_for(sorted(labels)[1:]) is None
+    assert bundled_rows_for([ANSWERED_EXAMPLES[0].kind]) is None
+
+
+# What is said of a measurement's time before it begins is of the rows that it will read.
+
+
+@pytest.mark.parametrize(("limit", "rows"), [(100, 100), (1000, 400)])
+def test_the_rows_that_are_read_are_named_where_a_file_has_more(limit: int, rows: int):
+    state = SimpleNamespace(classifying=labelled("a text", "another"), table=SimpleNamespace(frame=range(400)))
+    told = object.__new__(FileMeasurement)
+    loader = SimpleNamespace(speed=ModelSpeed(0.003, 0.003, 0.05))
+    app: Any = SimpleNamespace(session=lambda _: SimpleNamespace(of=lambda _: state), loader=loader)
+    told._app = app
+    assert f"Reading {rows} of them takes" in text_of(told._told(limit, None))  # type: ignore[arg-type]
+
+
+# Step 4 with a set of one kind of text: a text is gone on with by every arm, and what needs labels says so.
+
+TAB = cast(gr.Request, SimpleNamespace(session_hash="one", username=None))
+NOTES = replace(demo_set(), labels=("Note",)).with_demonstrations((Demonstration("dear team", "Note"),))
+
+
+@pytest.fixture
+def tab(tmp_path) -> tuple[EvaluationStep, TestState]:
+    sessions, loader = Sessions(), cast(ModelLoader, SimpleNamespace(model=ToyModel))
+
+    async def built() -> EvaluationStep:
+        with gr.Blocks():
+            ledgers = cast(Ledgers, SimpleNamespace(of=lambda request: PrivacyLedger(tmp_path)))
+            return EvaluationStep(services(sessions, ledgers, loader))
+
+    state = sessions.of(TAB).of(TestState)
+    state.load(NOTES)
+    return asyncio.run(built()), state
+
+
+def test_a_text_is_gone_on_with_by_every_arm(tab: Any):
+    step, _ = tab
+    shown = step._show_set(TAB)
+    assert (shown[step.ask].value, shown[step.query].placeholder) == ("Complete", "Type how a text begins")
+    assert "how a text goes on" in text_of(shown[step.subject])
+    *_, last = step._ask("the parcel", False, TAB)
+    [own] = completing(ToyModel(), NOTES, NOTES.demonstrations).answers(["the parcel"])
+    words = text_of(last[step.answer])
+    assert own in words
+    assert all(name in words for name in ("Zero-shot", "Public only", "Your demonstrations"))
+
+
+def test_an_attack_on_it_marks_no_row_of_labelled_data(tab: Any):
+    step, state = tab
+    session = step._app.session(TAB)
+    confirm(session, LETTERS)
+    state.load(NOTES)
+    state.table = Table(pd.DataFrame({"text": ["a", "b"], "label": ["News", "Sport"]}))
+    with pytest.raises(UsageError, match="texts with labels"):
+        list(step.attack._attack("text", "label", True, TAB))
+    assert step.attack._app.ledger(TAB).rows.disclosures(fingerprint(LETTERS)) == ()
+
+
+def test_what_needs_labels_says_so(tab: Any):
+    step, state = tab
+    state.table = Table(pd.DataFrame({"text": ["a"], "label": ["Note"]}))
+    with pytest.raises(UsageError, match="on the command line"):
+        list(step.measurement._measure("text", "label", 10, False, False, TAB))
+    with pytest.raises(UsageError, match="on the command line"):
+        _ = state.classifying
+
+
+# Which set is under test, and whose figures are on the screen.
+
+MADE, LOADED = demo_set(Demonstration("made", "News")), demo_set(Demonstration("loaded", "News"))
+
+
+@pytest.fixture
+def session() -> Session:
+    tab = Session()
+    write(tab, MADE, DATASET)
+    return tab
+
+
+def test_a_loaded_set_is_tested_until_a_later_run_writes(session: Session):
+    state, generate = session.of(TestState), session.of(GenerateState)
+    assert state.tested is MADE
+    state.load(LOADED)
+    run = generate.begin()
+    assert state.tested is LOADED  # it has written nothing yet
+    generate.written = run
+    assert (state.loaded, state.tested) == (None, MADE)
+    state.load(LOADED)
+    assert state.tested is LOADED
+
+
+def test_figures_belong_to_the_set_they_were_measured_on(session: Session):
+    state = session.of(TestState)
+    scored = state.score(MADE, ("clinic",), DATASET, ())
+    assert not gate(session).done
+    state.show(scored.with_card(scorecard(ZERO_SHOT)))
+    assert gate(session).done
+    assert state.scored is not None
+    assert state.scored.owners == ("clinic",)
+    state.load(LOADED)
+    assert state.scored is None
+    assert not gate(session).done
+
+
+def test_a_set_without_demonstrations_has_an_arm_only_where_that_was_chosen(session: Session):
+    state, empty = session.of(TestState), demo_set()
+    with pytest.raises(UsageError, match="nothing to test"):
+        state.arms(empty, ToyModel())
+    [arm] = state.arms(replace(empty, choice=Choice(3, "none", "prior")), ToyModel())
+    assert arm.name == ZERO_SHOT
+
+
+def test_public_demonstrations_are_written_once_for_a_set(session: Session):
+    state = session.of(TestState)
+    models = [ToyModel() for _ in range(3)]
+    first, again, _ = (state.arms(of, model) for of, model in zip((MADE, MADE, LOADED), models, strict=True))
+    assert first == again
+    assert [arm.name for arm in first] == [ZERO_SHOT, PUBLIC_ONLY, PRIVATE]
+    assert [bool(model.opened) for model in models] == [True, False, True]
+
+
+def test_another_model_reads_without_the_writers_correction_and_writes_its_own_public_ones(session: Session):
+    state, other = session.of(TestState), ToyModel(sharpness=1.0)
+    other.sha256 = "1" * 64
+    measured = replace(MADE, prior={"News": 1.0, "Sport": 0.0})
+    written, read = state.arms(measured, ToyModel()), state.arms(measured, other)
+    assert (written[-1].prior, read[-1].prior) == (measured.prior, None)
+    assert other.opened  # two models may write the same three letters, once in 3,000 times
+    assert [arm.name for arm in written] == [arm.name for arm in read]
