@@ -11,8 +11,12 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
-import opendp.prelude as dp
 from numpy.typing import NDArray
+from opendp.domains import atom_domain, vector_domain
+from opendp.measurements import make_gaussian, make_laplace, make_noisy_max
+from opendp.measures import max_divergence, zero_concentrated_divergence
+from opendp.metrics import l1_distance, l2_distance, linf_distance
+from opendp.mod import enable_features
 
 # The protocol of a source of randomness.
 
@@ -86,22 +90,22 @@ def poisson_positions(population: int, rate: float, uniform: Callable[[int], Flo
 
 # Randomness from the operating system, noise through OpenDP's exact samplers.
 
-dp.enable_features("contrib")
+enable_features("contrib")
 
 
 @functools.lru_cache(maxsize=64)
 def _gaussian_measurement(scale: float) -> Callable[[list[int]], list[int]]:
     # Over integers OpenDP samples the discrete Gaussian exactly (Canonne, Kamath, Steinke 2020): no float ever
     # carries the secret, and the lattice is the caller's.
-    domain = dp.vector_domain(dp.atom_domain(T="i64"))
-    measurement: Any = dp.m.make_gaussian(domain, dp.l2_distance(T="f64"), scale)
+    domain = vector_domain(atom_domain(T="i64"))
+    measurement: Any = make_gaussian(domain, l2_distance(T="f64"), scale)
     return measurement  # type: ignore[no-any-return]
 
 
 @functools.lru_cache(maxsize=64)
 def _laplace_measurement(scale: float) -> Callable[[list[int]], list[int]]:
-    domain = dp.vector_domain(dp.atom_domain(T="i64"))
-    measurement: Any = dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale)
+    domain = vector_domain(atom_domain(T="i64"))
+    measurement: Any = make_laplace(domain, l1_distance(T="i64"), scale)
     return measurement  # type: ignore[no-any-return]
 
 
@@ -109,9 +113,9 @@ def _laplace_measurement(scale: float) -> Callable[[list[int]], list[int]]:
 def _selection(scale: float, gumbel: bool) -> Callable[[list[int]], int]:
     # The scale is the noise's own. What it means for privacy is the mechanism's proof: OpenDP's map is not used.
     # Its sampler compares partially drawn noise exactly, so that the floats of the noise leak nothing either.
-    measure = dp.zero_concentrated_divergence() if gumbel else dp.max_divergence()
-    domain = dp.vector_domain(dp.atom_domain(T="i64"))
-    measurement: Any = dp.m.make_noisy_max(domain, dp.linf_distance(T="i64"), measure, scale)
+    measure = zero_concentrated_divergence() if gumbel else max_divergence()
+    domain = vector_domain(atom_domain(T="i64"))
+    measurement: Any = make_noisy_max(domain, linf_distance(T="i64"), measure, scale)
     return measurement  # type: ignore[no-any-return]
 
 

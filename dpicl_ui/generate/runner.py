@@ -22,7 +22,6 @@ from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Fingerprint, PrivacyLedger, fingerprint, new_key
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.files import keyed_digest
-from mechanisms.inference.engine.memory import release_freed_memory
 from mechanisms.records import Dataset
 from mechanisms.runs.events import CuratorEvent, DemoCompleted, Drafting, RunCompleted, RunStarted, RunStopped, SetKept
 from mechanisms.runs.journal import RunJournal
@@ -203,7 +202,7 @@ class Runner:
             ended = not pressed.left.is_set()
         finally:
             events.close()
-            release_freed_memory()  # rows were in it
+            _release_memory()  # rows were in it
             if journal is not None:
                 journal.close()
                 if begun:  # one that was refused may be at work elsewhere
@@ -219,6 +218,13 @@ class Runner:
         model = self._loader.model()
         embedder = self._embedder.embedder() if request.stages else None
         return synthesize(dataset, request, model, ledger, curator=curator, journal=journal, embedder=embedder)
+
+
+def _release_memory() -> None:
+    # torch takes seconds to import: not before the page is served.
+    from mechanisms.inference.engine.memory import release_freed_memory
+
+    release_freed_memory()
 
 
 def _kept(session: Session, of: Fingerprint, events: Generator[CuratorEvent], pressed: Run) -> Generator[CuratorEvent]:

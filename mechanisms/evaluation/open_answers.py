@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import string
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
+from typing import Any
 
 import numpy as np
 from rapidfuzz.distance import Levenshtein
-from rouge_score.rouge_scorer import RougeScorer
-from sacrebleu.metrics.bleu import BLEU
 
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.completions import answering
@@ -22,9 +22,6 @@ from mechanisms.records import PromptTemplate, Record
 
 # Scores of an open answer against references: ROUGE, BLEU, ANLS and exact match, each in [0, 1].
 
-_ROUGE = RougeScorer(["rouge1", "rouge2", "rougeL"], use_stemmer=True)
-# Short answers have no 4-grams, so that only the n-gram orders in an answer count.
-_BLEU = BLEU(effective_order=True, lowercase=True)
 _ANLS_FLOOR = 0.5
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -50,14 +47,25 @@ class AnswerScores:
     exact_match: float
 
 
+@functools.cache
+def _scorers() -> tuple[Any, Any]:
+    """The scorers of ROUGE and BLEU. Their libraries take a second to import, for which no start of the app waits."""
+    from rouge_score.rouge_scorer import RougeScorer
+    from sacrebleu.metrics.bleu import BLEU
+
+    # Short answers have no 4-grams, so that only the n-gram orders in an answer count.
+    return RougeScorer(["rouge1", "rouge2", "rougeL"], use_stemmer=True), BLEU(effective_order=True, lowercase=True)
+
+
 def score_answer(answer: str, references: Sequence[str]) -> AnswerScores:
     """Compare an answer with at least one reference."""
-    rouge = _ROUGE.score_multi(references, answer)
+    scorer, bleu = _scorers()
+    rouge = scorer.score_multi(references, answer)
     return AnswerScores(
         rouge_1=rouge["rouge1"].fmeasure,
         rouge_2=rouge["rouge2"].fmeasure,
         rouge_l=rouge["rougeL"].fmeasure,
-        bleu=_BLEU.sentence_score(answer, references).score / 100,
+        bleu=bleu.sentence_score(answer, references).score / 100,
         anls=max(_anls(answer, reference) for reference in references),
         exact_match=float(any(exact_match(answer, reference) for reference in references)),
     )

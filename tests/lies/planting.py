@@ -22,8 +22,8 @@ ROOT = Path(__file__).parents[2]
 TESTS_FAILED = 1
 """How pytest ends where tests ran, and some failed; errors in collecting them end otherwise."""
 _HEAVY = [
-    "numpy", "scipy.stats", "scipy.optimize", "opendp.prelude", "hypothesis.extra.numpy", "pandas", "pytest", "psutil",
-    "dp_accounting", "prv_accountant", "jsonschema", "llguidance", "pydantic",
+    "numpy", "scipy.stats", "scipy.optimize", "opendp.measurements", "hypothesis.extra.numpy", "pandas", "pytest",
+    "psutil", "dp_accounting", "prv_accountant", "jsonschema", "llguidance", "pydantic",
 ]  # fmt: skip
 """What the program and its tests import of others: once for all lies."""
 _HOW = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore::pytest.PytestAssertRewriteWarning"]

@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 
 from mechanisms.errors import UsageError
-from mechanisms.inference.engine.threads import fixed_thread_count
 from mechanisms.inference.language_model import LanguageModel
-from mechanisms.inference.models.catalogue import load_model
+from mechanisms.inference.models import load_model
 
 LOCAL, RAY = "local", "ray"
 ENGINES = (LOCAL, RAY)
@@ -32,8 +31,10 @@ def opened(name: str, engine: str = LOCAL) -> Iterator[LanguageModel]:
         return
     if find_spec("ray") is None:
         raise UsageError("--engine ray needs Ray: pip install -r requirements-ray.txt")
+    from mechanisms.inference.engine.threads import fixed_thread_count
+    from mechanisms.inference.models import catalogue
     from mechanisms.inference.ray.engine import spread  # an extra that not everybody installs
 
     # Workers are other processes: following their load, this one would follow its own data.
-    with spread(name, load_model(name, fixed_thread_count())) as model:
+    with spread(name, catalogue.load_model(name, fixed_thread_count())) as model:
         yield model

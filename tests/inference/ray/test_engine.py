@@ -17,7 +17,7 @@ from mechanisms.cli.main import main
 from mechanisms.data.sources import EXAMPLES
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.files import cache_folder
-from mechanisms.inference.models import engines
+from mechanisms.inference.models import catalogue, engines
 from mechanisms.sampling import Scheme
 
 ray = pytest.importorskip("ray", reason="RAY IS NOT INSTALLED: pip install -r requirements-ray.txt")
@@ -298,7 +298,7 @@ def test_settings_that_cannot_be_used_get_one_line(monkeypatch, variable, value,
 
 @pytest.mark.nightly
 def test_the_command_line_takes_the_engine(model, monkeypatch, capsys):
-    monkeypatch.setattr(engines, "load_model", lambda name, threads=None: name)
+    monkeypatch.setattr(catalogue, "load_model", lambda name, threads=None: name)
     monkeypatch.setattr("mechanisms.inference.ray.engine.spread", lambda name, local: nullcontext(model))
     columns = "--text-column text --label-column topic --labels Cards,Fraud --sizes counted --delta 1e-5 --epsilon 2"
     small = "--recipe tokens --per-subset 1 --subsets 6 --tokens 2 --candidates 10 --test-seed 1 --json --engine"
