@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-ROWS, QUESTIONS = 1500, 60
+ROWS, QUESTIONS = 800, 60
 
 
 class Remembered:
