@@ -167,7 +167,7 @@ class RecipeSettings:
                 self.words = panel(elem_id="stages")
                 self.no_score = gr.Checkbox(
                     label="Leave out the private score",
-                    info="Nobody knows then what the result is worth. Where each row has one task, the run is shorter.",
+                    info="How often the result is right then stays unknown. The run is shorter if each row has one task.",
                     elem_id="no-score",
                 )
                 self._build_stages()
