@@ -167,7 +167,7 @@ class RecipeSettings:
                 self.words = panel(elem_id="stages")
                 self.no_score = gr.Checkbox(
                     label="Leave out the private score",
-                    info="How often the result is right then stays unknown. The run is shorter if each row has one task.",
+                    info="How often the set is right then stays unknown. The run is shorter if each row has one task.",
                     elem_id="no-score",
                 )
                 self._build_stages()

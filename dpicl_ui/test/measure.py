@@ -228,8 +228,8 @@ class FileMeasurement:
         """How long the measurement takes with so many rows."""
         state, speed = self._app.session(request).of(TestState), self._app.loader.speed
         try:
-            tested = state.classifying
-        except UsageError:  # the button says so; answers are as long as the model makes them
+            tested = state.measurable
+        except UsageError:  # the button says so
             return []
         if state.table is None or speed is None:
             return []

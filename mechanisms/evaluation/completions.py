@@ -90,7 +90,8 @@ def _until_stop(row: list[int], stops: frozenset[int]) -> list[int]:
 
 # In-context answers in text: greedy answers or continuations behind demonstrations.
 
-_MOST_ROWS = 16
+MOST_ANSWERED = 16
+"""The most rows of a batch."""
 
 
 class Responder:
@@ -107,9 +108,9 @@ class Responder:
 
     @property
     def _rows(self) -> int:
-        """The most rows of a batch."""
+        """The rows of a batch: as many as a step keeps the device busy with, since an answer takes many steps."""
         held = len(self._prompt.prefix) + self._prompt.length + self._tokens
-        return min(_MOST_ROWS, self._model.rows_at_once(self._prompt.length, held))
+        return min(MOST_ANSWERED, self._model.rows_at_once(1, held))
 
     def check(self) -> None:
         """Refuse a prompt that is too long for the model.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mechanisms.demos.demo_set import DemoSet
+from mechanisms.demos.demo_set import DemoSet, longest_output
+from mechanisms.evaluation.completions import MOST_ANSWERED
 from mechanisms.evaluation.reader import CONTENT_FREE, LENGTHS, MAX_QUERY_TOKENS, MOST_ROWS
 from mechanisms.records import PromptTemplate
 from mechanisms.runs.forecast import ModelSpeed, Work
@@ -79,11 +80,24 @@ def measuring_seconds(tested: DemoSet, rows: int, speed: ModelSpeed) -> float:
     """
     labels, shown = tested.labels, shown_tokens(tested.template, tested.labels, 0, 0)
     texts = [tokens_of(each.text) for each in tested.demonstrations]
-    behind = shown + sum(texts) + sum(FRAME + tokens_of(each.label) for each in tested.demonstrations)
+    behind = shown + sum(texts) + sum(FRAME + tokens_of(each.output or each.label) for each in tested.demonstrations)
     work = Work(positions=len(texts) * 2 * FRAME, rows=sum(texts), steps=sum(texts), words=sum(texts))
     for length in (shown, behind, behind) if texts else (shown,):
-        work += prompt_work(labels, length, MAX_QUERY_TOKENS) + reading_work(labels, length, rows, MAX_QUERY_TOKENS)
+        if tested.template.output is not None:
+            work += answering_work(length, rows, longest_output(tested))
+        else:
+            work += prompt_work(labels, length, MAX_QUERY_TOKENS) + reading_work(labels, length, rows, MAX_QUERY_TOKENS)
     return work.seconds(speed)
+
+
+def answering_work(shown: float, rows: int, tokens: int) -> Work:
+    """The work of answering `rows` texts behind a prompt of `shown` tokens, each in `tokens` steps: all are taken."""
+    length = MAX_QUERY_TOKENS + FRAME
+    read = Work(positions=shown + rows * length, pairs=shown**2 / 2 + rows * length * shown)
+    said = rows * tokens
+    return read + Work(
+        pairs=said * (shown + length), rows=said, steps=math.ceil(rows / MOST_ANSWERED) * tokens, words=said
+    )
 
 
 def embedding_seconds(texts: int, speed: ModelSpeed) -> float:

@@ -19,6 +19,7 @@ from mechanisms.evaluation.open_answers import OpenScorecard, evaluate_open, exa
 from mechanisms.evaluation.reader import Arm
 from mechanisms.inference import CompletionPrompt, GenerationPrompt
 from mechanisms.records import Demonstration, PromptTemplate, Record
+from mechanisms.runs.reading_forecast import answering_work
 from tests.toy_model import VOCABULARY, ToyModel, ToySession
 from tests.ui.generate.recording import demo_set
 
@@ -93,6 +94,15 @@ def test_a_responder_goes_on_behind_the_query_up_to_a_line_break_or_its_cap():
     assert list(answering(Echo(), TEMPLATE, (), 20).answers(texts[:2])) == ["x", "x"]
     assert list(answering(Echo(), TEMPLATE, [SHOWN], 5).answers(["longer"])) == ["long"]
     assert list(answering(Echo(), TEMPLATE, [SHOWN], 5).answers([])) == []
+
+
+def test_answers_are_written_side_by_side_and_a_forecast_counts_their_steps():
+    model, texts = ToyModel(busy=128), [f"text {i}" for i in range(40)]  # busy with one row of a long text, as a CPU is
+    list(answering(model, TEMPLATE, [SHOWN], 6).answers(texts))
+    assert [rows for rows, _, _ in model.opened] == [16, 16, 8]
+    foreseen = answering_work(20, len(texts), 6)
+    assert foreseen.steps == 6 * len(model.opened)
+    assert foreseen.rows == 6 * len(texts)
 
 
 def test_an_answer_does_not_depend_on_the_other_texts():

@@ -224,7 +224,7 @@ def test_other_labels_are_offered_nothing():
 
 @pytest.mark.parametrize(("limit", "rows"), [(100, 100), (1000, 400)])
 def test_the_rows_that_are_read_are_named_where_a_file_has_more(limit: int, rows: int):
-    state = SimpleNamespace(classifying=labelled("a text", "another"), table=SimpleNamespace(frame=range(400)))
+    state = SimpleNamespace(measurable=labelled("a text", "another"), table=SimpleNamespace(frame=range(400)))
     told = object.__new__(FileMeasurement)
     loader = SimpleNamespace(speed=ModelSpeed(0.003, 0.003, 0.05))
     app: Any = SimpleNamespace(session=lambda _: SimpleNamespace(of=lambda _: state), loader=loader)
