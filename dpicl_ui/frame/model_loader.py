@@ -177,21 +177,24 @@ class ModelLoader:
             self._measure_again(model)
 
     def _measure_again(self, model: weakref.ref[LanguageModel]) -> None:
-        """Measure a model some more times while nobody uses it: the first time was beside a page's first work.
+        """Measure a model some more times, each while nobody uses it: the first time was beside a page's first work.
 
         Never beside a run: forecasts are shown to others, and how long private rows take follows from the rows.
         """
         from mechanisms.runs.forecast import measure_speed
 
-        for pause in _AGAIN:
-            time.sleep(pause)
+        pauses = list(_AGAIN)
+        while pauses:
+            time.sleep(pauses[0])
             with self.loading:
                 if self._loaded is None or self._loaded.model is not model():
                     return
+                if not self.free():
+                    continue
+                speed = measure_speed(self._loaded.model)
                 if self.free():
-                    speed = measure_speed(self._loaded.model)
-                    if self.free():
-                        self._loaded = replace(self._loaded, speed=self._loaded.speed.least(speed))
+                    self._loaded = replace(self._loaded, speed=self._loaded.speed.least(speed))
+                    del pauses[0]
 
     def _try(self, name: str) -> str | None:
         """Load and measure a model; gives why that did not work."""

@@ -103,9 +103,9 @@ def test_what_computed_beside_a_measurement_does_not_stay_in_the_forecast(shelf,
     assert loader.speed == ModelSpeed(3, 2, 4)
 
 
-@pytest.mark.parametrize("free", [(False, False), (True, False)])
-def test_a_measurement_beside_a_run_does_not_count(shelf, monkeypatch, free):
-    speeds, looks = iter([ModelSpeed(9, 9, 9), ModelSpeed(1, 1, 1)]), iter(free)
+@pytest.mark.parametrize(("free", "last"), [((False, False, True, True), 1), ((True, False, False, True, True), 5)])
+def test_a_measurement_beside_a_run_does_not_count_and_is_made_up_for_later(shelf, monkeypatch, free, last):
+    speeds, looks = (ModelSpeed(each, each, each) for each in (9, 1, 5)), iter(free)
     monkeypatch.setattr(forecast, "measure_speed", lambda model: next(speeds))
     monkeypatch.setattr(model_loader, "_AGAIN", (0,))
     loader = ModelLoader(EMBEDDED)
@@ -113,7 +113,8 @@ def test_a_measurement_beside_a_run_does_not_count(shelf, monkeypatch, free):
     loader.start()
     loader.wait()
     at_rest()
-    assert loader.speed == ModelSpeed(9, 9, 9)
+    assert loader.speed == ModelSpeed(last, last, last)
+    assert next(looks, None) is None
 
 
 def test_nothing_measures_a_model_that_has_gone(shelf, monkeypatch):
