@@ -10,7 +10,7 @@ from mechanisms.runs.recipe import Division, Kind, Recipe, Stage, in_order
 from mechanisms.runs.recipe_request import MOST_PROMPTED, MOST_SHOTS
 from mechanisms.runs.stage import stage_class
 from mechanisms.runs.stages.vote import CLEARANCE, EXCESS
-from mechanisms.tallies import usual_weighing
+from mechanisms.tallies import Weighing, usual_weighing
 
 _FEWEST_FOR_ROLES, _FEWEST_OF_A_LABEL, _ENOUGH_FOR_ROLES = 1200, 160, 2000
 
@@ -82,7 +82,8 @@ def proposed(
     stages = [stage for stage in in_order() if stage not in left_out]
     if division is None:
         division = Division.ROLES if units >= fewest_for_roles(len(sizes)) and len(stages) > 1 else Division.EPSILON
-    shares = _roles(stages, units, len(sizes)) if division is Division.ROLES else _epsilon_shares(stages)
+    weighing = usual_weighing(sizes)
+    shares = _roles(stages, units, len(sizes), weighing) if division is Division.ROLES else _epsilon_shares(stages)
     return Recipe(
         kind=kind,
         division=division,
@@ -92,11 +93,11 @@ def proposed(
             DRAFTS_A_WINNER * min(shots, MOST_SHOTS),
         ),
         sets=max(1, min(USUAL_SETS, MOST_DEMONSTRATIONS // (len(sizes) * shots))),
-        weighing=usual_weighing(sizes),
+        weighing=weighing,
     )
 
 
-def _roles(stages: list[Stage], units: int, labels: int) -> dict[Stage, float]:
+def _roles(stages: list[Stage], units: int, labels: int, weighing: Weighing) -> dict[Stage, float]:
     """Shares that give each stage the units it wants; below `fewest_for_roles`, the shares for that many.
 
     What stages want is what two cores read in a good minute: 18 rows a second with the embedded model, and about 40
@@ -109,8 +110,9 @@ def _roles(stages: list[Stage], units: int, labels: int) -> dict[Stage, float]:
         wanted[Stage.VOTE] = max(wanted[Stage.VOTE], VOTERS_A_LABEL * labels)
     if Stage.CALIBRATE in wanted:
         wanted[Stage.CALIBRATE] = max(wanted[Stage.CALIBRATE], CALIBRATORS_A_LABEL * labels)
-    if labels > MOST_CORRECTED_LABELS and Stage.SCORE in wanted:
-        wanted[Stage.SCORE] *= 2  # in the time that calibrators and choosers do not take
+    # Without calibrators and choosers there is time for it; where labels count the same, few rows of most labels score.
+    if Stage.SCORE in wanted and (labels > MOST_CORRECTED_LABELS or weighing is Weighing.LABELS):
+        wanted[Stage.SCORE] *= 2
     among = max(units, fewest_for_roles(labels))
     shares: dict[Stage, float] = {stage: count / among for stage, count in wanted.items()}
     if Stage.VOTE in shares:

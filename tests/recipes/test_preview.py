@@ -131,7 +131,10 @@ def test_where_labels_count_the_same_the_margin_is_of_what_the_rows_count():
     even = replace(skewed, sizes=dict.fromkeys(labels, 73), recipe=replace(recipe, weighing=Weighing.ROWS))
     assert Score(skewed).margin == pytest.approx(Score(even).margin, rel=0.05)
     assert Score(skewed).margin > 1.3 * Score(replace(skewed, recipe=even.recipe)).margin
-    assert any("wider than 20 points" in each for each in preview(skewed).warnings)
+    assert not any("wider than 20 points" in each for each in preview(skewed).warnings), "as proposed"
+    half = recipe.shares | {Stage.SCORE: recipe.shares[Stage.SCORE] / 2}
+    fewer = replace(skewed, recipe=replace(recipe, shares=half))
+    assert any("wider than 20 points" in each for each in preview(fewer).warnings)
 
 
 @pytest.mark.parametrize(("labels", "said"), [(MOST_CORRECTED_LABELS, False), (MOST_CORRECTED_LABELS + 1, True)])

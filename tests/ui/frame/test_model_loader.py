@@ -104,7 +104,7 @@ def test_what_computed_beside_a_measurement_does_not_stay_in_the_forecast(shelf,
 
 
 @pytest.mark.parametrize(("free", "last"), [((False, False, True, True), 1), ((True, False, False, True, True), 5)])
-def test_a_measurement_beside_a_run_does_not_count_and_is_made_up_for_later(shelf, monkeypatch, free, last):
+def test_a_measurement_beside_a_run_does_not_count(shelf, monkeypatch, free, last):
     speeds, looks = (ModelSpeed(each, each, each) for each in (9, 1, 5)), iter(free)
     monkeypatch.setattr(forecast, "measure_speed", lambda model: next(speeds))
     monkeypatch.setattr(model_loader, "_AGAIN", (0,))
