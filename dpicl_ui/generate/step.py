@@ -42,8 +42,9 @@ from mechanisms.runs.events import (
     VotesReleased,
 )
 
-_INTERVAL = 0.08
-"""Least seconds between two updates of the screen: 12 a second."""
+_INTERVAL, _OF_STAGES = 0.08, 0.5
+"""Least seconds between two updates of the screen while tokens are written, and while rows are read: drawing takes time
+from the model, and while rows are read a bar moves and nothing else."""
 _BEGINNINGS = RunStarted | StageStarted
 _TO_BE_SEEN = 0.8
 """Seconds that a vote stays on the screen before the next label's ballot."""
@@ -247,7 +248,7 @@ class GenerateStep:
                     if _passed_over(run, event, curator):
                         continue
                     frequent = not run.again and isinstance(event, TokenReleased | PrivateDiagnostics | StageProgress)
-                    if frequent and now - shown < _INTERVAL:
+                    if frequent and now - shown < (_OF_STAGES if isinstance(event, StageProgress) else _INTERVAL):
                         continue
                     shown = now
                     yield self._shown(view, whole=not frequent) | {self.time: time_card(pace, view, now)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from dpicl_ui.frame.tree import Tree, el, fact, notice
@@ -23,12 +24,12 @@ from mechanisms.tallies import Weighing
 
 
 def duration(seconds: float) -> str:
-    """A rough duration in words."""
+    """A rough duration in words; minutes are rounded up, since the browser and other work take time from the model."""
     if seconds < 50:
         return f"about {max(5, 5 * round(seconds / 5))} seconds"
-    if seconds < 90:
+    if seconds < 75:
         return "about a minute"
-    return f"about {round(seconds / 60)} minutes" if seconds < 5400 else f"about {seconds / 3600:.1f} hours"
+    return f"about {math.ceil(seconds / 60)} minutes" if seconds < 5400 else f"about {seconds / 3600:.1f} hours"
 
 
 def exactly(seconds: float) -> str:

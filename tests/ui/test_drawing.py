@@ -233,7 +233,8 @@ def test_how_a_run_ended_in_one_line(phase, words):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"), [(2, "5 seconds"), (44, "45 seconds"), (70, "a minute"), (400, "7 minutes"), (9000, "hours")]
+    ("seconds", "words"),
+    [(2, "5 seconds"), (44, "45 seconds"), (70, "a minute"), (130, "3 minutes"), (400, "7 minutes"), (9000, "hours")],
 )
 def test_durations_in_words(seconds, words):
     assert words in duration(seconds)
