@@ -82,7 +82,8 @@ def proposed(
     stages = [stage for stage in in_order() if stage not in left_out]
     if division is None:
         division = Division.ROLES if units >= fewest_for_roles(len(sizes)) and len(stages) > 1 else Division.EPSILON
-    weighing = usual_weighing(sizes)
+    # Of most of many labels too few rows score for each to count the same.
+    weighing = Weighing.ROWS if len(sizes) > MOST_CORRECTED_LABELS else usual_weighing(sizes)
     shares = _roles(stages, units, len(sizes), weighing) if division is Division.ROLES else _epsilon_shares(stages)
     return Recipe(
         kind=kind,
@@ -110,9 +111,10 @@ def _roles(stages: list[Stage], units: int, labels: int, weighing: Weighing) -> 
         wanted[Stage.VOTE] = max(wanted[Stage.VOTE], VOTERS_A_LABEL * labels)
     if Stage.CALIBRATE in wanted:
         wanted[Stage.CALIBRATE] = max(wanted[Stage.CALIBRATE], CALIBRATORS_A_LABEL * labels)
-    # Without calibrators and choosers there is time for it; where labels count the same, few rows of most labels score.
-    if Stage.SCORE in wanted and (labels > MOST_CORRECTED_LABELS or weighing is Weighing.LABELS):
-        wanted[Stage.SCORE] *= 2
+    if Stage.SCORE in wanted and weighing is Weighing.LABELS:
+        wanted[Stage.SCORE] *= 2  # few rows of most labels score, and count as much as many of others
+    elif Stage.SCORE in wanted and labels > MOST_CORRECTED_LABELS:
+        wanted[Stage.SCORE] = 3 * wanted[Stage.SCORE] // 2  # in the time that calibrators and choosers do not take
     among = max(units, fewest_for_roles(labels))
     shares: dict[Stage, float] = {stage: count / among for stage, count in wanted.items()}
     if Stage.VOTE in shares:

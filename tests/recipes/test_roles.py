@@ -26,6 +26,7 @@ from mechanisms.runs.advice import (
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage, divide, intervals
 from mechanisms.runs.recipe_request import MOST_PROMPTED, MOST_SHOTS
 from mechanisms.runs.stage import stage_class
+from mechanisms.tallies import Weighing
 
 # Who reads whom: roles are disjoint, fixed unit by unit, and as large as their shares.
 
@@ -218,7 +219,15 @@ def test_roles_have_the_numbers_that_compute_allows(units):
 def test_more_units_score_where_none_calibrate_or_choose():
     few, many = (proposed(Kind.VOTE, sizes(labels, 9600 // labels), 1.0) for labels in (24, 96))
     assert MOST_CORRECTED_LABELS == 24
-    assert many.shares[Stage.SCORE] == pytest.approx(2 * few.shares[Stage.SCORE], 0.05)
+    assert many.shares[Stage.SCORE] == pytest.approx(1.5 * few.shares[Stage.SCORE], 0.1)
+
+
+def test_skewed_labels_count_the_same_where_enough_rows_of_each_can_score():
+    even = proposed(Kind.VOTE, sizes(12, 400), 1.0)
+    few, many = (proposed(Kind.VOTE, sizes(labels, 400) | {"large": 4000}, 1.0) for labels in (11, 90))
+    assert (few.weighing, many.weighing) == (Weighing.LABELS, Weighing.ROWS)
+    rows = 4000 + 11 * 400
+    assert few.shares[Stage.SCORE] * rows == pytest.approx(2 * even.shares[Stage.SCORE] * 4800, 0.1)
 
 
 @pytest.mark.parametrize("units", [3_200, 32_000])
