@@ -411,6 +411,8 @@ def no_demonstrations(view: RecipeView) -> str:
 def _how_many(view: RecipeView) -> str:
     """The number of arms, counted as the certificate does: each is a set with a correction."""
     made, sets = view.run.demo_set, len(view.sets)
+    if Stage.CHOOSE not in view.stages:
+        return "This run makes no choice among these sets."
     if view.choice is not None:
         return f"Chosen among {among_in_words(len(view.choice.among), sets)}. {_UNKNOWN}"
     sizes = made.public_sizes if made else None

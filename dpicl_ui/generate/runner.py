@@ -202,7 +202,10 @@ class Runner:
             ended = not pressed.left.is_set()
         finally:
             events.close()
-            _release_memory()  # rows were in it
+            # torch takes seconds to import: not before the page is served.
+            from mechanisms.inference.engine.memory import release_freed_memory
+
+            release_freed_memory()  # rows were in it
             if journal is not None:
                 journal.close()
                 if begun:  # one that was refused may be at work elsewhere
@@ -218,13 +221,6 @@ class Runner:
         model = self._loader.model()
         embedder = self._embedder.embedder() if request.stages else None
         return synthesize(dataset, request, model, ledger, curator=curator, journal=journal, embedder=embedder)
-
-
-def _release_memory() -> None:
-    # torch takes seconds to import: not before the page is served.
-    from mechanisms.inference.engine.memory import release_freed_memory
-
-    release_freed_memory()
 
 
 def _kept(session: Session, of: Fingerprint, events: Generator[CuratorEvent], pressed: Run) -> Generator[CuratorEvent]:

@@ -43,8 +43,7 @@ from mechanisms.runs.events import (
 )
 
 _INTERVAL, _OF_STAGES = 0.08, 0.5
-"""Least seconds between two updates of the screen while tokens are written, and while rows are read: drawing takes time
-from the model, and while rows are read a bar moves and nothing else."""
+"""Least seconds between two updates of the screen: of tokens, and of a stage's bar. Drawing slows the model."""
 _BEGINNINGS = RunStarted | StageStarted
 _TO_BE_SEEN = 0.8
 """Seconds that a vote stays on the screen before the next label's ballot."""

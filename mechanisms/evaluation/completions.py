@@ -91,7 +91,7 @@ def _until_stop(row: list[int], stops: frozenset[int]) -> list[int]:
 # In-context answers in text: greedy answers or continuations behind demonstrations.
 
 MOST_ANSWERED = 16
-"""The most rows of a batch."""
+"""The most texts that are answered side by side."""
 
 
 class Responder:

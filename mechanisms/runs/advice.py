@@ -82,7 +82,7 @@ def proposed(
     stages = [stage for stage in in_order() if stage not in left_out]
     if division is None:
         division = Division.ROLES if units >= fewest_for_roles(len(sizes)) and len(stages) > 1 else Division.EPSILON
-    # Of most of many labels too few rows score for each to count the same.
+    # With many labels, most have too few scoring rows for every label to count the same.
     weighing = Weighing.ROWS if len(sizes) > MOST_CORRECTED_LABELS else usual_weighing(sizes)
     shares = _roles(stages, units, len(sizes), weighing) if division is Division.ROLES else _epsilon_shares(stages)
     return Recipe(
@@ -112,7 +112,7 @@ def _roles(stages: list[Stage], units: int, labels: int, weighing: Weighing) -> 
     if Stage.CALIBRATE in wanted:
         wanted[Stage.CALIBRATE] = max(wanted[Stage.CALIBRATE], CALIBRATORS_A_LABEL * labels)
     if Stage.SCORE in wanted and weighing is Weighing.LABELS:
-        wanted[Stage.SCORE] *= 2  # few rows of most labels score, and count as much as many of others
+        wanted[Stage.SCORE] *= 2  # the few scorers of a small label count as much as the many of a large one
     elif Stage.SCORE in wanted and labels > MOST_CORRECTED_LABELS:
         wanted[Stage.SCORE] = 3 * wanted[Stage.SCORE] // 2  # in the time that calibrators and choosers do not take
     among = max(units, fewest_for_roles(labels))

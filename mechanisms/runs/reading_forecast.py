@@ -91,7 +91,7 @@ def measuring_seconds(tested: DemoSet, rows: int, speed: ModelSpeed) -> float:
 
 
 def answering_work(shown: float, rows: int, tokens: int) -> Work:
-    """The work of answering `rows` texts behind a prompt of `shown` tokens, each in `tokens` steps: all are taken."""
+    """The work of answering `rows` texts behind a prompt of `shown` tokens; every answer takes `tokens` steps."""
     length = MAX_QUERY_TOKENS + FRAME
     read = Work(positions=shown + rows * length, pairs=shown**2 / 2 + rows * length * shown)
     said = rows * tokens

@@ -15,6 +15,7 @@ from mechanisms.exports.export_format import Released, format_named
 from mechanisms.exports.provenance import scored_facts
 from mechanisms.runs.events import ChoiceReleased, ScoreReleased
 from mechanisms.runs.judging import Correction
+from mechanisms.runs.recipe import Stage
 from mechanisms.tallies import Weighing
 from tests.ui.generate.recipe_recording import (
     SCORE,
@@ -156,6 +157,13 @@ def test_certificate_and_screen_say_in_one_word_what_the_choice_was_among():
     chosen = replace(sized, choice=Choice(12, "voted 1", "prior"))
     [page] = format_named("certificate").write(Released("", chosen, "0" * 64)).values()
     assert f"voted 1, chosen {told}" in page
+
+
+def test_a_run_without_a_choice_counts_no_arms_of_one():
+    view = replay_recipe(voted())
+    without = replace(view, choice=None, stages=tuple(each for each in view.stages if each is not Stage.CHOOSE))
+    assert "makes no choice" in text_of(choice_card(without))
+    assert "each read in" not in text_of(choice_card(without))
 
 
 @pytest.mark.parametrize(
