@@ -12,10 +12,11 @@ from mechanisms.accounting.claims import (
     rounded_down,
     rounded_up,
 )
-from mechanisms.accounting.database import new_key
+from mechanisms.accounting.database import ResumablePlan, new_key
 from mechanisms.accounting.filter import MOST_REPEATS, Cap, Usage
 from mechanisms.accounting.fingerprint import Digests, Fingerprint, fingerprint, rows_among, share_any, text_digests
 from mechanisms.accounting.ledger import (
+    EarlierRun,
     IndividualFilter,
     LedgerRun,
     PrivacyLedger,
@@ -32,12 +33,14 @@ __all__ = [
     "Cap",
     "Claim",
     "Digests",
+    "EarlierRun",
     "Fingerprint",
     "IndividualFilter",
     "LedgerRun",
     "PrivacyLedger",
     "PrivacyTarget",
     "Reservation",
+    "ResumablePlan",
     "Usage",
     "amplified",
     "best_guess",

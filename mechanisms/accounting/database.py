@@ -8,6 +8,7 @@ import secrets
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -93,6 +94,12 @@ _VERSIONS: tuple[tuple[str, ...], ...] = (
     ),
     # Older versions stored here which data sets shared rows with a test file, and showed it with a name's marks.
     ("DELETE FROM marks WHERE name <> '' AND content IN (SELECT content FROM marks WHERE name = '')",),
+    (
+        "ALTER TABLE resumable ADD COLUMN plan TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE resumable ADD COLUMN fixed TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE runs ADD COLUMN content TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE runs ADD COLUMN key TEXT NOT NULL DEFAULT ''",
+    ),
 )
 """The changes of each version of the file."""
 
@@ -203,6 +210,10 @@ class KnownRows:
         with self._database.transaction() as database:
             return _names_that_share(database, rows)
 
+    def names_within(self, database: sqlite3.Connection, rows: Digests) -> list[str]:
+        """`names_that_share`, inside a transaction of the caller."""
+        return _names_that_share(database, rows)
+
     def shared(self, rows: Digests) -> Digests:
         """Those of `rows` that are also in data sets of earlier runs; private."""
         with self._database.transaction() as database:
@@ -268,20 +279,53 @@ _CLOCK = 2.0
 """Seconds by which the start of a process may move when the machine's clock is set."""
 
 
+@dataclass(frozen=True)
+class ResumablePlan:
+    """What a resumable run was reserved for; public.
+
+    Attributes:
+        key: by which the run can be resumed, from `new_key`.
+        document: the text that the run's request is built from when the run is resumed.
+        fixed: keyed digest of everything public that fixes the run.
+    """
+
+    key: str
+    document: str
+    fixed: str
+
+
 def new_key() -> str:
     """A random name for a run that can be resumed; it carries no information."""
     return secrets.token_hex(16)
 
 
-def register(database: sqlite3.Connection, run: int, data: Fingerprint, key: str) -> str:
-    """Store that a new run can be resumed with a key; returns the holder's name, by which it marks parts."""
+def register(database: sqlite3.Connection, run: int, data: Fingerprint, plan: ResumablePlan) -> str:
+    """Store that a new run can be resumed; returns the holder's name, by which it marks parts."""
     holder = _new_holder()
-    database.execute("INSERT INTO resumable VALUES (?, ?, ?, ?)", (run, key, data.content, holder))
+    values = (run, plan.key, data.content, holder, plan.document, plan.fixed)
+    database.execute("INSERT INTO resumable (run, key, content, holder, plan, fixed) VALUES (?, ?, ?, ?, ?, ?)", values)
     return holder
 
 
+def reserved_document(database: sqlite3.Connection, key: str) -> str:
+    """The document of the run with that key.
+
+    Raises:
+        UsageError: the ledger has no such run, or an older version reserved it without a document.
+    """
+    found = database.execute("SELECT plan FROM resumable WHERE key = ?", (key,)).fetchone()
+    if found is None:
+        raise UsageError("This ledger has no such run: resume it where it was begun, and by the same account.")
+    if not found[0]:
+        raise UsageError(
+            "An older version of this program began this run, and its ledger does not hold the run's settings: it "
+            "cannot be resumed. What it was charged stays charged; begin a new run."
+        )
+    return str(found[0])
+
+
 def take_over(
-    database: sqlite3.Connection, key: str, data: Fingerprint, mechanism: str, event: Composed
+    database: sqlite3.Connection, plan: ResumablePlan, data: Fingerprint, mechanism: str, event: Composed
 ) -> tuple[int, str, frozenset[str]]:
     """Make this process the holder of a run that was cut off; returns its number, the holder's name and the marked
     parts.
@@ -289,18 +333,19 @@ def take_over(
     Raises:
         UsageError: the ledger has no such run, it was planned otherwise or for other data, or it is still at work.
     """
+    reserved_document(database, plan.key)
     query = (
-        "SELECT id, status, name, unit, content, mechanism, event, holder FROM runs JOIN resumable ON run = id "
-        "WHERE key = ?"
+        "SELECT id, status, name, unit, resumable.content, mechanism, event, fixed, holder FROM runs "
+        "JOIN resumable ON run = id WHERE resumable.key = ?"
     )
-    found = database.execute(query, (key,)).fetchone()
-    if found is None:
-        raise UsageError("This ledger has no such run: go on with it where it was begun, and by the same account.")
-    run, status, *whose, used, document, holder = found
+    run, status, *whose, used, document, fixed, holder = database.execute(query, (plan.key,)).fetchone()
     if whose != [data.name, data.unit, data.content]:
         raise UsageError("The run was begun on other data: give the same file, columns and name.")
-    if (used, json.loads(document)) != (mechanism, event.to_json()):
-        raise UsageError("The run was planned otherwise: it goes on with its own settings alone.")
+    if (used, json.loads(document), fixed) != (mechanism, event.to_json(), plan.fixed):
+        raise UsageError(
+            "These are not the settings, or not the model, that the ledger reserved this run for: resume it with its "
+            "own."
+        )
     if status == "running" and _is_alive(holder):
         raise UsageError("This run is still at work: wait for its end.")
     own = _new_holder()
@@ -327,7 +372,7 @@ def mark(database: sqlite3.Connection, run: int, part: str, holder: str, told: s
 
 def newest(database: sqlite3.Connection, key: str) -> str:
     """The lines of the part of a run that was marked last; "" if there is none."""
-    query = "SELECT told FROM released NATURAL JOIN resumable WHERE key = ? AND told <> ''"
+    query = "SELECT told FROM released JOIN resumable USING (run) WHERE key = ? AND told <> ''"
     found = database.execute(query, (key,)).fetchone()
     return str(found[0]) if found else ""
 

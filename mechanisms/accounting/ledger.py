@@ -13,11 +13,22 @@ from numpy.typing import NDArray
 
 from mechanisms.accounting.account import Account, BudgetSnapshot, RecordedRun
 from mechanisms.accounting.claims import Claim, PrivacyTarget
-from mechanisms.accounting.database import Database, KnownRows, forget, mark, newest, now, register, take_over
+from mechanisms.accounting.database import (
+    Database,
+    KnownRows,
+    ResumablePlan,
+    forget,
+    mark,
+    newest,
+    now,
+    register,
+    reserved_document,
+    take_over,
+)
 from mechanisms.accounting.filter import Cap, Spend, Usage, repeats, usage
 from mechanisms.accounting.fingerprint import Fingerprint
 from mechanisms.errors import BudgetRefused, ReservedOtherwise, UsageError
-from mechanisms.files import data_folder
+from mechanisms.files import data_folder, keyed_digest
 from mechanisms.privacy_events import Composed, PrivacyEvent, from_json
 from mechanisms.records import unit_in_words
 
@@ -115,14 +126,16 @@ class PrivacyLedger:
                 raise UsageError(f"'{name}' has already spent more than that cap: choose a larger one.")
             database.execute("INSERT INTO caps VALUES (?, ?, ?, ?, ?)", (name, unit, cap.epsilon, cap.delta, now()))
 
-    def begin(self, data: Fingerprint, mechanism: str, event: Composed, claimed: Claim, key: str = "") -> LedgerRun:
+    def begin(
+        self, data: Fingerprint, mechanism: str, event: Composed, claimed: Claim, plan: ResumablePlan | None = None
+    ) -> LedgerRun:
         """Reserve a whole run, or refuse it.
 
         Args:
             data: the data set whose rows take part.
             mechanism: the name in the record.
             event, claimed: the planned event and its claim.
-            key: a new key, by which the run can be resumed; "" for a run that cannot.
+            plan: with a new key, by which the run can be resumed; None for a run that cannot.
 
         Raises:
             BudgetRefused: the run would exceed the data set's cap, or the data set was used at another privacy unit,
@@ -131,14 +144,15 @@ class PrivacyLedger:
         """
         with self.transaction() as database:
             run = self.admit(database, data, mechanism, event, claimed)
-            return replace(run, holder=register(database, run.number, data, key)) if key else run
+            return replace(run, holder=register(database, run.number, data, plan)) if plan else run
 
-    def resume(self, data: Fingerprint, mechanism: str, event: Composed, claimed: Claim, key: str) -> LedgerRun:
+    def resume(
+        self, data: Fingerprint, mechanism: str, event: Composed, claimed: Claim, plan: ResumablePlan
+    ) -> LedgerRun:
         """Resume a run that was cut off or stopped; what it may still charge is reserved again.
 
         Args:
-            data, mechanism, event, claimed: as given to `begin`.
-            key: as given to `begin`.
+            data, mechanism, event, claimed, plan: as given to `begin`; the plan's document does not count.
 
         Raises:
             UsageError: the ledger has no such run, it was planned otherwise or for other data, or it is still at work.
@@ -148,7 +162,7 @@ class PrivacyLedger:
         """
         planned = Spend(claimed.epsilon, claimed.delta, dict(event))
         with self.transaction() as database:
-            number, holder, released = take_over(database, key, data, mechanism, event)
+            number, holder, released = take_over(database, plan, data, mechanism, event)
             self._check_unit(database, data.name, data.unit)
             before = self._snapshot(database, data.name, data.unit, but=number)
             after = usage([*self._spends(database, data.name, data.unit, but=number), planned], before.cap)
@@ -171,10 +185,11 @@ class PrivacyLedger:
             cap = (name, unit, before.cap.epsilon, before.cap.delta, now())
             database.execute("INSERT INTO caps VALUES (?, ?, ?, ?, ?)", cap)
         self.rows.record(database, data)
+        cost = (claimed.epsilon, claimed.delta, json.dumps(event.to_json()))
         cursor = database.execute(
-            "INSERT INTO runs (name, unit, started, mechanism, epsilon, delta, event, status) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, 'running')",
-            (name, unit, now(), mechanism, claimed.epsilon, claimed.delta, json.dumps(event.to_json())),
+            "INSERT INTO runs (name, unit, started, mechanism, epsilon, delta, event, status, content, key) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, 'running', ?, ?)",
+            (name, unit, now(), mechanism, *cost, data.content, _key_in_use()),
         )
         return LedgerRun(self, int(cursor.lastrowid or 0), before)
 
@@ -230,6 +245,15 @@ class PrivacyLedger:
         with self.transaction() as database:
             mark(database, run, part, holder, told)
 
+    def reserved_document(self, key: str) -> str:
+        """The document of a resumable run's plan; see `ResumablePlan`.
+
+        Raises:
+            UsageError: the ledger has no such run, or an older version reserved it without a document.
+        """
+        with self.transaction() as database:
+            return reserved_document(database, key)
+
     def newest(self, key: str) -> str:
         """The lines of the part that a run marked last; "" without one, or without such a run."""
         with self.transaction() as database:
@@ -261,16 +285,56 @@ class PrivacyLedger:
             query = f"SELECT {', '.join(columns)} FROM caps WHERE name = ? ORDER BY rowid"
             return [dict(zip(columns, row, strict=True)) for row in database.execute(query, (name,))]
 
-    def history(self, name: str, but: str = "") -> list[dict[str, object]]:
-        """The runs on a data set, oldest first, without the one of key `but`, as values for display."""
+    def history(self, name: str) -> list[dict[str, object]]:
+        """The runs on a data set, oldest first, as values for display."""
         columns = ("started", "unit", "mechanism", "epsilon", "delta", "status", "event")
         with self.transaction() as database:
-            query = (
-                f"SELECT {', '.join(columns)} FROM runs WHERE name = ? "
-                "AND id NOT IN (SELECT run FROM resumable WHERE key = ?) ORDER BY id"
-            )
-            rows = [dict(zip(columns, row, strict=True)) for row in database.execute(query, (name, but))]
+            query = f"SELECT {', '.join(columns)} FROM runs WHERE name = ? ORDER BY id"
+            rows = [dict(zip(columns, row, strict=True)) for row in database.execute(query, (name,))]
         return [row | {"event": json.loads(str(row["event"]))} for row in rows]
+
+    def earlier_runs(self, data: Fingerprint, but: str = "") -> list[EarlierRun]:
+        """The runs that may have read rows of a data set, under any name, oldest first; private.
+
+        These are the runs of its name and of data sets that share rows with it, and all runs that were reserved while
+        the installation had another key: their rows cannot be recognised.
+
+        Args:
+            data: private.
+            but: the key of a resumable run to leave out.
+        """
+        with self.transaction() as database:
+            names = {data.name, *self.rows.names_within(database, data.rows)}
+            query = (
+                "SELECT name, mechanism, event, content, key FROM runs "
+                "WHERE id NOT IN (SELECT run FROM resumable WHERE key = ?) ORDER BY id"
+            )
+            same_key = ("", _key_in_use())  # older versions stored none
+            return [
+                EarlierRun(mechanism, from_json(json.loads(event)), content == data.content)
+                for name, mechanism, event, content, key in database.execute(query, (but,))
+                if name in names or key not in same_key
+            ]
+
+
+def _key_in_use() -> str:
+    """What tells the installation's present key from another one; it reveals nothing of either."""
+    return keyed_digest(["ledger"])
+
+
+@dataclass(frozen=True)
+class EarlierRun:
+    """A run that may have read rows of a data set.
+
+    Attributes:
+        mechanism: its name in the record.
+        event: what it was planned to cost.
+        same_content: it was reserved for exactly this data set.
+    """
+
+    mechanism: str
+    event: Composed
+    same_content: bool
 
 
 def _refusal(before: BudgetSnapshot, claimed: Claim, after: Usage) -> str:

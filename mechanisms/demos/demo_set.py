@@ -165,6 +165,10 @@ class DemoSet:
         label, total = max(self.labels, key=lambda each: counted[each]), sum(counted.values())
         return (label, counted[label] / total) if total > 0 else None
 
+    def with_spent_before(self, epsilon: float, delta: float) -> DemoSet:
+        """The same set, with what its data set had spent before its run."""
+        return replace(self, certificate=replace(self.certificate, spent_before=(epsilon, delta)))
+
     def with_demonstrations(self, demonstrations: tuple[Demonstration, ...]) -> DemoSet:
         """The same set with other demonstrations, in the order of the labels."""
         ordered = sorted(demonstrations, key=lambda demonstration: self.labels.index(demonstration.label))

@@ -1,33 +1,32 @@
 """The journal of a run: a run file that grows with each release, so that the run can be resumed after a crash.
 
 It is a run file whose first line has the set before its first demonstration, and the key by which the ledger knows the
-run; it has no last line yet. A line that a crash has torn is left out. When the run ends, the run file stands in its
-place.
+run; it has no last line yet. The ledger keeps the first line too, and a resumed run is built from the ledger's copy.
+Every other line begins with a seal, a keyed digest of its run, its number and its text, so that an edited file is
+refused. A line that a crash has torn is left out. When the run ends, the run file stands in its place.
 """
 
 from __future__ import annotations
 
-import json
+import hmac
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from mechanisms.accounting import PrivacyLedger, new_key
 from mechanisms.data.sizes import WHETHER_MET, WHETHER_SHOWN
 from mechanisms.errors import UsageError
-from mechanisms.files import atomic_write
+from mechanisms.files import atomic_write, derived_key, keyed_digest
 from mechanisms.runs.certificate import rebuilt
 from mechanisms.runs.events import RunEvent, RunStarted, TokenReleased
 from mechanisms.runs.lines import line_of
 from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.request import RECORD_SCHEMA, SynthesisRequest
-from mechanisms.runs.run_file import ENDS, head_of, to_lines, unfinished
+from mechanisms.runs.run_file import ENDS, head_of, key_of, to_lines, unfinished
 
 _ADDED = {RECORD_SCHEMA, WHETHER_SHOWN, WHETHER_MET}
 """Public inputs that a run adds to its request's."""
-_OF_ITS_TIME = {"epsilon", "accountants", "shown", "curator_diagnostics_shown", "spent_before", "software", "created"}
 
 
 class RunJournal:
@@ -47,12 +46,14 @@ class RunJournal:
         begun: RunStarted | None = None,
         replayed: Sequence[RunEvent] | None = None,
         whole: int = 0,
+        lines: int = 0,
         missing: str = "",
     ) -> None:
         self.key, self.replayed = key, replayed
-        self.path, self.begun, self._whole, self._missing = path, begun, whole, missing
+        self.path, self.begun, self._whole, self._lines, self._missing = path, begun, whole, lines, missing
         self._file: int | None = None
         self._events: list[RunEvent] = []
+        self._seals, self._head = _Seals(key), ""
 
     @classmethod
     def new(cls, path: Path, key: str = "") -> RunJournal:
@@ -74,27 +75,31 @@ class RunJournal:
         """The journal of a run that was cut off, with what the ledger noted last, should it not have got there.
 
         Raises:
-            UsageError: it cannot be read, is none, or its run has ended.
+            UsageError: it cannot be read, is none, was edited, or its run has ended.
         """
         try:
             content = path.read_bytes()
         except OSError as error:
             raise UsageError(f"Cannot read '{path}': give the file that the run wrote.") from error
         try:
-            # What stands behind the last line break was torn.
-            whole = content[: content.rfind(b"\n") + 1].decode()
+            # What stands behind the last line break was torn; a text may hold what splitlines() takes for a line's end.
+            head, *sealed = content[: content.rfind(b"\n") + 1].decode().split("\n")[:-1] or [""]
         except UnicodeDecodeError as error:
             raise UsageError(f"Cannot read '{path}': it is not text.") from error
-        key, events = unfinished(whole)
-        there = {"", *whole.split("\n")}  # a text may hold what splitlines() takes for the end of a line
-        missing = "".join(f"{line}\n" for line in ledger.newest(key).split("\n") if line not in there)
+        key = key_of(head)
+        if head != ledger.reserved_document(key):
+            raise UsageError("Line 1 of the run's file was edited: it is not what the ledger reserved this run for.")
+        lines = list(_Seals(key).opened(sealed))
+        events = unfinished(head, lines)
+        missing = [line for line in ledger.newest(key).split("\n") if line and line not in lines]
         try:
-            _, events = unfinished(whole + missing)
+            events = unfinished(head, [*lines, *missing])
         except UsageError:  # it does not follow what an older copy holds
-            missing = ""
+            missing = []
         begun = events[0]
         assert isinstance(begun, RunStarted)
-        return cls(path, key, begun, events[1:], len(whole.encode()), missing)
+        whole = sum(len(line.encode()) + 1 for line in (head, *sealed))
+        return cls(path, key, begun, events[1:], whole, len(lines), "".join(f"{line}\n" for line in missing))
 
     def request(self, content: str) -> SynthesisRequest | RecipeRequest:
         """The request of a run that was cut off, for the data set of that content.
@@ -107,17 +112,20 @@ class RunJournal:
         inputs = tuple(each for each in request.public_inputs if each not in _ADDED)
         return replace(request, public_inputs=inputs).for_content(content)
 
+    def head(self, planned: RunStarted) -> str:
+        """See `Journal.head`."""
+        self._head = head_of(planned, planned.demo_set, self.key)
+        return self._head
+
     def begin(self, started: RunStarted) -> None:
         """See `Journal.begin`."""
         self._events = [started, *(self.replayed or ())]
         if self.begun is not None:
-            if not _same(self.begun, started):
-                raise UsageError("The file is of another run: its settings, or its model, are others.")
             self._open(os.O_WRONLY | os.O_APPEND)
             self._append(self._missing, durable=True)
-            return
-        self._open(os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL)
-        self._append(head_of(started, started.demo_set, self.key) + "\n", durable=True)
+        else:
+            self._open(os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL)
+            self._put(f"{self._head}\n".encode(), durable=True)
 
     def lines(self, *events: RunEvent) -> str:
         """See `Journal.lines`."""
@@ -161,8 +169,15 @@ class RunJournal:
             raise _unwritable(self.path) from error
 
     def _append(self, text: str, durable: bool) -> None:
+        """Append lines, each with its seal."""
+        sealed = []
+        for line in text.split("\n")[:-1]:
+            self._lines += 1
+            sealed.append(self._seals.sealed(self._lines, line))
+        self._put("".join(sealed).encode(), durable)
+
+    def _put(self, content: bytes, durable: bool) -> None:
         assert self._file is not None
-        content = text.encode()
         try:
             while content:
                 content = content[os.write(self._file, content) :]
@@ -172,19 +187,34 @@ class RunJournal:
             raise _unwritable(self.path) from error
 
 
+class _Seals:
+    """The seals of a journal's lines: digests under a key of this installation."""
+
+    def __init__(self, run: str) -> None:
+        self._run, self._key = run, derived_key("journal")
+
+    def _of(self, number: int, line: str) -> str:
+        return keyed_digest([self._run, str(number), line], self._key)
+
+    def sealed(self, number: int, line: str) -> str:
+        """A line with its seal and its line break; `number` counts from 1, without the first line."""
+        return f"{self._of(number, line)} {line}\n"
+
+    def opened(self, sealed: Sequence[str]) -> Iterator[str]:
+        """The lines without their seals.
+
+        Raises:
+            UsageError: a line is not the one that was sealed at its place.
+        """
+        for number, each in enumerate(sealed, 1):
+            seal, _, line = each.partition(" ")
+            if not hmac.compare_digest(seal.encode(), self._of(number, line).encode()):
+                raise UsageError(
+                    f"Line {number + 1} of the run's file is not the one that was written there on this installation: "
+                    "give the file as the run left it."
+                )
+            yield line
+
+
 def _unwritable(path: Path) -> UsageError:
     return UsageError(f"Cannot write the run's file '{path}': check its folder, and the room on the disk.")
-
-
-def _same(begun: RunStarted, started: RunStarted) -> bool:
-    """Whether two first events have the same plan and the same model."""
-    return bool(_plan(begun) == _plan(started))
-
-
-def _plan(started: RunStarted) -> Any:
-    """A first line's plan and set, without the parts that may differ: date, ledger, last digits of claims."""
-    document = json.loads(head_of(started, started.demo_set))
-    made = document["demo_set"]
-    made["privacy"] = {name: value for name, value in made["privacy"].items() if name not in _OF_ITS_TIME}
-    made["model"] = made["model"]["sha256"]
-    return document["run"], {name: value for name, value in made.items() if name not in _OF_ITS_TIME}

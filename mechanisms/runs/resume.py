@@ -1,19 +1,23 @@
 """How a run is resumed after its process has ended: released parts stay, and no part is drawn twice.
 
-The ledger alone decides whether a part may be drawn (`mechanisms/accounting/database.py`). Events from a journal are
-post-processed and shown again; they decide nothing.
+The ledger alone decides whether a part may be drawn, and holds what the run was reserved for: a resumed run is built
+from the ledger (`mechanisms/accounting/database.py`). Events from a journal are post-processed and shown again; they
+decide nothing.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from mechanisms.accounting import BudgetSnapshot, Claim, Fingerprint, LedgerRun, PrivacyLedger
+from mechanisms.accounting import BudgetSnapshot, Claim, Fingerprint, LedgerRun, PrivacyLedger, ResumablePlan
+from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import StudioError, UsageError
+from mechanisms.files import keyed_digest
 from mechanisms.noise import Randomness
 from mechanisms.privacy_events import Composed
-from mechanisms.runs.events import DemoCompleted, DemoStarted, TokenReleased
+from mechanisms.runs.events import DemoCompleted, DemoStarted, RunStarted, TokenReleased
 
 DemonstrationKey = tuple[str, int]
 """The label and the number of a demonstration."""
@@ -35,11 +39,14 @@ class Journal(Protocol):
     def replayed(self) -> Sequence[Any] | None:
         """See the attributes."""
 
-    def begin(self, started: Any) -> None:
-        """Write the first event of a new run; compare that of a resumed run with the file's.
+    def head(self, planned: RunStarted) -> str:
+        """The file's first line, before anything is charged: the ledger keeps it."""
+
+    def begin(self, started: RunStarted) -> None:
+        """Open the file, and write the first line of a new run.
 
         Raises:
-            UsageError: the file cannot be written, or is of another run.
+            UsageError: the file cannot be written.
         """
 
     def lines(self, *events: Any) -> str:
@@ -60,16 +67,38 @@ def reserved(
     event: Composed,
     claimed: Claim,
     journal: Journal | None,
+    planned: RunStarted,
 ) -> LedgerRun:
-    """The run in the ledger: a new one, or the journal's."""
+    """The run in the ledger: a new one, or the journal's.
+
+    Args:
+        planned: the run's first event, as it is before anything is charged.
+
+    Raises:
+        BudgetRefused, UsageError: see `PrivacyLedger.begin` and `PrivacyLedger.resume`.
+    """
     if journal is None:
         return ledger.begin(data, mechanism, event, claimed)
+    plan = ResumablePlan(journal.key, journal.head(planned), _fixed(planned.demo_set))
     if journal.replayed is None:
-        return ledger.begin(data, mechanism, event, claimed, journal.key)
-    return ledger.resume(data, mechanism, event, claimed, journal.key)
+        return ledger.begin(data, mechanism, event, claimed, plan)
+    return ledger.resume(data, mechanism, event, claimed, plan)
 
 
-def begin(journal: Journal | None, started: Any) -> Sequence[Any]:
+_OF_ITS_TIME = {"epsilon", "accountants", "shown", "curator_diagnostics_shown", "spent_before", "software", "created"}
+"""Fields of a set that may differ when its run is resumed: dates, the ledger's state, last digits of a claim."""
+
+
+def _fixed(planned: DemoSet) -> str:
+    """Keyed digest of everything public that fixes a run: its parameters, certified event, task, stages and model."""
+    document = planned.to_json()
+    document["privacy"] = {name: value for name, value in document["privacy"].items() if name not in _OF_ITS_TIME}
+    document["model"] = document["model"]["sha256"]
+    fixed = {name: value for name, value in document.items() if name not in _OF_ITS_TIME}
+    return keyed_digest(["plan", json.dumps(fixed, sort_keys=True)])
+
+
+def begin(journal: Journal | None, started: RunStarted) -> Sequence[Any]:
     """Begin or resume a journal; return the events that it replays."""
     if journal is None:
         return ()
@@ -98,7 +127,7 @@ def check_journal(journal: Journal | None, randomness: Randomness, private: bool
         UsageError: the run is not private, or reads no row.
     """
     if journal is not None and not (randomness.private and private):
-        raise UsageError("Only a private run can be gone on with: leave out its journal.")
+        raise UsageError("Only private runs can be resumed: leave out the journal.")
 
 
 def part_of(key: DemonstrationKey) -> str:

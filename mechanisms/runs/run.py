@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from typing import Protocol
 
-from mechanisms.accounting import BudgetSnapshot, Fingerprint, LedgerRun, PrivacyLedger, fingerprint
+from mechanisms.accounting import BudgetSnapshot, EarlierRun, Fingerprint, LedgerRun, PrivacyLedger, fingerprint
 from mechanisms.data.sizes import CLEAN_VALUES, NO_NOISE, SEEDED, WHETHER_MET, WHETHER_SHOWN
 from mechanisms.demos.demo_set import Certificate, DemoSet
 from mechanisms.errors import DataError, UsageError
@@ -74,11 +74,14 @@ def synthesize(
     for event in (journal.replayed if journal else None) or ():
         work.apply(event)
     yield from work.draft()  # public, and the likeliest to fail: before anybody has paid
-    entry = _reserved(data, request, ledger, randomness, journal)
+    planned = _empty(data, request, model, ledger, randomness)
+    entry = _reserved(data, request, ledger, randomness, journal, planned)
     try:
         _mark(data, request, ledger, randomness, curator)
-        before = entry.before if entry else None
-        yield from _run_events(work, _empty(data, request, model, ledger, randomness, before), request, entry, journal)
+        begun = planned.with_disclosures(_disclosures(data, request, ledger))
+        if entry:
+            begun = begun.with_spent_before(entry.before.epsilon, entry.before.delta)
+        yield from _run_events(work, begun, request, entry, journal)
     finally:
         if entry:
             entry.finish()
@@ -109,13 +112,19 @@ def _run_events(
 
 
 def _reserved(
-    data: Fingerprint, request: RunRequest, ledger: PrivacyLedger, randomness: Randomness, journal: Journal | None
+    data: Fingerprint,
+    request: RunRequest,
+    ledger: PrivacyLedger,
+    randomness: Randomness,
+    journal: Journal | None,
+    planned: DemoSet,
 ) -> LedgerRun | None:
     # What promises nothing has no cost that a ledger could add up: it stays on the curator's screen, marked.
     if request.not_private or not request.reads_rows:
         return None
     name = request.name if randomness.private else f"{request.name} with a test seed"
-    return reserved(ledger, data, name, request.event, request.release_claim(), journal)
+    started = request.started(planned, None)
+    return reserved(ledger, data, name, request.event, request.release_claim(), journal, started)
 
 
 def _mark(data: Fingerprint, request: RunRequest, ledger: PrivacyLedger, randomness: Randomness, curator: bool) -> None:
@@ -141,9 +150,8 @@ def _empty(
     model: LanguageModel,
     ledger: PrivacyLedger,
     randomness: Randomness,
-    before: BudgetSnapshot | None,
 ) -> DemoSet:
-    """The set before its first demonstration, with its certificate."""
+    """The set before its first demonstration and before its charge, with its certificate."""
     reason = request.not_private or (None if randomness.private else TEST_SEED)
     said = {
         RECORD_SCHEMA: request.schema is not None,
@@ -162,7 +170,7 @@ def _empty(
         event=request.certified_event(),
         public_inputs=(*request.public_inputs, *(each for each, holds in said.items() if holds)),
         disclosures=_disclosures(data, request, ledger),
-        spent_before=(before.epsilon, before.delta) if before else (0.0, 0.0),
+        spent_before=(0.0, 0.0),
     )
     return DemoSet(
         (),
@@ -309,17 +317,9 @@ def check_fit(dataset: Dataset, planned: RunRequest) -> None:
             raise DataError(f"The file has more {units} than declared: correct its size.")
 
 
-def earlier_runs(data: Fingerprint, ledger: PrivacyLedger, but: str = "") -> list[dict[str, object]]:
-    """The runs that may have read rows of a data set, under any name, other than counts of labels; private.
-
-    Args:
-        data: private.
-        ledger: where they are.
-        but: the key of a run to leave out.
-    """
-    names = dict.fromkeys([data.name, *ledger.rows.names_that_share(data.rows)])
-    runs = (run for name in names for run in ledger.history(name, but))
-    return [run for run in runs if not str(run["mechanism"]).startswith("label counts")]
+def earlier_runs(data: Fingerprint, ledger: PrivacyLedger, but: str = "") -> list[EarlierRun]:
+    """See `PrivacyLedger.earlier_runs`; counts of labels are left out, since they say nothing of single rows' roles."""
+    return [run for run in ledger.earlier_runs(data, but) if not run.mechanism.startswith("label counts")]
 
 
 def is_new(data: Fingerprint, ledger: PrivacyLedger, but: str = "") -> bool:

@@ -88,22 +88,39 @@ def head_of(begun: RunStarted, made: DemoSet, key: str | None = None) -> str:
     return json.dumps(head, ensure_ascii=False, allow_nan=False)
 
 
-def unfinished(text: str) -> tuple[str, list[RunEvent]]:
-    """The ledger's key of a run that has not ended, and its events so far.
-
-    It may be far larger than a run file from anywhere: it has as many demonstrations as a certificate may state.
+def key_of(head: str) -> str:
+    """The ledger's key in the first line of a run that has not ended.
 
     Raises:
-        UsageError: it is no such file, or its run has ended.
+        UsageError: it is no such line.
     """
-    if len(text) > _LARGEST_JOURNAL or (lines := text.removesuffix("\n").split("\n")) == [""]:
-        raise _refused("it is empty, or too large")
     with _line(1):
-        document = _json(lines[0])
-        key = str(document.pop(_UNFINISHED, "")) if isinstance(document, dict) else ""
+        document = _json(head)
+        require(isinstance(document, dict) and document.get("format") == FORMAT, "its format is another one")
+        key = str(document.get(_UNFINISHED, ""))
+        require(bool(_KEY.fullmatch(key)), "its run has ended, and cannot be resumed")
+    return key
+
+
+def unfinished(head: str, lines: Sequence[str]) -> list[RunEvent]:
+    """The events of a run that has not ended.
+
+    They may be far more than in a run file from anywhere: as many demonstrations as a certificate may state.
+
+    Args:
+        head: the first line.
+        lines: the others.
+
+    Raises:
+        UsageError: they are no such lines.
+    """
+    if len(head) + sum(map(len, lines)) > _LARGEST_JOURNAL:
+        raise _refused("it is too large")
+    with _line(1):
+        document = _json(head)
+        document.pop(_UNFINISHED)
         history = _head(document, MOST_STATED)
-        require(bool(_KEY.fullmatch(key)), "its run has ended, and cannot be gone on with")
-    return key, [history.begun, *_events(history, lines[1:])]
+    return [history.begun, *_events(history, lines)]
 
 
 def _events(history: RunHistory, lines: Sequence[str]) -> Iterator[RunEvent]:

@@ -359,7 +359,9 @@ def _only(scored: ScoredSet, data: Fingerprint, ledger: PrivacyLedger) -> bool:
     if made is None or made.per != "role" or _SCORE in dict(made) or ledger.rows.disclosures(data):
         return False
     uncounted = without_counts(made)  # the ledger knows the measurement of sizes as a run of its own
-    return [run["event"] for run in earlier_runs(data, ledger)] in ([made.to_json()], [uncounted.to_json()])
+    earlier = earlier_runs(data, ledger)
+    # Of an edited file, or under another key, rows have other roles than they had in that run.
+    return len(earlier) == 1 and earlier[0].same_content and earlier[0].event in (made, uncounted)
 
 
 def _parts(dataset: Dataset, share: float) -> tuple[Dataset, Dataset]:

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from mechanisms.accounting import Cap, PrivacyLedger, fingerprint
+from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.accounting import database as ledger_database
+from mechanisms.data.sizes import measure_sizes
 from mechanisms.errors import BudgetRefused, StudioError, TooLong, UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Record
@@ -27,17 +28,18 @@ from mechanisms.runs.events import (
     RunCompleted,
     RunEvent,
     StageProgress,
+    StageStarted,
     TokenReleased,
     VotesReleased,
 )
-from mechanisms.runs.journal import RunJournal
+from mechanisms.runs.journal import RunJournal, _Seals
 from mechanisms.runs.lines import line_of
 from mechanisms.runs.recipe import Division, Kind
 from mechanisms.runs.run import synthesize
 from mechanisms.runs.run_file import from_lines
 from mechanisms.runs.verification import verify
 from mechanisms.sampling import SamplingPlan, Scheme
-from tests.recipes.running import CAP, Embedding, Log, Reading, data, planned, recipe, rows
+from tests.recipes.running import CAP, Embedding, Log, Reading, data, ledger, planned, recipe, rows
 from tests.synthesis import test_outputs, test_structured
 from tests.synthesis.test_synthesize import dataset, request
 from tests.toy_model import ToyModel
@@ -166,7 +168,7 @@ def test_a_copy_that_is_gone_on_with_once_more_lets_nothing_out_again(kind, tmp_
     standing = DemoCompleted if kind == "tokens" else VotesReleased
     cut_off(kind, tmp_path / FILE, lambda event: isinstance(event, standing))
     shutil.copy(tmp_path / FILE, tmp_path / "copy")
-    older = [json.loads(line) for line in (tmp_path / "copy").read_text().splitlines()[1:]]
+    older = [sealed.partition(" ")[2] for sealed in (tmp_path / "copy").read_text().splitlines()[1:]]
     gone_on(kind, tmp_path / FILE)
     paid = charges()
     private = ("token", "votes", "priors", "choice", "score")
@@ -178,9 +180,9 @@ def test_a_copy_that_is_gone_on_with_once_more_lets_nothing_out_again(kind, tmp_
         else:
             with pytest.raises(StudioError, match="nothing is drawn twice"):
                 again = list(run)
-    now = [json.loads(line) for line in (tmp_path / "copy").read_text().splitlines()[1:]]
-    first = [json.loads(line) for line in (tmp_path / FILE).read_text().splitlines()[1:]]
-    assert [each for each in now if each["event"] in private and each not in first] == []
+    now = [sealed.partition(" ")[2] for sealed in (tmp_path / "copy").read_text().splitlines()[1:]]
+    first = (tmp_path / FILE).read_text().splitlines()[1:]
+    assert [each for each in now if json.loads(each)["event"] in private and each not in first] == []
     assert now[: len(older)] == older
     assert charges() == paid
 
@@ -205,7 +207,7 @@ def test_a_run_that_is_too_long_for_a_run_file_is_gone_on_with_all_the_same(tmp_
     with pytest.raises(TooLong, match="too long for a run file"):
         gone_on("tokens", tmp_path / FILE)
     paid, whole = charges(), (tmp_path / FILE).read_bytes()
-    assert PrivacyLedger().newest(run_file.unfinished(whole.decode())[0]) == ""  # it is in the file
+    assert PrivacyLedger().newest(run_file.key_of(whole.decode().split("\n")[0])) == ""  # it is in the file
     with closing(journal_at(tmp_path / FILE)) as journal:  # nothing is lost: it tells the same once more
         again = list(begun("tokens", journal))
     assert len(again[-1].demo_set.demonstrations) == 4
@@ -220,25 +222,87 @@ def test_other_data_settings_models_and_ledgers_are_refused(tmp_path, monkeypatc
 
     def refused(match: str, over=None, kind: str = "tokens") -> None:
         with (
-            closing(journal_at(tmp_path / FILE)) as journal,
             pytest.raises(UsageError, match=match) as error,
+            closing(journal_at(tmp_path / FILE)) as journal,
             closing(begun(kind, journal, over=over)) as run,
         ):
             list(run)
         assert str(error.value).isprintable()
         assert (tmp_path / FILE).read_bytes() == content
 
-    refused("planned otherwise", (private, replace(wanted, plan=replace(wanted.plan, shots=1))))
-    refused("of another run", (private, replace(wanted, candidates=wanted.candidates - 1)))
+    refused("not the settings", (private, replace(wanted, plan=replace(wanted.plan, shots=1))))
+    refused("not the settings", (private, replace(wanted, candidates=wanted.candidates - 1)))
     other = replace(private, records=(*private.records[1:], Record("something new", private.records[0].label)))
     refused("planned for another|other data", (other, wanted))
     renamed = replace(private, name="another")
     refused("other data", (renamed, replace(wanted, content=fingerprint(renamed).content)))
     monkeypatch.setattr(ToyModel, "sha256", "1" * 64)
-    refused("of another run")
+    refused("not the model")
     monkeypatch.undo()
     monkeypatch.setenv("DPICL_HOME", str(tmp_path / "elsewhere"))
     refused("no such run", (private, replace(wanted, content=fingerprint(private).content)))
+
+
+def edited(path: Path, **edits) -> None:
+    """Edit parameters in the first line of a run's file, and what its certificate derives from them."""
+    head, *lines = path.read_text().split("\n")
+    document = json.loads(head)
+    privacy = document["demo_set"]["privacy"]
+    for name, value in edits.items():
+        privacy["parameters"][name] = {**privacy["parameters"][name], **value}
+    if shares := edits.get("shares"):
+        for stage in document["demo_set"]["stages"]:
+            stage["role"] = shares.get(stage["name"], stage["role"])
+    if measured := edits.get("measured"):
+        for events in privacy["event"]["lists"].values():
+            events[0]["epsilon"] = measured["epsilon"]
+    path.write_text("\n".join([json.dumps(document, ensure_ascii=False), *lines]))
+
+
+def measured_and_voted():
+    """A vote by roles on measured sizes: its certificate states an epsilon and shares that its charges do not show."""
+    records = data(rows(60))
+    sizes = measure_sizes(records, 1.5, 1e-5, ledger())
+    wanted = replace(planned(records, recipe(Kind.VOTE, Division.ROLES)), target=PrivacyTarget(4.0, 1e-5))
+    return records, wanted.with_measured_sizes(sizes).calibrated()
+
+
+@pytest.mark.parametrize("edits", [{"measured": {"epsilon": 0.001}}, {"shares": {"vote": 0.01}}], ids=str)
+@pytest.mark.parametrize("where", ["file", "ledger"])
+def test_an_edited_plan_is_refused_wherever_it_was_edited(where, edits, tmp_path, monkeypatch):
+    """With another measurement, or other roles, a run would claim less than it cost."""
+    records, wanted = measured_and_voted()
+    path = tmp_path / FILE
+    with closing(RunJournal.new(path)) as journal, closing(begun("vote", journal, over=(records, wanted))) as run:
+        while not isinstance(next(run), StageStarted):
+            pass
+    whole = path.read_text()
+    edited(path, **edits)
+    head = path.read_text().split("\n")[0]
+    with monkeypatch.context() as patched:
+        if where == "ledger":
+            patched.setattr(PrivacyLedger, "reserved_document", lambda *_: head)
+        with (
+            pytest.raises(UsageError, match="edited" if where == "file" else "not the settings|certificate is wrong"),
+            closing(journal_at(path)) as journal,
+            closing(begun("vote", journal, over=(records, journal.request(wanted.content)))) as run,
+        ):
+            list(run)
+    path.write_text(whole)
+    with closing(journal_at(path)) as journal:
+        request = journal.request(wanted.content)
+        *_, ended = begun("vote", journal, over=(records, request))
+    assert (request.measured, request.recipe) == (wanted.measured, wanted.recipe)
+    assert verify(ended.demo_set).problems == ()
+
+
+def test_a_run_of_an_older_version_is_refused_in_one_line(tmp_path):
+    cut_off("vote", tmp_path / FILE, lambda event: isinstance(event, VotesReleased))
+    with PrivacyLedger().transaction() as database:
+        database.execute("UPDATE resumable SET plan = '', fixed = ''")
+    with pytest.raises(UsageError, match="older version") as error:
+        journal_at(tmp_path / FILE)
+    assert str(error.value).isprintable()
 
 
 @pytest.mark.slow
@@ -267,10 +331,13 @@ def test_a_torn_line_is_left_out_and_a_wrong_one_is_named(tmp_path):
     assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
     lines = whole.splitlines(keepends=True)
     for wrong, match in (
-        (b"".join([*lines[:2], b"{}\n", *lines[2:]]), "line 3"),
+        (b"".join([*lines[:2], b"{}\n", *lines[2:]]), "Line 3"),
+        (b"".join([*lines[:2], *lines[3:]]), "Line 3"),
+        (b"".join([*lines[:2], lines[3], lines[2], *lines[4:]]), "Line 3"),
+        (whole.replace(b'"chosen":', b'"chosen": '), "Line 3"),
         (b"".join(lines[1:]), "line 1"),
-        (b"", "empty"),
-        (whole.replace(b'"unfinished"', b'"finished"'), "other fields"),
+        (b"", "line 1"),
+        (whole.replace(b'"unfinished"', b'"finished"'), "has ended"),
         (b"\xff\n", "not text"),
     ):
         (tmp_path / FILE).write_bytes(wrong)
@@ -301,8 +368,14 @@ def test_a_file_that_tells_more_than_the_ledger_let_out_is_refused(tmp_path):
     cut_off("tokens", tmp_path / FILE, lambda event: isinstance(event, DemoStarted))
     [label, number] = asked("tokens")[1].labels[0], 1
     made = {"event": "demonstration", "demonstration": {"text": "mine", "label": label, "output": None}}
-    with (tmp_path / FILE).open("a") as file:
-        file.write(json.dumps(made | {"number": number, "tokens": None}) + "\n")
+    line = json.dumps(made | {"number": number, "tokens": None})
+    whole = (tmp_path / FILE).read_text()
+    (tmp_path / FILE).write_text(f"{whole}{line}\n")
+    with pytest.raises(UsageError, match="not the one that was written"):
+        journal_at(tmp_path / FILE)
+    lines = whole.split("\n")[:-1]
+    sealed = _Seals(run_file.key_of(lines[0])).sealed(len(lines), line)
+    (tmp_path / FILE).write_text(whole + sealed)  # even by somebody who has the installation's key
     with (
         closing(journal_at(tmp_path / FILE)) as journal,
         pytest.raises(UsageError, match="does not know"),
@@ -329,7 +402,7 @@ def test_only_what_is_private_and_charged_has_a_journal(tmp_path):
     seeded = synthesize(
         private, wanted, ToyModel(), PrivacyLedger(), SeededRandomness(1), journal=RunJournal.new(tmp_path / FILE)
     )
-    with pytest.raises(UsageError, match="Only a private run"):
+    with pytest.raises(UsageError, match="Only private runs"):
         next(seeded)
     assert not (tmp_path / FILE).exists()
 
