@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from mechanisms import api
-from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget, rounded_up
+from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.signature import Signature, check_signature
 from mechanisms.errors import AccountingError, BudgetRefused, ModelUnavailable, UsageError
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Dataset
+from mechanisms.rounding import rounded_up
 from mechanisms.runs.events import VotesReleased
 from mechanisms.runs.planner import Task
 from mechanisms.runs.request import DECLARED_COUNTS, DECLARED_SIZES

@@ -13,6 +13,7 @@ from mechanisms.answers.odds import ThresholdEffect, is_good, odds_in_words
 from mechanisms.answers.request import AnswerRequest
 from mechanisms.queries import Retrieval
 from mechanisms.records import person
+from mechanisms.rounding import rounded_up
 
 _ONCE = (
     "Charged once, before the first question. If this file already has a reservation under the same terms, that one "
@@ -58,14 +59,14 @@ def promise(
         el(
             "p.guarantee",
             f"Whatever is asked, all answers together depend on any single {unit} by no more than epsilon "
-            f"{cost.epsilon:.3g} (delta {cost.delta:g}).",
+            f"{rounded_up(cost.epsilon, 3)} (delta {cost.delta:g}).",
         ),
         *notice(odds, "good" if is_good(request) else "warn"),
         *notice(caution, "warn"),
         *notice("" if made is None or request.mechanism.open_answers else for_nothing(made), "info"),
         el(
             "dl.facts",
-            fact("Price in the ledger", f"epsilon {cost.epsilon:.3g}", _ONCE),
+            fact("Price in the ledger", f"epsilon {rounded_up(cost.epsilon, 3)}", _ONCE),
             fact(
                 "Questions it buys",
                 f"at least {request.queries}",
@@ -174,7 +175,7 @@ def reserved(opened: AnswersOpened, asked: Sequence[AnswerReleased]) -> list[Tre
         "reserve anew."
     )
     return [
-        _head("Reserved", f"epsilon {opened.epsilon:.3g}"),
+        _head("Reserved", f"epsilon {rounded_up(opened.epsilon, 3)}"),
         el("p.questions-left", el("strong", str(left)), el("span", words)),
         el(
             "p.muted",

@@ -27,6 +27,7 @@ from mechanisms.data.sources import EXAMPLES
 from mechanisms.errors import DataError, ReservedOtherwise, StudioError, UsageError
 from mechanisms.queries import Retrieval
 from mechanisms.records import Dataset, privacy_unit
+from mechanisms.rounding import rounded_up
 
 # The offer of "Ask privately": a reservation is prepared, stopped and opened from here.
 
@@ -318,7 +319,7 @@ class AskStep:
         return update | {
             self.offer.outcome: promise(wanted, effect, session.of(GenerateState).made, public_rows(session)),
             self.budget: self._budget(columns, request, name, None if paid else cost),
-            self.offer.reserve: gr.Button(f"Reserve epsilon {cost:.3g} and start", interactive=True),
+            self.offer.reserve: gr.Button(f"Reserve epsilon {rounded_up(cost, 3)} and start", interactive=True),
         }
 
     def _budget(self, columns: Columns, request: gr.Request, name: str, planned: float | None) -> list[Tree]:

@@ -9,9 +9,10 @@ import plotly.graph_objects as go
 
 from dpicl_ui.frame.theme import BLUE, GREY, LAYOUT, ORANGE, TEAL, axis, laid_out
 from dpicl_ui.frame.tree import Tree, el, notice
-from mechanisms.accounting import Account, BudgetSnapshot, Cap, Claim, Usage, rounded_down, rounded_up
+from mechanisms.accounting import Account, BudgetSnapshot, Cap, Claim, Usage
 from mechanisms.accounting.account import Line, in_words, lines, state
 from mechanisms.records import unit_in_words
+from mechanisms.rounding import rounded_down, rounded_up
 
 # What all runs have cost together, as a curve of delta over epsilon.
 

@@ -19,13 +19,14 @@ from dpicl_ui.frame.tree import Tree, el, fact, notice, panel, spinner
 from dpicl_ui.generate.cards import NOT_HELD_OUT, demonstration, of_hundred
 from dpicl_ui.generate.replay import own_run, text_in
 from mechanisms import confidence
-from mechanisms.accounting import cost_in_words, rounded_up
+from mechanisms.accounting import cost_in_words
 from mechanisms.accounting.account import in_words
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.findings import ZERO_SHOT, ArmScore
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.exports.provenance import mechanism_in_words
 from mechanisms.records import unit_in_words
+from mechanisms.rounding import rounded_up
 from mechanisms.runs.run_file import Summary, from_lines, summarised
 
 # What epsilon has bought: the private scores of several runs over their epsilons.

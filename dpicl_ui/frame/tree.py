@@ -8,8 +8,9 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.assets import asset
-from mechanisms.accounting import MOST_REPEATS, BudgetSnapshot, rounded_down, rounded_up
+from mechanisms.accounting import MOST_REPEATS, BudgetSnapshot
 from mechanisms.records import unit_in_words
+from mechanisms.rounding import rounded_down, rounded_up
 
 # Elements as data: what a panel shows, drawn in the browser by `assets/tree.js` with text nodes only.
 #

@@ -19,6 +19,7 @@ from mechanisms.evaluation.text_figures import text_figures
 from mechanisms.exports.facts_label import TITLE, label_of_facts
 from mechanisms.exports.provenance import balanced_in_words
 from mechanisms.records import Demonstration, PromptTemplate
+from mechanisms.rounding import rounded_up
 from mechanisms.runs.events import TokenCounts
 from mechanisms.runs.recipe import Stage
 
@@ -197,7 +198,7 @@ def _cut_off(view: RecipeView) -> list[str]:
 def outcome_of_loading(view: RecipeView) -> tuple[str, str]:
     """The line above a saved run on the screen, and the line's kind."""
     claim = view.run.demo_set.certificate.claim if view.run.demo_set else None
-    promise = f" of epsilon {claim.epsilon:.3g} at delta {claim.delta:g}" if claim else ""
+    promise = f" of epsilon {rounded_up(claim.epsilon, 3)} at delta {claim.delta:g}" if claim else ""
     return (
         f"A saved run{promise}: its certificate was accounted anew and holds. The file is not signed, so whether its "
         "noisy values were drawn as it says is on trust.",
@@ -306,7 +307,7 @@ def weighed(demo_set: DemoSet) -> list[Tree]:
 def _majority(view: RecipeView) -> int | None:
     """Rows of 100 that have the largest label, by the public sizes."""
     majority = view.run.demo_set.majority if view.run.demo_set else None
-    return None if majority is None else round(100 * majority[1])
+    return None if majority is None else math.ceil(100 * majority[1])
 
 
 def _no_better(view: RecipeView) -> str:

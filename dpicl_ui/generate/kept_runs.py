@@ -25,6 +25,7 @@ from dpicl_ui.generate.state import NO_DATA, GenerateState, Made, Run
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Fingerprint, PrivacyLedger
 from mechanisms.errors import StudioError, UsageError
+from mechanisms.rounding import rounded_up
 from mechanisms.runs.run_file import ENDS, from_lines
 
 # Before a run: whether a finished set that nobody exported or saved gives way to it.
@@ -113,7 +114,7 @@ def question(session: Session, resume: bool) -> list[Tree]:
     """The warning: what is lost, and the cost of the next run."""
     planned = session.of(PrivacyState).planned
     charge = planned.charge if planned else 0.0
-    price = f" ({charge:.3g})" if 0 < charge < math.inf else ""
+    price = f" ({rounded_up(charge, 3)})" if 0 < charge < math.inf else ""
     cost = _RESUMING if resume else _COSTS_AGAIN.format(price=price)
     return notice(f"{_KEPT_NOWHERE} {cost}", "warn")
 

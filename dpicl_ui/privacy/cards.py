@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from dpicl_ui.frame.tree import Tree, el, fact, notice
-from mechanisms.accounting import rounded_up
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.discovery import parameters
+from mechanisms.rounding import rounded_down, rounded_up
 from mechanisms.runs.advice import fewest_for_roles
 from mechanisms.runs.preview import Preview
 from mechanisms.runs.recipe import Division, Stage
@@ -98,7 +98,7 @@ def why_so_long(preview: Preview[RecipeRequest]) -> str:
 def _who(request: RecipeRequest, stage: Stage) -> str:
     plural = "users" if request.by_user else "rows"
     if request.recipe.division is Division.EPSILON:
-        return f"All {plural}, for epsilon {request.epsilon(stage):.2g},"
+        return f"All {plural}, for epsilon {rounded_up(request.epsilon(stage), 2)},"
     # A user who has several labels was counted for each of them; measured sizes are upper bounds.
     at_most = " at most" if request.by_user or request.measured else ""
     return f"About {roughly(units(request, stage))} {plural}{at_most}"
@@ -112,10 +112,14 @@ def stage_facts(request: RecipeRequest) -> list[Tree]:
         ends = (f"{each:.2g}" if each < 10 else roughly(each) for each in (min(votes), max(votes)))
         between = " to ".join(dict.fromkeys(ends))
         remark = f"votes that a draft gets on average: {between}"
-        facts.append(fact("Noise on a draft's votes", f"± {Vote(request).tally.deviation:.2g}", remark))
+        facts.append(fact("Noise on a draft's votes", f"± {rounded_up(Vote(request).tally.deviation, 2)}", remark))
     if (written := request.written) is not None:
         facts.append(
-            fact("Signal-to-noise of a token", f"{written.signal_to_noise:.3g}", "of what is written token by token")
+            fact(
+                "Signal-to-noise of a token",
+                rounded_down(written.signal_to_noise, 3),
+                "of what is written token by token",
+            )
         )
     if Stage.SCORE in shares:
         facts.append(fact("Private score", *expected_score(request)))
@@ -125,7 +129,7 @@ def stage_facts(request: RecipeRequest) -> list[Tree]:
 def expected_score(request: RecipeRequest) -> tuple[str, str]:
     """The expected precision of the private score, and what it takes to improve it by a third; from public sizes."""
     score = Score(request)
-    points = max(1, round(100 * score.margin))
+    points = max(1, math.ceil(100 * score.margin))
     closer = max(1, round(2 * points / 3))
     remark = "sampling and noise together, 19 times of 20"
     if closer < points and score.margin < _NOTHING_KNOWN:
@@ -165,7 +169,11 @@ def outcome(preview: Preview[Any]) -> list[Tree]:
     else:
         solved, others = calibrated_values(preview.request.mechanism)
         signal = preview.request.signal_to_noise
-        facts = [*solved, fact("Signal-to-noise of a token", f"{signal:.3g}", clarity(signal)), *_kept(preview.request)]
+        facts = [
+            *solved,
+            fact("Signal-to-noise of a token", rounded_down(signal, 3), clarity(signal)),
+            *_kept(preview.request),
+        ]
     seconds = duration(preview.seconds) if preview.seconds is not None else "known when the model is loaded"
     return [
         el(
@@ -179,8 +187,8 @@ def outcome(preview: Preview[Any]) -> list[Tree]:
                 fact("Time on this machine", seconds, remark),
                 fact(
                     "Epsilon by two accountants",
-                    f"{claim.epsilon:.4g} ({claim.accountant})",
-                    f"checked by {claim.check_accountant}: {claim.check:.4g}",
+                    f"{rounded_up(claim.epsilon, 4)} ({claim.accountant})",
+                    f"checked by {claim.check_accountant}: {rounded_up(claim.check, 4)}",
                 ),
                 *_measured(preview.request.measured),
             ),

@@ -10,7 +10,6 @@ from dpicl_ui.frame.tree import MANY_LABELS, Tree, count_row, el, in_words, noti
 from dpicl_ui.generate.cards import NOT_HELD_OUT, OWN, demonstrations, of_hundred, unfolded, weighed
 from dpicl_ui.test.state import ANSWERED, OF_ONE_KIND
 from mechanisms import confidence
-from mechanisms.accounting import rounded_up
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.findings import ArmScore, Score
 from mechanisms.evaluation.evaluate import (
@@ -32,6 +31,7 @@ from mechanisms.evaluation.evaluate import (
 from mechanisms.evaluation.reader import CONTEXTUAL, PRIOR, RAW, RECORDS, Prediction, readers_in_words, same_reader
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats
+from mechanisms.rounding import percent_down, percent_up, rounded_up
 
 # Class prototypes in words: what they are called, and what to say where they do better than a prompted model.
 
@@ -292,7 +292,7 @@ def _exported(card: Scorecard) -> list[Tree]:
     """The set's accuracy in each kind of export."""
     if card.corrected is None:
         return []
-    own, raw = (f"{100 * each.value:.0f}%" for each in (card.corrected, card.raw))
+    own, raw = (percent_down(each.value) for each in (card.corrected, card.raw))
     return [el("p.muted", _EXPORTED.format(own=own, raw=raw))]
 
 
@@ -319,7 +319,7 @@ def _scores(card: Scorecard, cards: Sequence[Scorecard]) -> Tree:
 
 def _words(accuracy: Accuracy | MeanRecall) -> str:
     low, high = accuracy.interval
-    return f"{100 * accuracy.value:.0f}%  ({100 * low:.0f} to {100 * high:.0f})"
+    return f"{percent_down(accuracy.value)}  ({percent_down(low)} to {percent_up(high)})"
 
 
 def accuracy_row(kind: str, accuracy: Accuracy | MeanRecall) -> Tree:
@@ -409,7 +409,7 @@ def _majority_of_set(demo_set: DemoSet) -> Tree | None:
     if demo_set.majority is None:
         return None
     label, share = demo_set.majority
-    row = score_row(_ALWAYS, share, (share, share), f"{100 * share:.0f} of 100")
+    row = score_row(_ALWAYS, share, (share, share), percent_up(share))
     return score_box((_LARGEST, _BY_SIZES), row, label=label)
 
 

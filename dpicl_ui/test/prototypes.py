@@ -22,6 +22,7 @@ from mechanisms.errors import StudioError, UsageError
 from mechanisms.evaluation.evaluate import Progress
 from mechanisms.evaluation.prototypes import ClassPrototypes, PrototypesRequest, release_prototypes
 from mechanisms.records import RECORD, unit_in_words
+from mechanisms.rounding import rounded_up
 from mechanisms.runs.preview import suggested_delta
 
 # What the card of class prototypes says: what they are, what they cost, and that they are paid for.
@@ -49,8 +50,8 @@ def waiting() -> list[Tree]:
 
 def price(unit: str, claimed: Claim, after: Usage, now: BudgetSnapshot) -> list[Tree]:
     """The cost of a release, and the budget after it."""
-    cost = f"epsilon {claimed.epsilon:.3g} at delta {claimed.delta:g} for {unit_in_words(unit)}"
-    then = f"The budget then stands at {after.epsilon:.3g} of {now.cap.epsilon:g}." if after.allowed else ""
+    cost = f"epsilon {rounded_up(claimed.epsilon, 3)} at delta {claimed.delta:g} for {unit_in_words(unit)}"
+    then = f"The budget then stands at {rounded_up(after.epsilon, 3)} of {now.cap.epsilon:g}." if after.allowed else ""
     once = "charged once, before any row is read, and spent even if it is stopped."
     users = "" if unit == RECORD else _USERS
     return [
@@ -63,7 +64,7 @@ def price(unit: str, claimed: Claim, after: Usage, now: BudgetSnapshot) -> list[
 def paid(released: ClassPrototypes, now: BudgetSnapshot) -> list[Tree]:
     """The card of a release that was made."""
     claimed = released.claim
-    cost = f"Released with epsilon {claimed.epsilon:.3g} at delta {claimed.delta:g}."
+    cost = f"Released with epsilon {rounded_up(claimed.epsilon, 3)} at delta {claimed.delta:g}."
     kept = "Kept while this page is open, and not paid for again; it stands beside the other figures above."
     return [el("p", el("strong", cost), f" {kept}"), *budget(now)]
 
@@ -142,7 +143,7 @@ class PrototypesOffer:
             after = ledger.forecast(name, unit, wanted.event, claimed)
         except StudioError as error:
             return {self.cost: notice(str(error)), self.job.start: gr.Button(_TRY, interactive=False)}
-        words = f"{_TRY} for epsilon {claimed.epsilon:.3g}"
+        words = f"{_TRY} for epsilon {rounded_up(claimed.epsilon, 3)}"
         free = after.allowed and not state.busy
         takes = reading_said(sum(confirmed.sizes.values()), self._measurement.speed)
         return {

@@ -10,7 +10,7 @@ from dpicl_ui.frame.job import Jobs
 from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.step_bar import Gate
 from dpicl_ui.generate.state import GenerateState, Run
-from mechanisms.accounting import fingerprint, rounded_up
+from mechanisms.accounting import fingerprint
 from mechanisms.data.table import Table
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.signature import Signature, check_signature
@@ -21,6 +21,7 @@ from mechanisms.evaluation.prototypes import ClassPrototypes, PrototypesRequest
 from mechanisms.evaluation.reader import Arm, as_read_by, check_labels, same_reader, without_corrections
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Dataset, Demonstration, Record
+from mechanisms.rounding import rounded_up
 from mechanisms.runs.public_demonstrations import public_demonstrations
 from mechanisms.runs.verification import verify
 

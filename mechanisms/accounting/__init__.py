@@ -9,8 +9,6 @@ from mechanisms.accounting.claims import (
     calibrate_noise,
     claim,
     cost_in_words,
-    rounded_down,
-    rounded_up,
 )
 from mechanisms.accounting.database import ResumablePlan, new_key
 from mechanisms.accounting.filter import MOST_REPEATS, Cap, Usage
@@ -52,8 +50,6 @@ __all__ = [
     "fingerprint",
     "new_key",
     "reserve",
-    "rounded_down",
-    "rounded_up",
     "rows_among",
     "share_any",
     "text_digests",

@@ -23,6 +23,7 @@ from mechanisms.privacy_events import (
     SequentialComposition,
 )
 from mechanisms.records import unit_in_words
+from mechanisms.rounding import rounded_down, rounded_up
 
 # A data set's account: its cap, what was spent of it, and the runs.
 
@@ -118,17 +119,17 @@ def _who(names: list[str], event: Composed) -> str:
 def _words(event: PrivacyEvent) -> str:
     match event:
         case Gaussian(multiplier):
-            return f"Gaussian noise of {multiplier:.4g} times the sensitivity"
+            return f"Gaussian noise of {rounded_down(multiplier, 4)} times the sensitivity"
         case Laplace(scale):
-            return f"Laplace noise of {scale:.4g} times the sensitivity"
+            return f"Laplace noise of {rounded_down(scale, 4)} times the sensitivity"
         case Pure(epsilon, count):
-            return f"{'a step' if count == 1 else f'{count} steps'} of epsilon {epsilon:.4g}"
+            return f"{'a step' if count == 1 else f'{count} steps'} of epsilon {rounded_up(epsilon, 4)}"
         case ZCDP(rho):
-            return f"a release of rho {rho:.4g} (zCDP)"
+            return f"a release of rho {rounded_up(rho, 4)} (zCDP)"
         case Approximate(delta):
-            return f"a failure of probability {delta:.2g}"
+            return f"a failure of probability {rounded_up(delta, 2)}"
         case Poisson(rate, of):
-            return f"{_words(of)} on a sample that each unit joins with probability {rate:.3g}"
+            return f"{_words(of)} on a sample that each unit joins with probability {rounded_up(rate, 3)}"
         case Repeat(count, of):
             return f"{count} times ({_words(of)})"
         case SequentialComposition(of):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 from scipy.optimize import brentq
 from scipy.special import expit
@@ -14,6 +13,7 @@ from mechanisms.accounting import pld, prv, zcdp
 from mechanisms.accounting.normal_form import Bounds, NormalForm, Primitive, normal_form
 from mechanisms.errors import AccountingError, UsageError
 from mechanisms.privacy_events import Composed
+from mechanisms.rounding import rounded_up
 
 # The claim of a run: one accountant's upper bound, checked by another.
 
@@ -211,30 +211,6 @@ def _confirmed(event_at: Callable[[float], Composed], target: PrivacyTarget, noi
         except AccountingError:
             noise *= _LEAP  # the accountants have gaps where there is little noise; above them there is a claim
     raise AccountingError("The accountants cannot confirm any noise for this epsilon: choose a smaller one.")
-
-
-# Bounds for people: few digits, rounded so that they stay bounds.
-
-
-def rounded_up(bound: float, digits: int) -> str:
-    """A bound on epsilon, delta or a factor in so many significant digits, rounded up.
-
-    An epsilon of 1.00049 is not an epsilon of 1.
-    """
-    return _rounded(bound, digits, ROUND_CEILING)
-
-
-def rounded_down(left: float, digits: int) -> str:
-    """What is left of a cap in so many significant digits, rounded down."""
-    return _rounded(left, digits, ROUND_FLOOR)
-
-
-def _rounded(value: float, digits: int, rounding: str) -> str:
-    if not math.isfinite(value):
-        return f"{value:g}"
-    # From the digits that a float prints as, so that 0.1 stays 0.1.
-    found = Context(prec=digits, rounding=rounding).create_decimal(Decimal(repr(float(value))))
-    return f"{float(found):.{digits}g}"
 
 
 def cost_in_words(epsilon: float, delta: float) -> str:

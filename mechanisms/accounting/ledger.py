@@ -31,6 +31,7 @@ from mechanisms.errors import BudgetRefused, ReservedOtherwise, UsageError
 from mechanisms.files import data_folder, keyed_digest
 from mechanisms.privacy_events import Composed, PrivacyEvent, from_json
 from mechanisms.records import unit_in_words
+from mechanisms.rounding import rounded_up
 
 # The persistent ledger: what every named data set has spent, charged before each release.
 #
@@ -340,8 +341,9 @@ class EarlierRun:
 def _refusal(before: BudgetSnapshot, claimed: Claim, after: Usage) -> str:
     return (
         f"The ledger of '{before.name}' allows epsilon {before.cap.epsilon:g} (delta {before.cap.delta:g}) in all; "
-        f"{before.epsilon:.3g} is spent and this run needs {claimed.epsilon:.3g} (delta {claimed.delta:g}), "
-        f"{after.epsilon:.3g} together. Lower epsilon, or raise the cap if everybody in the data can accept that."
+        f"{rounded_up(before.epsilon, 3)} is spent and this run needs {rounded_up(claimed.epsilon, 3)} (delta "
+        f"{claimed.delta:g}), {rounded_up(after.epsilon, 3)} together. Lower epsilon, or raise the cap if everybody in "
+        "the data can accept that."
     )
 
 
@@ -507,4 +509,5 @@ def _explanation(wanted: Reservation, same_file: bool) -> str:
             f"The file differs from the one that '{name}' has a reservation for, and an edited row would count "
             "as one that has paid nothing"
         )
-    return f"{reason}: reserve anew, which costs epsilon {wanted.claim.epsilon:.3g} more, or go back to what it was."
+    more = rounded_up(wanted.claim.epsilon, 3)
+    return f"{reason}: reserve anew, which costs epsilon {more} more, or go back to what it was."

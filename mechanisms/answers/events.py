@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mechanisms.accounting import BudgetSnapshot, rounded_up
+from mechanisms.accounting import BudgetSnapshot
 from mechanisms.records import person
+from mechanisms.rounding import rounded_up
 
 
 @dataclass(frozen=True)

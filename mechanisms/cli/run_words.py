@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mechanisms.accounting import Claim, rounded_up
+from mechanisms.accounting import Claim
 from mechanisms.errors import printable
+from mechanisms.rounding import percent_down, percent_up, rounded_up
 from mechanisms.runs.events import (
     ChoiceReleased,
     CuratorEvent,
@@ -43,7 +44,8 @@ class Words:
             case Drafting(label, number, of):
                 yield f"{label}: writing public drafts, label {number} of {of}"
             case RunStarted(budget=budget) if budget:
-                yield f"'{self._name}' has spent {budget.epsilon:.4g} of {budget.cap.epsilon:g} before this run"
+                spent = f"{rounded_up(budget.epsilon, 4)} of {budget.cap.epsilon:g}"
+                yield f"'{self._name}' has spent {spent} before this run"
             case StageStarted(stage):
                 yield f"{stage}: charged"
             case DemoStarted(label, number) if not self._request.stages:
@@ -84,7 +86,7 @@ def claim_in_words(claim: Claim) -> str:
 def recipe_in_words(recipe: Recipe) -> str:
     """The division among the stages, and their shares."""
     shared = "the units" if recipe.division is Division.ROLES else "epsilon"
-    shares = ", ".join(f"{stage} {recipe.shares[stage]:.3g}" for stage in recipe.stages)
+    shares = ", ".join(f"{stage} {rounded_up(recipe.shares[stage], 3)}" for stage in recipe.stages)
     voted = f"; drafts {recipe.drafts}, rounds {recipe.rounds}, sets {recipe.sets}"
     return (
         f"shares of {shared}: {shares}{voted if Stage.VOTE in recipe.shares else ''}; "
@@ -115,8 +117,8 @@ def _of_stages(event: CuratorEvent) -> Iterator[str]:
             yield f"chosen among {counted}: '{chosen}', read with the correction '{correction}'"
         case ScoreReleased(score):
             for arm, found in score.arms.items():
-                low, high = found.interval
-                yield f"{arm}: accuracy {found.accuracy:.3f}, between {low:.3f} and {high:.3f}"
+                low, high = percent_down(found.interval[0], 1), percent_up(found.interval[1], 1)
+                yield f"{arm}: accuracy {percent_down(found.accuracy, 1)}, between {low} and {high}"
 
 
 def _shortened(text: str) -> str:

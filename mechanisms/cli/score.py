@@ -9,12 +9,10 @@ from mechanisms import api
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.cli.options import add_label_names, label_names
 from mechanisms.cli.output import add_json, progress, show
-from mechanisms.data.sizes import WHETHER_MET, WHETHER_SHOWN
 from mechanisms.demos.findings import DEMONSTRATIONS
 from mechanisms.inference.models.listing import default_name
 from mechanisms.records import Dataset
-from mechanisms.runs.request import FILE_FORMAT, LABEL_SET
-from mechanisms.runs.score import ScoreFound, ScoreRequest
+from mechanisms.runs.score import ScoredSet, ScoreFound, ScoreRequest
 from mechanisms.sampling import Adjacency
 
 _OTHER_READER = "another model wrote the set: read here by {reader}, without what was measured for the other one"
@@ -81,11 +79,11 @@ def _score(options: argparse.Namespace) -> None:
     for name, arm in found.score.arms.items():
         if arm.wide:
             progress(f"{name}: too few rows to say much; raise --share or --epsilon")
-    show(options, _document(found, request, dataset))
+    show(options, _document(found, request, scored, dataset))
 
 
-def _document(found: ScoreFound, request: ScoreRequest, dataset: Dataset) -> dict[str, Any]:
-    """A document like a demo set's `score`, with the cost."""
+def _document(found: ScoreFound, request: ScoreRequest, scored: ScoredSet, dataset: Dataset) -> dict[str, Any]:
+    """A document like a demo set's `score`, with the cost, and with the sizes that weigh labels."""
     own = found.score.exported(without=DEMONSTRATIONS not in found.score.arms)
     return {
         **found.score.to_json(),
@@ -102,7 +100,8 @@ def _document(found: ScoreFound, request: ScoreRequest, dataset: Dataset) -> dic
         "adjacency": Adjacency.ADD_OR_REMOVE.value,
         "share": request.share,
         "event": found.event.to_json(),
-        "public_inputs": [LABEL_SET, FILE_FORMAT, WHETHER_SHOWN, WHETHER_MET],
+        "public_inputs": list(found.public_inputs),
+        **({} if scored.sizes is None else {"sizes": dict(scored.sizes), "weights": dict(scored.weights)}),
         "shown": list(api.disclosures(dataset)),
         "spent_before": {"epsilon": found.before.epsilon, "delta": found.before.delta},
     }

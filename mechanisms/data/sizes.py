@@ -41,6 +41,10 @@ WHETHER_SHOWN = "whether clean values of its rows were shown before"
 """The mark depends on the rows, so that a certificate names it among its public inputs."""
 WHETHER_MET = "whether its rows took part in runs before"
 """The same for a score's mark."""
+WHETHER_VERBATIM = "whether a text of the set stands in its rows word for word"
+"""The same for a set that this installation did not sign."""
+LABEL_WEIGHTS = "label sizes stated with the set, which weigh the labels"
+"""Sizes that a score takes as public."""
 
 
 def owners_of(test: Fingerprint, ledger: PrivacyLedger, own: Fingerprint | None = None) -> list[str]:

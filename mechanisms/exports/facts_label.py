@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from xml.etree import ElementTree
 
-from mechanisms.accounting import Claim, best_guess_in_percent, cost_in_words, rounded_up
+from mechanisms.accounting import Claim, best_guess_in_percent, cost_in_words
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import printable
 from mechanisms.exports.export_format import ExportFormat, Files, Released
 from mechanisms.exports.provenance import BALANCED, Fact, balanced_in_words, mechanism_in_words, scored_facts
 from mechanisms.records import person, unit_in_words
+from mechanisms.rounding import percent_up, rounded_up
 from mechanisms.tallies import Weighing
 
 FILE_NAME = "facts.svg"
@@ -78,7 +79,7 @@ def _read(made: DemoSet) -> Iterator[Fact]:
     yield Fact("Mechanism", mechanism_in_words(held))
     if made.stages:
         for each in made.stages:
-            yield Fact(each.name.capitalize(), f"{each.role:.0%} of the {unit}s")
+            yield Fact(each.name.capitalize(), f"{percent_up(each.role)} of the {unit}s")
         yield Fact("Division", held.scheme, _SHARED.get(held.scheme, "").format(unit=unit))
     else:
         rate = held.parameters.get("rate")

@@ -9,6 +9,7 @@ from mechanisms.demos.demo_set import Certificate, DemoSet, finite
 from mechanisms.errors import printable
 from mechanisms.exports.export_format import Released
 from mechanisms.records import person, unit_in_words
+from mechanisms.rounding import percent_down, percent_up
 from mechanisms.steps import mechanism_class, mechanism_names
 from mechanisms.tallies import Weighing
 
@@ -43,7 +44,7 @@ def scored_facts(demo_set: DemoSet) -> list[Fact]:
     score, majority = demo_set.score, demo_set.majority
     if score is None:
         return [Fact("Private score", "not measured")]
-    naming = [Fact(_NAMING, f"{majority[1]:.1%}", "by the public label sizes")] if majority else []
+    naming = [Fact(_NAMING, percent_up(majority[1], 1), "by the public label sizes")] if majority else []
     by_rows = score.weighing is Weighing.ROWS
     what = "Private score" if by_rows else f"{BALANCED} (labels count the same)"
     same = "the same" if _equal_sizes(demo_set) else "not measured"
@@ -52,9 +53,9 @@ def scored_facts(demo_set: DemoSet) -> list[Fact]:
     return [
         Fact(
             f"{what}, {name}",
-            f"{each.accuracy:.1%}",
-            f"{score.percent} interval {each.interval[0]:.1%} to {each.interval[1]:.1%}, of sampling and noise; "
-            f"its rows {rows}",
+            percent_down(each.accuracy, 1),
+            f"{score.percent} interval {percent_down(each.interval[0], 1)} to {percent_up(each.interval[1], 1)}, of "
+            f"sampling and noise; its rows {rows}",
         )
         for name, each in score.arms.items()
     ] + [*naming, *other]

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar, cast
 
-from mechanisms.accounting import Claim, PrivacyTarget, rounded_up
+from mechanisms.accounting import Claim, PrivacyTarget
+from mechanisms.rounding import rounded_up
 from mechanisms.runs.advice import MOST_CORRECTED_LABELS
 from mechanisms.runs.forecast import ModelSpeed
 from mechanisms.runs.recipe_forecast import predicted_seconds

@@ -17,11 +17,23 @@ from mechanisms.accounting import (
     PrivacyTarget,
     claim,
     fingerprint,
+    share_any,
+    text_digests,
 )
 from mechanisms.data.record_schema import RecordSchema
-from mechanisms.data.sizes import Unit, charged, units_of, without_counts
+from mechanisms.data.sizes import (
+    LABEL_WEIGHTS,
+    WHETHER_MET,
+    WHETHER_SHOWN,
+    WHETHER_VERBATIM,
+    Unit,
+    charged,
+    units_of,
+    without_counts,
+)
 from mechanisms.demos.demo_set import DemoSet, Json, loads, read_json, schema
 from mechanisms.demos.findings import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, PublicSet, Score
+from mechanisms.demos.signature import Signature, check_signature
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.prototypes import nearest_prototype, one_record_each
 from mechanisms.evaluation.reader import check_labels
@@ -33,6 +45,7 @@ from mechanisms.runs.events import CandidateSet
 from mechanisms.runs.judging import Reader, of_units, right
 from mechanisms.runs.public_demonstrations import tries_of, written_publicly
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage, divide
+from mechanisms.runs.request import FILE_FORMAT, LABEL_SET
 from mechanisms.runs.run import TEST_SEED, earlier_runs
 from mechanisms.tallies import Prototypes, Weighing, weights
 from mechanisms.tallies import Score as ScoreTally
@@ -55,8 +68,9 @@ class ScoredSet:
         schema: what the demonstrations are records of, if they are.
         spare: the share of the units, at the scorers' end, that no stage read which made or chose the set.
         event: what the run that made it did, and before it a measurement of sizes; None where nobody says.
-        weights: what a row of each label counts in a score, public, at most 1; None: all rows count the same.
+        sizes: label sizes by which a row of each label is weighed in a score; None: all rows count the same.
         reason: why the set is not private, and with it whatever follows from it; None where it is, or nobody says.
+        signed_here: this installation's signature holds, so that no text was put into the set by hand.
     """
 
     demonstrations: tuple[Demonstration, ...]
@@ -72,18 +86,26 @@ class ScoredSet:
     spare: float = 0.0
     schema: RecordSchema | None = None
     event: Composed | None = None
-    weights: Mapping[str, float] | None = None
+    sizes: Mapping[str, int] | None = None
     reason: str | None = None
+    signed_here: bool = False
 
     @property
     def weighing(self) -> Weighing:
         """The weighing of a score."""
-        return Weighing.ROWS if self.weights is None else Weighing.LABELS
+        return Weighing.ROWS if self.sizes is None else Weighing.LABELS
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """What a row of each label counts in a score: public, at most 1."""
+        if self.sizes is None:
+            return dict.fromkeys(self.labels, 1.0)
+        return weights(self.sizes, Weighing.LABELS)
 
     def row_weights(self, truth: Integers) -> Floats:
         """The weight of each row, by the place of its label; shape (rows,)."""
-        by_label = np.array([1.0 if self.weights is None else self.weights[label] for label in self.labels])
-        return np.asarray(by_label[truth])
+        by_label = self.weights
+        return np.asarray(np.array([by_label[label] for label in self.labels])[truth])
 
     def as_read_by(self, model: LanguageModel) -> ScoredSet:
         """The set as a model may read it: without corrections that were measured with another one."""
@@ -117,7 +139,7 @@ def read_set(text: str) -> ScoredSet:
     """
     document = read_json(text)
     if isinstance(document, dict) and "format" in document:
-        return of_demo_set(loads(text))
+        return of_demo_set(loads(text), check_signature(text) is Signature.VALID)
     _check(document)
     task = document["task"]
     return ScoredSet(
@@ -127,7 +149,7 @@ def read_set(text: str) -> ScoredSet:
     )
 
 
-def of_demo_set(demo_set: DemoSet) -> ScoredSet:
+def of_demo_set(demo_set: DemoSet, signed_here: bool = False) -> ScoredSet:
     """An export, read with the corrections that were measured for it."""
     parameters = demo_set.certificate.parameters
     by_roles = parameters.get("division") == Division.ROLES.value
@@ -146,17 +168,18 @@ def of_demo_set(demo_set: DemoSet) -> ScoredSet:
         spare=max(0.0, 1 - read) if by_roles and demo_set.stages else 0.0,
         schema=demo_set.schema,
         event=demo_set.certificate.event,
-        weights=_weights(demo_set),
+        sizes=_weighing_sizes(demo_set),
         reason=demo_set.certificate.why_not_private,
+        signed_here=signed_here,
     )
 
 
-def _weights(demo_set: DemoSet) -> Mapping[str, float] | None:
-    """The labels' weights by the set's certificate; None where rows count the same."""
+def _weighing_sizes(demo_set: DemoSet) -> Mapping[str, int] | None:
+    """The label sizes of the set's certificate that weigh its labels; None where rows count the same."""
     parameters = demo_set.certificate.parameters
     if parameters.get("weighing") != Weighing.LABELS:
         return None
-    return weights({label: int(parameters["sizes"][label]) for label in demo_set.labels}, Weighing.LABELS)
+    return {label: int(parameters["sizes"][label]) for label in demo_set.labels}
 
 
 def _check(document: Json) -> None:
@@ -227,6 +250,7 @@ class ScoreFound:
         score: the accuracies.
         claim, event: what the run cost, at most, and its privacy event.
         before: what the data set had spent.
+        public_inputs: what the claim takes as public.
         reason: why it is not private: an observer could predict the noise, or the set itself is not; None where it is.
     """
 
@@ -234,6 +258,7 @@ class ScoreFound:
     claim: Claim
     event: Composed
     before: BudgetSnapshot
+    public_inputs: tuple[str, ...]
     reason: str | None
 
 
@@ -279,7 +304,8 @@ def score_set(
         counted = tally.cells(right) * scored.row_weights(reader.truth(units))[:, None]
         cells = tally.release(of_units(counted, units), randomness)
     score = Score.of_table(tally, cells, names, not scored.demonstrations, held_out, scored.weighing)
-    return ScoreFound(score, claimed, event, before, _reason(scored, randomness))
+    reason = _reason(scored, fingerprint(dataset), randomness)
+    return ScoreFound(score, claimed, event, before, _public_inputs(scored), reason)
 
 
 def _asked(
@@ -345,8 +371,22 @@ def _event(tally: ScoreTally, prototypes: Prototypes | None) -> Composed:
     return Composed("role", tuple(lists))
 
 
-def _reason(scored: ScoredSet, randomness: Randomness) -> str | None:
-    return scored.reason if randomness.private else TEST_SEED
+_VERBATIM = "a text of the set stands in the data word for word, so that the set may be made of rows"
+
+
+def _reason(scored: ScoredSet, data: Fingerprint, randomness: Randomness) -> str | None:
+    if not randomness.private:
+        return TEST_SEED
+    if scored.reason is None and not scored.signed_here:
+        texts = text_digests(each.text for each in scored.demonstrations)
+        return _VERBATIM if share_any(texts, data.rows) else None
+    return scored.reason
+
+
+def _public_inputs(scored: ScoredSet) -> tuple[str, ...]:
+    weighed = () if scored.sizes is None else (LABEL_WEIGHTS,)
+    checked = () if scored.signed_here else (WHETHER_VERBATIM,)
+    return (LABEL_SET, FILE_FORMAT, WHETHER_SHOWN, WHETHER_MET, *weighed, *checked)
 
 
 def _only(scored: ScoredSet, data: Fingerprint, ledger: PrivacyLedger) -> bool:

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint, rounded_up
+from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.findings import PUBLIC_ONLY, ZERO_SHOT, Score
 from mechanisms.evaluation.evaluate import PRIVATE, verdict_of_score
@@ -40,6 +40,7 @@ from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.noise import Floats
 from mechanisms.records import Dataset, PromptTemplate, Record, default_template
+from mechanisms.rounding import rounded_up
 from mechanisms.runs.advice import proposed
 from mechanisms.runs.events import RunCompleted
 from mechanisms.runs.preview import preview

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.accounting import Cap, Fingerprint, PrivacyLedger, claim, rounded_down, rounded_up
+from mechanisms.accounting import Cap, Fingerprint, PrivacyLedger, claim
 from mechanisms.accounting.account import COLUMNS, as_csv, as_document, in_words, lines, state
 from mechanisms.accounting.filter import Spend, joint, least_caps, usage, usages
 from mechanisms.errors import AccountingError, BudgetRefused
 from mechanisms.privacy_events import Approximate, Composed, Gaussian, Poisson, Pure, Repeat
+from mechanisms.rounding import percent_down, percent_up, rounded_down, rounded_up
 
 DELTA = 1e-6
 DELTAS = [10.0**-n for n in range(2, 9)]
@@ -222,6 +223,23 @@ def test_it_is_never_below_and_at_most_one_digit_above(bound, digits):
 def test_what_is_left_is_never_above_and_at_most_one_digit_below(left, digits):
     said = float(rounded_down(left, digits))
     assert left * (1 - 10.0 ** (1 - digits)) <= said <= left
+
+
+SHARES = st.floats(min_value=0, max_value=1)
+
+
+@given(SHARES, st.integers(0, 2))
+def test_a_share_in_percent_is_rounded_towards_the_worse(share, decimals):
+    up, down = (float(each(share, decimals).removesuffix("%")) / 100 for each in (percent_up, percent_down))
+    dust = 1e-12
+    assert down - dust <= share <= up + dust
+    assert up - down <= 10.0 ** (-2 - decimals) + dust
+    assert (up > 0) == (share > 0) or share < dust
+
+
+@given(st.integers(0, 100))
+def test_a_whole_percentage_stays_as_it_is(percent):
+    assert percent_up(percent / 100) == percent_down(percent / 100) == f"{percent}%"
 
 
 @given(BOUNDS, st.integers(1, 6))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mechanisms import api
 from mechanisms.accounting import LedgerRun, PrivacyLedger
 from mechanisms.accounting.database import KnownRows
 from mechanisms.data.sizes import UNKNOWN
@@ -61,6 +62,22 @@ def test_a_run_that_broke_off_goes_on_and_its_certificate_holds(kind, capsys, mo
     assert from_lines(journal.read_text())[-1].demo_set.demonstrations == made.demonstrations
     assert run(capsys, f"account --from {out}")[0] == 0
     assert run(capsys, f"replay {journal}")[0] == 0
+
+
+@pytest.mark.slow
+def test_an_edited_run_file_is_refused_by_the_command_line_and_by_python(capsys, monkeypatch, tmp_path, toy_models):
+    line, journal = f"{LINE} {RUNS['tokens']}", tmp_path / "run.jsonl"
+    cut_off(capsys, monkeypatch, f"{line} --journal {journal}", "1 of 4")
+    whole = journal.read_text()
+    assert '"epsilon":0.5' in whole.replace(" ", "")
+    for edited in (whole.replace('"epsilon": 0.5', '"epsilon": 0.001'), whole.replace('"chosen":', '"chosen": ')):
+        journal.write_text(edited)
+        check_refusal(capsys, f"{line} --resume {journal}", 2, "run's file")
+        private = api.load(BANK, ["Cards", "Fraud"], text="text", label="topic", name="bank")
+        with pytest.raises(UsageError, match="run's file"):
+            api.resume(journal, private, tmp_path / "demos.json")
+    journal.write_text(whole)
+    assert run(capsys, f"{line} --resume {journal} --out {tmp_path / 'demos.json'}")[0] == 0
 
 
 @pytest.mark.slow

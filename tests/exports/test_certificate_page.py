@@ -8,9 +8,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from mechanisms.accounting import best_guess_in_percent, cost_in_words, rounded_up
+from mechanisms.accounting import best_guess_in_percent, cost_in_words
 from mechanisms.exports.export_format import format_named
 from mechanisms.exports.facts_label import label_of_facts
+from mechanisms.rounding import percent_up, rounded_up
 from tests.exports.sets import (
     HOSTILE,
     KINDS,
@@ -138,9 +139,17 @@ def test_the_promise_is_the_certificates():
 def test_what_each_stage_read_and_what_the_set_is_worth():
     shown = words(drawing(none_chosen()))
     for stage in none_chosen().demo_set.stages:
-        assert f"{stage.name.capitalize()} {stage.role:.0%} of the rows" in shown
+        assert f"{stage.name.capitalize()} {percent_up(stage.role)} of the rows" in shown
     assert "Zero-shot 61.0% 95% interval 57.0% to 66.0%" in shown
     assert "Naming the" in shown
+
+
+def test_a_small_share_of_the_rows_is_not_said_to_be_none():
+    made = none_chosen()
+    stages = tuple(replace(stage, role=0.0025) for stage in made.demo_set.stages)
+    shown = words(drawing(replace(made, demo_set=replace(made.demo_set, stages=stages))))
+    assert "0.25% of the rows" in shown
+    assert " 0% of the rows" not in shown
 
 
 def test_a_set_without_a_promise_states_no_epsilon_and_marks_are_stated():

@@ -9,9 +9,11 @@ import pytest
 
 from mechanisms.accounting import Cap, Claim, PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.accounting.ledger import LedgerRun
+from mechanisms.data.sizes import LABEL_WEIGHTS, WHETHER_VERBATIM
 from mechanisms.demos.demo_set import loads, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import BudgetRefused, UsageError
+from mechanisms.files import data_folder
 from mechanisms.noise import SecureRandomness, SeededRandomness
 from mechanisms.privacy_events import Composed, Pure
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record
@@ -287,6 +289,46 @@ def test_of_a_recipe_by_roles_the_rows_that_it_left_out_are_untouched():
     wanted = request(epsilon=2.0, share=0.4)
     model = running.Reading(running.Log())
     assert score_set(dataset, what, wanted, model, made, randomness=random).score.held_out
+
+
+@pytest.mark.parametrize("edit", ["full stop", "joined columns", "another key"])
+def test_rows_of_an_edited_file_are_not_called_untouched(edit, tmp_path, monkeypatch):
+    """Roles follow from the texts and the key: of an edited file nobody knows who had which."""
+    made = _after(tmp_path / "one", *ROLES)
+    records = rows(30)
+    if edit == "full stop":
+        records = [replace(each, text=f"{each.text}.") for each in records]
+    elif edit == "joined columns":
+        records = [replace(each, text=f"{each.text}\nand more of it") for each in records]
+    else:
+        (data_folder() / "key").unlink()
+    assert not scored(data(records), request(epsilon=1.0, share=0.3), made=made, what=SPARED).score.held_out
+
+
+def test_runs_under_another_key_may_have_read_any_rows(tmp_path):
+    made = _after(tmp_path / "one", *ROLES)
+    elsewhere = fingerprint(data([Record("something else", "red")], name="other"))
+    assert made.earlier_runs(elsewhere) == []
+    (data_folder() / "key").unlink()
+    assert len(made.earlier_runs(elsewhere)) == 1
+
+
+def test_a_set_made_of_rows_is_marked_unless_this_installation_signed_it(monkeypatch):
+    dataset = data(rows(30))
+    own = replace(SET, demonstrations=(Demonstration("Red: secret 0!", "red"), Demonstration("the sky", "blue")))
+    monkeypatch.setattr(SeededRandomness, "private", True)
+    assert "word for word" in scored(dataset, request(epsilon=1.0), what=own).reason
+    found = scored(dataset, request(epsilon=1.0))
+    assert (found.reason, WHETHER_VERBATIM in found.public_inputs) == (None, True)
+    found = scored(dataset, request(epsilon=1.0), what=replace(own, signed_here=True))
+    assert (found.reason, WHETHER_VERBATIM in found.public_inputs) == (None, False)
+
+
+def test_sizes_that_weigh_labels_are_public_inputs():
+    dataset = data(rows(30))
+    found = scored(dataset, request(epsilon=1.0), what=replace(SET, sizes={"red": 20, "blue": 10}))
+    assert LABEL_WEIGHTS in found.public_inputs
+    assert LABEL_WEIGHTS not in scored(dataset, request(epsilon=1.0)).public_inputs
 
 
 def test_rows_are_not_called_untouched_after_another_run_than_the_sets_own(tmp_path):

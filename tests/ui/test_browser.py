@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from mechanisms.accounting import PrivacyLedger, rounded_up
+from mechanisms.accounting import PrivacyLedger
 from mechanisms.demos.signature import digest
+from mechanisms.rounding import rounded_up
 from mechanisms.runs.run_file import from_lines
 from tests.ui.accessible import beyond_their_boxes, by_keys, findings
 from tests.ui.visit import HOSTILE, SLOW, Journey, press, step, visiting

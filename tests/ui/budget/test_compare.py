@@ -17,10 +17,11 @@ from dpicl_ui.budget.compare import LETTERS, SHOWN, CompareState, Comparison, Na
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.generate.replay import own_run
 from dpicl_ui.generate.state import GenerateState, Run
-from mechanisms.accounting import PrivacyLedger, rounded_up
+from mechanisms.accounting import PrivacyLedger
 from mechanisms.demos.findings import ArmScore, Score
 from mechanisms.errors import UsageError
 from mechanisms.records import Demonstration
+from mechanisms.rounding import rounded_up
 from mechanisms.runs.events import RunCompleted, RunStopped
 from mechanisms.runs.run_file import Summary, from_lines, summarised
 from tests.runs.runs import KINDS, SECRET, file_of, recorded

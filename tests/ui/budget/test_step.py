@@ -22,10 +22,11 @@ from dpicl_ui.frame import theme
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.privacy.form import PrivacyForm, RecipeForm
 from dpicl_ui.privacy.state import PrivacyState
-from mechanisms.accounting import Cap, Fingerprint, PrivacyLedger, claim, rounded_down, rounded_up
+from mechanisms.accounting import Cap, Fingerprint, PrivacyLedger, claim
 from mechanisms.accounting.account import lines
 from mechanisms.errors import BudgetRefused, UsageError
 from mechanisms.privacy_events import Composed, Gaussian
+from mechanisms.rounding import rounded_down, rounded_up
 from tests.ui.privacy.test_form import DATASET, VALUES
 from tests.ui.tabs import confirm, downloaded, services
 from tests.ui.trees import html_of, text_of

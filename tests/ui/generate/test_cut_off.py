@@ -297,11 +297,19 @@ def test_another_model_is_named_and_the_run_waits_for_its_own():
     assert app.notice(list(app.go_on(tab))).startswith("Done.")
 
 
-def test_a_damaged_file_can_only_be_left():
+@pytest.mark.parametrize("damage", ["another", "parameters", "token"])
+def test_a_damaged_or_edited_file_can_only_be_discarded(damage):
     app = App()
     cut_off(app, app.tab(), whole)
     [path] = app.journals()
-    path.write_text("{}\n")
+    text = path.read_text()
+    edited = {
+        "another": "{}\n",
+        "parameters": text.replace('"noise_multiplier": ', '"noise_multiplier": 1'),
+        "token": text.replace('"chosen":', '"chosen": '),
+    }[damage]
+    assert edited != text
+    path.write_text(edited)
     tab = app.tab("again")
     shown = app.step.cut_off.shown(tab)
     assert not shown[app.step.cut_off.go_on].visible

@@ -1,0 +1,49 @@
+"""Figures for people: few digits, rounded towards the worse, so that a bound stays a bound."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+
+
+def rounded_up(bound: float, digits: int) -> str:
+    """A cost, a rate or an upper bound in so many significant digits, rounded up.
+
+    An epsilon of 1.00049 is not an epsilon of 1.
+    """
+    return _rounded(bound, digits, ROUND_CEILING)
+
+
+def rounded_down(left: float, digits: int) -> str:
+    """What is left of a cap, a noise or a gain in so many significant digits, rounded down."""
+    return _rounded(left, digits, ROUND_FLOOR)
+
+
+def percent_up(share: float, decimals: int = 0) -> str:
+    """A share in percent with so many decimals, rounded up; below 1% with two significant digits.
+
+    A quarter of a percent is not 0%.
+    """
+    percent = 100 * share
+    if 0 < percent < 1 and not decimals:
+        return f"{rounded_up(percent, 2)}%"
+    return _percent(percent, decimals, ROUND_CEILING)
+
+
+def percent_down(share: float, decimals: int = 0) -> str:
+    """A share in percent with so many decimals, rounded down."""
+    return _percent(100 * share, decimals, ROUND_FLOOR)
+
+
+def _percent(percent: float, decimals: int, rounding: str) -> str:
+    # Twelve digits first: 100 * .29 is a little less than 29.
+    stated = Context(prec=12).create_decimal(Decimal(repr(percent)))
+    return f"{stated.quantize(Decimal(1).scaleb(-decimals), rounding=rounding):f}%"
+
+
+def _rounded(value: float, digits: int, rounding: str) -> str:
+    if not math.isfinite(value):
+        return f"{value:g}"
+    # From the digits that a float prints as, so that 0.1 stays 0.1.
+    found = Context(prec=digits, rounding=rounding).create_decimal(Decimal(repr(float(value))))
+    return f"{float(found):.{digits}g}"
