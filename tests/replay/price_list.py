@@ -1,7 +1,8 @@
-"""What whole runs cost, written a second time from the proofs in docs/, in lines such as "gaussian 3 at .25".
+"""What whole runs cost, written a second time from the proofs in docs/, in lines such as "1 x gaussian 3 at 0.25".
 
 Nothing here calls what the program computes its prices with: only what somebody asked for is read of a request. So an
-error in the program's events is found wherever it does not stand here as well.
+error in the program's events is found wherever it does not stand here as well. Who adds a mechanism or a stage adds its
+line to `STEPS` or `STAGES`.
 """
 
 from __future__ import annotations
@@ -24,11 +25,14 @@ Lists = dict[str, Price]
 FAILURE = "failure"
 
 
-def same(found: Iterable[tuple[str, Iterable[PrivacyEvent]]], expected: Lists) -> bool:
-    """Whether event lists say what a price list says."""
+def compare(found: Iterable[tuple[str, Iterable[PrivacyEvent]]], expected: Lists, what: str) -> None:
+    """Event lists say what a price list says."""
     told = {name: told_by(each) for name, each in found}
-    assert told == {name: pytest.approx(each, rel=1e-6, abs=0) for name, each in expected.items()}
-    return True
+    for name in {**told, **expected}:
+        one, other = told.get(name), expected.get(name)
+        assert one is not None, f"{what}: there is no list '{name}'"
+        assert other is not None, f"{what}: a list '{name}' is not on the price list"
+        assert one == pytest.approx(other, rel=1e-6, abs=0), f"{what}: '{name}' costs {one} and, by the list, {other}"
 
 
 # What events say, as lines: no accountant has a part in it.
@@ -122,6 +126,11 @@ STEPS: Mapping[str, Callable[[Any, int], Callable[[int, float], Price]]] = {
 """By the name of the mechanism, from its parameters and M."""
 
 
+def steps_of(mechanism: Any, batch: int) -> Callable[[int, float], Price]:
+    assert mechanism.name in STEPS, f"write what '{mechanism.name}' costs into STEPS, from its proof alone"
+    return STEPS[mechanism.name](mechanism, batch)
+
+
 # Who joins, and what it costs that more may join than the batch has rows (docs/accounting.md).
 
 
@@ -153,7 +162,7 @@ def seats(plan: Any, size: int, share: float, delta: float) -> tuple[int, int, f
 
 def written(request: Any, of: Any, share: float) -> Lists:
     """Token by token: `of` says how; the request, and the role's share of the units, say of whom."""
-    plan, step = of.plan, STEPS[of.mechanism.name](of.mechanism, of.plan.subsets)
+    plan, step = of.plan, steps_of(of.mechanism, of.plan.subsets)
     lists: Lists = {}
     for label in request.labels:
         size = request.sizes[label]
@@ -199,6 +208,7 @@ def of_stage(request: Any, stage: str) -> Lists:
     if stage == "write":
         lists = written(request, request.written, share if by_roles else 1.0)
         return {f"write {name}".removesuffix(" all"): each for name, each in lists.items()} if by_roles else lists
+    assert stage in STAGES, f"write what the stage '{stage}' costs into STAGES, from its proof alone"
     left = request.target.epsilon - (request.measured.epsilon if request.measured else 0.0)
     price = STAGES[stage](request, left if by_roles else left * share)
     if by_roles:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
 from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.request import SynthesisRequest
@@ -33,11 +34,10 @@ def schemes(kind: Kind) -> list[Scheme]:
     return [Scheme.PER_DEMONSTRATION] if kind is Kind.VOTE else list(Scheme)
 
 
-def costs_what_is_listed(request: RecipeRequest | SynthesisRequest) -> bool:
+def check(request: RecipeRequest | SynthesisRequest) -> None:
     assert [*price_list.clipped(request)] == []
-    return price_list.same(request.event, price_list.of_run(request)) and price_list.same(
-        request.certified_event(), price_list.with_sizes(request)
-    )
+    price_list.compare(request.event, price_list.of_run(request), "the run's event")
+    price_list.compare(request.certified_event(), price_list.with_sizes(request), "the certificate's event")
 
 
 @MEASURED
@@ -47,9 +47,9 @@ def costs_what_is_listed(request: RecipeRequest | SynthesisRequest) -> bool:
 def test_stages_in_every_combination_cost_what_is_listed(kind, division, by_user, measured):
     for used, scheme in itertools.product(recipes(kind, division), schemes(kind)):
         request = asked(used, by_user, measured, scheme)
-        assert costs_what_is_listed(request)
+        check(request)
         for stage in used.stages:
-            assert price_list.same(request.charges(stage), price_list.of_stage(request, stage))
+            price_list.compare(request.charges(stage), price_list.of_stage(request, stage), f"the stage {stage}")
 
 
 WRITERS = [name for name in mechanism_names() if not mechanism_class(name).not_private and name != "public"]
@@ -66,9 +66,9 @@ def test_demonstrations_in_every_combination_cost_what_is_listed(name, by_user, 
         if mechanism.closed(plan) is not None:
             continue
         wanted = replace(request, plan=plan, mechanism=mechanism)
-        assert costs_what_is_listed(wanted)
-        charged: dict[str, list] = {name: [] for name, _ in wanted.event}
+        check(wanted)
+        charged: dict[str, list[PrivacyEvent]] = {name: [] for name, _ in wanted.event}
         for label, number in itertools.product(wanted.labels, range(1, plan.shots + 1)):
             list_name, events = wanted.charge(label, number)
             charged[list_name] += events
-        assert price_list.same(charged.items(), price_list.of_run(wanted))
+        price_list.compare(charged.items(), price_list.of_run(wanted), "all demonstrations")

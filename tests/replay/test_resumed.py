@@ -94,9 +94,9 @@ def cut_and_gone_on(begun, one: Dataset, request: RunRequest, cut: Cut, folder: 
                 raise AssertionError(f"it does not go on: {refused}") from None
         assert isinstance(last, RunCompleted)
         assert ends(tape) == ends(uncut), "something is left of it"
-        assert price_list.same(last.demo_set.certificate.event, price_list.with_sizes(request))
+        price_list.compare(last.demo_set.certificate.event, price_list.with_sizes(request), "what is certified")
         if not any(isinstance(entry, Told) and isinstance(entry.event, DemoCutOff) for entry in tape.entries):
-            assert price_list.same(charged(tape).items(), price_list.of_run(request))
+            price_list.compare(charged(tape).items(), price_list.of_run(request), "what was charged")
 
     return run
 

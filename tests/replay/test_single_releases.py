@@ -28,8 +28,8 @@ def sized(data, tape):
     ledger = Ledger(tape)
     found = measure_sizes(data, 0.5, 1e-5, ledger, tape)
     expected = price_list.of_sizes(data.labels, data.by_user, 0.5, 1e-5)
-    assert price_list.same(ledger.planned, expected)
-    assert price_list.same(charged(tape).items(), expected)
+    price_list.compare(ledger.planned, expected, "what was reserved")
+    price_list.compare(charged(tape).items(), expected, "what was charged")
     return found.sizes, found.epsilon, found.failure
 
 
@@ -57,9 +57,9 @@ def scored(request: ScoreRequest, weights: Mapping[str, float] | None):
         found = score_set(data, replace(SET, weights=weights), wanted, Honest(), ledger, ToyEmbedder(), tape)
         made = wanted.prototypes(len(LABELS))
         expected = price_list.of_score(1.0, data.by_user, weights is not None, made and made.noise_multiplier)
-        assert price_list.same(found.event, expected)
-        assert price_list.same(ledger.planned, expected)
-        assert price_list.same(charged(tape).items(), expected)
+        price_list.compare(found.event, expected, "what is told")
+        price_list.compare(ledger.planned, expected, "what was reserved")
+        price_list.compare(charged(tape).items(), expected, "what was charged")
         return found.score, found.claim
 
     return run

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from mechanisms.accounting import BudgetSnapshot, Cap, Claim
-from mechanisms.accounting.normal_form import normal_form
 from mechanisms.privacy_events import Composed, PrivacyEvent
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.events import DemoCompleted, Drafting, PrivateDiagnostics, StageProgress, TokenReleased
@@ -68,13 +67,6 @@ def charged(tape: Tape) -> dict[str, tuple[PrivacyEvent, ...]]:
         if isinstance(entry, Charge):
             lists[entry.name] = lists.get(entry.name, ()) + entry.events
     return lists
-
-
-def same_price(one: Iterable[tuple[str, tuple[PrivacyEvent, ...]]], other: dict[str, tuple[PrivacyEvent, ...]]) -> bool:
-    """Whether event lists cost the same."""
-    return {name: normal_form(list(events)) for name, events in one} == {
-        name: normal_form(list(events)) for name, events in other.items()
-    }
 
 
 def tell_all(events: Iterable[Any], tape: Tape) -> Any:
