@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from mechanisms.queries import retrieval
 
 
+@functools.lru_cache(maxsize=2**14)
 def _word(word: str, dimensions: int) -> np.ndarray:
     seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "big")
     return np.random.default_rng(seed).normal(size=dimensions)

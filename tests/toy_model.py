@@ -27,13 +27,18 @@ def _vocabulary() -> LLTokenizer:
     return LLTokenizer(TokenizerWrapper(_Bytes()))
 
 
+@functools.lru_cache(maxsize=2**14)
+def _logits(tokens: bytes) -> np.ndarray:
+    seed = int.from_bytes(hashlib.sha256(tokens).digest()[:8], "big")
+    return np.random.default_rng(seed).normal(size=VOCABULARY)
+
+
 class ToySession:
     def __init__(self, rows: list[list[int]], sharpness: float) -> None:
         self.rows, self.sharpness = rows, sharpness
 
     def _row(self, tokens: list[int]) -> np.ndarray:
-        seed = int.from_bytes(hashlib.sha256(bytes(tokens)).digest()[:8], "big")
-        return np.random.default_rng(seed).normal(size=VOCABULARY) * self.sharpness
+        return _logits(bytes(tokens)) * self.sharpness
 
     def logits(self, columns=None, rows=slice(None)):
         logits = np.stack([self._row(row) for row in self.rows[rows]])

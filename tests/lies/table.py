@@ -8,10 +8,13 @@ _TOKENS = "tests/replay/test_synthesis.py::test_a_run_costs_a_unit_what_it_charg
 _FORMS = "tests/replay/test_synthesis.py::test_amplified_tokens_cost_no_more"
 _SIZES = "tests/replay/test_single_releases.py::test_a_unit_moves_measured_sizes_by_what_it_pays"
 _SET = "tests/replay/test_single_releases.py::test_a_unit_moves_the_score_of_a_set_by_what_it_pays_and_in_one_place"
-_ROLES = "tests/replay/test_recipes.py::test_a_unit_of_each_role_costs_what_its_list_was_charged"
-_STAGES = "tests/replay/test_recipes.py::test_a_unit_that_takes_part_in_every_stage_costs_what_its_list_was_charged"
+_STAGES = "tests/replay/test_recipes.py::test_a_unit_of_each_stage_costs_what_its_list_was_charged"
+_ROLES, _EVERYONE = f"{_STAGES}[vote-roles-rows-by rows-measured]", f"{_STAGES}[vote-epsilon-rows-by rows-declared]"
+_PRICES = "tests/replay/test_price_list.py::test_stages_in_every_combination_cost_what_is_listed"
+_DEMONSTRATIONS = "tests/replay/test_price_list.py::test_demonstrations_in_every_combination_cost_what_is_listed"
 _ANSWERS = "tests/replay/test_answers.py::test_a_unit_costs_what_was_reserved_and_not_much_less"
 _RESUMED = "tests/replay/test_resumed.py::test_tokens_of_a_run_that_went_on_cost_what_was_charged"
+_GONE_ON = "tests/replay/test_resumed.py::test_stages_of_a_run_that_went_on_cost_what_was_charged"
 _STEPS = "tests/steps/test_demonstrations.py::test_a_demonstration_costs_what_its_event_pays_for_and_not_much_less"
 _TALLIES = "tests/tallies/test_contract.py"
 
@@ -64,7 +67,7 @@ def lie(says: str, killer: str, *changes: tuple[str, str, str], worst: bool = Fa
 SIZES = [
     lie(
         "sizes are measured with .7 of the noise that is charged",
-        f"{_SIZES}[False]",
+        f"{_SIZES}[rows]",
         (
             _COUNTS,
             "for label in labels], dtype=np.int64), scale)",
@@ -74,18 +77,18 @@ SIZES = [
     ),
     lie(
         "a user moves one label's size only",
-        f"{_SIZES}[True]",
+        f"{_SIZES}[users]",
         (_COUNTS, "scale = (len(labels) if dataset.by_user else 1) / epsilon", "scale = 1 / epsilon"),
         worst=True,
     ),
     lie(
         "a measured size is never below the true one",
-        f"{_SIZES}[False]",
+        f"{_SIZES}[rows]",
         (_COUNTS, "max(1, int(count) + margin)", "max(counted[label], int(count) + margin)"),
     ),
     lie(
         "measuring sizes costs half of epsilon",
-        f"{_SIZES}[False]",
+        f"{_SIZES}[rows]",
         (_COUNTS, "cost = (Pure(epsilon), ", "cost = (Pure(epsilon / 2), "),
     ),
 ]
@@ -322,7 +325,7 @@ TALLIES = [
 STAGES = [
     lie(
         "the score is that of the clean table",
-        f"{_STAGES}[vote-rows]",
+        _EVERYONE,
         (
             _SCORE,
             "        cells = tally.release(contributions, self._state.randomness)\n",
@@ -332,7 +335,7 @@ STAGES = [
     ),
     lie(
         "labels are weighed by how many rows of each there are, and not by their public sizes",
-        "tests/replay/test_recipes.py::test_a_unit_costs_no_more_where_labels_count_the_same[rows]",
+        f"{_STAGES}[vote-epsilon-rows-by labels-measured]",
         (
             _JUDGING,
             "        by_label = weights(request.sizes, request.recipe.weighing)\n",
@@ -342,7 +345,7 @@ STAGES = [
     ),
     lie(
         "the certificate leaves a stage out",
-        f"{_ROLES}[vote-rows]",
+        _ROLES,
         (
             _REQUEST,
             "return with_counts(self.event, self.measured)",
@@ -352,7 +355,7 @@ STAGES = [
     ),
     lie(
         "the choice is not charged",
-        f"{_STAGES}[vote-rows]",
+        _EVERYONE,
         (
             "mechanisms.runs.in_stages",
             "                run.charge(name, events, stage)\n",
@@ -361,7 +364,7 @@ STAGES = [
     ),
     lie(
         "corrections are measured once",
-        f"{_ROLES}[vote-rows]",
+        _ROLES,
         (
             _CALIBRATE,
             "return (*first, *(each.event for each in self.refinements))",
@@ -370,7 +373,7 @@ STAGES = [
     ),
     lie(
         "voters do not score",
-        f"{_ROLES}[vote-rows]",
+        _ROLES,
         (
             "mechanisms.runs.recipe",
             "found[stage] = (end, 1.0)",
@@ -379,7 +382,7 @@ STAGES = [
     ),
     lie(
         "choosers do not calibrate",
-        f"{_ROLES}[vote-rows]",
+        _ROLES,
         (
             _JUDGING,
             "part = self._parts[stage]",
@@ -388,7 +391,7 @@ STAGES = [
     ),
     lie(
         "a vote counts once",
-        f"{_STAGES}[vote-rows]",
+        _EVERYONE,
         (
             _VOTE,
             "voters = units_of(self._state.parts[Stage.VOTE], request.max_unit_records)",
@@ -397,7 +400,7 @@ STAGES = [
     ),
     lie(
         "a calibrator judges one set",
-        f"{_STAGES}[vote-rows]",
+        _EVERYONE,
         (_CALIBRATE, "mine = everyone[judged == k]", "mine = everyone"),
         (
             _CALIBRATE,
@@ -408,12 +411,12 @@ STAGES = [
     ),
     lie(
         "a second round of votes is free",
-        "tests/replay/test_recipes.py::test_other_stages_cost_what_they_charge[two rounds]",
+        "tests/replay/test_recipes.py::test_other_stages_cost_what_they_charge[two rounds-epsilon]",
         (_VOTE, "return (self.tally.event,) * self.request.recipe.rounds", "return (self.tally.event,)"),
     ),
     lie(
         "prototypes of a foreign set's score are free",
-        f"{_SET}[1.0-False]",
+        f"{_SET}[and prototypes-by rows-rows]",
         (
             "mechanisms.runs.score",
             "    if prototypes is not None:\n        lists.append((PROTOTYPES, (prototypes.event,)))\n",
@@ -422,7 +425,7 @@ STAGES = [
     ),
     lie(
         "scorers give no embeddings",
-        f"{_SET}[1.0-False]",
+        f"{_SET}[and prototypes-by rows-rows]",
         (
             "mechanisms.runs.score",
             "return parts[Stage.SCORE], parts[Stage.VOTE]",
@@ -440,7 +443,138 @@ STAGES = [
     ),
 ]
 
+COMBINED = [
+    lie(
+        "the score of records has half its noise where labels count the same",
+        f"{_STAGES}[vote-roles-rows-by labels-declared]",
+        (
+            "mechanisms.tallies.tally",
+            "randomness.laplace(total, self.steps / self.epsilon)",
+            "randomness.laplace(total, self.steps / self.epsilon / (1 + getattr(self, 'weighted', False)))",
+        ),
+        worst=True,
+    ),
+    lie(
+        "a foreign set's score has half its noise where labels count the same",
+        f"{_SET}[score-by labels-rows]",
+        (
+            "mechanisms.runs.score",
+            "        cells = tally.release(of_units(counted, units), randomness)\n",
+            "        less = replace(tally, epsilon=2 * tally.epsilon) if scored.weights else tally\n"
+            "        cells = less.release(of_units(counted, units), randomness)\n",
+        ),
+    ),
+    lie(
+        "seats inside a role are drawn at a rate that the role's share has raised twice",
+        f"{_STAGES}[tokens-per-demonstration-roles-rows-by rows-measured]",
+        (
+            "mechanisms.runs.writer",
+            "poisson_sample(len(self._units), plan.rate(size))",
+            "poisson_sample(len(self._units), min(1.0, plan.rate(size) / plan.share))",
+        ),
+        worst=True,
+    ),
+    lie(
+        "the comparison of sets is free where sizes were measured",
+        f"{_PRICES}[vote-roles-rows-measured]",
+        (
+            _CALIBRATE,
+            "first = (self.comparison.event,) if self.comparison else ()",
+            "first = (self.comparison.event,) if self.comparison and not self.request.measured else ()",
+        ),
+        worst=True,
+    ),
+    lie(
+        "what counting has cost may be spent once more",
+        f"{_PRICES}[vote-epsilon-users-measured]",
+        ("mechanisms.runs.recipe_request", "whole = self.target.epsilon - self.spent", "whole = self.target.epsilon"),
+    ),
+    lie(
+        "the certificate does not tell of the counting",
+        f"{_PRICES}[tokens-roles-rows-measured]",
+        (
+            _COUNTS,
+            "return Composed(event.per, tuple((name, (counting, *events)) for name, events in event))",
+            "return Composed(event.per, tuple((name, (*events,) if counting else ()) for name, events in event))",
+        ),
+    ),
+    lie(
+        "sizes that were measured are never too small",
+        f"{_DEMONSTRATIONS}[gaussian-users-measured]",
+        (
+            _REQUEST,
+            "(name, (*events, failure)) for name, events in run))",
+            "(name, events) for name, events in run if failure))",
+        ),
+    ),
+    lie(
+        "a role has no more units than it is expected to have",
+        f"{_PRICES}[tokens-roles-users-declared]",
+        (
+            _PLAN,
+            "return min(size, most + 1), float(binom.sf(most, size, self.share))",
+            "return min(size, most + 1), 0.0",
+        ),
+    ),
+    lie(
+        "a batch has room for a bound of the label's units times both rates",
+        f"{_PRICES}[both-roles-rows-declared]",
+        (
+            _PLAN,
+            "        allowed = (CAPACITY_SHARE * delta - failure) / self.draws_per_label\n",
+            "        rate, members = rate * self.share, size\n"
+            "        allowed = (CAPACITY_SHARE * delta - failure) / self.draws_per_label\n",
+        ),
+    ),
+    lie(
+        "a user who takes part in every stage has one label",
+        f"{_PRICES}[vote-epsilon-users-declared]",
+        (
+            "mechanisms.runs.stage",
+            "names = (ALL,) if self.request.by_user else self.request.shared_lists",
+            "names = self.request.shared_lists if ALL else ()",
+        ),
+        worst=True,
+    ),
+    lie(
+        "what one stage does not use another one may",
+        f"{_STAGES}[tokens-per-demonstration-epsilon-users-by rows-declared]",
+        (
+            _SCORE,
+            "        cells = tally.release(contributions, self._state.randomness)\n",
+            "        twice = type(tally)(2 * tally.epsilon, tally.by_user, tally.weighted)\n"
+            "        cells = twice.release(contributions, self._state.randomness)\n",
+        ),
+    ),
+]
+
 RESUMED = [
+    lie(
+        "what is left of a run that was cut off is forgotten",
+        f"{_RESUMED}[4-one by one-per-demonstration]",
+        (
+            "mechanisms.runs.writing",
+            "for group in groups(left, self._request, self._model):",
+            "for group in groups([], self._request, self._model):",
+        ),
+        worst=True,
+    ),
+    lie(
+        "a run that goes on votes again",
+        f"{_GONE_ON}[both-epsilon-VotesReleased in vote]",
+        (_VOTE, "                self._voted.add((label, number))\n", ""),
+    ),
+    lie(
+        "a run that goes on compares its sets again",
+        f"{_GONE_ON}[both-epsilon-PriorsReleased in calibrate]",
+        (_CALIBRATE, "        self._done = True\n", ""),
+        worst=True,
+    ),
+    lie(
+        "a run that goes on scores again",
+        f"{_GONE_ON}[both-epsilon-ScoreReleased in score]",
+        (_SCORE, "        if judging.score is not None:\n            return\n", ""),
+    ),
     lie(
         "what was let out before the run was cut off may be drawn again",
         f"{_RESUMED}[7-one by one-per-demonstration]",
@@ -629,4 +763,4 @@ FIGURES = [
     ),
 ]
 
-LIES = [*SIZES, *TOKENS, *TALLIES, *STAGES, *RESUMED, *ANSWERS, *PUBLIC, *FIGURES]
+LIES = [*SIZES, *TOKENS, *TALLIES, *STAGES, *COMBINED, *RESUMED, *ANSWERS, *PUBLIC, *FIGURES]

@@ -1,13 +1,14 @@
 """The contract: whatever is released, one unit costs no more in it than what was charged to a list of its own before.
 
 `replay(release, one, other)` takes any release: a function of the data and of a `Tape`, which stands for chance, hears
-what is charged and is told what comes out. `cost` then prices the draws, and compares the rates of samples.
+what is charged and is told what comes out. `cost` then prices the draws, and compares the rates of samples. `hold` asks
+of many such costs that none is above its price, and that the world that they are of could have shown it.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +24,8 @@ EXTREMES = (None, Extreme(-1), Extreme(1))
 """Likely noise, and noise that is far out."""
 SLACK = 1 + 1e-6
 """Values are rounded to a grid, and scales are floats."""
+NEAR = 0.9
+"""The part of what is paid for that some unit uses up, where nothing is clipped."""
 
 
 @dataclass(frozen=True)
@@ -30,16 +33,36 @@ class Cost:
     """What a unit cost in a release.
 
     Attributes:
-        noise: the largest share, at any time, that its draws used of what its list had been charged by then.
+        shares: for each kind of release the largest share, at any time, that its draws used of what the unit's list had
+            been charged by then for this kind: what was paid for a vote does not pay for a score.
         rate: the largest ratio of a rate at which it was sampled to the rate that was charged; 0 without samples.
     """
 
-    noise: float
+    shares: Mapping[str, float]
     rate: float
 
     @property
+    def noise(self) -> float:
+        return max(self.shares.values(), default=0.0)
+
+    @property
+    def worst(self) -> float:
+        return max(self.noise, self.rate)
+
+    @property
     def allowed(self) -> bool:
-        return max(self.noise, self.rate) <= SLACK
+        return self.worst <= SLACK
+
+
+def hold(found: Iterable[Cost], *kinds: str) -> None:
+    """No unit cost more than was charged, and of each of these kinds of release some unit used nearly all of it.
+
+    Otherwise the world might hide an error: a unit of little weight could cost four times as much as it does.
+    """
+    costs = [*found]
+    assert all(each.allowed for each in costs), costs
+    for kind in kinds:
+        assert max(each.shares.get(kind, 0.0) for each in costs) > NEAR, f"nobody comes near the price of '{kind}'"
 
 
 @dataclass(frozen=True)
@@ -64,18 +87,29 @@ class Replay:
         charged = {entry.name for entry in self.recorded if isinstance(entry, Charge)}
         own = sorted(name for name in charged if name.startswith(payer))
         found = [self._of(name, moved, events) for name in own or [""] for moved in self.ways]
-        return min(found, key=lambda cost: max(cost.noise, cost.rate))
+        return min(found, key=lambda cost: cost.worst)
 
     def _of(self, name: str, moved: dict[int, np.ndarray], before: tuple[PrivacyEvent, ...]) -> Cost:
-        events, loss, worst = before, Loss(), 0.0
+        paid, losses, shares = {"": before}, dict[str, Loss](), dict[str, float]()
         amplified = self._amplified(name, moved, before)
-        for place, entry in enumerate(self.recorded):
+        for place, (entry, kind) in enumerate(zip(self.recorded, self._kinds, strict=True)):
             if isinstance(entry, Charge) and entry.name == name:
-                events += entry.events
+                paid[entry.kind] = paid.get(entry.kind, ()) + entry.events
             elif isinstance(entry, Noise) and moved[place].any():
+                loss = losses.setdefault(kind, Loss())
                 loss.add(entry, moved[place])
-                worst = max(worst, loss.share(events, amplified[: len(loss.ranges)]))
-        return Cost(worst, rate_share(self.sampled, events))
+                share = loss.share(paid.get(kind, ()), amplified[: len(loss.ranges)])
+                shares[kind] = max(shares.get(kind, 0.0), share)
+        return Cost(shares, rate_share(self.sampled, itertools.chain(*paid.values())))
+
+    @property
+    def _kinds(self) -> list[str]:
+        """The kind of release that each entry was made for: that of the next thing that is told and has one."""
+        found, kind = [], ""
+        for entry in reversed(self.recorded):
+            kind = (entry.kind if isinstance(entry, Told) else "") or kind
+            found.append(kind)
+        return found[::-1]
 
     def _amplified(self, name: str, moved: dict[int, np.ndarray], before: tuple[PrivacyEvent, ...]) -> list[float]:
         """The rates of samples that served one draw from softmax each, where they are part of the price of zCDP."""
@@ -118,6 +152,7 @@ def replay(
     """
     tape = Tape(seed, joins=joins, source=source)
     _end(release, one, tape)
+    assert all(0 < each.rate < 1 for each in tape.entries if isinstance(each, Sample)), "a rate of 1 hides larger ones"
     kept = Tape(seed, tape.entries, joins)
     _end(release, other, kept)
     moved = {
@@ -138,13 +173,15 @@ def replayed(
     payer: str = "",
     **how: Any,
 ) -> Cost:
-    """What a unit costs in a release, recorded on either neighbour with noise from each source: the largest one."""
+    """What a unit costs at most in a release, recorded on either neighbour with noise from each source."""
     found = [
         replay(release, *pair, source=source, **how).cost(*events, payer=payer)
         for source in sources
         for pair in ((one, other), (other, one))
     ]
-    return max(found, key=lambda cost: max(cost.noise, cost.rate))
+    kinds = {kind for each in found for kind in each.shares}
+    shares = {kind: max(each.shares.get(kind, 0.0) for each in found) for kind in kinds}
+    return Cost(shares, max(each.rate for each in found))
 
 
 def _end(release: Release, data: Any, tape: Tape) -> None:

@@ -27,10 +27,11 @@ class LeakError(AssertionError):
 
 @dataclass(frozen=True)
 class Charge:
-    """What an event list was charged."""
+    """What an event list was charged, and for which kind of release."""
 
     name: str
     events: tuple[PrivacyEvent, ...]
+    kind: str = ""
 
     def like(self, other: Charge) -> bool:
         return self == other
@@ -85,9 +86,10 @@ class Shape:
 
 @dataclass(frozen=True)
 class Told:
-    """Something that the release let out."""
+    """Something that the release let out, and what kind of release it is that the draws before it were made for."""
 
     event: Any
+    kind: str = ""
 
     def like(self, other: Told) -> bool:
         return plain(self.event) == plain(other.event)
@@ -115,6 +117,8 @@ Entry = Charge | Sample | Coins | Noise | Shape | Told
 
 def plain(value: Any) -> Any:
     """A value whose parts can be compared: arrays by their bytes, dataclasses by their fields."""
+    if value is None or isinstance(value, str | float | int):
+        return value
     if isinstance(value, np.ndarray):
         return value.shape, value.tobytes()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -178,11 +182,11 @@ class Tape:
         if self._kept is not None and len(self.entries) < len(self._kept):
             raise LeakError(f"on the neighbour less happens: no {_word(self._kept[len(self.entries)])}")
 
-    def charge(self, name: str, events: Sequence[PrivacyEvent]) -> None:
-        self.add(Charge(name, tuple(events)))
+    def charge(self, name: str, events: Sequence[PrivacyEvent], kind: str = "") -> None:
+        self.add(Charge(name, tuple(events), kind))
 
-    def tell(self, event: Any) -> None:
-        self.add(Told(event))
+    def tell(self, event: Any, kind: str = "") -> None:
+        self.add(Told(event, kind))
 
     def _noise(self, kind: str, values: np.ndarray, scale: float) -> Any:
         asked = Noise(kind, np.array(values), scale, None)

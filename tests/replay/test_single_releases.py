@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -13,8 +14,9 @@ from mechanisms.records import Record
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage, divide
 from mechanisms.runs.score import ScoreRequest, score_set
 from tests.recipes.test_score_set import LABELS, SET, Honest
-from tests.replay.contract import EXTREMES, Cost, replayed
-from tests.replay.world import UNIT, Ledger, charged, neighbours, one_key, quick_claims, same_price
+from tests.replay import price_list
+from tests.replay.contract import EXTREMES, Cost, hold, replayed
+from tests.replay.world import UNIT, Ledger, charged, neighbours, one_key, quick_claims
 from tests.toy_embedder import ToyEmbedder
 
 pytestmark = pytest.mark.usefixtures("one_key", "quick_claims")
@@ -25,18 +27,21 @@ assert quick_claims
 def sized(data, tape):
     ledger = Ledger(tape)
     found = measure_sizes(data, 0.5, 1e-5, ledger, tape)
-    assert same_price(ledger.planned, charged(tape))
+    expected = price_list.of_sizes(data.labels, data.by_user, 0.5, 1e-5)
+    price_list.compare(ledger.planned, expected, "what was reserved")
+    price_list.compare(charged(tape).items(), expected, "what was charged")
     return found.sizes, found.epsilon, found.failure
 
 
-def unit_of(by_user: bool, name: str = "me") -> list[Record]:
-    """A user has every label, and more rows of the first."""
-    if not by_user:
-        return [Record(f"red {UNIT} {name}", LABELS[0])]
-    return [Record(f"{label} {UNIT} {i} {name}", label, name) for i in range(2) for label in LABELS]
+def unit_of(by_user: bool, name: str = "me", labels: tuple[str, ...] = LABELS) -> list[Record]:
+    """A user has two rows of each label, a row the first one."""
+    rows = [
+        Record(f"{label} {UNIT} {i} {name}", label, name if by_user else None) for i in range(2) for label in labels
+    ]
+    return rows if by_user else rows[:1]
 
 
-@pytest.mark.parametrize("by_user", [False, True])
+@pytest.mark.parametrize("by_user", [False, True], ids=["rows", "users"])
 def test_a_unit_moves_measured_sizes_by_what_it_pays(by_user):
     payer = "all" if by_user else LABELS[0]
     found = replayed(sized, *neighbours(LABELS, unit_of(by_user), 6, by_user), sources=EXTREMES, payer=payer)
@@ -44,30 +49,38 @@ def test_a_unit_moves_measured_sizes_by_what_it_pays(by_user):
     assert found.noise == pytest.approx(1)
 
 
-def scored(request: ScoreRequest):
+def scored(request: ScoreRequest, weights: Mapping[str, float] | None):
+    """Its whole price is on the list, but for the noise of the prototypes, which was calibrated."""
+
     def run(data, tape):
-        ledger = Ledger(tape)
-        found = score_set(data, SET, replace(request, by_user=data.by_user), Honest(), ledger, ToyEmbedder(), tape)
-        assert same_price(found.event, charged(tape))
-        assert same_price(ledger.planned, charged(tape))
+        ledger, wanted = Ledger(tape), replace(request, by_user=data.by_user)
+        found = score_set(data, replace(SET, weights=weights), wanted, Honest(), ledger, ToyEmbedder(), tape)
+        made = wanted.prototypes(len(LABELS))
+        expected = price_list.of_score(1.0, data.by_user, weights is not None, made and made.noise_multiplier)
+        price_list.compare(found.event, expected, "what is told")
+        price_list.compare(ledger.planned, expected, "what was reserved")
+        price_list.compare(charged(tape).items(), expected, "what was charged")
         return found.score, found.claim
 
     return run
 
 
-def cost_of(request: ScoreRequest, by_user: bool, name: str) -> Cost:
-    one, other = neighbours(LABELS, unit_of(by_user, name), 6, by_user)
+def cost_of(request: ScoreRequest, weights: Mapping[str, float] | None, by_user: bool, name: str) -> Cost:
+    labels = LABELS if weights is None else LABELS[:1]  # whose rows count in full
+    one, other = neighbours(LABELS, unit_of(by_user, name, labels), 6, by_user)
     recipe = Recipe(Kind.VOTE, Division.ROLES, {Stage.VOTE: 1 - request.share, Stage.SCORE: request.share})
     scores = one.records[-1] in divide(one, recipe)[Stage.SCORE].records
-    return replayed(scored(request), one, other, sources=EXTREMES, payer="score" if scores else PROTOTYPES)
+    run, payer = scored(request, weights), "score" if scores else PROTOTYPES
+    return replayed(run, one, other, sources=EXTREMES, payer=payer)
 
 
-@pytest.mark.parametrize("by_user", [False, True])
-@pytest.mark.parametrize("prototypes", [None, 1.0])
-def test_a_unit_moves_the_score_of_a_set_by_what_it_pays_and_in_one_place(by_user, prototypes):
+@pytest.mark.parametrize("by_user", [False, True], ids=["rows", "users"])
+@pytest.mark.parametrize("weights", [None, {"red": 1.0, "blue": 0.25}], ids=["by rows", "by labels"])
+@pytest.mark.parametrize("prototypes", [None, 1.0], ids=["score", "and prototypes"])
+def test_a_unit_moves_the_score_of_a_set_by_what_it_pays_and_in_one_place(prototypes, weights, by_user):
     request = ScoreRequest(PrivacyTarget(1.0, 1e-5), share=0.5, prototypes_epsilon=prototypes)
-    found = [cost_of(request, by_user, f"me {i}") for i in range(6)]
-    assert all(each.allowed for each in found)
+    found = [cost_of(request, weights, by_user, f"me {i}") for i in range(6)]
+    hold(found)
     used = [each.noise for each in found if each.noise > 0]
     assert min(used) > 0.95
     assert len(used) == len(found) if prototypes else 0 < len(used) < len(found)

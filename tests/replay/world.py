@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
@@ -10,19 +11,26 @@ import numpy as np
 import pytest
 
 from mechanisms.accounting import BudgetSnapshot, Cap, Claim
-from mechanisms.accounting.normal_form import normal_form
 from mechanisms.privacy_events import Composed, PrivacyEvent
 from mechanisms.records import Dataset, Record
-from mechanisms.runs.events import Drafting, PrivateDiagnostics, StageProgress
+from mechanisms.runs.events import DemoCompleted, Drafting, PrivateDiagnostics, StageProgress, TokenReleased
+from mechanisms.runs.recipe import Stage, in_order
+from mechanisms.runs.stage import stage_class
+from mechanisms.sampling import SamplingPlan
 from tests.replay.tape import Charge, Shape, Tape
 from tests.toy_model import ToyModel, ToySession
 
 UNIT, OTHER = "!", "#"
 """In the texts of the unit in question, and of all others."""
 LETTERS = range(97, 109)
-_STEEP = 60.0
+_RISING = 60.0 * (np.arange(128) - np.mean(LETTERS))
+_LETTERS_ALIKE = np.where(np.isin(np.arange(128), LETTERS), 0.0, -50.0)
 OWN = (StageProgress, PrivateDiagnostics, Drafting)
 """How far the work is, for the curator's screen: no release."""
+_PAID = dict.fromkeys((TokenReleased, DemoCompleted), Stage.WRITE) | {
+    released: stage for stage in reversed(in_order()) for released in stage_class(stage).releases
+}
+"""Which stage pays for what is told: of those that tell it the first one."""
 
 
 class Ledger:
@@ -40,7 +48,7 @@ class Ledger:
         return self
 
     def charge(self, name: str, events: tuple[PrivacyEvent, ...], part: str = "") -> None:
-        self.tape.charge(name, events)
+        self.tape.charge(name, events, part.partition(" ")[0])
 
     def history(self, name, but=""):
         return []
@@ -61,19 +69,12 @@ def charged(tape: Tape) -> dict[str, tuple[PrivacyEvent, ...]]:
     return lists
 
 
-def same_price(one: Iterable[tuple[str, tuple[PrivacyEvent, ...]]], other: dict[str, tuple[PrivacyEvent, ...]]) -> bool:
-    """Whether event lists cost the same."""
-    return {name: normal_form(list(events)) for name, events in one} == {
-        name: normal_form(list(events)) for name, events in other.items()
-    }
-
-
 def tell_all(events: Iterable[Any], tape: Tape) -> Any:
     """Tell a run's events; the last one."""
     last = None
     for last in events:
         if not isinstance(last, OWN):
-            tape.tell(last)
+            tape.tell(last, _PAID.get(type(last), ""))
     return last
 
 
@@ -81,12 +82,8 @@ class LeaningSession(ToySession):
     """Rows of the unit are certain of the last letter, those of others of the first; public text cannot tell."""
 
     def _row(self, tokens):
-        text, places = bytes(tokens).decode("ascii", "replace"), np.arange(128)
-        if UNIT in text:
-            return _STEEP * (places - np.mean(LETTERS))
-        if OTHER in text:
-            return -_STEEP * (places - np.mean(LETTERS))
-        return np.where(np.isin(places, LETTERS), 0.0, -50.0)
+        text = bytes(tokens).decode("ascii", "replace")
+        return _RISING if UNIT in text else -_RISING if OTHER in text else _LETTERS_ALIKE
 
 
 class Leaning(ToyModel):
@@ -115,8 +112,9 @@ def neighbours(labels: tuple[str, ...], unit: list[Record], others: int, by_user
 
 @pytest.fixture
 def quick_claims(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a run claims is other tests' matter: here it is what it does."""
-    for module in ("runs.request", "runs.score", "answers.request"):
+    """What a run claims is other tests' matter: here it is what it does. Bounds of binomials are computed once."""
+    monkeypatch.setattr(SamplingPlan, "capacity", functools.cache(SamplingPlan.capacity))
+    for module in ("runs.request", "runs.score", "answers.request", "data.sizes"):
         monkeypatch.setattr(f"mechanisms.{module}.claim", lambda event, delta: Claim(1.0, delta, "", 1.0, ""))
 
 

@@ -62,10 +62,14 @@ ALL = [
     for name in tally_names()
     for by_user in (False, True)
 ]
+WEIGHED = "score by weights"
+WITH_WEIGHTS = [*ALL, pytest.param(WEIGHED, False, id="score-weighed records")]
 
 
 @functools.cache
 def made(name: str, by_user: bool) -> Tally:
+    if name == WEIGHED:
+        return Score(TARGET.epsilon, by_user, weighted=True)
     return tally_class(name).costing(TARGET, by_user, LABELS)
 
 
@@ -74,7 +78,7 @@ def share(tally: Tally, rows: np.ndarray) -> float:
     return replayed(tally.release, rows, rows[:-1], tally.event).noise
 
 
-@pytest.mark.parametrize(("name", "by_user"), ALL)
+@pytest.mark.parametrize(("name", "by_user"), WITH_WEIGHTS)
 @given(rows=st.one_of(anything, likely))
 @MANY
 def test_no_unit_moves_the_sum_further_than_it_pays_for(name, by_user, rows):
@@ -82,12 +86,12 @@ def test_no_unit_moves_the_sum_further_than_it_pays_for(name, by_user, rows):
 
 
 @pytest.mark.parametrize("row", HOSTILE, ids=str)
-@pytest.mark.parametrize(("name", "by_user"), ALL)
+@pytest.mark.parametrize(("name", "by_user"), WITH_WEIGHTS)
 def test_odd_numbers_move_it_no_further_either(name, by_user, row):
     assert share(made(name, by_user), np.stack([row, *ONE_HOT, row])) <= SLACK
 
 
-@pytest.mark.parametrize(("name", "by_user"), ALL)
+@pytest.mark.parametrize(("name", "by_user"), WITH_WEIGHTS)
 def test_a_unit_can_use_up_what_it_pays_and_pays_the_target(name, by_user):
     tally = made(name, by_user)
     assert max(share(tally, np.stack([ONE_HOT[0], row])) for row in ONE_HOT) == pytest.approx(1)
@@ -95,7 +99,7 @@ def test_a_unit_can_use_up_what_it_pays_and_pays_the_target(name, by_user):
     assert 0.97 * TARGET.epsilon < paid <= TARGET.epsilon * (1 + 1e-9)
 
 
-@pytest.mark.parametrize(("name", "by_user"), ALL)
+@pytest.mark.parametrize(("name", "by_user"), WITH_WEIGHTS)
 @given(rows=likely)
 @MANY
 def test_a_record_of_whole_numbers_moves_one_of_them_by_one(name, by_user, rows):
@@ -109,14 +113,14 @@ def test_a_record_of_whole_numbers_moves_one_of_them_by_one(name, by_user, rows)
 
 @pytest.mark.parametrize("randomness", [SecureRandomness(), SeededRandomness(1)], ids=["secure", "seeded"])
 @pytest.mark.parametrize("units", [0, 1, 700])
-@pytest.mark.parametrize(("name", "by_user"), ALL)
+@pytest.mark.parametrize(("name", "by_user"), WITH_WEIGHTS)
 def test_any_number_of_units_gives_the_same_shape(name, by_user, units, randomness):
     tally = made(name, by_user)
     rows = np.tile(ONE_HOT[:1], (units, 1))
     assert np.shape(tally.release(rows, randomness)) == np.shape(tally.release(ONE_HOT[:1], Noiseless()))
 
 
-@pytest.mark.parametrize(("name", "by_user"), ALL)
+@pytest.mark.parametrize(("name", "by_user"), WITH_WEIGHTS)
 def test_the_sum_is_one_of_whole_numbers_and_does_not_depend_on_the_order(name, by_user):
     rows, tapes = np.random.default_rng(5).dirichlet(np.ones(ENTRIES), 300), (Tape(), Tape())
     for tape, each in zip(tapes, (rows, rows[::-1]), strict=True):
@@ -199,7 +203,7 @@ class Halved:
         return lambda values, scale: getattr(self._tape, kind)(values, scale * self._factor)
 
 
-@pytest.mark.parametrize(("name", "by_user"), ALL)
+@pytest.mark.parametrize(("name", "by_user"), WITH_WEIGHTS)
 def test_the_contract_finds_too_little_noise(name, by_user):
     tally = made(name, by_user)
 
