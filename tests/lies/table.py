@@ -460,7 +460,7 @@ COMBINED = [
         (
             "mechanisms.runs.score",
             "        cells = tally.release(of_units(counted, units), randomness)\n",
-            "        less = replace(tally, epsilon=2 * tally.epsilon) if scored.weights else tally\n"
+            "        less = replace(tally, epsilon=2 * tally.epsilon) if scored.sizes else tally\n"
             "        cells = less.release(of_units(counted, units), randomness)\n",
         ),
     ),

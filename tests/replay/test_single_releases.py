@@ -49,14 +49,14 @@ def test_a_unit_moves_measured_sizes_by_what_it_pays(by_user):
     assert found.noise == pytest.approx(1)
 
 
-def scored(request: ScoreRequest, weights: Mapping[str, float] | None):
+def scored(request: ScoreRequest, sizes: Mapping[str, int] | None):
     """Its whole price is on the list, but for the noise of the prototypes, which was calibrated."""
 
     def run(data, tape):
         ledger, wanted = Ledger(tape), replace(request, by_user=data.by_user)
-        found = score_set(data, replace(SET, weights=weights), wanted, Honest(), ledger, ToyEmbedder(), tape)
+        found = score_set(data, replace(SET, sizes=sizes), wanted, Honest(), ledger, ToyEmbedder(), tape)
         made = wanted.prototypes(len(LABELS))
-        expected = price_list.of_score(1.0, data.by_user, weights is not None, made and made.noise_multiplier)
+        expected = price_list.of_score(1.0, data.by_user, sizes is not None, made and made.noise_multiplier)
         price_list.compare(found.event, expected, "what is told")
         price_list.compare(ledger.planned, expected, "what was reserved")
         price_list.compare(charged(tape).items(), expected, "what was charged")
@@ -65,21 +65,21 @@ def scored(request: ScoreRequest, weights: Mapping[str, float] | None):
     return run
 
 
-def cost_of(request: ScoreRequest, weights: Mapping[str, float] | None, by_user: bool, name: str) -> Cost:
-    labels = LABELS if weights is None else LABELS[:1]  # whose rows count in full
+def cost_of(request: ScoreRequest, sizes: Mapping[str, int] | None, by_user: bool, name: str) -> Cost:
+    labels = LABELS if sizes is None else LABELS[:1]  # whose rows count in full
     one, other = neighbours(LABELS, unit_of(by_user, name, labels), 6, by_user)
     recipe = Recipe(Kind.VOTE, Division.ROLES, {Stage.VOTE: 1 - request.share, Stage.SCORE: request.share})
     scores = one.records[-1] in divide(one, recipe)[Stage.SCORE].records
-    run, payer = scored(request, weights), "score" if scores else PROTOTYPES
+    run, payer = scored(request, sizes), "score" if scores else PROTOTYPES
     return replayed(run, one, other, sources=EXTREMES, payer=payer)
 
 
 @pytest.mark.parametrize("by_user", [False, True], ids=["rows", "users"])
-@pytest.mark.parametrize("weights", [None, {"red": 1.0, "blue": 0.25}], ids=["by rows", "by labels"])
+@pytest.mark.parametrize("sizes", [None, {"red": 100, "blue": 400}], ids=["by rows", "by labels"])
 @pytest.mark.parametrize("prototypes", [None, 1.0], ids=["score", "and prototypes"])
-def test_a_unit_moves_the_score_of_a_set_by_what_it_pays_and_in_one_place(prototypes, weights, by_user):
+def test_a_unit_moves_the_score_of_a_set_by_what_it_pays_and_in_one_place(prototypes, sizes, by_user):
     request = ScoreRequest(PrivacyTarget(1.0, 1e-5), share=0.5, prototypes_epsilon=prototypes)
-    found = [cost_of(request, weights, by_user, f"me {i}") for i in range(6)]
+    found = [cost_of(request, sizes, by_user, f"me {i}") for i in range(6)]
     hold(found)
     used = [each.noise for each in found if each.noise > 0]
     assert min(used) > 0.95

@@ -50,7 +50,7 @@ class Ledger:
     def charge(self, name: str, events: tuple[PrivacyEvent, ...], part: str = "") -> None:
         self.tape.charge(name, events, part.partition(" ")[0])
 
-    def history(self, name, but=""):
+    def earlier_runs(self, data, but=""):
         return []
 
     def snapshot(self, *_):
