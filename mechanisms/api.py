@@ -565,6 +565,7 @@ def cost(used: TokenMechanism, plan: SamplingPlan, event: Composed, claimed: Cla
         **{each.flag.replace("-", "_"): getattr(used, each.name) for each in parameters(used)},
         "epsilon": claimed.epsilon,
         "epsilon_check": claimed.check,
+        **({"remark": claimed.remark} if claimed.remark else {}),
         "delta": claimed.delta,
         "adjacency": Adjacency.ADD_OR_REMOVE.value,
         "unit": "record",

@@ -2,6 +2,8 @@
 
 from mechanisms.accounting.account import Account, BudgetSnapshot
 from mechanisms.accounting.claims import (
+    AGREEMENT,
+    PURE_SUM,
     Claim,
     PrivacyTarget,
     best_guess,
@@ -25,7 +27,9 @@ from mechanisms.accounting.ledger import (
 from mechanisms.accounting.normal_form import amplified
 
 __all__ = [
+    "AGREEMENT",
     "MOST_REPEATS",
+    "PURE_SUM",
     "Account",
     "BudgetSnapshot",
     "Cap",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from mechanisms.accounting import pld, prv, zcdp
-from mechanisms.accounting.normal_form import Bounds, NormalForm, Primitive, normal_form
+from mechanisms.accounting import exact, pld, prv, rdp, tilted, zcdp
+from mechanisms.accounting.normal_form import Bounds, NormalForm, normal_form
 from mechanisms.errors import AccountingError, UsageError
 from mechanisms.privacy_events import Composed
 from mechanisms.rounding import rounded_up
@@ -18,8 +18,16 @@ from mechanisms.rounding import rounded_up
 # The claim of a run: one accountant's upper bound, checked by another.
 
 AGREEMENT = 0.02
-"""Relative error allowed to the check, beside the claim's own error bounds."""
+"""Relative difference of two accountants that is not worth a word, beside the claiming one's own error."""
+_NEGLIGIBLE = 1e-9
+"""A difference of epsilons that is none: what is smaller is lost in floats."""
 PURE_SUM = "sum of pure epsilons"
+_QUICK = 4e5
+"""Points of a release's usual grid that take no more than a second or two."""
+_LARGEST_EPSILON = 300.0
+_LEAST_DELTA = 1e-100
+_TOO_LITTLE_NOISE = "Epsilon is above 300, which promises nothing: raise the noise, or lower the rate or the tokens."
+_TOO_SMALL_A_DELTA = f"Delta is too small for the arithmetic of the accountants: choose {_LEAST_DELTA:g} or more."
 
 
 @dataclass(frozen=True)
@@ -46,40 +54,81 @@ class Claim:
     check: float
     check_accountant: str
 
+    @property
+    def accountants(self) -> list[tuple[str, str]]:
+        """For each kind of events, who claims and who checks."""
+        return list(zip(self.accountant.split(_PLUS), self.check_accountant.split(_PLUS), strict=False))
+
+    @property
+    def remark(self) -> str | None:
+        """That the claim is the larger of two bounds that differ, where it is."""
+        if not any(claimed in (pld.NAME, rdp.NAME, exact.CHECK) for claimed, _ in self.accountants):
+            return None
+        return (
+            f"The accountants differ: '{self.accountant}' finds {rounded_up(self.epsilon, 4)}, "
+            f"'{self.check_accountant}' {rounded_up(self.check, 4)}. Both are upper bounds; the larger is claimed."
+        )
+
+
+_PLUS = " + "
+
 
 @dataclass(frozen=True)
 class _Method:
-    """Two accountants that support the same primitives: one claims, the other checks.
+    """Two accountants of the same events: one claims, the other checks, and each finds an upper bound.
 
-    `estimate` is a quick accountant for calibration.
+    Attributes:
+        epsilon: what claims; None where it cannot, and another method has to.
+        estimate: about the larger of the two, quickly, for calibration.
     """
 
     name: str
     check_name: str
-    supports: Callable[[Primitive], bool]
-    epsilon: Callable[[NormalForm, float], Bounds]
+    epsilon: Callable[[NormalForm, float], Bounds | None]
     check: Callable[[NormalForm, float], float]
     estimate: Callable[[NormalForm, float], float]
 
 
-_METHODS = (
-    _Method(
-        name=prv.NAME,
-        check_name=pld.NAME,
-        supports=lambda primitive: prv.supports(primitive) and pld.supports(primitive),
-        epsilon=prv.epsilon,
-        check=pld.epsilon,
-        estimate=lambda form, delta: pld.epsilon(form, delta, 1e-3),
-    ),
-    _Method(
-        name=zcdp.NAME,
-        check_name=zcdp.CHECK,
-        supports=zcdp.supports,
-        epsilon=zcdp.epsilon,
-        check=zcdp.check,
-        estimate=zcdp.check,
-    ),
-)
+def _coarse(form: NormalForm, delta: float) -> float:
+    return pld.epsilon(form, delta, 1e-3)
+
+
+def _exact(form: NormalForm, delta: float) -> float:
+    return exact.epsilon(form, delta).upper
+
+
+def _tilted(form: NormalForm, delta: float) -> float:
+    return tilted.epsilon(form, delta).upper
+
+
+def _on_tilted_grid(form: NormalForm, delta: float) -> float:
+    return pld.epsilon(form, delta, pld.quick_interval(form, tilted.epsilon(form, delta).step))
+
+
+def _tilted_or_renyi(form: NormalForm, delta: float) -> float:
+    return max(_tilted(form, delta), rdp.epsilon(form, delta))
+
+
+_CONCENTRATED = _Method(zcdp.NAME, zcdp.CHECK, zcdp.epsilon, zcdp.check, zcdp.check)
+_PRV = _Method(prv.NAME, pld.NAME, prv.epsilon, pld.epsilon, _coarse)
+_EXACT = _Method(exact.NAME, exact.CHECK, exact.epsilon, exact.integral, _exact)
+_TILTED = _Method(tilted.NAME, pld.NAME, tilted.epsilon, _on_tilted_grid, _tilted)
+_SMALL_DELTA = _Method(tilted.NAME, rdp.NAME, tilted.epsilon, rdp.epsilon, _tilted_or_renyi)
+
+
+def _methods(form: NormalForm, delta: float) -> Iterator[_Method]:
+    """The methods for events of one kind, the preferred one first; the last one always answers."""
+    if any(map(zcdp.supports, form.kinds)):
+        yield _CONCENTRATED
+        return
+    single, transforms = exact.single(form) is not None, pld.within_reach(form, delta)
+    about = _exact(form, delta) if single else _tilted(form, delta)
+    if transforms and prv.within_reach(form, delta, about) and pld.points(form) <= _QUICK:
+        yield _PRV
+    if single:
+        yield _EXACT
+    else:
+        yield _TILTED if transforms else _SMALL_DELTA
 
 
 def undominated(event: Composed) -> list[NormalForm]:
@@ -88,67 +137,84 @@ def undominated(event: Composed) -> list[NormalForm]:
     return [form for form in forms if not any(other is not form and other.dominates(form) for other in forms)]
 
 
-def _parts(form: NormalForm, delta: float) -> tuple[list[tuple[_Method, NormalForm]], float]:
-    """The events that each method accounts for, with the delta that each may use.
+def _parts(form: NormalForm, delta: float) -> tuple[list[NormalForm], float]:
+    """The events by kind, with the delta that each kind may use.
 
-    zCDP events are not part of a privacy loss distribution. The groups therefore add up by basic composition, each at
+    zCDP events are not part of a privacy loss distribution. The kinds therefore add up by basic composition, each at
     its equal share of the delta that failures leave.
     """
     remaining = delta - form.failure
     if remaining <= 0:
         raise AccountingError("Failure probabilities use up all of delta: raise delta or lower the number of draws.")
-    parts = [(method, part) for method in _METHODS if (part := form.part(method.supports)).primitives]
-    return parts, remaining / max(1, len(parts))
+    kinds = (form.part(lambda each: not zcdp.supports(each)), form.part(zcdp.supports))
+    parts = [part for part in kinds if part.primitives]
+    share = remaining / max(1, len(parts))
+    if share < _LEAST_DELTA:
+        raise AccountingError(_TOO_SMALL_A_DELTA)
+    return parts, share
 
 
 def estimate(form: NormalForm, delta: float) -> float:
     """Epsilon of one list of events at `delta` within about a percent, quickly."""
     parts, share = _parts(form, delta)
-    return sum(method.estimate(part, share) for method, part in parts)
+    return sum(next(_methods(part, share)).estimate(part, share) for part in parts)
 
 
-def _claim_part(method: _Method, form: NormalForm, delta: float) -> Claim:
-    """One accountant's upper bound, or the plain sum of pure epsilons where that is smaller."""
-    bounds, check = method.epsilon(form, delta), method.check(form, delta)
-    slack = AGREEMENT * bounds.upper
-    if not (bounds.lower - slack <= check <= bounds.upper + slack):
+def _claim_part(form: NormalForm, delta: float) -> Claim:
+    """The claim of events of one kind.
+
+    Of two upper bounds that differ both are true, so the larger is claimed. A check below what the claiming accountant
+    proves to be the least is an error of one of them, and nothing is claimed.
+    """
+    method, bounds = _bounds(form, delta)
+    check, slack = method.check(form, delta), AGREEMENT * bounds.upper + _NEGLIGIBLE
+    if not check >= bounds.lower - slack:
         raise AccountingError(
             f"Two accountants disagree: {method.name} finds {bounds.lower:.4g} to {bounds.upper:.4g}, "
-            f"{method.check_name} {check:.4g}. Nothing is claimed; change the noise or the rate."
+            f"{method.check_name} {check:.4g}. One of them is wrong, and nothing is claimed: please report this."
         )
-    name = PURE_SUM if form.pure_epsilon < bounds.upper else method.name
-    return Claim(_upper_part(method, form, delta), delta, name, check, method.check_name)
+    found = Claim(bounds.upper, delta, method.name, check, method.check_name)
+    if check > bounds.upper + slack:
+        found = Claim(check, delta, method.check_name, bounds.upper, method.name)
+    if form.pure_epsilon < found.epsilon:
+        found = Claim(form.pure_epsilon, delta, PURE_SUM, check, method.check_name)
+    if found.epsilon > _LARGEST_EPSILON:
+        raise AccountingError(_TOO_LITTLE_NOISE)
+    return found
 
 
-def _upper_part(method: _Method, form: NormalForm, delta: float) -> float:
-    return min(form.pure_epsilon, method.epsilon(form, delta).upper)
+def _bounds(form: NormalForm, delta: float) -> tuple[_Method, Bounds]:
+    for method in _methods(form, delta):
+        if bounds := method.epsilon(form, delta):
+            return method, bounds
+    raise AccountingError("No accountant bounds these events.")
 
 
 def _claim_list(form: NormalForm, delta: float) -> Claim:
     parts, share = _parts(form, delta)
     if not parts:
         return Claim(0.0, delta, prv.NAME, 0.0, pld.NAME)
-    claims = [_claim_part(method, part, share) for method, part in parts]
+    claims = [_claim_part(part, share) for part in parts]
     return Claim(
         epsilon=sum(each.epsilon for each in claims),
         delta=delta,
-        accountant=" + ".join(each.accountant for each in claims),
+        accountant=_PLUS.join(each.accountant for each in claims),
         check=sum(each.check for each in claims),
-        check_accountant=" + ".join(each.check_accountant for each in claims),
+        check_accountant=_PLUS.join(each.check_accountant for each in claims),
     )
 
 
 def _upper(form: NormalForm, delta: float) -> float:
-    """The epsilon that `claim` gives one list, without the second accountant's check, which takes most of its time."""
+    """What `claim` gives one list at least: without the check, which takes most of its time."""
     parts, share = _parts(form, delta)
-    return sum(_upper_part(method, part, share) for method, part in parts)
+    return sum(min(part.pure_epsilon, _bounds(part, share)[1].upper) for part in parts)
 
 
 def claim(event: Composed, delta: float) -> Claim:
     """Account for a run whose events were all fixed before it: each list composes, then the maximum is taken.
 
     Raises:
-        AccountingError: the accountants disagree beyond their error bounds, or cannot bound the event.
+        AccountingError: epsilon is in the hundreds, delta is too small, or an accountant is wrong.
     """
     claims = [_claim_list(form, delta) for form in undominated(event)]
     return max(claims, key=lambda each: each.epsilon)
@@ -156,61 +222,83 @@ def claim(event: Composed, delta: float) -> Claim:
 
 # The least noise that meets a privacy target.
 
-_LARGEST = 1e7
-_STEP = 1.002
-_LEAP, _LEAPS = 1.05, 12
+_STEP, _STEPS = 1.002, 12
 
 
-def calibrate_noise(event_at: Callable[[float], Composed], target: PrivacyTarget, smallest: float = 1e-3) -> float:
+def calibrate_noise(
+    event_at: Callable[[float], Composed], target: PrivacyTarget, smallest: float = 1e-3, largest: float = 1e7
+) -> float:
     """The smallest noise parameter whose run claims at most `target.epsilon` at `target.delta`.
 
-    Bisects on the fast accountant's epsilon, which falls as the parameter grows, then confirms with the claim's.
+    Bisects on a quick estimate of epsilon, which falls as the parameter grows, then confirms with the claim's.
 
     Args:
         event_at: the run's event at a value of the noise parameter.
         target: what the run may cost.
         smallest: the parameter's lower end, returned where even that meets the target.
+        largest: its upper end.
 
     Returns:
         The parameter; its claim lies within about 1.5% under the target.
 
     Raises:
-        AccountingError: no parameter up to 1e7 meets the target.
+        AccountingError: no parameter meets the target.
     """
 
     def excess(log_noise: float) -> float:
-        event = event_at(max(smallest, math.exp(log_noise)))
+        event = event_at(min(largest, max(smallest, math.exp(log_noise))))
         worst = _largest(estimate, event, target.delta)
         return math.log(max(worst, 1e-9) / target.epsilon)
 
+    low, high = _bracket(excess, math.log(smallest), math.log(largest))
+    if low == high:
+        return smallest
+    noise = math.exp(brentq(excess, low, high, xtol=5e-4)) if excess(high) <= 0 else math.inf
+    return _confirmed(event_at, target, noise, largest)
+
+
+def _bracket(falling: Callable[[float], float], lowest: float, highest: float) -> tuple[float, float]:
+    """Neighbouring whole numbers, or an end of the range, between which a falling function reaches 0; nearest to 0.
+
+    Both are the lowest where it is not above 0 anywhere, and it is above 0 at the second where it is so everywhere.
+    """
     low = high = 0.0
-    while excess(high) > 0:
-        low, high = high, high + 1.0
-        if high > math.log(_LARGEST):
-            raise AccountingError("No amount of noise meets this epsilon and delta with so many releases.")
-    while excess(low) <= 0:
-        if low == math.log(smallest):
-            return smallest
-        low, high = max(low - 1.0, math.log(smallest)), low
-    noise = math.exp(brentq(excess, low, high, xtol=5e-4))
-    return _confirmed(event_at, target, noise)
+    stride = 1.0
+    if falling(0.0) > 0:
+        while high < highest and falling(high) > 0:
+            low, high, stride = high, min(highest, high + stride), 2 * stride
+    else:
+        while low > lowest and falling(low) <= 0:
+            low, high, stride = max(lowest, low - stride), low, 2 * stride
+        if falling(low) <= 0:
+            return lowest, lowest
+    while high - low > 1:
+        middle = max(math.floor((low + high) / 2), math.floor(low) + 1.0)
+        low, high = (middle, high) if falling(middle) > 0 else (low, middle)
+    return low, high
 
 
 def _largest(epsilon: Callable[[NormalForm, float], float], event: Composed, delta: float) -> float:
     return max(epsilon(form, delta) for form in undominated(event))
 
 
-def _confirmed(event_at: Callable[[float], Composed], target: PrivacyTarget, noise: float) -> float:
+def _confirmed(event_at: Callable[[float], Composed], target: PrivacyTarget, noise: float, largest: float) -> float:
     """The first noise, from the estimate upwards, whose claim meets the target."""
-    for _ in range(_LEAPS):
-        try:
-            while _largest(_upper, event_at(noise), target.delta) > target.epsilon:
-                noise *= _STEP
-            claim(event_at(noise), target.delta)  # raises where the two accountants disagree
+    for tried in range(_STEPS):
+        while noise <= largest and _largest(_upper, event_at(noise), target.delta) > target.epsilon:
+            noise *= _STEP
+        if noise > largest:
+            break
+        if claim(event_at(noise), target.delta).epsilon <= target.epsilon:
             return noise
-        except AccountingError:
-            noise *= _LEAP  # the accountants have gaps where there is little noise; above them there is a claim
-    raise AccountingError("The accountants cannot confirm any noise for this epsilon: choose a smaller one.")
+        noise *= _STEP**2**tried  # the check is the larger of the two
+    raise AccountingError(
+        f"No amount of noise meets epsilon {target.epsilon:g} at delta {target.delta:g} with so many releases: raise "
+        "epsilon or delta, or lower the rate or the number of tokens."
+    )
+
+
+# Costs for people: few digits, rounded so that they stay bounds.
 
 
 def cost_in_words(epsilon: float, delta: float) -> str:

@@ -1,4 +1,4 @@
-"""Privacy losses of pure and of Laplace releases, as the accountants compose them."""
+"""Privacy losses of pure, of Laplace and of Gaussian releases, as the accountants compose them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,20 @@ import functools
 import math
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import logsumexp, ndtri
 from scipy.stats import binom
 
-from mechanisms.accounting.normal_form import SampledLaplace, SampledPure
+from mechanisms.accounting.normal_form import (
+    Concentrated,
+    NormalForm,
+    Primitive,
+    SampledGaussian,
+    SampledLaplace,
+    SampledPure,
+)
 from mechanisms.noise import Floats
 
 # The pair of distributions that dominates pure releases: adaptive epsilon-DP steps, then the Poisson mixture.
@@ -57,10 +65,16 @@ class DiscretePair:
         return float(logsumexp(self.log_upper + (order - 1) * self.losses)) / (order - 1)
 
 
+_REACH = 20.0
+"""Roots of the rounds beyond which a number of truths has no probability in floats: e^-800 (Hoeffding)."""
+
+
 @functools.lru_cache(maxsize=1024)
 def dominating_pair(primitive: SampledPure, direction: Direction) -> DiscretePair:
-    """The pair for one direction, over the T + 1 possible numbers of truthful rounds."""
-    truthful = np.arange(primitive.steps + 1)
+    """The pair for one direction, over the numbers of truthful rounds that have a probability in floats."""
+    share, reach = 1 / (1 + math.exp(primitive.epsilon)), _REACH * math.sqrt(primitive.steps)
+    least, most = (primitive.steps * each for each in (share, 1 - share))
+    truthful = np.arange(max(0, math.floor(least - reach)), min(primitive.steps, math.ceil(most + reach)) + 1)
     log_with = binom.logpmf(truthful, primitive.steps, 1 / (1 + np.exp(-primitive.epsilon)))
     log_without = binom.logpmf(truthful, primitive.steps, 1 / (1 + np.exp(primitive.epsilon)))
     loss = primitive.epsilon * (2.0 * truthful - primitive.steps)
@@ -72,9 +86,10 @@ def dominating_pair(primitive: SampledPure, direction: Direction) -> DiscretePai
     return DiscretePair(np.asarray(losses, dtype=np.float64), np.asarray(log_upper, dtype=np.float64))
 
 
-def directions(primitive: SampledPure | SampledLaplace) -> tuple[Direction, ...]:
-    """The directions that differ: a pair that is not mixed is symmetric."""
-    return (Direction.REMOVE,) if primitive.rate == 1.0 else (Direction.REMOVE, Direction.ADD)
+def directions(primitive: Primitive) -> tuple[Direction, ...]:
+    """The directions that can cost most: unmixed pairs are symmetric, and of a Gaussian removing a unit dominates."""
+    alike = primitive.rate == 1.0 or isinstance(primitive, SampledGaussian)
+    return (Direction.REMOVE,) if alike else (Direction.REMOVE, Direction.ADD)
 
 
 # The privacy loss of a Laplace release on a Poisson sample: a smooth part, and an atom at each end.
@@ -171,3 +186,202 @@ class LaplaceLoss:
         sign = 1.0 if self.direction is Direction.REMOVE else -1.0
         losses, masses = self._log_masses(-span, span)
         return float(logsumexp(masses + (order - 1) * sign * self._mixed(losses))) / (order - 1)
+
+
+# Any of these losses as point masses: what an accountant of our own composes.
+
+_POINTS, _SHARES = np.polynomial.legendre.leggauss(3)
+_LARGE = 30.0
+"""A loss from which on e^-loss is no more than a correction."""
+
+
+class Masses(NamedTuple):
+    """A privacy loss as point masses.
+
+    Attributes:
+        losses: where they sit, shape (n,).
+        log_masses: their logarithms, where the outcome is drawn from, shape (n,).
+        beyond: the probability of all that is left out, whose loss may be anything.
+    """
+
+    losses: Floats
+    log_masses: Floats
+    beyond: float
+
+
+def sampled(loss: Floats, rate: float) -> Floats:
+    """The loss of removing a unit, where without sampling it would be `loss`: `log(1 - q + q e^loss)`."""
+    if rate == 1.0:
+        return loss
+    small, large = np.minimum(loss, _LARGE), np.maximum(loss, _LARGE)
+    return np.where(loss < _LARGE, np.log1p(rate * np.expm1(small)), large + np.log(rate + (1 - rate) * np.exp(-large)))
+
+
+def unsampled(loss: Floats, rate: float) -> Floats:
+    """The inverse of `sampled`, minus infinity below its range."""
+    if rate == 1.0:
+        return loss
+    small, large = np.minimum(loss, _LARGE), np.maximum(loss, _LARGE)
+    with np.errstate(divide="ignore"):
+        low = np.log1p(np.maximum(np.expm1(small) / rate, -1.0))
+    return np.where(loss < _LARGE, low, large - math.log(rate) + np.log1p(-(1 - rate) * np.exp(-large)))
+
+
+def masses(primitive: Primitive, direction: Direction, tail: float, step: float = math.inf) -> Masses:
+    """The loss of a primitive in one direction.
+
+    Args:
+        tail: at most three times this probability may be left out.
+        step: no piece of a smooth loss crosses a multiple of this, so that a grid sees all of it.
+    """
+    match primitive:
+        case SampledGaussian():
+            return _gaussian_masses(primitive, direction, tail, step)
+        case SampledLaplace():
+            return _laplace_masses(primitive, direction, step)
+        case SampledPure():
+            pair = dominating_pair(primitive, direction)
+            return _without_tail(Masses(pair.losses, pair.log_upper, 0.0), tail)
+        case Concentrated():
+            raise TypeError("zCDP has no privacy loss distribution.")
+
+
+def _without_tail(whole: Masses, tail: float) -> Masses:
+    """The masses without the largest losses, of which no more than `tail` is left out, and without impossible ones."""
+    above = np.cumsum(np.exp(whole.log_masses)[::-1])[::-1]
+    kept = (above > tail) & (whole.log_masses > -np.inf)
+    return Masses(whole.losses[kept], whole.log_masses[kept], whole.beyond + float(above[above <= tail].max(initial=0)))
+
+
+def _pieces(low: float, high: float, cuts: Floats) -> tuple[Floats, Floats]:
+    """Places and weights that integrate over [low, high] piece by piece; no piece crosses a cut."""
+    even = np.linspace(low, high, math.ceil((high - low) / _PIECE) + 1)
+    edges = np.unique(np.concatenate([even, cuts[(cuts > low) & (cuts < high)]]))
+    half = np.diff(edges)[:, None] / 2
+    places = edges[:-1, None] + half * (1 + _POINTS)
+    return places.ravel(), (half * _SHARES).ravel()
+
+
+def _multiples(losses: Floats, rate: float, step: float) -> Floats:
+    """The unsampled losses at which the sampled loss, between those of two unsampled ones, is a multiple of `step`."""
+    if step == math.inf:
+        return np.empty(0)
+    low, high = sampled(losses, rate) / step
+    return unsampled(np.arange(math.ceil(low), math.floor(high) + 1) * step, rate)
+
+
+def _gaussian_masses(release: SampledGaussian, direction: Direction, tail: float, step: float) -> Masses:
+    # Outcomes in standard deviations: N(0, 1) without the unit, N(shift, 1) with it.
+    shift, reach = 1 / release.noise_multiplier, -float(ndtri(tail))
+
+    def unmixed(outcomes: Floats) -> Floats:
+        return shift * (outcomes - shift / 2)
+
+    ends = np.array([-reach, shift + reach])
+    cuts = _multiples(unmixed(ends), release.rate, step) / shift + shift / 2
+    outcomes, weights = _pieces(ends[0], ends[1], cuts)
+    without = np.log(weights) - outcomes**2 / 2 - math.log(2 * math.pi) / 2
+    losses = sampled(unmixed(outcomes), release.rate)
+    if direction is Direction.REMOVE:
+        return Masses(losses, without + losses, 2 * tail)
+    return Masses(-losses, without, 2 * tail)
+
+
+def _laplace_masses(release: SampledLaplace, direction: Direction, step: float) -> Masses:
+    ends = np.array([-1.0, 1.0]) / release.scale
+    places, weights = _pieces(ends[0], ends[1], _multiples(ends, release.rate, step))
+    without = np.append(np.log(weights / 4) - (places + ends[1]) / 2, [-math.log(2), -math.log(2) - ends[1]])
+    losses = sampled(np.append(places, ends), release.rate)
+    if direction is Direction.REMOVE:
+        return Masses(losses, without + losses, 0.0)
+    return Masses(-losses, without, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Rounded:
+    """A loss on a grid, which can only raise delta: the two points beside it keep both its probabilities.
+
+    Connect the dots (Doroshenko et al. 2022). Masses are tilted: weighted by `e^(tilt loss)`, and scaled to sum to 1.
+
+    Attributes:
+        first: place of the first mass, in steps.
+        masses: shape (n,).
+        log_scale: log of what the weighted masses summed to.
+    """
+
+    step: float
+    tilt: float
+    first: int
+    masses: Floats
+    log_scale: float
+
+    @classmethod
+    def of(cls, law: Masses, step: float, tilt: float = 0.0) -> Rounded:
+        """The loss on multiples of `step`."""
+        place = np.floor(law.losses / step)
+        # `p = a + b` and `p e^-loss = a e^-low + b e^-high`: the share of b, exact also for a tiny step.
+        share = np.clip(np.expm1(place * step - law.losses) / math.expm1(-step), 0.0, 1.0)
+        first = int(place.min())
+        logs = law.log_masses + tilt * step * place
+        largest = float(logs.max())
+        weights, index = np.exp(logs - largest), (place - first).astype(np.int64)
+        high = np.bincount(index, weights * share) * math.exp(tilt * step)
+        found = np.append(np.bincount(index, weights * (1 - share)), 0.0) + np.insert(high, 0, 0.0)
+        whole = float(found.sum())
+        return cls(step, tilt, first, found / whole, largest + math.log(whole))
+
+    @property
+    def middle(self) -> int:
+        """The place of the mean of the tilted loss."""
+        return self.first + round(float(self.masses @ np.arange(len(self.masses))))
+
+    def cumulant(self, tilt: float) -> float:
+        """See `Total.cumulant`."""
+        held = self.masses > 0
+        places = self.first + np.flatnonzero(held)
+        return self.log_scale + log_sum(np.log(self.masses[held]) + (tilt - self.tilt) * self.step * places)
+
+
+# Losses of all releases of a list, added up.
+
+
+@dataclass(frozen=True, eq=False)
+class Total:
+    """The sum of independent losses: each law, and how often it is added."""
+
+    parts: tuple[tuple[Masses, int], ...]
+
+    @classmethod
+    def of(cls, form: NormalForm, direction: Direction, tail: float, step: float = math.inf) -> Total:
+        """The loss of all events; see `masses`."""
+        return cls(tuple((masses(primitive, direction, tail, step), count) for primitive, count in form.primitives))
+
+    @property
+    def beyond(self) -> float:
+        """A bound on the probability that some loss is left out."""
+        return sum(count * law.beyond for law, count in self.parts)
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation, but for drift."""
+        return math.sqrt(sum(count * float(np.exp(law.log_masses) @ law.losses**2) for law, count in self.parts))
+
+    def cumulant(self, tilt: float) -> float:
+        """Log of the mean of `e^(tilt loss)`: `tilt` times the Renyi divergence of order `tilt + 1`."""
+        return sum(count * log_sum(law.log_masses + tilt * law.losses) for law, count in self.parts)
+
+    def mean(self, tilt: float) -> float:
+        """The mean where masses are weighted by `e^(tilt loss)`; it grows with the tilt."""
+        return sum(count * _mean(law, tilt) for law, count in self.parts)
+
+
+def _mean(law: Masses, tilt: float) -> float:
+    logs = law.log_masses + tilt * law.losses
+    weights = np.exp(logs - logs.max())
+    return float(weights @ law.losses / weights.sum())
+
+
+def log_sum(logs: Floats) -> float:
+    """Logarithm of a sum of exponentials."""
+    largest = float(logs.max())
+    return largest + math.log(float(np.exp(logs - largest).sum()))

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from mechanisms.errors import AccountingError
 from mechanisms.privacy_events import (
@@ -102,9 +103,10 @@ class SampledPure:
 
 @dataclass(frozen=True)
 class Concentrated:
-    """A release of which only a zCDP bound is known."""
+    """A release of which only a zCDP bound is known; no sampling amplifies that."""
 
     rho: float
+    rate: ClassVar[float] = 1.0
 
     def dominates(self, other: Primitive) -> bool:
         """Whether `other` has no larger rho."""
@@ -132,6 +134,16 @@ class NormalForm:
             return False
         pairs = zip(self.primitives, other.primitives, strict=True)
         return all(a.dominates(b) and m >= n for (a, m), (b, n) in pairs)
+
+    @property
+    def kinds(self) -> tuple[Primitive, ...]:
+        """The different primitives."""
+        return tuple(primitive for primitive, _ in self.primitives)
+
+    @property
+    def count(self) -> int:
+        """The number of primitives, equal ones included."""
+        return sum(count for _, count in self.primitives)
 
     @property
     def pure_epsilon(self) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from dp_accounting import NeighboringRelation
-from dp_accounting.pld.pld_pmf import PLDPmf, create_pmf_pessimistic_connect_dots
+from dp_accounting.pld.pld_pmf import PLDPmf, create_pmf, create_pmf_pessimistic_connect_dots
 from dp_accounting.pld.privacy_loss_distribution import (
     PrivacyLossDistribution,
     from_gaussian_mechanism,
@@ -16,19 +16,17 @@ from dp_accounting.pld.privacy_loss_distribution import (
     identity,
 )
 
-from mechanisms.accounting.losses import Direction, DiscretePair, dominating_pair
+from mechanisms.accounting.losses import Direction, DiscretePair, Rounded, Total, dominating_pair, masses
 from mechanisms.accounting.normal_form import NormalForm, Primitive, SampledGaussian, SampledLaplace, SampledPure
-from mechanisms.errors import AccountingError
 
 NAME = "pld"
-_INTERVAL = 1e-4
-_MOST_POINTS = 4e6
-"""Between the least and the largest loss of one primitive: losses of hundreds, which no claim comes near."""
-
-
-def supports(primitive: Primitive) -> bool:
-    """Whether a dominating pair is known; it is not for zCDP, which is weaker than a Gaussian's guarantee."""
-    return type(primitive) in _DISTRIBUTIONS
+INTERVAL = 1e-4
+_FINE = 1e-11
+"""Below this for each release the rounding of deltas shows in a grid's masses."""
+_CUT, _ROUNDING, _TAIL = 1e-13, 1e-14, 1e-22
+"""Least delta beside the tails that a composition cuts off; least delta for each release; tail of one release."""
+_QUICK_POINTS, _QUICK_TOGETHER, _DEVIATIONS = 1e5, 1e6, 16
+"""Points of one release, and of all of them together over so many standard deviations, that take a second or two."""
 
 
 def _gaussian(primitive: SampledGaussian, interval: float) -> PrivacyLossDistribution:
@@ -55,8 +53,6 @@ def _pure(primitive: SampledPure, interval: float) -> PrivacyLossDistribution:
 def _connect_dots(pair: DiscretePair, interval: float) -> PLDPmf:
     # Delta is linear in e^epsilon between two losses, so that the grid points beside each loss carry all of it.
     scaled = pair.losses / interval
-    if np.ptp(scaled) > _MOST_POINTS:
-        raise AccountingError("The noise is too small for an accountant to bound epsilon: lower a step's epsilon.")
     grid = np.unique(np.concatenate([np.floor(scaled), np.ceil(scaled)]).astype(np.int64))
     return create_pmf_pessimistic_connect_dots(
         interval, grid, pair.hockey_stick(np.asarray(grid * interval, dtype=np.float64))
@@ -70,16 +66,50 @@ _DISTRIBUTIONS: dict[type[Primitive], Callable[[Any, float], PrivacyLossDistribu
 }
 
 
+def points(form: NormalForm, interval: float = INTERVAL) -> float:
+    """So many points lie between the least and the largest loss of a release: what takes time and memory."""
+    return max(float(np.ptp(law.losses)) for law, _ in _whole(form).parts) / interval
+
+
+def quick_interval(form: NormalForm, step: float) -> float:
+    """The interval nearest to a step that asks for no more points than are quick, of a release and of all together."""
+    together = _DEVIATIONS * _whole(form).spread / step
+    return step * max(1.0, points(form, step) / _QUICK_POINTS, together / _QUICK_TOGETHER)
+
+
+def _whole(form: NormalForm) -> Total:
+    return Total.of(form, Direction.REMOVE, _TAIL)
+
+
+def within_reach(form: NormalForm, delta: float) -> bool:
+    """Whether delta is large beside the rounding of transforms, and beside the tails that are cut off."""
+    return delta >= max(_CUT, _ROUNDING * form.count)
+
+
 @functools.lru_cache(maxsize=256)
 def _distribution(primitive: Primitive, interval: float) -> PrivacyLossDistribution:
     return _DISTRIBUTIONS[type(primitive)](primitive, interval)
 
 
+@functools.lru_cache(maxsize=256)
+def _finely(primitive: Primitive, interval: float) -> PrivacyLossDistribution:
+    """On a grid so fine that differences of deltas, from which the library has the masses, are rounding alone."""
+    pmfs = []
+    for direction in Direction:
+        law = masses(primitive, direction, _TAIL, interval)
+        grid = Rounded.of(law, interval)
+        held = dict(zip(range(grid.first, grid.first + len(grid.masses)), grid.masses, strict=True))
+        # Dense: of sparse masses the library takes the number to the power of the releases first.
+        pmfs.append(create_pmf(held, interval, law.beyond, pessimistic_estimate=True).to_dense_pmf())
+    return PrivacyLossDistribution(*pmfs)
+
+
 @functools.lru_cache(maxsize=512)
-def epsilon(form: NormalForm, delta: float, interval: float = _INTERVAL) -> float:
+def epsilon(form: NormalForm, delta: float, interval: float = INTERVAL) -> float:
     """Epsilon at `delta`, discretised pessimistically at `interval` by connected dots (Doroshenko et al. 2022)."""
     total = identity(value_discretization_interval=interval)
+    fine = interval < _FINE * form.count
     for primitive, count in form.primitives:
-        single = _distribution(primitive, interval)
+        single = _finely(primitive, interval) if fine else _distribution(primitive, interval)
         total = total.compose(single.self_compose(count) if count > 1 else single)
     return float(total.get_epsilon_for_delta(delta))

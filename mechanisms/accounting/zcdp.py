@@ -12,6 +12,7 @@ from mechanisms.accounting import rdp
 from mechanisms.accounting.normal_form import Bounds, Concentrated, NormalForm, Primitive
 
 NAME, CHECK = "zcdp", "rdp"
+_LARGEST_LOG_ORDER = 60.0
 
 
 def supports(primitive: Primitive) -> bool:
@@ -40,8 +41,12 @@ def _converted(rho: float, delta: float) -> float:
         order = 1 + math.exp(log_excess)
         return rdp.to_epsilon(rho * order, order, delta)
 
-    found = minimize_scalar(at, bounds=(math.log(1e-3), math.log(1e6)), method="bounded", options={"xatol": 1e-9})
-    return float(found.fun)
+    low, high = math.log(1e-3), math.log(1e6)
+    while True:
+        found = minimize_scalar(at, bounds=(low, high), method="bounded", options={"xatol": 1e-9})
+        if found.x < high - 1 or high > _LARGEST_LOG_ORDER:
+            return float(found.fun)
+        low, high = high - 2, high + 10  # so little rho that the best order lies there
 
 
 def largest_rho(epsilon: float, delta: float) -> float:

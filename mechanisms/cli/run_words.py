@@ -80,7 +80,8 @@ def cut_off_in_words(event: DemoCutOff) -> str:
 
 def claim_in_words(claim: Claim) -> str:
     """A run's cost by both accountants."""
-    return f"epsilon {rounded_up(claim.epsilon, 4)} (check {rounded_up(claim.check, 4)}) at delta {claim.delta:g}"
+    told = f"epsilon {rounded_up(claim.epsilon, 4)} (check {rounded_up(claim.check, 4)}) at delta {claim.delta:g}"
+    return f"{told}. {claim.remark}" if claim.remark else told
 
 
 def recipe_in_words(recipe: Recipe) -> str:

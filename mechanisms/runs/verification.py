@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
-from mechanisms.accounting import Claim
+from mechanisms.accounting import AGREEMENT, PURE_SUM, Claim
 from mechanisms.data.sizes import WHETHER_MET, WHETHER_SHOWN
 from mechanisms.demos.demo_set import MEASURED_SIZES, Certificate, DemoSet
 from mechanisms.demos.findings import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, Choice, Score, StageRecord
@@ -258,15 +258,44 @@ def _of_stages(stated: tuple[StageRecord, ...], run: Rebuilt) -> Iterator[str]:
 
 def _of_claim(certificate: Certificate, found: Claim, run: Rebuilt) -> Iterator[str]:
     stated = certificate.claim
-    if found.epsilon > stated.epsilon * (1 + _SAME_EPSILON):
-        yield f"privacy/epsilon: {stated.epsilon:.6g} is stated, {found.epsilon:.6g} is what the event costs."
+    earlier = _of_earlier_accountants(stated, found)
+    # Both bounds are true, so that who claimed before the larger one was claimed may have claimed the smaller.
+    cost = min(found.epsilon, found.check) if earlier else found.epsilon
+    if cost > stated.epsilon * (1 + _SAME_EPSILON):
+        yield f"privacy/epsilon: {stated.epsilon:.6g} is stated, {cost:.6g} is what the event costs."
+    yield from _of_earlier_check(stated, cost) if earlier else _of_accountants(stated, found)
+    if certificate.private and run.request.not_private:
+        yield "privacy/private: nothing that this mechanism writes is private."
+    if certificate.private and certificate.reason:
+        yield "privacy/private: a reason why it is not private is given."
+
+
+def _of_accountants(stated: Claim, found: Claim) -> Iterator[str]:
     if stated.accountant != found.accountant:
         yield f"privacy/accountants/claimed/name: {found.accountant} is who accounts this event."
     if stated.check_accountant != found.check_accountant:
         yield f"privacy/accountants/check/name: {found.check_accountant} is who checks this event."
     if not math.isclose(stated.check, found.check, rel_tol=_SAME_EPSILON):
         yield f"privacy/accountants/check/epsilon: {stated.check:.6g} is stated, {found.check:.6g} is what it finds."
-    if certificate.private and run.request.not_private:
-        yield "privacy/private: nothing that this mechanism writes is private."
-    if certificate.private and certificate.reason:
-        yield "privacy/private: a reason why it is not private is given."
+
+
+# Two accountants accounted all but zCDP before there were others.
+_CHECKED = "pld"
+_EARLIER = {("prv", _CHECKED), (PURE_SUM, _CHECKED)}
+_EARLIER_ERROR = 2e-4
+
+
+def _of_earlier_accountants(stated: Claim, found: Claim) -> bool:
+    """Whether those who accounted the event in earlier versions are stated, and others account it now."""
+    now, before = found.accountants, stated.accountants
+    if now == before or len(now) != len(before):
+        return False
+    return all(
+        one == other or (other in _EARLIER and one not in _EARLIER) for one, other in zip(now, before, strict=True)
+    )
+
+
+def _of_earlier_check(stated: Claim, cost: float) -> Iterator[str]:
+    slack = AGREEMENT * stated.epsilon + _EARLIER_ERROR
+    if not cost - slack <= stated.check <= stated.epsilon + slack:
+        yield f"privacy/accountants/check/epsilon: {stated.check:.6g} is stated, {cost:.6g} is what the event costs."

@@ -18,7 +18,7 @@ from mechanisms.steps.distributions import GRID, TokenDistributions, TokenReleas
 from mechanisms.steps.mechanism import Line, Picture, PublicTokenRecord, Sensitivity, Span, TokenMechanism
 from mechanisms.steps.noisy_max import NoisyMax
 
-_LARGEST_EPSILON = 50.0
+_SMALLEST_EPSILON, _LARGEST_EPSILON = 1e-6, 50.0
 _WIDTH = 16
 """Tokens by which the axis of the picture grows."""
 _ROW = 2 * GRID
@@ -50,7 +50,7 @@ class SvtPublic(TokenMechanism):
         0.2,
         label="Epsilon of a private token",
         help="Pure epsilon of a token from the private rows: half finds it, half chooses it.",
-        low=1e-6,
+        low=_SMALLEST_EPSILON,
         high=_LARGEST_EPSILON,
         citation="docs/mechanisms.md, svt-public",
     )
@@ -100,7 +100,10 @@ class SvtPublic(TokenMechanism):
     def calibrate(self, compose: Compose, target: PrivacyTarget) -> SvtPublic:
         """See `TokenMechanism.calibrate`; solves for a private token's epsilon, through the noise's scale."""
         scale = calibrate_noise(
-            lambda noise: compose(replace(self, token_epsilon=1 / noise).event), target, smallest=1 / _LARGEST_EPSILON
+            lambda noise: compose(replace(self, token_epsilon=1 / noise).event),
+            target,
+            smallest=1 / _LARGEST_EPSILON,
+            largest=1 / _SMALLEST_EPSILON,
         )
         return replace(self, token_epsilon=1 / scale)
 

@@ -1,0 +1,158 @@
+"""One release: its delta in closed form, and the same as an integral, which checks it."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import log_ndtr
+from scipy.stats import binom
+
+from mechanisms.accounting.losses import Direction, masses
+from mechanisms.accounting.normal_form import (
+    Bounds,
+    NormalForm,
+    Primitive,
+    SampledGaussian,
+    SampledLaplace,
+    SampledPure,
+)
+
+NAME, CHECK = "exact", "integral"
+_ROUNDING = 1e-6
+"""Relative, of delta: more than what tails of distributions lose in floats."""
+_LEFT_OUT = 1e-7
+"""The part of delta for losses that are left out of the integral."""
+
+
+def single(form: NormalForm) -> Primitive | None:
+    """The one release that costs what a list costs, if there is one.
+
+    Gaussians that all units join are one Gaussian (Dong, Roth, Su 2019); equal pure steps that all join are rounds of
+    one randomised response.
+    """
+    gaussians = [(each, count) for each, count in form.primitives if isinstance(each, SampledGaussian)]
+    if len(gaussians) == len(form.primitives) and all(each.rate == 1.0 for each, _ in gaussians):
+        return SampledGaussian(1 / math.sqrt(sum(count / each.noise_multiplier**2 for each, count in gaussians)), 1.0)
+    [(first, count), *others] = form.primitives
+    if isinstance(first, SampledPure) and first.rate == 1.0 and not others:
+        return SampledPure(first.epsilon, first.steps * count, 1.0)
+    return first if count == 1 and not others else None
+
+
+def _release(form: NormalForm) -> Primitive:
+    if (found := single(form)) is None:
+        raise ValueError("Several releases have no closed form.")
+    return found
+
+
+@functools.lru_cache(maxsize=512)
+def epsilon(form: NormalForm, delta: float) -> Bounds:
+    """Epsilon of a single release at `delta`, below and above what rounding can change."""
+    release = _release(form)
+    lower, upper = (_solved(_log_delta(release), release, delta * (1 + each * _ROUNDING)) for each in (1, -1))
+    return Bounds(lower * (1 - _ROUNDING**2), upper * (1 + _ROUNDING**2))
+
+
+# In closed form: log of delta at an epsilon of at least 0, where everybody joins.
+
+
+def _log_delta(release: Primitive) -> Callable[[float], float]:
+    match release:
+        case SampledGaussian(multiplier, _):
+            return functools.partial(_gaussian, multiplier)
+        case SampledLaplace(scale, _):
+            return functools.partial(_laplace, scale)
+        case SampledPure(step, steps, _):
+            return functools.partial(_responses, step, steps)
+        case _:
+            raise TypeError(f"{type(release).__name__} has no closed form.")
+
+
+def _gaussian(multiplier: float, epsilon: float) -> float:
+    """Balle and Wang 2018, theorem 8."""
+    half, middle = 1 / (2 * multiplier), epsilon * multiplier
+    joined, apart = float(log_ndtr(half - middle)), float(log_ndtr(-half - middle))
+    return _log_difference(joined, epsilon + apart)
+
+
+def _laplace(scale: float, epsilon: float) -> float:
+    """`1 - e^((epsilon - 1 / b) / 2)`."""
+    return _log_difference(0.0, (epsilon - 1 / scale) / 2)
+
+
+def _responses(step: float, steps: int, epsilon: float) -> float:
+    """Rounds of randomised response (Kairouz, Oh, Viswanath 2015): those with more than so many truths."""
+    truths = math.floor((epsilon / step + steps) / 2)
+    joined, apart = (float(binom.logsf(truths, steps, 1 / (1 + math.exp(side * step)))) for side in (-1, 1))
+    return _log_difference(joined, epsilon + apart)
+
+
+def _log_difference(larger: float, smaller: float) -> float:
+    """Log of `e^larger - e^smaller`; minus infinity where rounding leaves nothing of it."""
+    return larger + math.log(-math.expm1(smaller - larger)) if smaller < larger else -math.inf
+
+
+# Sampled: both directions follow from the release that everybody joins, because that one is symmetric.
+
+
+def _solved(log_delta: Callable[[float], float], release: Primitive, delta: float) -> float:
+    rate = release.rate
+
+    def excess(epsilon: float) -> float:
+        found = max(_removed(log_delta, rate, epsilon), _added(log_delta, rate, epsilon))
+        return max(found - math.log(delta), -1e9)
+
+    low, high = 0.0, 1e-12
+    if excess(low) <= 0:
+        return 0.0
+    while excess(high) > 0:
+        low, high = high, 2 * high
+    return float(brentq(excess, low, high, rtol=1e-14, xtol=1e-300))
+
+
+def _removed(log_delta: Callable[[float], float], rate: float, epsilon: float) -> float:
+    """`q` times delta at `log(1 + (e^epsilon - 1) / q)`."""
+    if rate == 1.0:
+        return log_delta(epsilon)
+    if epsilon < 1:
+        return math.log(rate) + log_delta(math.log1p(math.expm1(epsilon) / rate))
+    return math.log(rate) + log_delta(epsilon - math.log(rate) + math.log1p((rate - 1) * math.exp(-epsilon)))
+
+
+def _added(log_delta: Callable[[float], float], rate: float, epsilon: float) -> float:
+    """`1 - (1 - q) e^epsilon`, where that is positive, times delta at log of `q e^epsilon` over it."""
+    left = rate - (1 - rate) * math.expm1(min(epsilon, 700.0))
+    return math.log(left) + log_delta(epsilon + math.log(rate / left)) if left > 0 else -math.inf
+
+
+# The check: the same from the distribution of the loss, summed or integrated.
+
+
+@functools.lru_cache(maxsize=512)
+def integral(form: NormalForm, delta: float) -> float:
+    """Epsilon of a single release at `delta`, from the distribution of its loss."""
+    release = _release(form)
+    return max(_integral(release, direction, delta) for direction in _directions(release))
+
+
+def _directions(release: Primitive) -> tuple[Direction, ...]:
+    return (Direction.REMOVE,) if release.rate == 1.0 else tuple(Direction)
+
+
+def _integral(release: Primitive, direction: Direction, delta: float) -> float:
+    law = masses(release, direction, _LEFT_OUT * delta)
+    order = np.argsort(law.losses)
+    losses, log_upper = law.losses[order], law.log_masses[order]
+    upper = np.cumsum(np.exp(log_upper)[::-1])[::-1]
+    lower = np.cumsum(np.exp(log_upper - losses)[::-1])[::-1]
+    # At a loss only larger ones count; from the one before it on delta is linear in e^epsilon.
+    left = delta - law.beyond
+    with np.errstate(over="ignore", invalid="ignore"):  # losses of many hundreds
+        place = int(np.argmax(np.append(upper - np.exp(losses) * lower <= left, True)))
+    if place == len(losses):  # rounding hides a delta so small
+        return max(0.0, float(losses[-1]))
+    return max(0.0, math.log((upper[place] - left) / lower[place])) if upper[place] > left else 0.0

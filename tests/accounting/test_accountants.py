@@ -1,0 +1,308 @@
+"""The accountants beside each other: closed forms, bounds in order, whatever is asked answered, the larger claimed."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from prv_accountant.privacy_random_variables import PoissonSubsampledGaussianMechanism
+from scipy.optimize import brentq
+from scipy.stats import binom, norm
+
+from mechanisms.accounting import PrivacyTarget, calibrate_noise, claim, exact, pld, prv, rdp, tilted
+from mechanisms.accounting import claims as claims_module
+from mechanisms.accounting.losses import Direction, Rounded, Total, dominating_pair, masses
+from mechanisms.accounting.normal_form import NormalForm, SampledGaussian, SampledLaplace, SampledPure
+from mechanisms.cli.main import main
+from mechanisms.errors import AccountingError
+from mechanisms.privacy_events import Approximate, Composed, Gaussian, Laplace, Poisson, Pure, Repeat
+from mechanisms.sampling import SamplingPlan, Scheme
+from mechanisms.steps import mechanism_class
+
+DELTAS = (1e-3, 1e-5, 1e-9, 1e-18)
+
+
+def form(*primitives) -> NormalForm:
+    return NormalForm(tuple((each, 1) if not isinstance(each, tuple) else each for each in primitives), 0.0)
+
+
+def one(*events) -> Composed:
+    return Composed("label", (("only", events),))
+
+
+# One release: the closed form is the textbook's, and the integral of the loss.
+
+
+def gaussian_delta(shift: float, epsilon: float) -> float:
+    """Balle and Wang 2018, theorem 8."""
+    return norm.cdf(shift / 2 - epsilon / shift) - math.exp(epsilon) * norm.cdf(-shift / 2 - epsilon / shift)
+
+
+def responses_delta(step: float, rounds: int, epsilon: float) -> float:
+    """Kairouz, Oh, Viswanath 2015."""
+    truths = np.arange(rounds + 1)
+    joined, apart = (binom.pmf(truths, rounds, 1 / (1 + math.exp(side * step))) for side in (-1, 1))
+    return float(np.maximum(joined - math.exp(epsilon) * apart, 0).sum())
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-5, 1e-9])
+@pytest.mark.parametrize(("primitive", "closed", "most"), [
+    (SampledGaussian(0.7, 1.0), lambda e: gaussian_delta(1 / 0.7, e), 50),
+    (SampledGaussian(40.0, 1.0), lambda e: gaussian_delta(1 / 40, e), 5),
+    (SampledPure(0.3, 12, 1.0), lambda e: responses_delta(0.3, 12, e), 3.6),
+    (SampledLaplace(2.0, 1.0), lambda e: max(0.0, -math.expm1((e - 0.5) / 2)), 0.5),
+])  # fmt: skip
+def test_one_release_costs_what_the_textbook_says(primitive, closed, most, delta):
+    expected = brentq(lambda e: closed(e) - delta, 0, most, xtol=1e-12)
+    found = exact.epsilon(form(primitive), delta)
+    assert found.lower <= expected <= found.upper
+    assert found.upper == pytest.approx(found.lower, rel=1e-4)
+    assert exact.integral(form(primitive), delta) == pytest.approx(expected, rel=2e-3)
+
+
+SINGLE = st.one_of(
+    st.builds(SampledGaussian, st.floats(0.05, 1e4), st.floats(1e-4, 1)),
+    st.builds(SampledPure, st.floats(1e-4, 2), st.integers(1, 300), st.floats(1e-4, 1)),
+    st.builds(SampledLaplace, st.floats(0.05, 1e4), st.floats(1e-4, 1)),
+)
+
+
+@given(SINGLE, st.sampled_from(DELTAS))
+@settings(max_examples=100, deadline=None)
+def test_the_closed_form_of_a_sampled_release_is_the_integral_of_its_loss(primitive, delta):
+    found, integral = exact.epsilon(form(primitive), delta), exact.integral(form(primitive), delta)
+    assert integral == pytest.approx(found.upper, rel=0.01, abs=1e-9)
+
+
+def test_a_sample_of_everybody_is_no_sample():
+    for whole, nearly in (
+        (SampledGaussian(2.0, 1.0), SampledGaussian(2.0, 1 - 1e-12)),
+        (SampledPure(0.2, 9, 1.0), SampledPure(0.2, 9, 1 - 1e-12)),
+        (SampledLaplace(1.5, 1.0), SampledLaplace(1.5, 1 - 1e-12)),
+    ):
+        costs = [exact.epsilon(form(each), 1e-7).upper for each in (whole, nearly)]
+        assert costs[0] == pytest.approx(costs[1], rel=1e-5)
+
+
+def test_equal_steps_that_all_join_are_one_release():
+    assert exact.single(form((SampledGaussian(3.0, 1.0), 9))) == SampledGaussian(pytest.approx(1.0), 1.0)
+    assert exact.single(form((SampledPure(0.1, 2, 1.0), 5))) == SampledPure(0.1, 10, 1.0)
+    for several in (
+        form((SampledGaussian(3.0, 0.5), 2)),
+        form(SampledGaussian(3.0, 1.0), SampledGaussian(3.0, 0.5)),
+        form(SampledPure(0.1, 1, 1.0), SampledPure(0.2, 1, 1.0)),
+    ):
+        assert exact.single(several) is None
+
+
+def test_rounds_too_rare_for_a_float_are_all_that_a_pair_leaves_out():
+    for steps in (1, 40, 5000):
+        pair = dominating_pair(SampledPure(0.01, steps, 0.3), Direction.REMOVE)
+        assert pair.upper.sum() == pytest.approx(1, rel=1e-10)
+        assert len(pair.losses) == min(steps + 1, len(pair.losses))
+    assert len(dominating_pair(SampledPure(1e-4, 10**6, 1.0), Direction.REMOVE).losses) < 10**5
+
+
+# Several releases: bounds in their order.
+
+
+@pytest.mark.parametrize("count", [2, 30, 1000, 100_000])
+@pytest.mark.parametrize("shift", [1e-6, 1e-3, 0.1, 1.0, 5.0])
+@pytest.mark.parametrize("delta", DELTAS)
+def test_many_gaussians_are_one(count, shift, delta):
+    releases = form((SampledGaussian(math.sqrt(count) / shift, 1.0), count))
+    expected, found = exact.epsilon(releases, delta), tilted.epsilon(releases, delta)
+    assert found.lower <= expected.upper
+    assert expected.lower <= found.upper <= expected.upper * 1.001 + 1e-12
+    assert rdp.epsilon(releases, delta) >= expected.lower
+
+
+@pytest.mark.parametrize(("step", "count"), [(0.5, 3), (0.02, 700), (1e-4, 50_000)])
+@pytest.mark.parametrize("delta", DELTAS)
+def test_many_responses_are_their_rounds(step, count, delta):
+    releases = form((SampledPure(step, 1, 1.0), count))
+    expected, found = exact.epsilon(releases, delta), tilted.epsilon(releases, delta)
+    assert found.lower <= expected.upper
+    assert expected.lower <= found.upper <= expected.upper * 1.002 + 1e-9
+
+
+@given(st.floats(-4, 0), st.floats(-0.5, 1.5), st.floats(0.5, 3), st.sampled_from(DELTAS[:3]))
+@settings(max_examples=25, deadline=None)
+def test_the_accountants_bound_each_other(log_rate, log_noise, log_count, delta):
+    releases = form((SampledGaussian(10**log_noise, 10**log_rate), int(10**log_count)))
+    found = tilted.epsilon(releases, delta)
+    assert found.lower <= found.upper <= rdp.epsilon(releases, delta) * (1 + 1e-9)
+    if 0.02 < found.upper < 20:
+        checked = pld.epsilon(releases, delta, pld.quick_interval(releases, found.step))
+        assert found.lower * 0.999 <= checked <= found.upper * 1.01
+    if prv.within_reach(releases, delta, found.upper) and (bounds := prv.epsilon(releases, delta)):
+        assert bounds.lower <= found.upper
+        assert found.lower <= bounds.upper
+
+
+@pytest.mark.parametrize("order", [2, 5, 20])
+@pytest.mark.parametrize(("noise", "rate"), [(0.8, 0.01), (4.0, 0.3), (1.0, 1.0)])
+def test_the_integrated_divergence_is_the_published_sum(noise, rate, order):
+    total = Total.of(form(SampledGaussian(noise, rate)), Direction.REMOVE, 1e-250)
+    published = PoissonSubsampledGaussianMechanism(sampling_probability=rate, noise_multiplier=noise).rdp(order)
+    assert total.cumulant(order - 1) / (order - 1) == pytest.approx(float(published), rel=1e-6)
+
+
+@given(SINGLE, st.sampled_from(list(Direction)), st.floats(1e-4, 0.3), st.floats(0, 2))
+@settings(max_examples=50, deadline=None)
+def test_rounding_to_a_grid_raises_delta_and_keeps_the_masses(primitive, direction, step, epsilon):
+    law = masses(primitive, direction, 1e-12, step)
+    if np.ptp(law.losses) > min(50.0, 1e4 * step):
+        return
+    grid = Rounded.of(law, step)
+    places = (grid.first + np.arange(len(grid.masses))) * step
+    scale = math.exp(grid.log_scale)
+    assert scale == pytest.approx(1, abs=1e-6)
+
+    def delta(losses, weights):
+        return float(weights @ -np.expm1(np.minimum(epsilon - losses, 0)))
+
+    original = delta(law.losses, np.exp(law.log_masses))
+    assert delta(places, grid.masses * scale) >= original - 1e-12
+    tilt = 3.0
+    assert Rounded.of(law, step, tilt).cumulant(0.0) == pytest.approx(grid.cumulant(0.0), abs=1e-6)
+    assert grid.cumulant(tilt) == pytest.approx(Rounded.of(law, step, tilt).log_scale, rel=1e-9, abs=1e-9)
+
+
+def test_sampled_gaussians_and_sampled_laplace_steps_compose_together():
+    parts = (Repeat(5, Poisson(0.1, Gaussian(3.0))), Repeat(3, Poisson(0.2, Laplace(4.0))))
+    both = claim(one(*parts), 1e-6)
+    alone = [claim(one(each), 1e-6).epsilon for each in parts]
+    assert max(alone) < both.epsilon < sum(alone) * 1.1
+    assert both.check == pytest.approx(both.epsilon, rel=0.01)
+
+
+# The claim over all that may be asked.
+
+
+def plan_event(name: str, scheme: Scheme, tokens: int, unit_rows: bool, noise: float, delta: float) -> Composed:
+    plan = SamplingPlan(scheme, subsets=100, per_subset=1 if unit_rows else 2, unit_rows=unit_rows, tokens=tokens)
+    kind = mechanism_class(name)
+    mechanism = kind(**{kind.calibrated: noise}).for_plan(plan)
+    return plan.compose(mechanism.event, {"each label": 8000}, delta)
+
+
+@pytest.mark.parametrize(("count", "delta"), [(1, 1e-5), (24, 1e-9), (100_000, 1e-3), (100_000, 1e-18)])
+def test_more_noise_costs_no_more_whoever_accounts_it(count, delta):
+    """From one accountant to another the claim may rise by the error that prv states, and no more."""
+    scale = math.sqrt(count)
+    costs = [
+        claim(one(Repeat(count, Poisson(0.02, Gaussian(scale * noise)))), delta).epsilon
+        for noise in (0.05, 0.2, 0.5, 1.0, 3.0, 20.0, 1e3, 1e5)
+        if scale * noise > 0.4
+    ]
+    for less_noise, more_noise in itertools.pairwise(costs):
+        assert more_noise <= 1.02 * less_noise
+
+
+@pytest.mark.parametrize(
+    ("name", "scheme", "tokens", "unit_rows", "epsilon", "delta"),
+    [
+        ("gaussian", Scheme.PER_DEMONSTRATION, 24, True, 1e-6, 1e-5),
+        ("gaussian", Scheme.PER_TOKEN, 100_000, True, 8.0, 1e-5),
+        ("gaussian", Scheme.PER_TOKEN, 1000, False, 1e-4, 1e-9),
+        ("gaussian", Scheme.DISJOINT, 100_000, True, 100.0, 1e-18),
+        ("noisy-max", Scheme.PER_DEMONSTRATION, 100_000, True, 0.1, 1e-12),
+        ("noisy-max", Scheme.PER_TOKEN, 100_000, False, 1.0, 1e-18),
+        ("svt-public", Scheme.PER_DEMONSTRATION, 1000, True, 1e-2, 1e-18),
+        ("difference-clipping", Scheme.PER_DEMONSTRATION, 100_000, True, 1e-2, 1e-7),
+        ("blended-logits", Scheme.DISJOINT, 24, True, 1e-4, 1e-9),
+    ],
+)
+def test_a_calibrated_run_costs_what_it_may_and_no_more(name, scheme, tokens, unit_rows, epsilon, delta):
+    kind = mechanism_class(name)
+    plan = SamplingPlan(scheme, subsets=100, per_subset=1 if unit_rows else 2, unit_rows=unit_rows, tokens=tokens)
+
+    def compose(event):
+        return plan.compose(event, {"each label": 8000}, delta)
+
+    made = kind().for_plan(plan).calibrate(compose, PrivacyTarget(epsilon, delta))
+    found = claim(compose(made.event), delta)
+    assert 0.97 * epsilon <= found.epsilon <= epsilon
+    assert found.check <= 1.03 * epsilon
+
+
+def test_a_target_that_no_noise_meets_is_told_what_to_change():
+    events = one(Repeat(10**5, Gaussian(1.0)))
+
+    def at(noise: float) -> Composed:
+        return one(Repeat(10**5, Gaussian(noise)))
+
+    with pytest.raises(AccountingError, match="raise epsilon or delta, or lower"):
+        calibrate_noise(at, PrivacyTarget(1e-6, 1e-18))
+    with pytest.raises(AccountingError, match="raise epsilon or delta, or lower"):
+        calibrate_noise(at, PrivacyTarget(1.0, 1e-9), largest=100.0)
+    assert calibrate_noise(at, PrivacyTarget(1.0, 1e-9), smallest=1e6) == 1e6
+    with pytest.raises(AccountingError, match="raise the noise"):
+        claim(events, 1e-9)
+
+
+@pytest.mark.parametrize("releases", [one(Repeat(7, Poisson(0.1, Gaussian(5.0)))), one(Gaussian(5.0)), one(Pure(0.1))])
+def test_a_delta_that_floats_cannot_hold_is_named(releases):
+    assert claim(releases, 1e-60).epsilon > claim(releases, 1e-18).epsilon * 0.999
+    with pytest.raises(AccountingError, match="Delta is too small"):
+        claim(releases, 1e-101)
+    with pytest.raises(AccountingError, match="raise delta"):
+        claim(Composed("label", (("only", (*releases.lists[0][1], Approximate(1e-9))),)), 1e-9)
+
+
+# Two upper bounds that differ: the larger is claimed, and said. One below the other's proven least: an error.
+
+DIFFERING = one(Repeat(24, Poisson(0.05, Gaussian(3.0))))
+
+
+@pytest.mark.parametrize("event", [DIFFERING, one(Repeat(5000, Poisson(0.001, Gaussian(3.0)))), one(Pure(0.1, 400))])
+@pytest.mark.parametrize("factor", [0.5, 0.9, 0.999, 1.001, 1.1, 3.0])
+def test_the_larger_of_two_bounds_is_claimed_and_a_bound_below_the_least_is_refused(monkeypatch, event, factor):
+    plain = claim(event, 1e-6)
+    assert plain.remark is None
+    monkeypatch.setattr(claims_module, "_methods", lambda *of: (_checked_at(factor, each) for each in METHODS(*of)))
+    if factor < 0.95:
+        with pytest.raises(AccountingError, match="please report"):
+            claim(event, 1e-6)
+        return
+    found = claim(event, 1e-6)
+    if factor < 1.05:
+        assert (found.epsilon, found.accountant, found.remark) == (plain.epsilon, plain.accountant, None)
+        return
+    assert found.epsilon == pytest.approx(plain.check * factor)
+    assert (found.accountant, found.check_accountant) == (plain.check_accountant, plain.accountant)
+    assert found.check == plain.epsilon
+    assert "larger is claimed" in found.remark
+
+
+METHODS = claims_module._methods
+
+
+def _checked_at(factor: float, method):
+    check = method.check
+    object.__setattr__(changed := type(method)(**vars(method)), "check", lambda *of: factor * check(*of))
+    return changed
+
+
+def test_what_the_two_accountants_differed_on_is_accounted(capsys):
+    """Many tokens at a small rate: a grid of 1e-4 is too coarse for a loss that spreads by less."""
+    words = "account --mechanism gaussian --noise-multiplier 4 --rate 0.00033 --scheme per-token --tokens 10000 --json"
+    for delta, least in ((1e-7, 0.0327), (1e-9, 0.0401), (1e-12, 0.0510)):
+        assert main([*words.split(), "--delta", str(delta)]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert least <= found["epsilon"] <= 1.05 * least
+        assert ("remark" in found) == (found["epsilon"] > 1.02 * found["epsilon_check"])
+
+
+def test_a_difference_is_said(capsys):
+    words = "account --mechanism gaussian --noise-multiplier 4 --rate 0.001 --scheme per-token --tokens 1000"
+    assert main([*words.split(), "--delta", "1e-15"]) == 0
+    [remark] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("remark")]
+    assert "'rdp' finds" in remark
+    assert "larger is claimed" in remark
