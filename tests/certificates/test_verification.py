@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.accounting import Claim, PrivacyLedger, fingerprint
 from mechanisms.data.sizes import CLEAN_VALUES, WHETHER_SHOWN, MeasuredSizes
 from mechanisms.demos.demo_set import Certificate, DemoSet, loads
 from mechanisms.errors import StudioError
@@ -393,10 +393,41 @@ def test_hostile_values_get_one_line(case):
                 assert problem.isprintable()
 
 
-def test_accounting_beyond_any_run_is_refused():
+def test_the_longest_run_is_accounted_too():
     plan = SamplingPlan(Scheme.PER_TOKEN, subsets=6, tokens=10**5, shots=100)
     vast = request(mechanism=mechanism_class("gaussian")(noise_multiplier=4000.0), plan=plan)
-    usual = certified(asked("gaussian"))
-    stated = replace(usual.certificate, scheme="per-token", parameters=vast.parameters(), event=vast.certified_event())
-    [problem] = verify(replace(usual, certificate=stated)).problems
-    assert problem.startswith("privacy/event: This is beyond")
+    assert verify(certified(vast)).problems == ()
+
+
+# Sets of before there were 'exact' and 'tilted': `prv` claimed, and `pld` checked, what these account now.
+
+
+def priced_before(scheme: Scheme, epsilon: float, check: float, names: tuple[str, str] = ("prv", "pld")) -> DemoSet:
+    """A set whose claim is stated as so many times what its event costs."""
+    made = certified(replace(asked("gaussian", scheme), mechanism=mechanism_class("gaussian")(noise_multiplier=4000.0)))
+    now = made.certificate.claim
+    assert now.accountant in ("exact", "tilted")
+    cost = min(now.epsilon, now.check)
+    before = Claim(epsilon * cost, now.delta, names[0], check * cost, names[1])
+    return replace(made, certificate=replace(made.certificate, claim=before))
+
+
+@pytest.mark.parametrize("scheme", list(Scheme))
+def test_an_older_set_still_passes(scheme):
+    for epsilon, check in ((1.0, 1.0), (1.01, 0.995), (1.01, 1.015), (1.2, 1.0)):
+        assert verify(priced_before(scheme, epsilon, check)).problems == ()
+
+
+@pytest.mark.parametrize("scheme", list(Scheme))
+@pytest.mark.parametrize(
+    ("epsilon", "check", "names", "field"),
+    [
+        (0.99, 1.0, ("prv", "pld"), "privacy/epsilon"),
+        (1.0, 9.0, ("prv", "pld"), "privacy/accountants/check/epsilon"),
+        (1.0, 1.0, ("prv", "mine"), "privacy/accountants/check/name"),
+        (1.0, 1.0, ("zcdp", "rdp"), "privacy/accountants/claimed/name"),
+    ],
+)
+def test_what_an_older_set_states_wrongly_is_found(scheme, epsilon, check, names, field):
+    problems = verify(priced_before(scheme, epsilon, check, names)).problems
+    assert any(problem.startswith(field) for problem in problems)
