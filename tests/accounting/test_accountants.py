@@ -174,6 +174,16 @@ def test_rounding_to_a_grid_raises_delta_and_keeps_the_masses(primitive, directi
     assert grid.cumulant(tilt) == pytest.approx(Rounded.of(law, step, tilt).log_scale, rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.parametrize("primitive", [SampledGaussian(1.5, 0.2), SampledPure(0.3, 5, 0.4), SampledLaplace(1.0, 0.3)])
+def test_where_the_library_can_have_its_own_masses_ours_compose_alike(monkeypatch, primitive):
+    releases = form((primitive, 8))
+    own = pld.epsilon(releases, 1e-6, 1e-3)
+    monkeypatch.setattr(pld, "_FINE", 1.0)
+    pld.epsilon.cache_clear()
+    assert pld.epsilon(releases, 1e-6, 1e-3) == pytest.approx(own, rel=1e-5)
+    pld.epsilon.cache_clear()
+
+
 def test_sampled_gaussians_and_sampled_laplace_steps_compose_together():
     parts = (Repeat(5, Poisson(0.1, Gaussian(3.0))), Repeat(3, Poisson(0.2, Laplace(4.0))))
     both = claim(one(*parts), 1e-6)
