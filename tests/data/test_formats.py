@@ -231,7 +231,7 @@ def test_a_formula_is_the_value_that_was_saved_with_it_and_only_the_first_sheet_
         parts[sheet] = parts[sheet].replace(b"<f>1+1</f>" + empty, b"<f>1+1</f><v>2</v>")
     table = read(zipped(parts), "xlsx")
     assert list(table.frame["text"]) == ["2"]
-    assert table.remarks == ("Read the first of 3 sheets.",)
+    assert table.remarks == ("Read the sheet 'Sheet', the first of 'Sheet', 'second', 'third': --sheet names another.",)
 
 
 def test_what_stands_around_a_sheet_s_table_is_left_out():

@@ -15,7 +15,7 @@ from dpicl_ui.data.step import DataStep
 from dpicl_ui.frame.guard import guarded
 from dpicl_ui.frame.sessions import CuratorLedger, Sessions
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.data.columns import suggested_names
+from mechanisms.data.field_names import suggested_names
 from mechanisms.errors import SeveralErrors, UsageError
 from tests.toy_model import ToyModel
 from tests.ui.tabs import lend, services

@@ -1,0 +1,142 @@
+"""The first line of a table: names of columns, or a row that would become names; what is doubtful is asked.
+
+Whether a line looks like a row is read off private rows. It decides on nothing but a refusal, which its owner sees: a
+file that is read without a question is read as its header says, and with an answer as the answer says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, islice
+
+from mechanisms.data.columns import COLUMN_WORDS
+from mechanisms.data.field_names import column_words
+from mechanisms.data.label_names import folded
+from mechanisms.data.reading import Reading, ReadingAsked
+from mechanisms.data.table import Table, column_names, numbered_names, table_of
+from mechanisms.errors import DataError
+
+BEGINNING = 20
+"""The first lines, by which a title above the header is told."""
+_LOOKED_AT = 10_000
+"""Rows below that a name may occur again in."""
+_MOST_WORDS, _SEVERAL_WORDS, _TWO_WORDS = 4, 3, 2
+_LONGEST, _LONGEST_WITHOUT_SPACES = 50, 12
+_NUMBER = re.compile(r"[-+~<>$€£¥]?\s*\d[\d\s.,:/\\%+TZ-]*(e[-+]?\d+)?", re.IGNORECASE)
+"""A number, a date or a time."""
+_SENTENCE = re.compile(r".+([.!?…。！？]|, .+)")
+_ROW = (
+    "Give --no-header if it is a row (in Python header=False; columns are then called 1, 2, ...), or --header if it "
+    "does name the columns."
+)
+_TITLE = (
+    "Give --skip-lines {lines} to leave out what stands above the header (in Python skip={lines}), --no-header if it "
+    "is a row, or --header if it does name the columns."
+)
+
+
+def headed(first: Sequence[str], rows: Iterable[Sequence[str]], reading: Reading, remarks: Iterable[str] = ()) -> Table:
+    """The table of a first line and the rows below it, with one cell for each of its cells.
+
+    Args:
+        remarks: consumed after all rows.
+
+    Raises:
+        ReadingAsked: the first line looks like a row, and its owner has not said which it is.
+        DataError: it cannot name the columns, or see `table_of`.
+    """
+    if reading.header is False:
+        return table_of(numbered_names(len(first)), chain([first], rows), remarks)
+    try:
+        names = column_names(first)
+    except DataError as error:
+        if reading.header:
+            raise
+        raise ReadingAsked(str(error), _ROW, reading) from error
+    rows = iter(rows)
+    beginning = list(islice(rows, BEGINNING))
+    table = table_of(names, chain(beginning, rows), remarks)
+    if reading.header is None and (reason := _doubt(first, beginning, table, reading.labels)):
+        raise ReadingAsked(f"The first line looks like a row, not like names of columns: {reason}.", _ROW, reading)
+    return table
+
+
+def check_no_title(lines: Sequence[tuple[int, Sequence[str]]], reading: Reading) -> None:
+    """Ask about a title above the header, unless something was said of the header.
+
+    Args:
+        lines: the first ones of the file, each with its number and its cells, empty ones included.
+
+    Raises:
+        ReadingAsked: there seems to be one.
+    """
+    if reading.header is not None or reading.skip:
+        return
+    filled = [[cell for cell in cells if cell.strip()] for _, cells in lines]
+    above = next((place for place, cells in enumerate(filled) if len(cells) > 1), 0)
+    title = [cell for cells in filled[:above] for cell in cells]
+    below = filled[above:]
+    if title and not _is_usual(title) and 2 * sum(len(cells) > 1 for cells in below) > len(below):
+        skip = lines[above][0] - 1
+        raise ReadingAsked(
+            "The first line looks like a title above the header: only one cell of it is filled.",
+            _TITLE.format(lines=skip),
+            replace(reading, skip=skip),
+        )
+
+
+def _doubt(first: Sequence[str], beginning: Sequence[Sequence[str]], table: Table, labels: Sequence[str]) -> str | None:
+    """Why the first line may be a row; None if nothing says so, or if most of its cells are usual names."""
+    cells = [" ".join(cell.split()) for cell in first if cell.strip()]
+    if 2 * sum(map(_is_a_name, cells)) > len(cells):
+        return None
+    if any(_NUMBER.fullmatch(cell) for cell in cells):
+        return "a cell of it is a number or a date"
+    unusual = {folded(cell) for cell in cells if not _is_usual([cell])}
+    if len(labels) > 1 and not unusual.isdisjoint(map(folded, labels)):
+        return "a cell of it is one of the labels"
+    if any(_stands_below(table, name) for name in table.columns):
+        return "a value of it occurs again below, in the same column"
+    if any(_is_long(cell) for cell in cells):
+        return "a cell of it is as long as a text"
+    if not _is_usual(cells) and any(_is_phrase(cell, alone=len(table.columns) == 1) for cell in cells):
+        return "a cell of it has several words, and none is a usual name of a column"
+    if len(cells) == 1 and not _is_usual(cells) and any(_beside(first, beginning)):
+        return "only one cell of it is filled, and there are others below"
+    return None
+
+
+def _stands_below(table: Table, name: str) -> bool:
+    below = table.frame[name].head(_LOOKED_AT)
+    return folded(name) in {folded(cell) for cell in below.unique() if len(cell) <= 2 * len(name) + BEGINNING}
+
+
+def _is_long(cell: str) -> bool:
+    words = len(cell.split())
+    return (
+        words > _MOST_WORDS
+        or len(cell) > _LONGEST
+        or (words == 1 and not cell.isascii() and len(cell) > _LONGEST_WITHOUT_SPACES)
+    )
+
+
+def _is_phrase(cell: str, alone: bool) -> bool:
+    return len(cell.split()) >= (_TWO_WORDS if alone else _SEVERAL_WORDS) or bool(_SENTENCE.fullmatch(cell))
+
+
+def _is_a_name(cell: str) -> bool:
+    """Whether a cell has no other words than columns are often called by."""
+    return bool(words := column_words(cell)) and COLUMN_WORDS.issuperset(words)
+
+
+def _is_usual(cells: Iterable[str]) -> bool:
+    """Whether one of the cells has a word that columns are often called by."""
+    return any(not COLUMN_WORDS.isdisjoint(column_words(cell)) for cell in cells)
+
+
+def _beside(first: Sequence[str], beginning: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The cells below that stand in no named column."""
+    for row in beginning:
+        yield from (cell for name, cell in zip(first, row, strict=False) if not name.strip() and cell.strip())
