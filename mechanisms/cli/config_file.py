@@ -125,9 +125,13 @@ def _single(flag: str, value: Any) -> str:
 
 def _printed(value: object) -> str:
     try:
-        return str(value)
+        text = str(value)
     except ValueError as error:  # of a number that YAML read from base 16, Python prints 4300 digits at most
         raise UsageError("The file has a whole number that is too long: write a smaller one.") from error
+    try:  # JSON escapes an emoji as two halves, which YAML leaves as they are
+        return text.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError as error:
+        raise UsageError("The file has half a character, written as \\ud800 or so: write the whole one.") from error
 
 
 def _as_json(document: dict[Any, Any] | list[str]) -> str:

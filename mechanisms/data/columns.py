@@ -11,7 +11,7 @@ import pandas as pd
 
 from mechanisms.data.field_names import ANSWERS, LABELS, TEXTS, column_words
 from mechanisms.data.label_names import HOW_LABELS_ARE_SAID, LabelNames, folded, names_of, spellings
-from mechanisms.data.left_out import Breakdown, looks_like_ids, reasons
+from mechanisms.data.left_out import Breakdown, Reason, looks_like_ids, reasons
 from mechanisms.data.table import TEXT, Table
 from mechanisms.errors import DataError
 from mechanisms.records import Columns, Dataset
@@ -26,6 +26,7 @@ _SEVERAL = (
     "A person who appears twice is protected less by a guarantee for single records, and contradictory rows teach a "
     "model little: keep one label for each text."
 )
+_LABELS_OUTSIDE = {Reason.ALIKE, Reason.SEVERAL, Reason.OUTSIDE}
 LOOKS_LIKE_AN_ID = "'{column}' looks like an id: nearly every row has a label of its own. Is it the label column?"
 _SEVERAL_OF_A_USER = "Contradictory rows teach a model little: keep one label for each text."
 _LABEL_WORDS = (
@@ -236,8 +237,12 @@ def _called(table: Table, mapping: ColumnMapping, cells: pd.Series, labels: Sequ
 
 
 def _usable(frame: pd.DataFrame, mapping: ColumnMapping) -> pd.DataFrame:
-    frame = frame[np.array([why is None for why in reasons(frame)], dtype=np.bool_)]
-    return frame.drop_duplicates() if mapping.drop_duplicates else frame
+    usable = _without(frame, reasons(frame))
+    return usable.drop_duplicates() if mapping.drop_duplicates else usable
+
+
+def _without(frame: pd.DataFrame, found: Iterable[Reason | None]) -> pd.DataFrame:
+    return frame[np.array([why is None for why in found], dtype=np.bool_)]
 
 
 def breakdown(table: Table, mapping: ColumnMapping, labels: Sequence[str] = ()) -> Breakdown:
@@ -267,8 +272,9 @@ def inspect(table: Table, mapping: ColumnMapping, least: int = 2) -> Inspection:
         DataError: a column is missing or chosen twice.
     """
     frame = _mapped(table, mapping)
-    rows = Breakdown.of(reasons(frame), frame["label"], table.unread)
-    filled = _usable(frame, replace(mapping, drop_duplicates=False))
+    found = reasons(frame)
+    rows = Breakdown.of(found, frame["label"], table.unread)
+    filled = _without(frame, found)
     repeated = filled.duplicated()
     usable = filled[~repeated] if mapping.drop_duplicates else filled
     units = usable.drop_duplicates(["label", "unit"]) if mapping.unit else usable
@@ -385,7 +391,7 @@ def _noted(table: Table, mapping: ColumnMapping, rows: Breakdown, labels: Sequen
     if classes and not mapping.label_names:
         yield f"The file has names for the labels of '{mapping.label}': {', '.join(classes)}. Give these as labels."
     missing = [label for label in labels if label not in rows.labels]
-    if missing and rows.left_out(labels).total:
+    if missing and _LABELS_OUTSIDE & rows.left_out(labels).counts.keys():
         yield f"No row has the label '{missing[0]}': check its spelling. {HOW_LABELS_ARE_SAID}"
 
 

@@ -52,6 +52,7 @@ class Rows:
     Attributes:
         first: the cells of the first record.
         text: the lines.
+        guessed: the separator, if it was read off the first line and is no comma.
         as_they_stand: records so far with unpaired quotes.
 
     Raises:
@@ -70,8 +71,9 @@ class Rows:
         elif _SAYS_SEPARATOR.fullmatch(first.rstrip(_ENDS)):
             raise DataError("The first line begins with 'sep=' but gives no known separator: remove that line.")
         usual = usual or (_DELIMITERS[0] if reading.header is False else None)
-        said_so = separator_named(reading.separator) if reading.separator else None
-        self._delimiter = said_so or usual or max(_DELIMITERS, key=_unquoted(first, self._lines).count)
+        usual = separator_named(reading.separator) if reading.separator else usual
+        self._delimiter = usual or max(_DELIMITERS, key=_unquoted(first, self._lines).count)
+        self.guessed = None if usual or self._delimiter == _DELIMITERS[0] else self._delimiter.decode()
         cells = _record(first, self._lines, self._delimiter, MAX_COLUMNS + 1)
         if cells is None and first.count(self._delimiter) > MAX_COLUMNS:
             raise DataError(TOO_MANY_COLUMNS)
@@ -182,13 +184,13 @@ def _record(line: bytes, lines: _Lines, delimiter: bytes, most: int) -> list[byt
     cells: list[bytes] = []
     at = 0
     while len(cells) < most:
-        if line.startswith(b'"', at):
+        if quoted := _quoted_on_one_line(delimiter).match(line, at):
+            cell, at = quoted[1].replace(b'""', b'"'), quoted.end()
+        elif line.startswith(b'"', at):
             found = _quoted_cell(line, at + 1, lines, taken)
             if found is None:
                 break
             cell, line, at = found
-        elif spaced := _spaced_quotes(delimiter).match(line, at):
-            cell, at = spaced[1].replace(b'""', b'"'), spaced.end()
         else:
             end = line.find(delimiter, at)
             end = end if end >= 0 else len(line.rstrip(_ENDS))
@@ -206,9 +208,9 @@ def _record(line: bytes, lines: _Lines, delimiter: bytes, most: int) -> list[byt
 
 
 @functools.cache
-def _spaced_quotes(delimiter: bytes) -> re.Pattern[bytes]:
-    """A quoted cell behind spaces, which closes on the same line, with whatever spaces follow it."""
-    return re.compile(rb' +"((?:[^"\r\n]++|"")*+)" *(?=' + re.escape(delimiter) + rb"|[\r\n]*$)")
+def _quoted_on_one_line(delimiter: bytes) -> re.Pattern[bytes]:
+    """A quoted cell with whatever spaces are around it, up to the separator or the line's end."""
+    return re.compile(rb' *+"((?:[^"\r\n]++|"")*+)" *+(?=' + re.escape(delimiter) + rb"|[\r\n]*+$)")
 
 
 @functools.cache
@@ -263,7 +265,7 @@ def read_csv(raw: RawFile, reading: Reading) -> Table:
     """
     rows = Rows(raw, reading, b"\t" if raw.suffix in _TABS else None)
     check_no_title(_beginning(replace(rows.text, found=Counter())), reading)
-    return headed(rows.first, rows, reading, rows.remarks())
+    return headed(rows.first, rows, reading, rows.remarks(), "tab" if rows.guessed == "\t" else rows.guessed)
 
 
 def _beginning(text: TextLines) -> list[tuple[int, list[str]]]:

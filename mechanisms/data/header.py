@@ -28,20 +28,28 @@ _NUMBER = re.compile(r"[-+~<>$€£¥]?\s*\d[\d\s.,:/\\%+TZ-]*(e[-+]?\d+)?", re.
 """A number, a date or a time."""
 _SENTENCE = re.compile(r".+([.!?…。！？]|, .+)")
 _ROW = (
-    "Give --no-header if it is a row (in Python header=False; columns are then called 1, 2, ...), or --header if it "
-    "does name the columns."
+    "Give --no-header{separator} if it is a row (in Python header=False; columns are then called 1, 2, ...), or "
+    "--header if it does name the columns."
 )
+_SEPARATOR = " with --separator '{separator}'"
 _TITLE = (
     "Give --skip-lines {lines} to leave out what stands above the header (in Python skip={lines}), --no-header if it "
     "is a row, or --header if it does name the columns."
 )
 
 
-def headed(first: Sequence[str], rows: Iterable[Sequence[str]], reading: Reading, remarks: Iterable[str] = ()) -> Table:
+def headed(
+    first: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    reading: Reading,
+    remarks: Iterable[str] = (),
+    separator: str | None = None,
+) -> Table:
     """The table of a first line and the rows below it, with one cell for each of its cells.
 
     Args:
         remarks: consumed after all rows.
+        separator: what was read off the first line, and has to be said where that is a row.
 
     Raises:
         ReadingAsked: the first line looks like a row, and its owner has not said which it is.
@@ -49,17 +57,19 @@ def headed(first: Sequence[str], rows: Iterable[Sequence[str]], reading: Reading
     """
     if reading.header is False:
         return table_of(numbered_names(len(first)), chain([first], rows), remarks)
+    way = _ROW.format(separator=_SEPARATOR.format(separator=separator) if separator else "")
+    proposed = replace(reading, separator=reading.separator or separator)
     try:
         names = column_names(first)
     except DataError as error:
         if reading.header:
             raise
-        raise ReadingAsked(str(error), _ROW, reading) from error
+        raise ReadingAsked(str(error), way, proposed) from error
     rows = iter(rows)
     beginning = list(islice(rows, BEGINNING))
     table = table_of(names, chain(beginning, rows), remarks)
     if reading.header is None and (reason := _doubt(first, beginning, table, reading.labels)):
-        raise ReadingAsked(f"The first line looks like a row, not like names of columns: {reason}.", _ROW, reading)
+        raise ReadingAsked(f"The first line looks like a row, not like names of columns: {reason}.", way, proposed)
     return table
 
 
@@ -78,7 +88,7 @@ def check_no_title(lines: Sequence[tuple[int, Sequence[str]]], reading: Reading)
     above = next((place for place, cells in enumerate(filled) if len(cells) > 1), 0)
     title = [cell for cells in filled[:above] for cell in cells]
     below = filled[above:]
-    if title and not _is_usual(title) and 2 * sum(len(cells) > 1 for cells in below) > len(below):
+    if title and not all(map(_is_a_name, title)) and 2 * sum(len(cells) > 1 for cells in below) > len(below):
         skip = lines[above][0] - 1
         raise ReadingAsked(
             "The first line looks like a title above the header: only one cell of it is filled.",
@@ -94,16 +104,17 @@ def _doubt(first: Sequence[str], beginning: Sequence[Sequence[str]], table: Tabl
         return None
     if any(_NUMBER.fullmatch(cell) for cell in cells):
         return "a cell of it is a number or a date"
-    unusual = {folded(cell) for cell in cells if not _is_usual([cell])}
+    unusual = {folded(cell) for cell in cells if not _is_a_name(cell)}
     if len(labels) > 1 and not unusual.isdisjoint(map(folded, labels)):
         return "a cell of it is one of the labels"
     if any(_stands_below(table, name) for name in table.columns):
         return "a value of it occurs again below, in the same column"
     if any(_is_long(cell) for cell in cells):
         return "a cell of it is as long as a text"
-    if not _is_usual(cells) and any(_is_phrase(cell, alone=len(table.columns) == 1) for cell in cells):
+    named = any(map(_is_a_name, cells))
+    if not named and any(_is_phrase(cell, alone=len(table.columns) == 1) for cell in cells):
         return "a cell of it has several words, and none is a usual name of a column"
-    if len(cells) == 1 and not _is_usual(cells) and any(_beside(first, beginning)):
+    if len(cells) == 1 and not named and any(_beside(first, beginning)):
         return "only one cell of it is filled, and there are others below"
     return None
 
@@ -129,11 +140,6 @@ def _is_phrase(cell: str, alone: bool) -> bool:
 def _is_a_name(cell: str) -> bool:
     """Whether a cell has no other words than columns are often called by."""
     return bool(words := column_words(cell)) and COLUMN_WORDS.issuperset(words)
-
-
-def _is_usual(cells: Iterable[str]) -> bool:
-    """Whether one of the cells has a word that columns are often called by."""
-    return any(not COLUMN_WORDS.isdisjoint(column_words(cell)) for cell in cells)
 
 
 def _beside(first: Sequence[str], beginning: Sequence[Sequence[str]]) -> Iterator[str]:

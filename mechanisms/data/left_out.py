@@ -10,8 +10,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import compress
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from mechanisms.data.label_names import folded
 from mechanisms.errors import DataError
@@ -46,21 +49,24 @@ def looks_empty(cell: str) -> bool:
     return not folded(cell) or _LOOKS_EMPTY.fullmatch(cell.strip()) is not None
 
 
-def reasons(frame: pd.DataFrame) -> list[Reason | None]:
+def reasons(frame: pd.DataFrame) -> NDArray[np.object_]:
     """For each row of a mapped file why it takes no part under any label set; None if it may.
 
     Args:
         frame: with the columns text, label and unit, and output where there is one; unit is None without users.
     """
-    found = [_of_text(text) for text in frame["text"]]
-    if "output" in frame:
-        found = [why or (Reason.NO_OUTPUT if _is_empty(cell) else None) for why, cell in _with(found, frame["output"])]
-    found = [why or (Reason.NO_USER if user == "" else None) for why, user in _with(found, frame["unit"])]
-    return [why or (None if label else Reason.UNLABELLED) for why, label in _with(found, frame["label"])]
-
-
-def _with(found: list[Reason | None], cells: pd.Series) -> Iterator[tuple[Reason | None, str]]:
-    return zip(found, cells, strict=True)
+    found = np.array([_of_text(text) for text in frame["text"]], dtype=np.object_)
+    free = np.array([why is None for why in found], dtype=np.bool_)
+    outputs = frame.get("output", ())
+    for reason, without in (
+        (Reason.NO_OUTPUT, [_is_empty(output) for output in outputs] or False),
+        (Reason.NO_USER, frame["unit"] == ""),
+        (Reason.UNLABELLED, frame["label"] == ""),
+    ):
+        here = free & np.asarray(without)
+        found[here] = reason
+        free &= ~here
+    return found
 
 
 def _is_empty(cell: str) -> bool:
@@ -68,6 +74,8 @@ def _is_empty(cell: str) -> bool:
 
 
 def _of_text(cell: str) -> Reason | None:
+    if len(cell) > _LONGEST_EMPTY:
+        return Reason.EMPTY if cell.isspace() else None
     if _is_empty(cell):
         return Reason.EMPTY
     return Reason.LOOKS_EMPTY if looks_empty(cell) else None
@@ -130,23 +138,19 @@ class Breakdown:
     labels: Mapping[str, int]
 
     @classmethod
-    def of(cls, why: Iterable[Reason | None], labels: Iterable[str], unread: int) -> Breakdown:
+    def of(cls, found: Collection[Reason | None], labels: Iterable[str], unread: int) -> Breakdown:
         """Count rows.
 
         Args:
-            why: of each row, see `reasons`.
+            found: of each row, see `reasons`.
             labels: of each row.
             unread: rows of the file that are not among these.
         """
-        pairs = Counter(zip(why, labels, strict=True))
-        unusable = Counter({Reason.UNREAD: unread} if unread else {})
-        usable = Counter[str]()
-        for (reason, label), count in pairs.items():
-            if reason is None:
-                usable[label] += count
-            else:
-                unusable[reason] += count
-        return cls(unusable, usable)
+        reached = [why is None for why in found]
+        unusable = Counter(why for why in found if why is not None)
+        if unread:
+            unusable[Reason.UNREAD] = unread
+        return cls(unusable, Counter(compress(labels, reached)))
 
     def left_out(self, labels: Collection[str]) -> LeftOut:
         """The rows that take no part under a label set; without one, any label will do."""

@@ -98,7 +98,7 @@ class TextLines:
                 if not self.said:
                     raise _asked(self.raw, number)
                 self.found[found] += 1
-            yield text.encode()
+            yield line if found == UTF8 else text.encode()
 
     def _divided(self, end: str) -> Iterator[bytes]:
         with self.raw.opened() as file:

@@ -257,11 +257,11 @@ def test_any_label_comes_back_from_the_settings_as_it_was(tmp_path):
     rows = [(f"a text {i}", ODD[i % len(ODD)]) for i in range(60)]
     pd.DataFrame(rows, columns=["text", "label"]).to_csv(path, index=False)
     names = ((ODD[2], "A, named = 1"),)
-    columns = columns_of(path, ColumnMapping("text", "label", label_names=names, merge_labels=True))
+    columns = columns_of(path, ColumnMapping("text", "label", label_names=names))
     called = tuple(dict(names).get(each, each) for each in ODD)
     asked = request_of(dataset_of(columns, *called))
     reading = Reading(header=True, encoding="utf-8", separator=",")
-    text = written.settings(asked, columns.mapping, "my notes", reading=reading)
+    text = written.settings(asked, replace(columns.mapping, merge_labels=True), "my notes", reading=reading)
     same, dataset = from_command_line(text, path)
     assert dataset.labels == called
     assert unsolved(same) == unsolved(asked)
@@ -354,6 +354,7 @@ def test_what_the_file_leaves_out_is_still_required(capsys, parsed):
         ("name:", "put it in quotes"),
         ("drop-duplicates: 1", "true or false"),
         ("epsilon: many", "--epsilon"),
+        ('labels: ["\\ud83d", B]', "half a character"),
         ("labels: &all [A, *all]", "write out"),
         ("labels: [&one [A, A], &two [*one, *one], [*two, *two]]", "write out"),
         pytest.param(f"epsilon: 0x{'f' * 5000}", "too long", id="a long number"),

@@ -60,6 +60,7 @@ def test_encodings_delimiters_quotes_and_multi_line_cells(tmp_path, delimiter, e
         (b"text,text,\na,b,c\n", "name the columns"),
         (b",\na,b\n", "name the columns"),
         (b"text,label\na,b,c\nd,e\n", "does not fit"),
+        (b"text,label\r\na,b\nc,d\re,f\n", "Line 3 does not fit the header: it has a carriage return"),
         (b'text,label\n"open,b,c\nc,d\n', "Line 2 does not fit"),
         (b"\xff\xfeabc", "not a text file"),
         (b'"' + b"x" * 200_000, "header line has an unpaired quote"),
@@ -87,6 +88,34 @@ def test_a_first_line_for_excel_says_the_separator(tmp_path, separator, first):
         path = tmp_path / f"data.{suffix}"
         path.write_bytes(end.join(lines).encode(encoding))
         assert read_table(path).frame.to_dict("records") == [{"text": "é, e; d", "a, b; c": "x"}]
+
+
+@pytest.mark.parametrize("ends", [",", ",,,", ', "" ,""', ",  ,"])
+@pytest.mark.parametrize("row", ["x,a", '"x, y",a', '"two\nlines",a', '5" wide,a'])
+def test_empty_cells_beyond_the_last_column_are_no_cells(tmp_path, ends, row):
+    table = read_table(written(tmp_path, f"text,label\n{row}{ends}\nz,b\n".encode()))
+    plain = read_table(written(tmp_path, f"text,label\n{row}\nz,b\n".encode()))
+    if row.startswith("5") and '"' in ends:  # a stray quote: the line is taken literally
+        return
+    assert table.frame.equals(plain.frame)
+    with pytest.raises(DataError, match="does not fit"):
+        read_table(written(tmp_path, f"text,label\n{row}{ends},z\nz,b\n".encode()))
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "|"])
+@pytest.mark.parametrize("around", ["{} ", "{}  ", " {}", " {}  "])
+def test_a_quoted_cell_may_have_spaces_around_it(tmp_path, delimiter, around):
+    gap = around.format(delimiter)
+    lines = [["text", "label"], *([quoted(text), quoted(label)] for text, label in ROWS if "\n" not in text)]
+    raw = "".join(gap.join(line) + "\n" for line in lines)
+    table = read_table(written(tmp_path, raw.encode()), Reading(header=True))
+    assert [tuple(row) for row in table.frame.to_numpy()] == [row for row in ROWS if "\n" not in row[0]]
+
+
+def test_a_quote_behind_a_space_takes_no_other_line(tmp_path):
+    raw = b'text,label\nhe said, "no\nand, "yes" she said\n x, "a ""b"" c" \n'
+    rows = read_table(written(tmp_path, raw)).frame.to_numpy().tolist()
+    assert rows == [["he said", ' "no'], ["and", ' "yes" she said'], [" x", 'a "b" c']]
 
 
 def test_a_header_that_only_looks_like_excel_s_line_is_a_header(tmp_path):
