@@ -269,7 +269,7 @@ class LabelChoice:
         """The labels that are probably one, with the offer to read them so."""
         groups = alike(columns.inspection.rows.labels) if columns.rows is Rows.TEXTS else []
         lines = [el("li", " = ".join(f"'{label}'" for label in group)) for group in groups]
-        shown = [el("div.notice.warn", el("p", _ALIKE), el("ul", *lines), role="status")] if groups else []
+        shown = [el("div.notice.warn", el("p", _ALIKE), el("ul.missing", *lines), role="status")] if groups else []
         return {self.alike: shown, self.merge: gr.Button(visible=bool(groups))}
 
     def named(self, columns: Columns, before: str | None) -> dict[Any, Any]:
