@@ -379,7 +379,10 @@ def checked_dataset(
         tell(line)
     for line in rows.left_out(labels).told(allow_left_out):
         tell(line)
-    return to_dataset(table, mapping, name, labels)
+    dataset = to_dataset(table, mapping, name, labels)
+    if repeated := sum(rows.labels.values()) - len(dataset.records):
+        tell(f"Rows that repeat an earlier one, which are dropped as was asked: {repeated:,}.")
+    return dataset
 
 
 def _noted(table: Table, mapping: ColumnMapping, rows: Breakdown, labels: Sequence[str]) -> Iterator[str]:

@@ -61,6 +61,7 @@ class Rows:
 
     def __init__(self, raw: RawFile, reading: Reading = USUAL, usual: bytes | None = None) -> None:
         self.as_they_stand = 0
+        self._returns: list[int] = []
         self.text = TextLines.of(raw, reading.encoding)
         self._lines = _Lines(self.text.lines("\n" if reading.header is False else self.text.line_end()))
         for _ in range(reading.skip):
@@ -88,6 +89,8 @@ class Rows:
         for line in self._lines:
             if line.isspace() and self._delimiter not in line:
                 continue
+            if b"\r" in line and line.find(b"\r", 0, len(line) - len(_ENDS)) >= 0:
+                self._returns.append(self._lines.number)
             cells = _record(line, self._lines, self._delimiter, width) if b'"' in line else None
             if cells is None:
                 cells = self._as_it_stands(line)
@@ -118,6 +121,9 @@ class Rows:
         yield from self.text.remarks()
         if self.as_they_stand:
             yield f"Rows with unpaired quotes, each read literally as one line: {self.as_they_stand}."
+        if self._returns:
+            first, count = self._returns[0], len(self._returns)
+            yield f"Rows with a carriage return (CR) inside, which ends no line here: {count}, first in line {first}."
 
 
 def separator_named(said: str) -> bytes:

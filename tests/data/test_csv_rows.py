@@ -171,6 +171,15 @@ def test_a_lone_carriage_return_ends_lines_only_where_it_ends_the_header():
     assert parsed("\r\rtext,label\ra,b\r".encode("utf-16")) == [["text", "label"], ["a", "b"]]
 
 
+def test_a_lone_carriage_return_in_a_cell_is_told_with_its_line(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_bytes(b'text,label\r\nx,a\r\nlone\rreturn,a\n"two\r\nlines",a\r\nmore\rreturn,b\n')
+    remark = "Rows with a carriage return (CR) inside, which ends no line here: 2, first in line 3."
+    assert read_table(path).remarks == (remark,)
+    path.write_bytes(b"text,label\r\nx,a\r\ny,b\n")
+    assert read_table(path).remarks == ()
+
+
 def test_utf_16_that_does_not_decode_is_refused_with_a_line():
     raw = ("text,label\n" + "é,a\n" * 20_000).encode("utf-16")
     with pytest.raises(DataError, match=r"not a text file: .* after line \d+\.") as caught:

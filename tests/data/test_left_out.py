@@ -176,6 +176,14 @@ def test_few_rows_are_told_and_many_are_asked_about():
     assert told([("a text", "spam")]) == []
 
 
+def test_rows_that_are_dropped_since_they_repeat_another_are_told():
+    rows, lines = [("a text", "spam")] * 3 + [("another", "ham"), ("", "ham")], []
+    mapping = ColumnMapping("text", "label", drop_duplicates=True)
+    dataset = checked_dataset(table(rows), mapping, "d", LABELS, lines.append, allow_left_out=True)
+    assert len(dataset.records) == 2
+    assert lines[-1] == "Rows that repeat an earlier one, which are dropped as was asked: 2."
+
+
 def test_the_option_that_merges_is_named_where_it_helps():
     with pytest.raises(DataError, match="--merge-labels"):
         told([("a text", "SPAM")])
