@@ -7,9 +7,9 @@ file that is read without a question is read as its header says, and with an ans
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain
 
 from mechanisms.data.columns import COLUMN_WORDS
 from mechanisms.data.field_names import column_words
@@ -65,10 +65,8 @@ def headed(
         if reading.header:
             raise
         raise ReadingAsked(str(error), way, proposed) from error
-    rows = iter(rows)
-    beginning = list(islice(rows, BEGINNING))
-    table = table_of(names, chain(beginning, rows), remarks)
-    if reading.header is None and (reason := _doubt(first, beginning, table, reading.labels)):
+    table = table_of(names, rows, remarks)
+    if reading.header is None and (reason := _doubt(first, table, reading.labels)):
         raise ReadingAsked(f"The first line looks like a row, not like names of columns: {reason}.", way, proposed)
     return table
 
@@ -88,7 +86,12 @@ def check_no_title(lines: Sequence[tuple[int, Sequence[str]]], reading: Reading)
     above = next((place for place, cells in enumerate(filled) if len(cells) > 1), 0)
     title = [cell for cells in filled[:above] for cell in cells]
     below = filled[above:]
-    if title and not all(map(_is_a_name, title)) and 2 * sum(len(cells) > 1 for cells in below) > len(below):
+    if (
+        title
+        and lines[0][1][0].strip()
+        and not all(map(_is_a_name, title))
+        and 2 * sum(len(cells) > 1 for cells in below) > len(below)
+    ):
         skip = lines[above][0] - 1
         raise ReadingAsked(
             "The first line looks like a title above the header: only one cell of it is filled.",
@@ -97,7 +100,7 @@ def check_no_title(lines: Sequence[tuple[int, Sequence[str]]], reading: Reading)
         )
 
 
-def _doubt(first: Sequence[str], beginning: Sequence[Sequence[str]], table: Table, labels: Sequence[str]) -> str | None:
+def _doubt(first: Sequence[str], table: Table, labels: Sequence[str]) -> str | None:
     """Why the first line may be a row; None if nothing says so, or if most of its cells are usual names."""
     cells = [" ".join(cell.split()) for cell in first if cell.strip()]
     if 2 * sum(map(_is_a_name, cells)) > len(cells):
@@ -111,11 +114,8 @@ def _doubt(first: Sequence[str], beginning: Sequence[Sequence[str]], table: Tabl
         return "a value of it occurs again below, in the same column"
     if any(_is_long(cell) for cell in cells):
         return "a cell of it is as long as a text"
-    named = any(map(_is_a_name, cells))
-    if not named and any(_is_phrase(cell, alone=len(table.columns) == 1) for cell in cells):
+    if not any(map(_is_a_name, cells)) and any(_is_phrase(cell, alone=len(table.columns) == 1) for cell in cells):
         return "a cell of it has several words, and none is a usual name of a column"
-    if len(cells) == 1 and not named and any(_beside(first, beginning)):
-        return "only one cell of it is filled, and there are others below"
     return None
 
 
@@ -140,9 +140,3 @@ def _is_phrase(cell: str, alone: bool) -> bool:
 def _is_a_name(cell: str) -> bool:
     """Whether a cell has no other words than columns are often called by."""
     return bool(words := column_words(cell)) and COLUMN_WORDS.issuperset(words)
-
-
-def _beside(first: Sequence[str], beginning: Sequence[Sequence[str]]) -> Iterator[str]:
-    """The cells below that stand in no named column."""
-    for row in beginning:
-        yield from (cell for name, cell in zip(first, row, strict=False) if not name.strip() and cell.strip())

@@ -45,7 +45,11 @@ TEXTS = {
     "windows-874": [["ฉันทำบัตรหาย", "สินค้าจะมาถึงเมื่อไหร่", "ขอบคุณสำหรับความช่วยเหลือ"]],
 }
 OF_LINES = sorted(set(ENCODINGS) - {"utf-16", "utf-16-le", "utf-16-be"})
-ANY_LINE = st.binary(max_size=30).map(lambda raw: raw.replace(b"\n", b"").replace(b"\x00", b""))
+ANY_TEXT = st.sampled_from([*CHINESE, *JAPANESE, *RUSSIAN, *FRENCH])
+IN_SOME = st.tuples(ANY_TEXT, st.sampled_from(["utf-8", "gb18030", "cp932", "cp1252", "iso2022_jp"]))
+ANY_LINE = (st.binary(max_size=30) | IN_SOME.map(lambda each: each[0].encode(each[1], "ignore"))).map(
+    lambda raw: raw.replace(b"\n", b"").replace(b"\x00", b"")
+)
 
 
 def content(texts: list[str], count: int = 24) -> str:

@@ -36,7 +36,7 @@ HEADERS = [
     "text,label", "Text,Label", "customer_message,department", "the text,the label", "comment,type,2026",
     "Satz,Kategorie",
     "文本,标签", "texte,étiquette", "Customer Message Text,Ticket Category", "review,rating", "question,topic",
-    "userComment,userId", ",text", "text,label,",
+    "userComment,userId", ",text", ",Kommentar", "text,label,",
 ]  # fmt: skip
 BELOW = "a text about a card,card\nanother text about a loan,loan\nand one about a card again,card\n"
 HOSTILE = [b'"open', b"a;b;c;d", b"a\tb", b"x|y|z", b"lone\rreturn", b"\xc3\xa9", b'5" wide', b",", b"sep", b'""']
