@@ -52,7 +52,8 @@ class Rows:
     Attributes:
         first: the cells of the first record.
         text: the lines.
-        guessed: the separator, if it was read off the first line and is no comma.
+        delimiter: the separator.
+        guessed: the same, if it was read off the first line and is no comma.
         as_they_stand: records so far with unpaired quotes.
 
     Raises:
@@ -73,25 +74,25 @@ class Rows:
             raise DataError("The first line begins with 'sep=' but gives no known separator: remove that line.")
         usual = usual or (_DELIMITERS[0] if reading.header is False else None)
         usual = separator_named(reading.separator) if reading.separator else usual
-        self._delimiter = usual or max(_DELIMITERS, key=_unquoted(first, self._lines).count)
-        self.guessed = None if usual or self._delimiter == _DELIMITERS[0] else self._delimiter.decode()
-        cells = _record(first, self._lines, self._delimiter, MAX_COLUMNS + 1)
-        if cells is None and first.count(self._delimiter) > MAX_COLUMNS:
+        self.delimiter = usual or max(_DELIMITERS, key=_unquoted(first, self._lines).count)
+        self.guessed = None if usual or self.delimiter == _DELIMITERS[0] else self.delimiter.decode()
+        cells = _record(first, self._lines, self.delimiter, MAX_COLUMNS + 1)
+        if cells is None and first.count(self.delimiter) > MAX_COLUMNS:
             raise DataError(TOO_MANY_COLUMNS)
         if cells is None and reading.header is not False:
             raise DataError("The header line has an unpaired quote: correct the line and try again.")
         if cells is None:
-            self.as_they_stand, cells = 1, first.rstrip(_ENDS).split(self._delimiter)
+            self.as_they_stand, cells = 1, first.rstrip(_ENDS).split(self.delimiter)
         self.first = [cell.decode() for cell in cells]
 
     def __iter__(self) -> Iterator[list[str]]:
         width = len(self.first)
         for line in self._lines:
-            if line.isspace() and self._delimiter not in line:
+            if line.isspace() and self.delimiter not in line:
                 continue
             if b"\r" in line and line.find(b"\r", 0, len(line) - len(_ENDS)) >= 0:
                 self._returns.append(self._lines.number)
-            cells = _record(line, self._lines, self._delimiter, width) if b'"' in line else None
+            cells = _record(line, self._lines, self.delimiter, width) if b'"' in line else None
             if cells is None:
                 cells = self._as_it_stands(line)
             row = [cell.decode() for cell in cells]
@@ -104,7 +105,7 @@ class Rows:
         return line
 
     def _as_it_stands(self, line: bytes) -> list[bytes]:
-        cells = line.rstrip(_ENDS).split(self._delimiter)
+        cells = line.rstrip(_ENDS).split(self.delimiter)
         width = len(self.first)
         if any(cell.strip() for cell in cells[width:]):
             reason = (
@@ -270,16 +271,22 @@ def read_csv(raw: RawFile, reading: Reading) -> Table:
         ReadingAsked: see `TextLines` and `headed`.
     """
     rows = Rows(raw, reading, b"\t" if raw.suffix in _TABS else None)
-    check_no_title(_beginning(replace(rows.text, found=Counter())), reading)
+    check_no_title(_beginning(replace(rows.text, found=Counter()), rows.delimiter), reading)
     return headed(rows.first, rows, reading, rows.remarks(), "tab" if rows.guessed == "\t" else rows.guessed)
 
 
-def _beginning(text: TextLines) -> list[tuple[int, list[str]]]:
-    """The first records with their lines' numbers, divided by the separator of most lines; none below `sep=X`."""
+def _beginning(text: TextLines, delimiter: bytes) -> list[tuple[int, list[str]]]:
+    """The first records with their lines' numbers; none below `sep=X`.
+
+    Args:
+        delimiter: the separator; where the first line has none, that of most lines counts.
+    """
     lines = list(islice(text.lines(text.line_end()), BEGINNING))
-    if any(_SAYS_SEPARATOR.match(line) for line in lines[:1]):
+    first = next((line for line in lines if not line.isspace()), b"")
+    if _SAYS_SEPARATOR.match(first):
         return []
-    delimiter = max(_DELIMITERS, key=lambda each: sum(each in line for line in lines))
+    if delimiter not in first:
+        delimiter = max(_DELIMITERS, key=lambda each: sum(each in line for line in lines))
     found, divided = [], _Lines(iter(lines))
     for line in divided:
         number = divided.number

@@ -11,17 +11,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 
+import pandas as pd
+
 from mechanisms.data.columns import COLUMN_WORDS
 from mechanisms.data.field_names import column_words
 from mechanisms.data.label_names import folded
 from mechanisms.data.reading import Reading, ReadingAsked
-from mechanisms.data.table import Table, column_names, numbered_names, table_of
+from mechanisms.data.table import MAX_COLUMNS, Table, column_names, numbered_names, table_of
 from mechanisms.errors import DataError
 
 BEGINNING = 20
 """The first lines, by which a title above the header is told."""
-_LOOKED_AT = 10_000
-"""Rows below that a name may occur again in."""
+_LOOKED_AT, _FEWEST_ROWS = 100_000, 100
+"""Cells below that a name may occur again in, and rows at least."""
 _MOST_WORDS, _SEVERAL_WORDS, _TWO_WORDS = 4, 3, 2
 _LONGEST, _LONGEST_WITHOUT_SPACES = 50, 12
 _NUMBER = re.compile(r"[-+~<>$€£¥]?\s*\d[\d\s.,:/\\%+TZ-]*(e[-+]?\d+)?", re.IGNORECASE)
@@ -62,7 +64,7 @@ def headed(
     try:
         names = column_names(first)
     except DataError as error:
-        if reading.header:
+        if reading.header or len(first) > MAX_COLUMNS:
             raise
         raise ReadingAsked(str(error), way, proposed) from error
     table = table_of(names, rows, remarks)
@@ -82,16 +84,11 @@ def check_no_title(lines: Sequence[tuple[int, Sequence[str]]], reading: Reading)
     """
     if reading.header is not None or reading.skip:
         return
-    filled = [[cell for cell in cells if cell.strip()] for _, cells in lines]
-    above = next((place for place, cells in enumerate(filled) if len(cells) > 1), 0)
-    title = [cell for cells in filled[:above] for cell in cells]
+    filled = [[place for place, cell in enumerate(cells) if cell.strip()] for _, cells in lines]
+    above = next((number for number, places in enumerate(filled) if len(places) > 1), 0)
     below = filled[above:]
-    if (
-        title
-        and lines[0][1][0].strip()
-        and not all(map(_is_a_name, title))
-        and 2 * sum(len(cells) > 1 for cells in below) > len(below)
-    ):
+    title = [cells[0] for (_, cells), places in zip(lines[:above], filled, strict=False) if places == [0]]
+    if not all(map(_is_a_name, title)) and 2 * sum(len(places) > 1 for places in below) > len(below):
         skip = lines[above][0] - 1
         raise ReadingAsked(
             "The first line looks like a title above the header: only one cell of it is filled.",
@@ -110,7 +107,8 @@ def _doubt(first: Sequence[str], table: Table, labels: Sequence[str]) -> str | N
     unusual = {folded(cell) for cell in cells if not _is_a_name(cell)}
     if len(labels) > 1 and not unusual.isdisjoint(map(folded, labels)):
         return "a cell of it is one of the labels"
-    if any(_stands_below(table, name) for name in table.columns):
+    below = table.frame.head(max(_FEWEST_ROWS, _LOOKED_AT // len(table.columns)))
+    if any(_stands_in(below[name], name) for name in table.columns):
         return "a value of it occurs again below, in the same column"
     if any(_is_long(cell) for cell in cells):
         return "a cell of it is as long as a text"
@@ -119,9 +117,8 @@ def _doubt(first: Sequence[str], table: Table, labels: Sequence[str]) -> str | N
     return None
 
 
-def _stands_below(table: Table, name: str) -> bool:
-    below = table.frame[name].head(_LOOKED_AT)
-    return folded(name) in {folded(cell) for cell in below.unique() if len(cell) <= 2 * len(name) + BEGINNING}
+def _stands_in(cells: pd.Series, name: str) -> bool:
+    return folded(name) in {folded(cell) for cell in cells.unique() if len(cell) <= 2 * len(name) + BEGINNING}
 
 
 def _is_long(cell: str) -> bool:

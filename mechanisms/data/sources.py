@@ -137,7 +137,10 @@ def read_files(files: Sequence[RawFile], reading: Reading = USUAL) -> Table:
     Raises:
         DataError: see `read_table`.
     """
-    return read_parquet(*files) if len(files) > 1 else read_table(files[0], reading)
+    if len(files) == 1:
+        return read_table(files[0], reading)
+    format_in(files[0]).check(reading)
+    return read_parquet(*files)
 
 
 @contextmanager

@@ -165,7 +165,8 @@ TABLE = ["text,label", "a text about a card,card", "another about a loan,loan"]
 
 
 @pytest.mark.parametrize(
-    "above", [["Complaints 2026,", ","], ["Complaints 2026", ""], ["Our export", "of May", "2026,"]]
+    "above",
+    [["Complaints 2026,", ","], ["Complaints 2026", ""], ["Our export", "of May", "2026,"], ["", " ", "Complaints"]],
 )
 def test_a_title_above_the_header_is_asked_about_and_skipped_where_that_is_said(tmp_path, above):
     path = tmp_path / "data.csv"
