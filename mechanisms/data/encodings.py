@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from mechanisms.errors import UsageError
 
 UTF8, UTF16 = "utf-8", "utf-16"
-WINDOWS_1252 = "windows-1252"
+WINDOWS_1252, ISO_2022_JP = "windows-1252", "iso-2022-jp"
 
 ENCODINGS = {
     UTF8: "utf-8", UTF16: "utf-16", "utf-16-le": "utf-16-le", "utf-16-be": "utf-16-be",
-    "gb18030": "gb18030", "big5": "big5hkscs", "shift_jis": "cp932", "euc-jp": "euc_jp", "iso-2022-jp": "iso2022_jp",
+    "gb18030": "gb18030", "big5": "big5hkscs", "shift_jis": "cp932", "euc-jp": "euc_jp", ISO_2022_JP: "iso2022_jp",
     "euc-kr": "cp949",
     WINDOWS_1252: "cp1252", "windows-1250": "cp1250", "windows-1251": "cp1251", "windows-1253": "cp1253",
     "windows-1254": "cp1254", "windows-1255": "cp1255", "windows-1256": "cp1256", "windows-1257": "cp1257",

@@ -21,7 +21,12 @@ from mechanisms.errors import DataError
 
 MOST_SHARE = 0.05
 """The largest share of rows that is left out unasked."""
-_LOOKS_EMPTY = re.compile(r"#?n/?a|<na>|[-+]?nan|nat|\(?null\)?|none|nil|undefined|[-–—_.\s]+", re.IGNORECASE)
+_LOOKS_EMPTY = re.compile(
+    r"#?n/?a|n\.\s?a\.?|<na>|[-+]?nan|nat|[(<\[]?null[)>\]]?|none|nil|undefined|\\n|[(\[](blank|empty|none)[)\]]|\[\]|\{\}"
+    r"|#(ref|value|name|num|null|div/0)[!?]?|[-–—_.\s]+",
+    re.IGNORECASE,
+)
+"""Missing values of pandas, R, databases and spreadsheets, empty JSON, and dashes."""
 _LONGEST_EMPTY = 20
 _BETWEEN_LABELS = re.compile(r"\s*[,;|/\n+&]\s*")
 ALLOW = "--allow-left-out leaves them out (in Python allow_left_out=True)"

@@ -9,7 +9,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-from mechanisms.data.encodings import ENCODINGS, UTF8, UTF16, WINDOWS_1252, decoded, encodings_named, fits, recognised
+from mechanisms.data.encodings import (
+    ENCODINGS,
+    ISO_2022_JP,
+    UTF8,
+    UTF16,
+    WINDOWS_1252,
+    decoded,
+    encodings_named,
+    fits,
+    recognised,
+)
 from mechanisms.data.raw_file import RawFile
 from mechanisms.data.reading import Reading, ReadingAsked
 from mechanisms.errors import DataError, UsageError
@@ -21,8 +31,11 @@ _SAMPLE = 200
 """Lines that an encoding is recognised by."""
 _LONGEST = 2**12
 """Bytes of a line that count there."""
-_HALF_ZERO = 0.3
-"""The least share of zero bytes at even, or at odd, places of UTF-16 without a mark."""
+_HALF_ZERO, _OTHER_HALF = 0.03, 0.1
+"""The least share of zero bytes at even, or at odd, places of UTF-16 without a mark, and how many of these there are at
+most at the others: the high bytes of separators and line ends are zero in any script."""
+_ESCAPES = b"\x1b$"
+"""Begins Japanese in ISO-2022-JP, whose bytes are all ASCII's."""
 
 
 @dataclass(repr=False)
@@ -90,9 +103,11 @@ class TextLines:
     def _of_bytes(self, end: str) -> Iterator[bytes]:
         first = self.encodings[0]
         for number, line in enumerate(self._divided(end), start=1):
-            if line.isascii() and not _switches(line, first):
+            if line.isascii() and _ESCAPES not in line:
                 yield line
                 continue
+            if _ESCAPES in line and not self.said:
+                raise _question(number, ISO_2022_JP)
             text, found = decoded(line, self.encodings)
             if found != first:
                 if not self.said:
@@ -141,11 +156,6 @@ class TextLines:
             yield f"Lines with bytes that are not {named}, which are replaced: {self.found[None]}."
 
 
-def _switches(line: bytes, encoding: str) -> bool:
-    """Whether a line of ASCII's bytes alone has characters of another script: the encoding switches to them."""
-    return encoding == "iso-2022-jp" and b"\x1b" in line
-
-
 # What is no text, and the question for the encoding.
 
 
@@ -167,7 +177,7 @@ def _utf16_without_mark(start: bytes) -> str | None:
     if b"\x00" not in start or start[:2] in _MARKS:
         return None
     even, odd = (start[place::2].count(0) / max(1, len(start) // 2) for place in (0, 1))
-    if max(even, odd) < _HALF_ZERO or min(even, odd) > _HALF_ZERO / 10:
+    if max(even, odd) < _HALF_ZERO or min(even, odd) > _OTHER_HALF * max(even, odd):
         return None
     return "utf-16-le" if odd > even else "utf-16-be"
 
@@ -181,6 +191,10 @@ def _asked(raw: RawFile, line: int) -> ReadingAsked:
     encoding = recognised(sample)
     if 2 * len(bad) <= len(others):  # text of another encoding is hardly ever UTF-8 by chance
         encoding = f"{UTF8}+{encoding or WINDOWS_1252}"
+    return _question(line, encoding)
+
+
+def _question(line: int, encoding: str | None) -> ReadingAsked:
     question = f"Line {line} is not UTF-8, " + (
         f"and the file looks like {encoding}." if encoding else "and no usual encoding makes sense of the file."
     )

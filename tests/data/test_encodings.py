@@ -26,6 +26,7 @@ TEXTS = {
     "big5": [TAIWANESE],
     "shift_jis": [JAPANESE],
     "euc-jp": [JAPANESE],
+    "iso-2022-jp": [JAPANESE],
     "euc-kr": [KOREAN],
     "windows-1251": [RUSSIAN, ["я загубив свою картку", "дякую за допомогу", "як повернути гроші, будь ласка"]],
     "koi8-r": [RUSSIAN],
@@ -145,10 +146,11 @@ def test_the_mark_of_a_file_counts_and_contradicts_what_is_said(tmp_path):
             read_table(path, Reading(encoding="gb18030"))
 
 
+@pytest.mark.parametrize("texts", [FRENCH, CHINESE, ["质量不错物流很快" * 9]])
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_utf_16_without_its_mark_is_asked_about(tmp_path, encoding):
+def test_utf_16_without_its_mark_is_asked_about(tmp_path, encoding, texts):
     path = tmp_path / "data.csv"
-    path.write_bytes(content(FRENCH).encode(encoding))
+    path.write_bytes(content(texts).encode(encoding))
     with pytest.raises(ReadingAsked, match=f"--encoding {encoding} "):
         read_table(path)
     assert len(read_table(path, Reading(encoding=encoding)).frame) == 24

@@ -30,7 +30,10 @@ from mechanisms.data.table import Table
 from mechanisms.errors import DataError, UsageError
 
 LABELS = ("spam", "ham")
-MISSING = ["nan", "NaN", "NULL", "None", " n/a ", "#N/A", "-", "--", "...", "\u200b\ufeff"]
+MISSING = [
+    "nan", "NaN", "NULL", "None", " n/a ", "#N/A", "-", "--", "...", "\u200b\ufeff", "N.A.", "\\N", "(null)", "[]",
+    "#REF!", "(blank)",
+]  # fmt: skip
 SEVERAL = ["spam,ham", "ham; spam", "spam|ham", "['spam', 'ham']", "Spam/HAM"]
 PLAIN = ColumnMapping("text", "label")
 MERGED = ColumnMapping("text", "label", merge_labels=True)
