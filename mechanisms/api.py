@@ -24,8 +24,9 @@ from typing import Any, Literal
 from mechanisms.accounting import Claim, PrivacyLedger, PrivacyTarget, claim, fingerprint
 from mechanisms.answers.request import AnswerRequest
 from mechanisms.answers.session import AnswerSession, ask_all, open_session
-from mechanisms.data.columns import ColumnMapping, joined, to_dataset
+from mechanisms.data.columns import ColumnMapping, checked_dataset, joined
 from mechanisms.data.label_names import LabelNames
+from mechanisms.data.reading import reading_of
 from mechanisms.data.sizes import disclosures_at_the_end
 from mechanisms.data.sources import KIND, name_of, of_kind, read_source
 from mechanisms.demos.demo_set import DemoSet, finite, loads, to_text
@@ -100,33 +101,40 @@ def load(
     name: str | None = None,
     drop_duplicates: bool = False,
     label_names: LabelNames = (),
+    merge_labels: bool = False,
+    allow_left_out: bool = False,
     tell: Callable[[str], None] | None = None,
+    **reading: Any,
 ) -> Dataset:
-    """A private file under its public label set; what is odd about the file is a warning.
+    """A private file under its public label set; what is odd about the file, and which rows take no part, is a warning.
 
     Args:
         text, label, user: names of columns; several of texts are joined in their order; with one of users all rows of a
             user are the privacy unit; without one of labels all rows are of the one kind that `labels` names.
         name: the data set's in the ledger; the file's name where it is left out.
         label_names: pairs of a file's label and what it is called from here on.
-        tell: gets what is odd, in place of the warnings.
+        merge_labels: labels are read as one that differ only in case, spaces, forms of characters or invisible ones.
+        allow_left_out: whether more than one row in twenty may be left out.
+        tell: gets what is odd, in place of the warnings; private, like the warnings.
+        reading: how the file is read, as far as its owner says so: `header`, `encoding`, `separator`, `sheet` and
+            `skip` of `mechanisms.data.reading.Reading`.
 
     Raises:
         UsageError: the labels are none, or several for rows without any.
-        DataError: the file cannot be read, or lacks a column.
+        DataError: the file cannot be read, lacks a column, or many of its rows would be left out.
+        ReadingAsked: the file can be read in more than one way: say which by `reading`.
     """
     if isinstance(labels, str):
         raise UsageError("Give the labels as a list, one text each.")
-    table = read_source(path)
-    for remark in table.remarks:
-        (tell or _warn)(remark)
+    table = read_source(path, reading_of(reading, labels))
     table, column = joined(table, [text] if isinstance(text, str) else text)
     if label is None:
         if len(labels) != 1:
             raise UsageError("Without a column of labels all rows are of one kind: give one name for it.")
         table, label = of_kind(table, labels[0]), KIND
-    mapping = ColumnMapping(column, label, user, drop_duplicates, label_names=label_names)
-    return to_dataset(table, mapping, (name or name_of(path)).strip(), tuple(labels))
+    mapping = ColumnMapping(column, label, user, drop_duplicates, label_names=label_names, merge_labels=merge_labels)
+    called = (name or name_of(path)).strip()
+    return checked_dataset(table, mapping, called, tuple(labels), tell or _warn, allow_left_out)
 
 
 def recognise(dataset: Dataset) -> list[str]:
@@ -589,4 +597,4 @@ def checked_texts(texts: object) -> Sequence[str]:
 
 
 def _warn(remark: str) -> None:
-    warnings.warn(remark, stacklevel=3)
+    warnings.warn(remark, stacklevel=4)

@@ -6,13 +6,15 @@ that promises nothing. Figures have no noise: `mark_test_file` remembers whose r
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.data.columns import ColumnMapping, to_dataset
+from mechanisms.data.columns import ColumnMapping, checked_dataset
 from mechanisms.data.label_names import LabelNames
+from mechanisms.data.reading import reading_of
 from mechanisms.data.sizes import mark_scored, owners_of
 from mechanisms.data.sources import KIND, of_kind, read_source
 from mechanisms.demos.demo_set import DemoSet, longest_output
@@ -78,22 +80,29 @@ def load_test(
     label: str | None = None,
     output: str | None = None,
     label_names: LabelNames = (),
+    merge_labels: bool = False,
+    allow_left_out: bool = False,
+    tell: Callable[[str], object] = warnings.warn,
+    **reading: Any,
 ) -> Dataset:
     """A file of rows that a set is tried on; `mark_test_file` says whether they are somebody's private ones.
 
     Args:
         label: a column; "label" where it is left out. For a set of one kind of text there may be none, or "".
         output: the column of the right answers, for a set with outputs; labels are then not read.
+        label_names, merge_labels, allow_left_out, tell, reading: see `mechanisms.api.load`.
 
     Raises:
-        DataError: the file cannot be read, or lacks a column.
+        DataError: the file cannot be read, lacks a column, or many of its rows would be left out.
+        ReadingAsked: the file can be read in more than one way.
     """
-    table, column = read_source(path), _LABEL if label is None else label
-    mapping = ColumnMapping(text, column, label_names=label_names)
+    table = read_source(path, reading_of(reading, demo_set.labels))
+    column = _LABEL if label is None else label
+    mapping = ColumnMapping(text, column, label_names=label_names, merge_labels=merge_labels)
     unsaid = label is None and _LABEL not in table.columns
     if output or (demo_set.completes and (unsaid or label == "")):  # which label a row has is not asked
         mapping, table = ColumnMapping(text, KIND, output=output), of_kind(table, demo_set.labels[0])
-    return to_dataset(table, mapping, "test file", ())
+    return checked_dataset(table, mapping, "test file", demo_set.labels, tell, allow_left_out)
 
 
 def mark_test_file(test: Dataset) -> list[str]:

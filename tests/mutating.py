@@ -14,7 +14,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.cli.main import parser
 from mechanisms.data import sources
 from mechanisms.data.columns import ColumnMapping, guess_columns, inspect, to_dataset
+from mechanisms.data.raw_file import RawFile
+from mechanisms.data.reading import ReadingAsked
 from mechanisms.data.record_schema import RecordSchema
 from mechanisms.demos.demo_set import loads, to_text
 from mechanisms.demos.signature import check_signature, signed
@@ -81,7 +83,13 @@ def demo_sets() -> Iterator[bytes]:
 
 
 def read_table(path: Path) -> None:
-    table = sources.read_table(path)
+    try:
+        table = sources.read_table(path)
+    except ReadingAsked as asked:  # go on as its owner might
+        takes = sources.format_in(RawFile.at(path)).takes
+        said = {"header": False, "encoding": asked.proposed.encoding or "utf-8"}
+        answer = replace(asked.proposed, **{name: value for name, value in said.items() if name in takes})
+        table = sources.read_table(path, answer)
     text, label = guess_columns(table)
     for unit in (None, *[name for name in table.columns if name not in (text, label)][:1]):
         mapping = ColumnMapping(text, label, unit)

@@ -16,7 +16,7 @@ from dpicl_ui.frame.guard import ACCOUNTING, MODEL, PRIVATE, guarded
 from dpicl_ui.frame.job import Passing, Updates, paced, reached
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
-from dpicl_ui.frame.tree import Tree, budget, el, panel, spinner
+from dpicl_ui.frame.tree import Tree, budget, el, notice, panel, spinner
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.answers.events import AnswerReleased
 from mechanisms.answers.odds import THRESHOLDS, ThresholdEffect, threshold_effect_on_example
@@ -129,7 +129,7 @@ class Offer:
             asking = open_session(order.dataset, order.request, vectors, model, ledger, anew=order.anew)
             state.opened(ticket, asking)
         yield {
-            self.notice: [],
+            self.notice: notice(order.columns.left_out(order.request.labels).sentence, "warn"),
             self._asked: [],
             self._spent: budget(asking.opened.budget),
             **self._app.steps(session),
@@ -174,6 +174,7 @@ def _dataset(columns: Columns, name: str, wanted: AnswerRequest, public: bool) -
         raise DataError("Give the data set a name in step 1: the ledger keeps what it has spent under it.")
     if wanted.labels and not public:
         raise DataError("Confirm that the label names become public.")
+    columns.check_left_out(wanted.labels)
     return to_dataset(*columns.asked, name.strip(), wanted.labels)
 
 

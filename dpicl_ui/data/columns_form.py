@@ -13,15 +13,9 @@ from dpicl_ui.frame.inputs import PrivateCheckboxGroup, PrivateDropdown
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import MANY_LABELS, Tree, el, notice, panel
-from mechanisms.data.columns import (
-    LONGEST_FIELD_NAME,
-    MOST_LABELS,
-    NEUTRAL,
-    ColumnMapping,
-    suggested_answers,
-    suggested_names,
-)
-from mechanisms.data.label_names import LabelNames, in_capitals, names_in_lines, readable
+from mechanisms.data.columns import MOST_LABELS, ColumnMapping
+from mechanisms.data.field_names import LONGEST_FIELD_NAME, NEUTRAL, suggested_answers, suggested_names
+from mechanisms.data.label_names import LabelNames, alike, in_capitals, names_in_lines, readable
 from mechanisms.data.sources import KIND
 
 # Step 1's question which column is what: the text, its label or its answer, and whose row it is.
@@ -66,9 +60,9 @@ class ColumnsForm:
         """The dropdowns for another file."""
         label, info = _SAID.get(rows, _SAID[Rows.TEXTS])
         return {
-            self.text: gr.Dropdown(choices=columns, value=mapping.text, visible=rows != Rows.RECORDS),
+            self.text: gr.Dropdown(choices=columns, value=mapping.text or None, visible=rows != Rows.RECORDS),
             self.label: gr.Dropdown(
-                choices=columns, value=mapping.label, label=label, info=info, visible=rows in _SAID
+                choices=columns, value=mapping.label or None, label=label, info=info, visible=rows in _SAID
             ),
             self.unit: gr.Dropdown(
                 choices=[_NO_USER, *columns],
@@ -77,10 +71,12 @@ class ColumnsForm:
             ),
         }
 
-    def mapping(self, rows: Rows, text: str, label: str, unit: str, drop_duplicates: bool) -> ColumnMapping:
+    def mapping(
+        self, rows: Rows, text: str | None, label: str | None, unit: str, drop_duplicates: bool
+    ) -> ColumnMapping:
         """The choices as a mapping; for answers, the answer's column is in the label's place."""
         label = KIND if rows == Rows.ALONE else label
-        return ColumnMapping(text, label, None if unit == _NO_USER else unit, drop_duplicates)
+        return ColumnMapping(text or "", label or "", None if unit == _NO_USER else unit, drop_duplicates)
 
 
 # Step 1's question what a text and its label, or its answer, are called: what stands before them in every prompt.
@@ -204,13 +200,14 @@ _SEARCH = """(query) => {
     each.style.display = each.textContent.toLowerCase().includes(wanted) ? "" : "none";
 }"""
 """Runs in the page alone: the search term may be private."""
+_ALIKE = "These labels differ only in case, spaces, forms of characters or invisible characters:"
 _NAMES = (
     "One line a label: label = Name. A name takes its label's place from here on: in the prompts, the export and the "
     "figures; test files are read alike."
 )
 _PROPOSED_NAMES = (
-    "Proposed, and in use already: this file's labels are written with underscores or capitals. Change what you like, "
-    "or empty the box to keep the file's own, and press 'Use these names'. "
+    "Proposed, and in use already: this file's labels are numbers with names, or are written with underscores or "
+    "capitals. Change what you like, or empty the box to keep the file's own, and press 'Use these names'. "
 )
 
 
@@ -231,6 +228,8 @@ class LabelChoice:
                 self.every = gr.Button("All", size="sm", elem_id="all-labels")
                 self.none = gr.Button("None", size="sm", elem_id="no-labels")
             self.labels = PrivateCheckboxGroup(label="Labels", show_label=False, elem_id="labels")
+        self.alike = panel(elem_id="labels-alike")
+        self.merge = gr.Button("Read them as one", size="sm", visible=False, elem_id="merge-labels")
         with gr.Accordion("Give labels other names in prompts", open=False) as self._naming:
             self.names = gr.Textbox(label="Names", info=_NAMES, lines=4, max_lines=12, elem_id="label-names")
             with gr.Row(elem_classes="actions"):
@@ -243,7 +242,9 @@ class LabelChoice:
     @property
     def outputs(self) -> list[Any]:
         """The components that change with the columns."""
-        return [self.labels, self._tools, self._search, self.problem, self.names, self._naming]
+        return [
+            self.labels, self._tools, self._search, self.problem, self.names, self._naming, self.alike, self.merge
+        ]  # fmt: skip
 
     @property
     def boxes(self) -> list[gr.Accordion]:
@@ -263,6 +264,13 @@ class LabelChoice:
             self._search: "",
             self.problem: [],
         }
+
+    def look_alike(self, columns: Columns) -> dict[Any, Any]:
+        """The labels that are probably one, with the offer to read them so."""
+        groups = alike(columns.inspection.rows.labels) if columns.rows is Rows.TEXTS else []
+        lines = [el("li", " = ".join(f"'{label}'" for label in group)) for group in groups]
+        shown = [el("div.notice.warn", el("p", _ALIKE), el("ul.missing", *lines), role="status")] if groups else []
+        return {self.alike: shown, self.merge: gr.Button(visible=bool(groups))}
 
     def named(self, columns: Columns, before: str | None) -> dict[Any, Any]:
         """The names of a column's labels; the box is open if they are proposed. Typed names are kept.
@@ -291,6 +299,14 @@ class LabelChoice:
             UsageError: see `names_in_lines` and `DataState.name_labels`.
         """
         session.of(DataState).name_labels(names_in_lines(lines))
+
+    def merged(self, session: Session) -> None:
+        """Read labels that look alike as one.
+
+        Raises:
+            UsageError: there is no file.
+        """
+        session.of(DataState).merge_labels()
 
     def _propose(self, request: gr.Request) -> dict[Any, Any]:
         session = self._app.session(request)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +10,9 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.records import RecordsForm
-from dpicl_ui.data.state import Columns, DataState, Rows
+from dpicl_ui.data.state import GO_ON, Columns, DataState, Rows
 from dpicl_ui.frame.tree import el, panel
-from mechanisms.data.columns import field_name
+from mechanisms.data.field_names import field_name
 from mechanisms.data.sizes import check_epsilon
 from mechanisms.errors import DataError, SeveralErrors, UsageError
 
@@ -75,6 +75,7 @@ class PublicCard:
                 elem_id="count-epsilon",
             )
             self.counts_public = gr.Checkbox(label=counts_public(False), elem_id="counts-public")
+            self.left_out = gr.Checkbox(label=GO_ON, visible=False, elem_id="allow-left-out")
             self.problem = panel(elem_id="data-problem")
             self.confirm = gr.Button("Use this data set", variant="primary", elem_id="confirm-data")
 
@@ -86,11 +87,17 @@ class PublicCard:
     @property
     def outputs(self) -> list[Any]:
         """What changes with the columns."""
-        return [self.labels_public, self.counts_public, self.sizes, self.problem]
+        return [self.labels_public, self.counts_public, self.sizes, self.left_out, self.problem]
 
-    def unconfirmed(self) -> dict[Any, Any]:
+    def unconfirmed(self, columns: Columns | None, labels: Collection[str]) -> dict[Any, Any]:
         """The components with no box ticked."""
-        return {self.labels_public: False, self.counts_public: False, self.problem: []}
+        many = columns is not None and columns.left_out(labels).many
+        return {
+            self.labels_public: False,
+            self.counts_public: False,
+            self.left_out: gr.Checkbox(value=False, visible=many),
+            self.problem: [],
+        }
 
     def asked(self, by_user: bool, rows: Rows) -> dict[Any, Any]:
         """The boxes for these columns, none ticked."""
@@ -169,6 +176,7 @@ class Given:
             columns = records.asked_for(state, Rows(self.row), self.kind, self.form)
             if columns.kind is None and len(self.labels) < 2:
                 raise DataError("Demonstrations need at least two labels: choose them above.")
+            columns.check_left_out(self.labels)
         with missing.if_refused():
             if not self.name.strip():
                 raise DataError("Give the data set a name: the ledger keeps what it has spent under it.")

@@ -33,15 +33,16 @@ _CUT = (
 _FIRST = "What the model reads of the first one"
 
 
-def preview_table(table: Table) -> list[Tree]:
-    """The first rows of a parsed file, cells cut."""
+def preview_table(table: Table, whole: bool = True) -> list[Tree]:
+    """The first rows of a parsed file, or of its beginning, cells cut."""
     columns = table.columns[:_COLUMNS]
     head = el("tr", *(el("th", name, scope="col") for name in columns))
     rows = []
     for _, row in table.frame[columns].head(PREVIEW_ROWS).iterrows():
         rows.append(el("tr", *(el("td", el("div.cell", str(cell)[:_CELL])) for cell in row)))
     count = len(table.columns)
-    size = f"{len(table.frame):,} rows, {count} column{'' if count == 1 else 's'}"
+    size = f"{len(table.frame):,} rows, " if whole else ""
+    size += f"{count} column{'' if count == 1 else 's'}"
     cut = f"; the first {_COLUMNS} are shown" if len(table.columns) > _COLUMNS else ""
     return [
         el("div.card-head", el("h3", "First rows"), private_tag()),
@@ -61,7 +62,7 @@ def counted(columns: Columns, labels: list[str]) -> list[Tree]:
 
 
 def label_counts(inspection: Inspection, labels: list[str], by_user: bool = False) -> list[Tree]:
-    """Units of each chosen label as bars, and the file's problems."""
+    """Units of each chosen label as bars, the rows that are left out, and the file's problems."""
     units = "users" if by_user else "rows"
     largest, many = max(inspection.counts.values(), default=1), len(labels) > MANY_LABELS
     lines = []
@@ -78,7 +79,7 @@ def label_counts(inspection: Inspection, labels: list[str], by_user: bool = Fals
         el("p.muted", span) if span else "",
         el("p.few", _MANY_FEW.format(few=few, of=len(labels), units=units)) if few else "",
         el("div.counts", *lines),
-        *_problems(inspection),
+        *_problems(inspection, labels),
     ]
 
 
@@ -86,9 +87,10 @@ def _head(title: str) -> Tree:
     return el("div.card-head", el("h3", title), private_tag("Private until you confirm below"))
 
 
-def _problems(inspection: Inspection) -> list[Tree]:
+def _problems(inspection: Inspection, labels: list[str]) -> list[Tree]:
     kind = "bad" if inspection.fatal else "warn"
-    return [el(f"p.notice.{kind}", problem) for problem in inspection.problems]
+    lines = [inspection.rows.left_out(labels).sentence, *inspection.problems]
+    return [el(f"p.notice.{kind}", line) for line in lines if line]
 
 
 def _of_kind(columns: Columns) -> list[Tree]:
@@ -100,7 +102,7 @@ def _of_kind(columns: Columns) -> list[Tree]:
         _head(f"How many {units} there are"),
         el("p", el("strong", f"{count:,}"), f" {units}"),
         el("p.few", _FEW_ROWS.format(units=units)) if count < _FEW else "",
-        *_problems(columns.inspection),
+        *_problems(columns.inspection, []),
         *([el("details", el("summary", _FIRST), el("p.line", first[:_LONG]))] if columns.records else []),
     ]
 

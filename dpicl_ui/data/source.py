@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import gradio as gr
@@ -11,21 +13,15 @@ from dpicl_ui.frame.inputs import drop
 from dpicl_ui.frame.tree import el, panel
 from mechanisms.data.file_format import formats_in_words
 from mechanisms.data.json_lines import Lines
-from mechanisms.data.sources import ANSWERED_EXAMPLES, EXAMPLES, RECORD_EXAMPLES, read_hub, repository_of
+from mechanisms.data.raw_file import PACKED, RawFile
+from mechanisms.data.sources import ANSWERED_EXAMPLES, EXAMPLES, RECORD_EXAMPLES, hub_files, repository_of
 from mechanisms.data.table import Table
-from mechanisms.errors import DataError
 
 # What is proposed for a file that has just arrived: what its rows are, and what its data set is called.
 
 LONGEST_NAME = 100
 """No name of the hub is longer: a data set is called the same here and on the command line."""
 _LABELLED = {"text", "label"}
-_LONGEST_COLUMN = 4
-"""Words of a column's name, where it is the only one."""
-_NO_HEADER = (
-    "The first line of this file reads like a text, and not like the name of a column: put a line above it that names "
-    "the column, such as text."
-)
 _SAY_NOTHING = {
     "all", "book", "copy", "csv", "data", "dataset", "default", "dev", "download", "eval", "excel", "export", "file",
     "final", "full", "input", "json", "jsonl", "labeled", "labelled", "list", "master", "new", "output", "parquet",
@@ -36,18 +32,10 @@ _SAY_NOTHING = {
 
 
 def rows_of(table: Table) -> Rows:
-    """The kind of a file's rows: records in JSON Lines without a "text" and a "label"; texts alone in one column.
-
-    Raises:
-        DataError: the only column's name reads like a text: without a header that would be somebody's row.
-    """
+    """The kind of a file's rows: records in JSON Lines without a "text" and a "label"; texts alone in one column."""
     if isinstance(table, Lines):
         return Rows.TEXTS if _LABELLED.issubset(table.columns) else Rows.RECORDS
-    if len(table.columns) > 1:
-        return Rows.TEXTS
-    if len(table.columns[0].split()) > _LONGEST_COLUMN:
-        raise DataError(_NO_HEADER)
-    return Rows.ALONE
+    return Rows.TEXTS if len(table.columns) > 1 else Rows.ALONE
 
 
 def proposed_name(file: str) -> str:
@@ -55,7 +43,7 @@ def proposed_name(file: str) -> str:
 
     The ledger stores costs by name: under "train" one data set would pay for another.
     """
-    stem = Path(file).stem
+    stem = Path(file.removesuffix(PACKED)).stem
     words = "".join(each if each.isalpha() else " " for each in stem.lower()).split()
     return stem[:LONGEST_NAME] if any(len(word) > 1 and word not in _SAY_NOTHING for word in words) else ""
 
@@ -89,13 +77,15 @@ class HubCard:
             self.fetch = gr.Button("Read it", size="sm", elem_id="hub-fetch")
             panel(el("p.muted", _LEARNS))
 
-    def read(self, said: str) -> tuple[Table, str]:
-        """The rows, and what is proposed as the data set's name.
+    @contextmanager
+    def files(self, said: str) -> Iterator[tuple[tuple[RawFile, ...], str]]:
+        """The files, as long as the block lasts, and what is proposed as the data set's name.
 
         Raises:
-            DataError: see `read_hub`.
+            DataError: see `hub_files`.
         """
-        return read_hub(said, self._own), repository_of(said)[:LONGEST_NAME]
+        with hub_files(said, self._own) as files:
+            yield files, repository_of(said)[:LONGEST_NAME]
 
 
 # Step 1's first card: where the private file comes from.

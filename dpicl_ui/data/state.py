@@ -13,13 +13,15 @@ from dpicl_ui.frame.inputs import whole
 from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.step_bar import Gate
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.data.columns import MOST_LABELS, ColumnMapping, Inspection, field_name, inspect, label_set
+from mechanisms.data.columns import MOST_LABELS, ColumnMapping, Inspection, inspect, label_set
+from mechanisms.data.field_names import field_name
 from mechanisms.data.label_names import LabelNames, named, proposed_names
+from mechanisms.data.left_out import LeftOut
 from mechanisms.data.record_schema import RecordSchema
 from mechanisms.data.sizes import MeasuredSizes, measure_sizes
 from mechanisms.data.sources import KIND, RECORD, as_records, of_kind
 from mechanisms.data.table import Table
-from mechanisms.errors import UsageError
+from mechanisms.errors import DataError, UsageError
 from mechanisms.records import Dataset
 
 # What a row of the private file may be, and what step 1 calls its parts.
@@ -163,6 +165,7 @@ def _limit(line: dict[str, Any], most: int) -> int:
 
 _COUNT_DELTA = 1e-6
 """Counting comes before the run's delta is chosen: a thousandth of this is the chance that a measured size is low."""
+GO_ON = "Go on without the rows that are left out"
 _LOST = "The file is no longer in memory: upload it again."
 
 
@@ -175,6 +178,7 @@ class File:
         given: the schema that was uploaded for its records, in place of the form.
         label_names: what its labels are called instead.
         labelled_by: the column whose labels they are of.
+        merge_labels: whether labels that look alike are read as one.
         words: how many words a text usually has, as its owner declares; None where that was not said.
     """
 
@@ -183,14 +187,17 @@ class File:
     given: RecordSchema | None = None
     label_names: LabelNames = ()
     labelled_by: str | None = None
+    merge_labels: bool = False
     words: int | None = None
 
     def called_by(self, label_column: str) -> File:
-        """The same file with names for that column's labels, proposed ones if the column is new."""
+        """The same file with names for that column's labels, the file's own or proposed ones if the column is new."""
         if self.labelled_by == label_column:
             return self
-        labels = label_set(self.table, label_column)
-        names = proposed_names(labels) if len(labels) <= MOST_LABELS else ()
+        names = tuple((str(number), name) for number, name in enumerate(self.table.class_names.get(label_column, ())))
+        if not names:
+            labels = label_set(self.table, ColumnMapping("", label_column, merge_labels=self.merge_labels))
+            names = proposed_names(labels) if len(labels) <= MOST_LABELS else ()
         return replace(self, label_names=names, labelled_by=label_column)
 
 
@@ -205,6 +212,7 @@ class Columns:
         table: what the mapping is of: the file's own, or with its rows as records, or under one name.
         kind: the one public name of all rows, where they have no labels.
         records: the schema that rows are records of, with that name.
+        allow_left_out: whether their owner goes on although many rows take no part.
     """
 
     file: File
@@ -213,6 +221,21 @@ class Columns:
     table: Table
     kind: str | None = None
     records: Records | None = None
+    allow_left_out: bool = False
+
+    def left_out(self, labels: Collection[str]) -> LeftOut:
+        """The rows that take no part where these labels do."""
+        return self.inspection.rows.left_out((self.kind,) if self.kind else labels)
+
+    def check_left_out(self, labels: Collection[str]) -> None:
+        """Refuse to go on without many rows, unless their owner says so.
+
+        Raises:
+            DataError: they are many.
+        """
+        found = self.left_out(labels)
+        if found.many and not self.allow_left_out:
+            raise DataError(f"{found.sentence} Tick '{GO_ON}' to go on.")
 
     @property
     def rows(self) -> Rows:
@@ -317,7 +340,8 @@ class DataState(State):
         """
         with self._lock:
             at, file = self.columns, self._opened().called_by(mapping.label)
-            mapping = replace(mapping, label_names=mapping.label_names or file.label_names)
+            names = mapping.label_names or file.label_names
+            mapping = replace(mapping, label_names=names, merge_labels=file.merge_labels)
             if at is not None and at.said == (mapping, None, None):
                 return at
             self._at = self._opened()
@@ -383,6 +407,15 @@ class DataState(State):
                 named([own.get(label, label) for label in columns.inspection.counts], names)
             self._at = replace(file, label_names=names)
 
+    def merge_labels(self) -> None:
+        """Read labels that look alike as one: what was read before is out of date.
+
+        Raises:
+            UsageError: there is no file.
+        """
+        with self._lock:
+            self._at = replace(self._opened(), merge_labels=True, labelled_by=None)
+
     def names_for(self, labels: Collection[str]) -> LabelNames:
         """What a test file's labels are called, for a set that knows labels of the open file by their names."""
         names = self.file.label_names if self.file else ()
@@ -408,8 +441,14 @@ class DataState(State):
             columns = self.columns
             if columns is None:
                 raise UsageError(_LOST)
-            self._at = columns = replace(columns)
+            self._at = columns = replace(columns, allow_left_out=False)
             return columns
+
+    def allow_left_out(self, allowed: bool) -> None:
+        """Go on although many rows take no part, or not; a confirmation is withdrawn."""
+        with self._lock:
+            if (columns := self.columns) is not None:
+                self._at = replace(columns, allow_left_out=allowed)
 
     def call(self, field_names: tuple[str, str]) -> None:
         """Set the names of texts and labels; a confirmation under other names is withdrawn."""

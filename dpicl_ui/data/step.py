@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import gradio as gr
@@ -10,6 +10,7 @@ import gradio as gr
 from dpicl_ui.data.columns_form import MOST_WORDS, ColumnsForm, FieldNames, LabelChoice, asked, first_names
 from dpicl_ui.data.draft_preview import DraftPreview
 from dpicl_ui.data.public_card import Given, PublicCard, button
+from dpicl_ui.data.reading import STAYS, ReadingCard, Waiting
 from dpicl_ui.data.records import USUAL_KIND, RecordsForm, counted, preview_table, schema_in
 from dpicl_ui.data.source import LONGEST_NAME, SourceCard, proposed_name, rows_of
 from dpicl_ui.data.state import TITLES, Confirmed, DataState, Rows, blank, with_owner
@@ -19,7 +20,9 @@ from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import notice, panel
 from mechanisms.accounting import fingerprint
-from mechanisms.data.columns import ColumnMapping, field_name, guess_mapping, to_dataset
+from mechanisms.data.columns import ColumnMapping, guess_mapping, to_dataset
+from mechanisms.data.field_names import field_name
+from mechanisms.data.raw_file import RawFile
 from mechanisms.data.record_schema import RecordSchema
 from mechanisms.data.sources import AnsweredExample, Example, RecordExample, read_table
 from mechanisms.data.table import Table
@@ -36,6 +39,7 @@ class DataStep:
     def __init__(self, app: Services) -> None:
         self._app = app
         self.source = SourceCard(app.ledgers.own_account)
+        self.reading = ReadingCard(app, Waiting, "data")
         with gr.Column(visible=False) as self.body:
             self._build_columns()
             self.public = PublicCard()
@@ -73,7 +77,7 @@ class DataStep:
         self._kinds = [self.row, self._named, self.records.of_records, *self._choice.boxes, *self.columns.inputs]
         self._loaded = loaded = [
             source.upload, source.notice, self.body, self.preview, self.name, self.drafts.drafts, *self._kinds,
-            *self._inspected_outputs,
+            *self._inspected_outputs, *self.reading.outputs,
         ]  # fmt: skip
         self.changing = [source.upload.upload(guarded(source.notice)(self._upload), source.upload, loaded, **PRIVATE)]
         takes = [(button, self._example(each)) for button, each in source.examples]
@@ -82,6 +86,8 @@ class DataStep:
             self.changing.append(taken_from.click(guarded(source.notice)(take), None, loaded, **PRIVATE))
         fetch, name = source.hub.fetch, source.hub.said
         self.changing.append(fetch.click(guarded(source.notice)(self._fetch), name, loaded, **PRIVATE))
+        read_so = guarded(self.reading.look)(self._read_so)
+        self.changing.append(self.reading.use.click(read_so, self.reading.inputs, loaded, **PRIVATE))
         self.opening = tuple(self.changing)
         self._wire_columns()
         self._wire_labels()
@@ -107,6 +113,7 @@ class DataStep:
             choice.use.click(
                 guarded(choice.problem)(self._name_labels), [choice.names, *self._described_by], shown, **PRIVATE
             ),
+            choice.merge.click(guarded(choice.problem)(self._merge_labels), self._described_by, shown, **PRIVATE),
         ]
         self.changing += self._label_events
 
@@ -144,8 +151,9 @@ class DataStep:
         )
         public.count_epsilon.input(lambda *chosen: gr.Button(button(*chosen)), choice, public.confirm, **PRIVATE)
         renamed = [public.problem, self._app.bar.html]
+        allowed = public.left_out.input(guarded(public.problem)(self._allow), public.left_out, renamed, **PRIVATE)
         named = self.name.input(guarded(public.problem)(self._renamed), None, renamed, **PRIVATE)
-        self.changing += [chosen, named]
+        self.changing += [chosen, named, allowed]
         called, fields = guarded(public.problem)(self._called), (self.names.text, self.names.label)
         shown = [*renamed, self.names.asked, *(each.chips for each in fields)]
         renames = []
@@ -173,19 +181,40 @@ class DataStep:
     def _upload(self, upload: str | None, request: gr.Request) -> dict[Any, Any]:
         if upload is None:
             return {self.source.notice: []}
+        session = self._app.session(request)
         try:
             with taken(upload) as path:
-                table = read_table(path)
+                return {self.source.upload: None} | self._take(session, (RawFile.at(path),), proposed_name(upload))
         except DataError as error:
-            return {self.source.upload: None, self.source.notice: notice(str(error))}
-        return {self.source.upload: None} | self._read(request, table, proposed_name(upload))
+            return {self.source.upload: None, self.source.notice: notice(self._refusal(session, error))}
 
     def _fetch(self, said: str, request: gr.Request) -> Iterator[dict[Any, Any]]:
+        session = self._app.session(request)
         yield {self.source.notice: notice("Asking the hub …", "info")}
-        yield self._read(request, *self.source.hub.read(said))
+        try:
+            with self.source.hub.files(said) as (files, name):
+                yield self._take(session, files, name)
+        except DataError as error:
+            raise DataError(self._refusal(session, error)) from error
 
-    def _read(self, request: gr.Request, table: Table, name: str) -> dict[Any, Any]:
-        session, mapping, rows = self._app.session(request), guess_mapping(table), rows_of(table)
+    def _refusal(self, session: Session, error: DataError) -> str:
+        """Why there is no other file; what is open stays, and that is said."""
+        return f"{error} {STAYS}" if session.of(DataState).file else str(error)
+
+    def _take(self, session: Session, files: Sequence[RawFile], name: str) -> dict[Any, Any]:
+        """Open a new file, or ask how it is to be read."""
+        table, shown = self.reading.opened(session, files, name)
+        if table is not None:
+            return shown | self._read(session, table, name)
+        return shown | {self.source.notice: notice(STAYS, "info") if session.of(DataState).file else []}
+
+    def _read_so(self, request: gr.Request, *said: Any) -> dict[Any, Any]:
+        session = self._app.session(request)
+        table, name, shown = self.reading.again(session, *said)
+        return shown if table is None else shown | self._read(session, table, name)
+
+    def _read(self, session: Session, table: Table, name: str) -> dict[Any, Any]:
+        mapping, rows = guess_mapping(table), rows_of(table)
         session.of(DataState).open(table, first_names(mapping))
         return self._opened(session, table, mapping, name, rows)
 
@@ -216,6 +245,7 @@ class DataStep:
         form = with_owner(blank(table.columns), mapping.unit)
         return {
             self.source.notice: [],
+            **self.reading.closed(session),
             self.body: gr.Column(visible=True),
             self.preview: preview_table(table),
             self.name: name,
@@ -279,17 +309,18 @@ class DataStep:
         except StudioError as error:
             state.unread()
             nothing = {self.facts: [], **self._choice.offered(())[1]}
-            return self._unconfirmed(session) | given | nothing | {where: notice(str(error))}
+            return self._unconfirmed(session, ()) | given | nothing | {where: notice(str(error))}
         inspection = columns.inspection
         labels, offered = self._choice.offered(inspection.counts)
         return (
-            self._unconfirmed(session)
+            self._unconfirmed(session, labels)
             | given
             | self.public.asked(columns.by_user, rows)
             | {
                 self.records.problem: [],
                 **offered,
                 **self._choice.named(columns, labelled_by),
+                **self._choice.look_alike(columns),
                 self.facts: counted(columns, labels),
                 self.drop: gr.Checkbox(visible=inspection.duplicates > 0, value=mapping.drop_duplicates),
             }
@@ -299,7 +330,7 @@ class DataStep:
     def _choose(self, labels: list[str], request: gr.Request) -> dict[Any, Any]:
         session = self._app.session(request)
         columns = session.of(DataState).rechoose()
-        return self._unconfirmed(session) | {self.facts: counted(columns, labels)}
+        return self._unconfirmed(session, labels) | {self.facts: counted(columns, labels)}
 
     def _tick(self, every: bool) -> Any:
         def tick(request: gr.Request) -> dict[Any, Any]:
@@ -312,8 +343,17 @@ class DataStep:
         self._choice.call(self._app.session(request), lines)
         return self._inspect(request, *described)
 
-    def _unconfirmed(self, session: Session) -> dict[Any, Any]:
-        return self.public.unconfirmed() | self._app.steps(session)
+    def _merge_labels(self, request: gr.Request, *described: Any) -> dict[Any, Any]:
+        self._choice.merged(self._app.session(request))
+        return self._inspect(request, *described)
+
+    def _allow(self, allowed: bool, request: gr.Request) -> dict[Any, Any]:
+        session = self._app.session(request)
+        session.of(DataState).allow_left_out(allowed)
+        return {self.public.problem: [], **self._app.steps(session)}
+
+    def _unconfirmed(self, session: Session, labels: Collection[str]) -> dict[Any, Any]:
+        return self.public.unconfirmed(session.of(DataState).columns, labels) | self._app.steps(session)
 
     def _renamed(self, request: gr.Request) -> dict[Any, Any]:
         session = self._app.session(request)

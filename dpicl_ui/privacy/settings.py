@@ -445,7 +445,8 @@ class SettingsFile:
             raise UsageError(NO_RUN)
         confirmed, name = planned.confirmed, self._app.loader.name
         named = name if name in [each.name for each in available_models()] else None
-        text = settings(planned.request, confirmed.columns.mapping, confirmed.dataset.name, named)
+        columns = confirmed.columns
+        text = settings(planned.request, columns.mapping, confirmed.dataset.name, named, columns.file.table.reading)
         return {
             self.sink: download(session, File(FILE_NAME, "application/yaml", text.encode())),
             self.notice: notice(_SAVED, "good"),

@@ -43,7 +43,6 @@ from mechanisms.audit.membership import (
     corners,
     membership,
 )
-from mechanisms.data.columns import ColumnMapping, to_dataset
 from mechanisms.data.sizes import mark_attacked
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
@@ -356,6 +355,5 @@ def _target(session: Session, text: str, label: str) -> _Target:
     here = made is not None and made.demo_set is demo_set
     if here and made is not None and made.of.content != fingerprint(confirmed.dataset).content:
         raise UsageError(_OTHER_DATA)
-    mapping = ColumnMapping(text, label, label_names=session.of(DataState).names_for(demo_set.labels))
-    held_out = to_dataset(test.table, mapping, "test file", ())
+    held_out, _ = test.rows(text, label, demo_set)
     return _Target(demo_set, confirmed.dataset, held_out, not here)

@@ -11,7 +11,8 @@ from typing import Any
 import gradio as gr
 import plotly.graph_objects as go
 
-from dpicl_ui.data.state import DataState
+from dpicl_ui.data.reading import STAYS, ReadingCard, Waiting
+from dpicl_ui.data.state import GO_ON, DataState
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.inputs import PrivateDropdown, drop, taken
 from dpicl_ui.frame.job import JobControls, Order, Passing, Updates
@@ -24,11 +25,12 @@ from dpicl_ui.test.cards import ARMS, accuracies, confused, readers
 from dpicl_ui.test.readings import Elsewhere, open_scores, reads, refuse_private_rows
 from dpicl_ui.test.state import Measurements, PrototypesState, Scored, TestState
 from mechanisms.accounting import fingerprint
-from mechanisms.data.columns import ColumnMapping, guess_columns, to_dataset
+from mechanisms.data.columns import guess_columns
 from mechanisms.data.file_format import formats_in_words
-from mechanisms.data.label_names import LabelNames
+from mechanisms.data.left_out import LeftOut
+from mechanisms.data.raw_file import RawFile
 from mechanisms.data.sizes import mark_scored, owners_of, shared_rows, without_rows
-from mechanisms.data.sources import EXAMPLES, KIND, of_kind, read_table
+from mechanisms.data.sources import EXAMPLES, read_table
 from mechanisms.data.table import Table
 from mechanisms.demos.demo_set import DemoSet, longest_output
 from mechanisms.errors import DataError, UsageError
@@ -126,16 +128,17 @@ _SHARED = (
 )
 _LEAVE_OUT = "Leave these out and measure the rest"
 _NOTHING_LEFT = "Private data sets have every row of this file: bring rows that took no part."
-_NO_KNOWN_LABEL = (
-    "No row of the column '{column}' has one of the set's labels: choose the column that holds them, or bring a file "
-    "with the same labels."
-)
 _MEASURE_AGAIN = (
     "This file shares rows with {names}, which was not known when it was measured. Measure again to see class "
     "prototypes beside the other figures."
 )
 _OWN_ROWS = "Show me the figures of private rows. They are for me alone, and every later certificate says so"
+_MERGE = "Read labels as those of the set that differ only in case, spaces or invisible characters"
 _BUNDLED = "Take the test rows of the bundled example"
+
+
+class WaitingTest(Waiting):
+    """A test file that waits for its owner's word."""
 
 
 class FileMeasurement:
@@ -163,7 +166,10 @@ class FileMeasurement:
                 self.limit = gr.Slider(
                     10, 1000, 100, step=10, label="At most so many rows, spread evenly over the file", elem_id="limit"
                 )
+        self.reading = ReadingCard(app, WaitingTest, "test")
         self.test_notice = panel(elem_id="test-notice")
+        self.merge = gr.Checkbox(label=_MERGE, visible=False, elem_id="test-merge-labels")
+        self.allow = gr.Checkbox(label=GO_ON, visible=False, elem_id="test-allow-left-out")
         self.time = panel(elem_id="test-time")
         self.own_rows = gr.Checkbox(label=_OWN_ROWS, visible=False, elem_id="own-rows")
         self.leave_out = gr.Button(_LEAVE_OUT, size="sm", visible=False, elem_id="leave-out")
@@ -180,10 +186,16 @@ class FileMeasurement:
         self.plot = chart("confusion")
 
     def _wire(self) -> None:
-        opened = [self.test_file, self.test_notice, self.text, self.label]
+        opened = [
+            self.test_file, self.test_notice, self.text, self.label, self.merge, self.allow, *self.reading.outputs
+        ]  # fmt: skip
         read = self.test_file.upload(guarded(self.test_notice)(self._open_test), self.test_file, opened, **PRIVATE)
         taken_over = self.bundled.click(guarded(self.test_notice)(self._take_bundled), None, opened, **PRIVATE)
-        for when in (read.then, taken_over.then, self.limit.release):
+        read_so = guarded(self.reading.look)(self._read_so)
+        answered = self.reading.use.click(read_so, self.reading.inputs, opened, **PRIVATE)
+        for box, name in ((self.merge, "merge_labels"), (self.allow, "allow_left_out")):
+            box.input(self._saying(name), box, None, **PRIVATE)
+        for when in (read.then, taken_over.then, answered.then, self.limit.release):
             when(self._told, self.limit, self.time, **PRIVATE)
         shown = [self.test_notice, self.own_rows, self.leave_out, *self.about_the_set, *self.job.outputs]
         confusion = [self.matrix, self.matrix_head, self.arm, self.plot]
@@ -199,30 +211,51 @@ class FileMeasurement:
     def _open_test(self, upload: str | None, request: gr.Request) -> dict[Any, Any]:
         if upload is None:
             return {self.test_notice: []}
+        session = self._app.session(request)
+        before = session.of(TestState).table is not None
         try:
             with taken(upload) as path:
-                table = read_table(path)
+                table, shown = self.reading.opened(session, (RawFile.at(path),), path.name)
         except DataError as error:
-            return {self.test_file: None, self.test_notice: notice(str(error))}
-        return self._opened(table, request)
+            return {self.test_file: None, self.test_notice: notice(f"{error} {STAYS}" if before else str(error))}
+        if table is None:
+            return shown | {self.test_file: None, self.test_notice: notice(STAYS if before else "", "info")}
+        return shown | self._opened(table, session)
+
+    def _read_so(self, request: gr.Request, *said: Any) -> dict[Any, Any]:
+        session = self._app.session(request)
+        table, _, shown = self.reading.again(session, *said)
+        return shown if table is None else shown | self._opened(table, session)
 
     def _take_bundled(self, request: gr.Request) -> dict[Any, Any]:
-        tested = self._app.session(request).of(TestState).tested
+        session = self._app.session(request)
+        tested = session.of(TestState).tested
         path = bundled_rows_for(tested.labels) if tested else None
-        return self._opened(read_table(path), request) if path else {self.test_notice: []}
+        return self._opened(read_table(path), session) if path else {self.test_notice: []}
 
-    def _opened(self, table: Table, request: gr.Request) -> dict[Any, Any]:
-        state = self._app.session(request).of(TestState)
-        state.table = table
+    def _opened(self, table: Table, session: Session) -> dict[Any, Any]:
+        state = session.of(TestState)
+        state.table, state.merge_labels, state.allow_left_out = table, False, False
         text, label = guess_columns(table, state.tested.labels if state.tested else ())
         columns = table.columns
-        rows = f"{len(table.frame):,} rows are ready. Check the columns, then measure."
+        rows = " ".join([f"{len(table.frame):,} rows are ready. Check the columns, then measure.", *table.remarks])
         return {
+            **self.reading.closed(session),
             self.test_file: None,
             self.test_notice: notice(rows, "good"),
-            self.text: gr.Dropdown(choices=columns, value=text),
-            self.label: gr.Dropdown(choices=columns, value=label),
+            self.text: gr.Dropdown(choices=columns, value=text or None),
+            self.label: gr.Dropdown(choices=columns, value=label or None),
+            self.merge: gr.Checkbox(value=False, visible=True),
+            self.allow: gr.Checkbox(value=False, visible=True),
         }
+
+    def _saying(self, name: str) -> Any:
+        """A handler that keeps a box's value in the state."""
+
+        def say(value: bool, request: gr.Request) -> None:
+            setattr(self._app.session(request).of(TestState), name, value)
+
+        return say
 
     def _told(self, limit: float, request: gr.Request) -> list[Tree]:
         """How long the measurement takes with so many rows."""
@@ -236,46 +269,33 @@ class FileMeasurement:
         rows = min(int(limit), len(state.table.frame))
         return said(measuring_seconds(tested, rows, speed), f"Reading {rows:,} of them takes")
 
-    def _rows(self, text: str, label: str, request: gr.Request) -> Dataset:
-        """The whole test file.
-
-        Raises:
-            UsageError: there is none, or no row of it has a label of the set.
-        """
-        session = self._app.session(request)
-        state = session.of(TestState)
-        table, tested = state.table, state.measurable
-        if table is None:
-            raise UsageError("Upload a labelled test file first.")
-        test = _test_rows(table, text, label, tested, session.of(DataState).names_for(tested.labels))
-        if tested.template.output is None and not any(row.label in tested.labels for row in test.records):
-            raise UsageError(_NO_KNOWN_LABEL.format(column=label))
-        return test
-
     def _measure(
         self, text: str, label: str, limit: float, own_rows: bool, ticked: bool, request: gr.Request
     ) -> Iterator[dict[Any, Any]]:
-        test, session = self._rows(text, label, request), self._app.session(request)
+        session = self._app.session(request)
+        state = session.of(TestState)
+        test, left_out = state.rows(text, label, state.measurable)
         owners = self._owners(session, request, test)
-        remote = self._elsewhere.chosen(ticked, session.of(TestState).measurable)
+        remote = self._elsewhere.chosen(ticked, state.measurable)
         if owners and (remote is not None or not own_rows):
             yield {self.own_rows: gr.Checkbox(visible=remote is None), self.leave_out: gr.Button(visible=True)}
             if remote is not None:
                 refuse_private_rows(owners)
             names, count = ", ".join(f"'{name}'" for name in owners), sum(self._shared(request, test))
             raise UsageError(_SHARED.format(names=names, count=count, total=len(test.records)))
-        yield from self._measure_rows(test, owners, limit, ticked, request)
+        yield from self._measure_rows(test, left_out, owners, limit, ticked, request)
 
     def _measure_rest(
         self, text: str, label: str, limit: float, own_rows: bool, ticked: bool, request: gr.Request
     ) -> Iterator[dict[Any, Any]]:
         """Measure on the rows that no private data set has; the others are neither read nor marked."""
-        test = self._rows(text, label, request)
+        state = self._app.session(request).of(TestState)
+        test, left_out = state.rows(text, label, state.measurable)
         rest = without_rows(test, self._shared(request, test))
         if not rest.records:
             raise UsageError(_NOTHING_LEFT)
         owners = self._owners(self._app.session(request), request, rest)
-        yield from self._measure_rows(rest, owners, limit, ticked, request)
+        yield from self._measure_rows(rest, left_out, owners, limit, ticked, request)
 
     def _shared(self, request: gr.Request, test: Dataset) -> list[bool]:
         confirmed = self._app.session(request).of(DataState).confirmed
@@ -283,21 +303,26 @@ class FileMeasurement:
         return shared_rows(test, self._app.ledger(request), own)
 
     def _measure_rows(
-        self, test: Dataset, owners: tuple[str, ...], limit: float, ticked: bool, request: gr.Request
+        self,
+        test: Dataset,
+        left_out: LeftOut,
+        owners: tuple[str, ...],
+        limit: float,
+        ticked: bool,
+        request: gr.Request,
     ) -> Iterator[dict[Any, Any]]:
         session = self._app.session(request)
         state = session.of(TestState)
         tested = state.measurable
         known = [row for row in test.records if row.label in tested.labels]
-        unknown, chosen = len(test.records) - len(known), spread(known, int(limit))
+        chosen = spread(known, int(limit))
         remote = self._elsewhere.chosen(ticked, tested)
         if remote is not None:
             refuse_private_rows(owners)
         mark_scored(fingerprint(test), self._app.ledger(request))
         session.of(Measurements).order(state.score(tested, owners, test, chosen))
-        left_out = f"{unknown} rows have a label outside the set and are left out." if unknown else ""
         yield {
-            self.test_notice: notice(left_out, "warn"),
+            self.test_notice: notice(left_out.sentence, "warn"),
             self.leave_out: gr.Button(visible=False),
             **self.emptied(tested),
             **self.job.working(progress(0, 1, "Writing the public-only demonstrations …")),
@@ -396,14 +421,6 @@ class FileMeasurement:
                 labels = scored.of.labels
                 return confused(scored.owners, card, labels), confusion_figure(card, labels)
         return gr.skip(), gr.skip()
-
-
-def _test_rows(table: Table, text: str, label: str, tested: DemoSet, names: LabelNames) -> Dataset:
-    """The rows of the test file; labels are not read where the set's answers are text."""
-    mapping = ColumnMapping(text, label, label_names=names)
-    if tested.template.output is not None:
-        table, mapping = of_kind(table, tested.labels[0]), ColumnMapping(text, KIND, output=label)
-    return to_dataset(table, mapping, "test file", ())
 
 
 def spread(rows: list[Record], limit: int) -> list[Record]:

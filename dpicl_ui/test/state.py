@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
-from dpicl_ui.data.state import Confirmed, DataState
+from dpicl_ui.data.state import GO_ON, Confirmed, DataState
 from dpicl_ui.frame.job import Jobs
 from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.step_bar import Gate
 from dpicl_ui.generate.state import GenerateState, Run
 from mechanisms.accounting import fingerprint
+from mechanisms.data.columns import ColumnMapping, breakdown, to_dataset, understood
+from mechanisms.data.left_out import LeftOut
+from mechanisms.data.sources import KIND, of_kind
 from mechanisms.data.table import Table
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.signature import Signature, check_signature
-from mechanisms.errors import UsageError
+from mechanisms.errors import DataError, UsageError
 from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, Scorecard, arms_of
 from mechanisms.evaluation.open_answers import OpenScorecard
 from mechanisms.evaluation.prototypes import ClassPrototypes, PrototypesRequest
@@ -27,6 +30,11 @@ from mechanisms.runs.verification import verify
 
 # What step 4 remembers: a loaded set, the test file, and figures.
 
+NO_FILE = "Upload a labelled test file first."
+_NO_KNOWN_LABEL = (
+    "No row of the column '{column}' has one of the set's labels: choose the column that holds them, or bring a file "
+    "with the same labels."
+)
 NOTHING = "There is nothing to test: write demonstrations in step 3, or load an exported set."
 
 ANSWERED = (
@@ -92,12 +100,42 @@ class TestState(State):
 
     def __init__(self, session: Session) -> None:
         self._generate = session.of(GenerateState)
+        self._data = session.of(DataState)
         self._loaded: Loaded | None = None
         self._scored: Scored | None = None
         self.table: Table | None = None
         """The labelled test file; private."""
+        self.merge_labels = False
+        """Whether labels of the test file are read as those of the set that look alike."""
+        self.allow_left_out = False
+        """Whether many rows of the test file may take no part."""
         self._public: dict[tuple[str, str], tuple[Demonstration, ...]] = {}
         """Public demonstrations already written, by the tested set's content and by the model that wrote them."""
+
+    def rows(self, text: str | None, label: str | None, tested: DemoSet) -> tuple[Dataset, LeftOut]:
+        """The whole test file for a set, and which of its rows take no part; labels are read as in step 1.
+
+        Labels are not read where the set's answers are text.
+
+        Raises:
+            UsageError: there is no file, or no row of it has a label of the set.
+            DataError: a column is missing, or many rows take no part and that was not allowed.
+        """
+        if (table := self.table) is None:
+            raise UsageError(NO_FILE)
+        merge = self.merge_labels or (self._data.file is not None and self._data.file.merge_labels)
+        names = self._data.names_for(tested.labels)
+        mapping = ColumnMapping(text or "", label or "", label_names=names, merge_labels=merge)
+        if tested.template.output is not None:
+            table, mapping = of_kind(table, tested.labels[0]), ColumnMapping(text or "", KIND, output=label)
+        mapping = understood(table, mapping, tested.labels)
+        found = breakdown(table, mapping, tested.labels)
+        if found.labels.keys().isdisjoint(tested.labels):
+            raise UsageError(_NO_KNOWN_LABEL.format(column=label))
+        left_out = found.left_out(tested.labels)
+        if left_out.many and not self.allow_left_out:
+            raise DataError(f"{left_out.sentence} Choose other columns, or tick '{GO_ON}' below the test file.")
+        return to_dataset(table, mapping, "test file", tested.labels), left_out
 
     @property
     def loaded(self) -> DemoSet | None:

@@ -185,20 +185,21 @@ class KnownRows:
 
     def record(self, database: sqlite3.Connection, data: Fingerprint) -> None:
         """Store a data set's rows, inside the transaction that reserves their run."""
-        values = (data.name, data.content, data.rows.tobytes())
-        database.execute("INSERT OR REPLACE INTO contents VALUES (?, ?, ?)", values)
+        for digest, rows in ((data.said, b""), (data.content, data.rows.tobytes())):
+            if digest:
+                database.execute("INSERT OR REPLACE INTO contents VALUES (?, ?, ?)", (data.name, digest, rows))
 
     def recognise(self, data: Fingerprint) -> list[str]:
-        """Warnings about a data set: changed since the last run of that name, or known by another name."""
+        """Warnings about a data set: other texts or users than in the runs of that name, or known by another name."""
         with self._database.transaction() as database:
             query = "SELECT digest FROM contents WHERE name = ?"
-            own = {digest for (digest,) in database.execute(query, (data.name,))}
+            own = {digest for (digest,) in database.execute(query, (data.name,))} - {""}
             others = [name for name in _names_that_share(database, data.rows) if name != data.name]
         warnings = []
-        if own and data.content not in own:
+        if own and own.isdisjoint({data.content, data.said}):
             warnings.append(
-                f"The file differs from the one used before under the name '{data.name}'. It keeps that name's ledger: "
-                "people who are in both files have already spent what it shows."
+                f"What is read of the file differs from what was read before under the name '{data.name}'. It keeps "
+                "that name's ledger: people who were read before have already spent what it shows."
             )
         if others:
             names = ", ".join(f"'{other}'" for other in others)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hmac
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
@@ -41,6 +41,8 @@ class Fingerprint:
         name: the curator's name for it.
         unit: its privacy unit, see `mechanisms.records.privacy_unit`.
         content: keyed digest of the whole content.
+        said: keyed digest of the same without labels, which a file may spell in other ways and name otherwise; "" where
+            it is not known.
         rows: keyed digests of its texts, of cells that read like a text among its outputs and in the file's other
             columns,
             and of its users where there is a user column. Two files with a digest in common share a row or a user,
@@ -52,6 +54,7 @@ class Fingerprint:
     unit: str
     content: str
     rows: Digests = field(default_factory=_none)
+    said: str = ""
 
 
 _known: WeakKeyDictionary[Dataset, tuple[bytes, Fingerprint]] = WeakKeyDictionary()
@@ -70,8 +73,15 @@ def fingerprint(dataset: Dataset) -> Fingerprint:
         users = {record.unit or "" for record in dataset.records} if dataset.by_user else set()
         rows = np.unique(np.concatenate([texts, text_digests(others, key), _digests("user", users, key)]))
         content = keyed_digest(dataset.content(), key)
-        _known[dataset] = key, Fingerprint(dataset.name, dataset.unit, content, rows)
+        said = keyed_digest(_said(dataset), key)
+        _known[dataset] = key, Fingerprint(dataset.name, dataset.unit, content, rows, said)
     return _known[dataset][1]
+
+
+def _said(dataset: Dataset) -> Iterator[str]:
+    yield "without labels"
+    for record in dataset.records:
+        yield from (record.text, record.unit or "", record.output or "")
 
 
 def rows_among(dataset: Dataset, known: Digests) -> list[bool]:

@@ -506,7 +506,7 @@ def _explanation(wanted: Reservation, same_file: bool) -> str:
         reason = f"'{name}' has a reservation with other terms (mechanism, shards, questions, epsilon or labels)"
     else:
         reason = (
-            f"The file differs from the one that '{name}' has a reservation for, and an edited row would count "
+            f"What is read of the file differs from what '{name}' has a reservation for, and an edited row would count "
             "as one that has paid nothing"
         )
     more = rounded_up(wanted.claim.epsilon, 3)

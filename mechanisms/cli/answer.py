@@ -13,12 +13,16 @@ from mechanisms.answers.odds import odds_in_words
 from mechanisms.answers.request import AnswerRequest
 from mechanisms.answers.session import AnswerSession, AnswersScored, ArmScores
 from mechanisms.cli.options import (
-    add_label_names,
+    FROM_THE_COLUMN,
+    add_labels,
     add_parameter_options,
+    add_reading_options,
+    check_says_something,
     described,
+    field_names,
     given,
-    label_names,
     labels_of,
+    of_rows,
 )
 from mechanisms.cli.output import add_json, in_json, not_private, progress, show, told_of_owners, told_of_rows
 from mechanisms.data.sizes import SCORED
@@ -45,10 +49,10 @@ def add_answer_options(parser: argparse.ArgumentParser) -> None:
     """Files and columns, mechanism, retrieval, budget, prompts."""
     data = parser.add_argument_group("data")
     data.add_argument("--text-column", default="text", metavar="A[,B,...]", help="several are joined in this order")
-    data.add_argument("--label-column", default="label", help="the label, or the answer in words")
-    add_label_names(data)
+    data.add_argument("--label-column", default="label", help="the label, or the answer in words, without --labels")
     data.add_argument("--unit-column", help="user id: the privacy unit becomes all rows of a user")
-    data.add_argument("--labels", metavar="A,B,...", help="the public label set; leave it out for open answers")
+    add_labels(data, required=False)
+    add_reading_options(data)
     data.add_argument("--name", help="the data set's name in the ledger (default: the file's name)")
     answers = parser.add_argument_group("answers")
     answers.add_argument("--mechanism", default="knn-votes", choices=query_mechanism_names())
@@ -71,8 +75,8 @@ def add_answer_options(parser: argparse.ArgumentParser) -> None:
     budget.add_argument("--new-reservation", action="store_true", help="pay again, for a changed file or other terms")
     prompts = parser.add_argument_group("prompts")
     prompts.add_argument("--instruction", help="what a prompt asks for")
-    prompts.add_argument("--text-field", help="how prompts call the text (default: the first text column's name)")
-    prompts.add_argument("--label-field", help="how prompts call the label (default: the column's name)")
+    prompts.add_argument("--text-field", help=f"how prompts call the text {FROM_THE_COLUMN}")
+    prompts.add_argument("--label-field", help=f"how prompts call the label {FROM_THE_COLUMN}")
     prompts.add_argument("--max-record-tokens", type=int, default=AnswerRequest.max_record_tokens)
     prompts.add_argument("--max-query-tokens", type=int, default=AnswerRequest.max_query_tokens)
     prompts.add_argument("--answer-tokens", type=int, default=AnswerRequest.answer_tokens)
@@ -129,20 +133,21 @@ def _mechanism(options: argparse.Namespace) -> QueryMechanism:
 
 
 def _template(options: argparse.Namespace, labels: tuple[str, ...]) -> PromptTemplate:
-    text = options.text_field or options.text_column.split(",")[0]
-    usual = answer_template(labels, text, options.label_field or options.label_column)
+    usual = answer_template(labels, *field_names(options, options.text_column.split(",")[0], options.label_column))
     return PromptTemplate(options.instruction or usual.instruction, usual.text, usual.label)
 
 
 def _answer(options: argparse.Namespace) -> None:
     if (options.query is None) == (options.test is None):
         raise UsageError("Give a question, or a file of questions with --test FILE.")
+    if options.query is not None:
+        check_says_something(options.query)
     if options.limit is not None and options.limit < 1:
         raise UsageError("--limit must be at least 1.")
     if options.test_seed is not None and options.test_seed < 0:
         raise UsageError("--test-seed must not be negative.")
     request = answer_request(options)
-    file = _read(options, options.test, "test file") if options.test else None
+    file = _read(options, options.test, "test file", request.labels) if options.test else None
     test = _test_rows(file, options, request) if file else []
     if odds := odds_in_words(request):
         progress(odds)
@@ -160,7 +165,7 @@ def _answer(options: argparse.Namespace) -> None:
 
 
 def _read(
-    options: argparse.Namespace, path: str, name: str | None, labels: tuple[str, ...] = (), user: str | None = None
+    options: argparse.Namespace, path: str, name: str | None, labels: tuple[str, ...], user: str | None = None
 ) -> Dataset:
     return api.load(
         path,
@@ -169,8 +174,7 @@ def _read(
         label=options.label_column,
         user=user,
         name=name,
-        label_names=label_names(options),
-        tell=progress,
+        **of_rows(options),
     )
 
 

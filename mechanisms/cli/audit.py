@@ -17,9 +17,11 @@ from mechanisms.audit.one_run import audit_run, audited_runs
 from mechanisms.cli.options import (
     add_label_names,
     add_plan_options,
-    label_names,
+    add_reading_options,
+    field_names,
     labels_of,
     mechanism,
+    of_rows,
     sampling_plan,
     transform,
 )
@@ -104,6 +106,7 @@ def _add_attacks(verbs: Any) -> None:
         parser.add_argument("--text-column", default="text")
         parser.add_argument("--label-column", default="label")
         add_label_names(parser)
+        add_reading_options(parser)
         parser.add_argument("--unit-column", help="user id: the privacy unit is all rows of a user")
         parser.add_argument("--name", help="the data set's name in the ledger (default: the file's name)")
         parser.add_argument("--model", default=default_name())
@@ -196,7 +199,7 @@ def _canary(options: argparse.Namespace) -> None:
     private, plan = _dataset(options, options.csv, labels), sampling_plan(options)
     request = SynthesisRequest(
         labels=labels,
-        template=default_template(labels, options.text_column, options.label_column),
+        template=default_template(labels, *field_names(options, options.text_column, options.label_column)),
         plan=plan,
         mechanism=mechanism(options, plan),
         transform=transform(options),
@@ -235,8 +238,7 @@ def _dataset(options: argparse.Namespace, path: str, labels: tuple[str, ...]) ->
         label=None if alone else options.label_column,
         user=options.unit_column,
         name=options.name,
-        label_names=label_names(options),
-        tell=progress,
+        **of_rows(options),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from mechanisms import api, confidence
 from mechanisms.cli.config_file import READER_MODEL, READER_URL
-from mechanisms.cli.options import add_label_names, label_names
+from mechanisms.cli.options import add_label_names, add_reading_options, check_says_something, of_rows
 from mechanisms.cli.output import (
     add_json,
     check_apart,
@@ -62,6 +62,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--text-column", default="text")
     parser.add_argument("--label-column", help="default: label; with a set of one kind of text there may be none ('')")
     add_label_names(parser)
+    add_reading_options(parser)
     parser.add_argument("--output-column", help="outputs instead of labels: how often the set answers just so")
     parser.add_argument("--limit", type=int, help="use only the first rows")
     _add_grid_options(parser)
@@ -121,6 +122,7 @@ def _models(written: DemoSet, reader: LanguageModel | RemoteReader) -> dict[str,
 
 
 def _query(options: argparse.Namespace) -> None:
+    check_says_something(options.text)
     written, remote = api.read(options.demos), _remote_reader(options)
     if remote is not None and written.in_text:
         raise UsageError(_HERE)
@@ -166,7 +168,7 @@ def _evaluate(options: argparse.Namespace) -> None:
         text=options.text_column,
         label=options.label_column,
         output=options.output_column,
-        label_names=label_names(options),
+        **of_rows(options),
     )
     test = replace(whole, records=_read_by(written[0], whole)[: options.limit])
     if remote is not None:

@@ -16,7 +16,8 @@ READER_URL, READER_MODEL = "--reader-url", "--reader-model"
 _REFUSED = "only query and evaluate read elsewhere: leave out {flag}. Private rows never leave this machine."
 _FLAG = "--config"
 _SCHEMA = "--schema"
-"""The one option whose mapping is passed on as JSON."""
+_OF_LABELS = {"--labels", "--label-names", "--sizes"}
+"""Options whose lists and mappings are passed on as JSON: a label may have a comma."""
 _NOT_IN_A_FILE = {_FLAG, "--help"}
 
 
@@ -97,12 +98,17 @@ def _as_argument(flag: str, value: Any, flags: Mapping[str, argparse.Action]) ->
 
 
 def _text(flag: str, value: Any) -> str:
-    """A value as text of the command line: lists separated by commas, mappings as name=value, a schema as JSON.
+    """A value as text of the command line: lists separated by commas, mappings as name=value; of labels, and a schema,
+    as JSON.
 
     Lists and mappings must not be nested, except in a schema.
     """
     if isinstance(value, dict) and flag == _SCHEMA:
         return _as_json(value)
+    if isinstance(value, dict) and flag in _OF_LABELS:
+        return _as_json({_single(flag, name): _single(flag, each) for name, each in value.items()})
+    if isinstance(value, list) and flag in _OF_LABELS:
+        return _as_json([_single(flag, each) for each in value])
     if isinstance(value, dict):
         return ",".join(f"{_single(flag, name)}={_single(flag, each)}" for name, each in value.items())
     if isinstance(value, list):
@@ -119,12 +125,16 @@ def _single(flag: str, value: Any) -> str:
 
 def _printed(value: object) -> str:
     try:
-        return str(value)
+        text = str(value)
     except ValueError as error:  # of a number that YAML read from base 16, Python prints 4300 digits at most
         raise UsageError("The file has a whole number that is too long: write a smaller one.") from error
+    try:  # JSON escapes an emoji as two halves, which YAML leaves as they are
+        return text.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError as error:
+        raise UsageError("The file has half a character, written as \\ud800 or so: write the whole one.") from error
 
 
-def _as_json(document: dict[Any, Any]) -> str:
+def _as_json(document: dict[Any, Any] | list[str]) -> str:
     try:
         return json.dumps(document, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:  # a date, say, or a number that is too long

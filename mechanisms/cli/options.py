@@ -1,4 +1,4 @@
-"""Options that several commands share: labels and their names, mechanism, sampling and delta."""
+"""Options that several commands share: how a file is read, labels and their names, mechanism, sampling and delta."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import argparse
 from collections.abc import Iterable
 from typing import Any
 
-from mechanisms.data.label_names import LabelNames, named, read_names
+from mechanisms.cli.output import progress
+from mechanisms.data.field_names import suggested_names
+from mechanisms.data.label_names import LabelNames, named, read_labels, read_names
 from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed
@@ -24,6 +26,55 @@ from mechanisms.steps import (
 _SHARED = "parameters of several mechanisms"
 
 
+# How a private file is read, as its owner says; public.
+
+
+def add_reading_options(parser: argparse._ActionsContainer) -> None:
+    """Add the options of a file's header, encoding, separator and sheet, and of rows that are left out."""
+    parser.add_argument(
+        "--header",
+        action=argparse.BooleanOptionalAction,
+        help="the first line names the columns, or it is a row and columns are called 1, 2, ... (default: it names "
+        "them, and one that looks like a row is asked about)",
+    )
+    parser.add_argument(
+        "--skip-lines", type=int, default=0, metavar="N", help="lines above the header, such as a title"
+    )
+    parser.add_argument(
+        "--encoding",
+        metavar="NAME[+NAME]",
+        help="of the whole file, such as gb18030 or windows-1252; utf-8+windows-1252: each line in the first that fits "
+        "(default: UTF-8, or as the file's mark says)",
+    )
+    parser.add_argument("--separator", metavar="X", help="of cells: one character, or tab (default: as in the header)")
+    parser.add_argument("--sheet", metavar="NAME", help="of an Excel file (default: the first)")
+    parser.add_argument(
+        "--merge-labels",
+        action="store_true",
+        help="read labels as one of the set that differ from it only in case, spaces or invisible characters",
+    )
+    parser.add_argument(
+        "--allow-left-out", action="store_true", help="go on where more than one row in twenty takes no part"
+    )
+
+
+def reading(options: argparse.Namespace) -> dict[str, Any]:
+    """What the options say of how a file is read, by the names of `mechanisms.data.reading.Reading`."""
+    said = {name: getattr(options, name) for name in ("header", "encoding", "separator", "sheet")}
+    return said | {"skip": options.skip_lines}
+
+
+def of_rows(options: argparse.Namespace) -> dict[str, Any]:
+    """What the options say of a file, as arguments of `mechanisms.api.load` and `load_test`."""
+    return {
+        "label_names": label_names(options),
+        "merge_labels": options.merge_labels,
+        "allow_left_out": options.allow_left_out,
+        "tell": progress,
+        **reading(options),
+    }
+
+
 # `--labels`, and `--label-names` with other names for a file's labels.
 
 
@@ -36,9 +87,14 @@ def add_label_names(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def add_labels(parser: argparse._ActionsContainer) -> None:
+def add_labels(parser: argparse._ActionsContainer, required: bool = True) -> None:
     """Add the options of the label set and of label names."""
-    parser.add_argument("--labels", required=True, metavar="A,B,...", help="the public label set")
+    parser.add_argument(
+        "--labels",
+        required=required,
+        metavar="A,B,...",
+        help="the public label set: with commas, where a label with a comma stands in quotes, or as a JSON list",
+    )
     add_label_names(parser)
 
 
@@ -46,10 +102,10 @@ def labels_of(options: argparse.Namespace) -> tuple[str, ...]:
     """The label set, with label names applied; empty if none was given.
 
     Raises:
-        UsageError: two labels would have the same name.
+        UsageError: not readable, or two labels would have the same name.
     """
-    given = options.labels.split(",") if options.labels else ()
-    return named((label.strip() for label in given), label_names(options))
+    given = read_labels(options.labels) if options.labels else ()
+    return named(given, label_names(options))
 
 
 def label_names(options: argparse.Namespace) -> LabelNames:
@@ -59,6 +115,31 @@ def label_names(options: argparse.Namespace) -> LabelNames:
         UsageError: not readable, or not one to one.
     """
     return read_names(options.label_names) if options.label_names else ()
+
+
+# What prompts call a text and its label; and texts that say something.
+
+FROM_THE_COLUMN = "(default: a usual word that the column's name suggests, never the name itself)"
+
+
+def field_names(options: argparse.Namespace, text_column: str, label_column: str) -> tuple[str, str]:
+    """The names of text and label in prompts: as typed, or usual words that the columns' names suggest.
+
+    Without a header a column's name may be a private cell: it is never taken itself.
+    """
+    texts, labels = suggested_names(text_column, label_column)
+    typed = (getattr(options, "text_field", None), getattr(options, "label_field", None))
+    return typed[0] or texts[0], typed[1] or labels[0]
+
+
+def check_says_something(text: str) -> None:
+    """Refuse a text of nothing but white space.
+
+    Raises:
+        UsageError: it is one.
+    """
+    if not text.strip():
+        raise UsageError("The text is empty: give one that says something.")
 
 
 # Mechanism, sampling and delta.

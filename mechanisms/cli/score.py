@@ -7,7 +7,7 @@ from typing import Any
 
 from mechanisms import api
 from mechanisms.accounting import PrivacyTarget
-from mechanisms.cli.options import add_label_names, label_names
+from mechanisms.cli.options import add_label_names, add_reading_options, of_rows
 from mechanisms.cli.output import add_json, progress, show
 from mechanisms.demos.findings import DEMONSTRATIONS
 from mechanisms.inference.models.listing import default_name
@@ -24,6 +24,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--text-column", default="text")
     parser.add_argument("--label-column", default="label")
     add_label_names(parser)
+    add_reading_options(parser)
     parser.add_argument("--unit-column", help="user id: the privacy unit becomes all rows of a user")
     parser.add_argument("--drop-duplicates", action="store_true")
     parser.add_argument("--name", help="the data set's name in the ledger (default: the file's name)")
@@ -67,8 +68,7 @@ def _score(options: argparse.Namespace) -> None:
         user=options.unit_column,
         name=options.name,
         drop_duplicates=options.drop_duplicates,
-        label_names=label_names(options),
-        tell=progress,
+        **of_rows(options),
     )
     for warning in api.recognise(dataset):
         progress(warning)

@@ -8,9 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mechanisms.cli.options import label_names
+from mechanisms.cli.options import FROM_THE_COLUMN, field_names, label_names, labels_of, reading
 from mechanisms.cli.output import progress
 from mechanisms.data.columns import ColumnMapping
+from mechanisms.data.field_names import suggested_answers
+from mechanisms.data.label_names import read_labels
+from mechanisms.data.reading import Reading, reading_of
 from mechanisms.data.record_schema import RECORD_TEMPLATE, RecordSchema
 from mechanisms.data.sources import KIND, RECORD, as_lines, of_kind, read_records, read_source
 from mechanisms.data.table import Table
@@ -56,7 +59,7 @@ def schema_of(options: argparse.Namespace) -> RecordSchema | None:
         if options.out and Path(options.out).suffix == _LINES:
             raise UsageError(f"--out FILE{_LINES} writes records: it needs --schema.")
         return None
-    if "," in options.labels:
+    if len(read_labels(options.labels)) > 1:
         raise UsageError("With --schema all rows are records of one kind: give --labels one name for it.")
     if options.min_tokens:
         raise UsageError("A record ends where its schema says: leave out --min-tokens.")
@@ -68,7 +71,7 @@ def schema_of(options: argparse.Namespace) -> RecordSchema | None:
 
 def read_table_of(options: argparse.Namespace, schema: RecordSchema) -> tuple[Table, ColumnMapping]:
     """The private records, and which columns of their table are what."""
-    table = read_records(options.csv, schema, options.labels.strip(), options.unit_column)
+    table = read_records(options.csv, schema, _kind(options), options.unit_column, _reading(options))
     return table, ColumnMapping(RECORD, KIND, options.unit_column, options.drop_duplicates)
 
 
@@ -108,7 +111,7 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
         "output", "what is said to a text, where that is text too; without --label-column --labels is one name for all"
     )
     group.add_argument("--output-column", metavar="NAME", help="the column that holds it; private, like the text")
-    group.add_argument("--output-field", metavar="NAME", help="how prompts call it (default: the column's name)")
+    group.add_argument("--output-field", metavar="NAME", help=f"how prompts call it {FROM_THE_COLUMN}")
     group.add_argument(
         "--answers",
         choices=[*Answers],
@@ -151,8 +154,18 @@ def outputs_of(options: argparse.Namespace) -> Outputs | None:
     return Outputs(answers, **{name: value for name, value in numbers.items() if value is not None})
 
 
+def _kind(options: argparse.Namespace) -> str:
+    """The one name of rows without labels."""
+    [kind] = read_labels(options.labels)
+    return kind
+
+
+def _reading(options: argparse.Namespace) -> Reading:
+    return reading_of(reading(options), labels_of(options))
+
+
 def _check_kind(options: argparse.Namespace) -> None:
-    if not options.label_column and "," in options.labels:
+    if not options.label_column and len(read_labels(options.labels)) > 1:
         raise UsageError("Without --label-column all rows are of one kind: give --labels one name for it.")
 
 
@@ -163,33 +176,32 @@ def label_column(options: argparse.Namespace) -> str:
 
 def read_labelled(options: argparse.Namespace) -> tuple[Table, ColumnMapping]:
     """The private rows, and their columns; a file of texts alone has no column that says what they are."""
-    table, label = read_source(options.csv), label_column(options)
+    table, label = read_source(options.csv, _reading(options)), label_column(options)
     alone = table.has_only([options.text_column, options.unit_column])
     if options.label_column == "" or (options.label_column is None and alone):
         _check_kind(options)
-        table, label = of_kind(table, options.labels.strip()), KIND
+        table, label = of_kind(table, _kind(options)), KIND
     mapping = ColumnMapping(options.text_column, label, options.unit_column, options.drop_duplicates)
-    return table, replace(mapping, label_names=label_names(options))
+    return table, replace(mapping, label_names=label_names(options), merge_labels=options.merge_labels)
 
 
 def read_answered(options: argparse.Namespace) -> tuple[Table, ColumnMapping]:
     """The private rows, and which of their columns are what; a column that nobody writes from is not read as one."""
-    table = read_source(options.csv)
+    table = read_source(options.csv, _reading(options))
     if not options.label_column:
-        table = of_kind(table, options.labels.strip())
+        table = of_kind(table, _kind(options))
     output = None if options.answers == Answers.MODEL else options.output_column
     names = label_names(options) if options.label_column else ()
-    label = options.label_column or KIND
-    return table, ColumnMapping(options.text_column, label, options.unit_column, options.drop_duplicates, output, names)
+    label, merge = options.label_column or KIND, options.merge_labels
+    unit, drop = options.unit_column, options.drop_duplicates
+    return table, ColumnMapping(options.text_column, label, unit, drop, output, names, merge)
 
 
 def open_template_of(options: argparse.Namespace) -> PromptTemplate:
     """How texts and outputs are put to a model."""
-    return open_template(
-        options.text_field or options.text_column,
-        options.label_field or options.label_column or _KIND,
-        options.output_field or options.output_column,
-    )
+    text, label = field_names(options, options.text_column, options.label_column or "")
+    output = options.output_field or suggested_answers(options.output_column)[0]
+    return open_template(text, label if options.label_field or options.label_column else _KIND, output)
 
 
 # Recipes: where demonstrations come from, and what the stages of a run share.

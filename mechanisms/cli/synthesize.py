@@ -12,7 +12,16 @@ from typing import Any, Literal
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.api import run
 from mechanisms.cli.config_file import add_config
-from mechanisms.cli.options import add_labels, add_plan_options, labels_of, mechanism, transform
+from mechanisms.cli.options import (
+    FROM_THE_COLUMN,
+    add_labels,
+    add_plan_options,
+    add_reading_options,
+    field_names,
+    labels_of,
+    mechanism,
+    transform,
+)
 from mechanisms.cli.output import add_json, check_apart, progress, show, show_json
 from mechanisms.cli.run_words import Words, claim_in_words, recipe_in_words
 from mechanisms.cli.synthesis_options import (
@@ -33,8 +42,9 @@ from mechanisms.cli.synthesis_options import (
     template_of,
     write_records,
 )
-from mechanisms.data.columns import to_dataset
+from mechanisms.data.columns import checked_dataset
 from mechanisms.data.file_format import formats_in_words
+from mechanisms.data.label_names import read_pairs
 from mechanisms.data.record_schema import RecordSchema
 from mechanisms.data.sizes import MeasuredSizes, measure_sizes
 from mechanisms.data.sources import name_of
@@ -66,14 +76,15 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--label-column", help="default: label, or none ('') where there is an output or one label")
     parser.add_argument("--unit-column", help="user id: the privacy unit becomes all rows of a user")
     add_labels(parser)
+    add_reading_options(parser)
     parser.add_argument("--epsilon", type=float, required=True)
     sizes = parser.add_mutually_exclusive_group()
     sizes.add_argument("--sizes", metavar="counted|A=n,B=n", help="rows (or users) of each label, declared public")
     sizes.add_argument("--count-epsilon", type=float, metavar="E", help="measure them instead, for a share of epsilon")
     parser.add_argument("--name", help="the data set's name in the ledger (default: the file's name)")
     parser.add_argument("--instruction", help="what a prompt asks for")
-    parser.add_argument("--text-field", help="how prompts call the text (default: the column's name)")
-    parser.add_argument("--label-field", help="how prompts call the label (default: the column's name)")
+    parser.add_argument("--text-field", help=f"how prompts call the text {FROM_THE_COLUMN}")
+    parser.add_argument("--label-field", help=f"how prompts call the label {FROM_THE_COLUMN}")
     parser.add_argument("--candidates", type=int, default=SynthesisRequest.candidates, metavar="K")
     length = f"default: {LABELLED.max_record_tokens}, of records {RECORDS.max_record_tokens}"
     parser.add_argument("--max-record-tokens", type=int, help=length)
@@ -112,11 +123,11 @@ def _synthesize(options: argparse.Namespace) -> None:
         raise UsageError(f"{what} are written token by token: leave out --recipe, --split and --shares.")
     ledger = PrivacyLedger()
     journal = _journal_of(options, ledger)
-    dataset, remarks = _dataset(options, schema, outputs)
+    dataset = _dataset(options, schema, outputs)
     spec = spec_of(options, schema, outputs)
     staged = spec.in_stages(len(dataset.labels))
     check_staged(options, staged)
-    for warning in (*remarks, *ledger.rows.recognise(fingerprint(dataset))):
+    for warning in ledger.rows.recognise(fingerprint(dataset)):
         progress(warning)
     seeded = options.test_seed is not None
     randomness: Randomness = SeededRandomness(options.test_seed) if seeded else SecureRandomness()
@@ -162,10 +173,8 @@ def _keep(
             progress(str(error))
 
 
-def _dataset(
-    options: argparse.Namespace, schema: RecordSchema | None, outputs: Outputs | None
-) -> tuple[Dataset, tuple[str, ...]]:
-    """The private data set, and remarks on how its file was read."""
+def _dataset(options: argparse.Namespace, schema: RecordSchema | None, outputs: Outputs | None) -> Dataset:
+    """The private data set; what is odd about its file, and which rows take no part, is told."""
     if schema:
         table, mapping = read_table_of(options, schema)
     elif outputs:
@@ -173,7 +182,7 @@ def _dataset(
     else:
         table, mapping = read_labelled(options)
     name = (options.name or name_of(options.csv)).strip()
-    return to_dataset(table, mapping, name, labels_of(options)), table.remarks
+    return checked_dataset(table, mapping, name, labels_of(options), progress, options.allow_left_out)
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -250,7 +259,7 @@ def _template(
 ) -> PromptTemplate:
     if schema:
         return template_of(options)
-    text, label = options.text_field or options.text_column, options.label_field or label_column(options)
+    text, label = field_names(options, options.text_column, label_column(options))
     usual = open_template_of(options) if outputs else default_template(labels, text, label)
     given = {"instruction": options.instruction, "text": options.text_field, "label": options.label_field}
     if outputs:
@@ -260,9 +269,8 @@ def _template(
 
 def _declared_sizes(text: str) -> dict[str, int]:
     try:
-        pairs = [part.rsplit("=", 1) for part in text.split(",")]
-        return {label.strip(): int(size) for label, size in pairs}
-    except ValueError as error:
+        return {label.strip(): int(size) for label, size in read_pairs(text)}
+    except (ValueError, UsageError) as error:
         raise UsageError("--sizes takes 'counted', or LABEL=N for every label, separated by commas.") from error
 
 

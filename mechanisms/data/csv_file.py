@@ -1,89 +1,102 @@
 """The rows of a CSV file, each read by itself: no row decides how another is decoded or divided.
 
 Properties of the whole file are read off its start alone: byte-order mark, line end, separator, number of columns.
+Where the first line is a row and no header, its owner says them, but for the number of columns: rows with more are
+refused.
 Quotes are read here (RFC 4180): Python's csv reader has a process-wide limit of a cell's size, ends lines at carriage
 returns within cells, and does not give back the lines that a stray quote took. Tests compare with it.
 """
 
 from __future__ import annotations
 
-import codecs
-import io
+import functools
 import re
-from collections import deque
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import BinaryIO
+from collections import Counter, deque
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
 
 from mechanisms.data.file_format import FileFormat
-from mechanisms.data.table import MAX_COLUMNS, TOO_MANY_COLUMNS, WINDOWS_1252, Table, column_names, table_of
-from mechanisms.errors import DataError
+from mechanisms.data.header import BEGINNING, check_no_title, headed
+from mechanisms.data.raw_file import RawFile
+from mechanisms.data.reading import USUAL, Reading
+from mechanisms.data.table import MAX_COLUMNS, TOO_MANY_COLUMNS, Table
+from mechanisms.data.text_lines import TextLines
+from mechanisms.errors import DataError, UsageError
 
 MAX_FURTHER_BYTES = 2**20
 """The most bytes of a quoted cell after its first line; a quote that stays open for longer is stray."""
 
 _DELIMITERS = (b",", b";", b"\t", b"|")
-_OPENING_QUOTE = re.compile(rb'(?<![^,;\t|])"')
+_OPENING_QUOTE = re.compile(rb'(?<![^,;\t|]) *"')
 """A quote at the beginning of a cell, for any of the separators."""
 _SAYS_SEPARATOR = re.compile(rb'"?sep=.?"?', re.IGNORECASE)
 _SAID_SEPARATOR = re.compile(rb'"?sep=([!#-/:-@\[-`{-~]|\t)"?\1*', re.IGNORECASE)
 """A first line that tells Excel the separator; some programs pad it to the width of the table."""
-_BLOCK = 2**20
-_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _ENDS = b"\r\n"
 
 
 class Rows:
-    """The rows below a header, as lists with one cell for each column.
+    """The records of a file, as lists with one cell for each column.
 
-    An 8-bit record is UTF-8, or else Windows-1252 with undefined bytes replaced. A record with unpaired quotes is its
-    first line, taken literally; the lines after it are records of their own.
+    A record with unpaired quotes is its first line, taken literally; the lines after it are records of their own. Empty
+    cells beyond the last column are no cells.
 
     Args:
-        opened: opens the file at its start.
-        delimiter: the separator, unless a first line `sep=X` gives it; by default the most frequent one in the header
-            outside quoted cells.
+        raw: the file.
+        reading: what its owner says of it. Without a header the first record is a row like others: so the separator is
+            a comma, and lines end with line feeds, unless something else is said.
+        usual: the separator where neither its owner nor a first line `sep=X` gives one; by default the most frequent
+            one in the header outside quoted cells.
 
     Attributes:
-        header: the header's cells.
-        utf16: the file is UTF-16.
-        windows_1252: records so far, header included, that are not UTF-8.
+        first: the cells of the first record.
+        text: the lines.
+        delimiter: the separator.
+        guessed: the same, if it was read off the first line and is no comma.
         as_they_stand: records so far with unpaired quotes.
 
     Raises:
-        DataError: binary, empty, a header with unpaired quotes; while iterating, a row longer than the header.
+        DataError: binary, empty, a header with unpaired quotes; while iterating, a row longer than the first record.
     """
 
-    def __init__(self, opened: Callable[[], BinaryIO], delimiter: bytes | None = None) -> None:
-        self.windows_1252 = self.as_they_stand = 0
-        with opened() as file:
-            mark = _mark(file)
-        self.utf16 = mark in _UTF16
-        self._lines = _Lines(_physical_lines(opened, mark))
+    def __init__(self, raw: RawFile, reading: Reading = USUAL, usual: bytes | None = None) -> None:
+        self.as_they_stand = 0
+        self._returns: list[int] = []
+        self.text = TextLines.of(raw, reading.encoding)
+        self._lines = _Lines(self.text.lines("\n" if reading.header is False else self.text.line_end()))
+        for _ in range(reading.skip):
+            next(self._lines, None)
         first = self._next_line()
         if said := _SAID_SEPARATOR.fullmatch(first.rstrip(_ENDS)):
-            delimiter, first = said[1], self._next_line()
+            usual, first = said[1], self._next_line()
         elif _SAYS_SEPARATOR.fullmatch(first.rstrip(_ENDS)):
             raise DataError("The first line begins with 'sep=' but gives no known separator: remove that line.")
-        self._delimiter = delimiter or max(_DELIMITERS, key=_unquoted(first, self._lines).count)
-        cells = _record(first, self._lines, self._delimiter, MAX_COLUMNS + 1)
-        if cells is None and first.count(self._delimiter) > MAX_COLUMNS:
+        usual = usual or (_DELIMITERS[0] if reading.header is False else None)
+        usual = separator_named(reading.separator) if reading.separator else usual
+        self.delimiter = usual or max(_DELIMITERS, key=_unquoted(first, self._lines).count)
+        self.guessed = None if usual or self.delimiter == _DELIMITERS[0] else self.delimiter.decode()
+        cells = _record(first, self._lines, self.delimiter, MAX_COLUMNS + 1)
+        if cells is None and first.count(self.delimiter) > MAX_COLUMNS:
             raise DataError(TOO_MANY_COLUMNS)
-        if cells is None:
+        if cells is None and reading.header is not False:
             raise DataError("The header line has an unpaired quote: correct the line and try again.")
-        self._width = len(cells)
-        self.header = self._decoded(cells)
+        if cells is None:
+            self.as_they_stand, cells = 1, first.rstrip(_ENDS).split(self.delimiter)
+        self.first = [cell.decode() for cell in cells]
 
     def __iter__(self) -> Iterator[list[str]]:
+        width = len(self.first)
         for line in self._lines:
-            if line.isspace() and self._delimiter not in line:
+            if line.isspace() and self.delimiter not in line:
                 continue
-            cells = _record(line, self._lines, self._delimiter, self._width) if b'"' in line else None
+            if b"\r" in line and line.find(b"\r", 0, len(line) - len(_ENDS)) >= 0:
+                self._returns.append(self._lines.number)
+            cells = _record(line, self._lines, self.delimiter, width) if b'"' in line else None
             if cells is None:
                 cells = self._as_it_stands(line)
-            row = self._decoded(cells)
-            yield row if len(row) == self._width else row + [""] * (self._width - len(row))
+            row = [cell.decode() for cell in cells]
+            yield row if len(row) == width else row + [""] * (width - len(row))
 
     def _next_line(self) -> bytes:
         line = next((line for line in self._lines if not line.isspace()), None)
@@ -92,27 +105,38 @@ class Rows:
         return line
 
     def _as_it_stands(self, line: bytes) -> list[bytes]:
-        cells = line.rstrip(_ENDS).split(self._delimiter)
-        if len(cells) > self._width:
-            raise DataError(
-                f"Line {self._lines.number} does not fit the header: check for unbalanced quotes, or cells with "
-                "unquoted separators."
+        cells = line.rstrip(_ENDS).split(self.delimiter)
+        width = len(self.first)
+        if any(cell.strip() for cell in cells[width:]):
+            reason = (
+                "it has a carriage return (CR) without a line feed, which ends no line here: replace it, or remove it."
+                if b"\r" in line.rstrip(_ENDS)
+                else "check for unbalanced quotes, or cells with unquoted separators."
             )
+            raise DataError(f"Line {self._lines.number} does not fit the header: {reason}")
         self.as_they_stand += b'"' in line
-        return cells
+        return cells[:width]
 
-    def _decoded(self, cells: list[bytes]) -> list[str]:
-        texts, windows_1252 = decoded(cells)
-        self.windows_1252 += windows_1252
-        return texts
+    def remarks(self) -> Iterator[str]:
+        """What its owner should know of how the records read so far were read."""
+        yield from self.text.remarks()
+        if self.as_they_stand:
+            yield f"Rows with unpaired quotes, each read literally as one line: {self.as_they_stand}."
+        if self._returns:
+            first, count = self._returns[0], len(self._returns)
+            yield f"Rows with a carriage return (CR) inside, which ends no line here: {count}, first in line {first}."
 
 
-def decoded(cells: list[bytes]) -> tuple[list[str], bool]:
-    """The cells of an 8-bit record as text, and whether they were read as Windows-1252."""
-    try:
-        return [cell.decode() for cell in cells], False
-    except UnicodeDecodeError:
-        return [cell.decode("cp1252", "replace") for cell in cells], True
+def separator_named(said: str) -> bytes:
+    """A separator as a byte; "tab" is one too.
+
+    Raises:
+        UsageError: it is not one character of ASCII that can divide cells.
+    """
+    each = "\t" if said.lower() == "tab" else said
+    if len(each) != 1 or not each.isascii() or each.isalnum() or each in '"\r\n':
+        raise UsageError("A separator is one character, such as ';', or the word tab.")
+    return each.encode()
 
 
 class _Lines:
@@ -137,49 +161,6 @@ class _Lines:
         self.number -= len(lines)
 
 
-def _mark(file: BinaryIO) -> bytes:
-    """The byte-order mark that a text file begins with, if any."""
-    start = file.read(4)
-    if start in _UTF32:
-        raise DataError("This file is UTF-32: save the table as CSV (UTF-8) and try again.")
-    mark = next((each for each in (*_UTF16, codecs.BOM_UTF8) if start.startswith(each)), b"")
-    if mark not in _UTF16:
-        file.seek(0)
-        if any(b"\x00" in block for block in iter(lambda: file.read(_BLOCK), b"")):
-            raise DataError("This is not a text file: save the table as CSV (UTF-8) and try again.")
-    return mark
-
-
-def _physical_lines(opened: Callable[[], BinaryIO], mark: bytes) -> Iterator[bytes]:
-    """The lines of a file, with their ends: UTF-16 recoded as UTF-8, any other encoding byte for byte."""
-    utf16 = mark in _UTF16
-    encoding, again = ("utf-16", "utf-8") if utf16 else ("latin-1", "latin-1")
-    end = _line_end(opened, encoding)
-    with opened() as file:
-        file.seek(0 if utf16 else len(mark))
-        if not utf16 and end == "\n":
-            yield from file
-            return
-        number = 0
-        try:
-            with io.TextIOWrapper(file, encoding, newline=end) as text:
-                for line in text:
-                    yield line.encode(again)
-                    number += 1
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"This is not a text file: it stops being UTF-16 after line {number}. Save the table as CSV (UTF-8) "
-                "and try again."
-            ) from error
-
-
-def _line_end(opened: Callable[[], BinaryIO], encoding: str) -> str:
-    """The line end: a lone carriage return only if it ends the header line; otherwise it belongs to its cell."""
-    with io.TextIOWrapper(opened(), encoding, "replace", newline="") as text:
-        header = next((line for line in text if line.strip()), "")
-    return "\r" if header.endswith("\r") else "\n"
-
-
 def _unquoted(line: bytes, lines: _Lines) -> bytes:
     """The record that begins with a line, without its quoted cells; lines taken on the way are given back.
 
@@ -190,7 +171,7 @@ def _unquoted(line: bytes, lines: _Lines) -> bytes:
     at = 0
     while len(parts) < MAX_COLUMNS and (opening := _OPENING_QUOTE.search(line, at)):
         parts.append(line[at : opening.start()])
-        at = opening.start()
+        at = opening.end() - 1
         found = _quoted_cell(line, opening.end(), lines, taken)
         if found is None:
             break
@@ -210,7 +191,9 @@ def _record(line: bytes, lines: _Lines, delimiter: bytes, most: int) -> list[byt
     cells: list[bytes] = []
     at = 0
     while len(cells) < most:
-        if line.startswith(b'"', at):
+        if quoted := _quoted_on_one_line(delimiter).match(line, at):
+            cell, at = quoted[1].replace(b'""', b'"'), quoted.end()
+        elif line.startswith(b'"', at):
             found = _quoted_cell(line, at + 1, lines, taken)
             if found is None:
                 break
@@ -220,6 +203,8 @@ def _record(line: bytes, lines: _Lines, delimiter: bytes, most: int) -> list[byt
             end = end if end >= 0 else len(line.rstrip(_ENDS))
             cell, at = line[at:end], end
         cells.append(cell)
+        if len(cells) == most and _surplus(delimiter).fullmatch(line, at):
+            return cells
         if not line.startswith(delimiter, at):
             if line[at:].strip(_ENDS):
                 break
@@ -227,6 +212,18 @@ def _record(line: bytes, lines: _Lines, delimiter: bytes, most: int) -> list[byt
         at += 1
     lines.give_back(taken)
     return None
+
+
+@functools.cache
+def _quoted_on_one_line(delimiter: bytes) -> re.Pattern[bytes]:
+    """A quoted cell with whatever spaces are around it, up to the separator or the line's end."""
+    return re.compile(rb' *+"((?:[^"\r\n]++|"")*+)" *+(?=' + re.escape(delimiter) + rb"|[\r\n]*+$)")
+
+
+@functools.cache
+def _surplus(delimiter: bytes) -> re.Pattern[bytes]:
+    """Empty cells, quoted or not, up to the end of the line."""
+    return re.compile(b"(?:" + re.escape(delimiter) + rb' *+(?:"" *+)?)*+[\r\n]*')
 
 
 def _quoted_cell(line: bytes, at: int, lines: _Lines, taken: list[bytes]) -> tuple[bytes, bytes, int] | None:
@@ -263,37 +260,39 @@ def _closing_quote(line: bytes, at: int) -> int:
 _TABS = (".tsv", ".tab")
 
 
-def read_csv(path: Path) -> Table:
-    """Parse a CSV file: UTF-8 (with or without BOM), UTF-16 or Windows-1252; comma, semicolon, tab or bar.
+def read_csv(raw: RawFile, reading: Reading) -> Table:
+    """Parse a CSV file: comma, semicolon, tab or bar; UTF-8, UTF-16 with its mark, or in the encoding that is said.
 
     A first line `sep=X` gives the separator, as in Excel; without one, a file named .tsv or .tab has tabs. Columns
     without a name are left out, with a remark.
 
     Raises:
         DataError: binary, empty, without rows, or with rows that do not fit the header.
+        ReadingAsked: see `TextLines` and `headed`.
     """
-    try:
-        rows = Rows(_opener(path), b"\t" if path.suffix.lower() in _TABS else None)
-        return table_of(column_names(rows.header), rows, _remarks(rows))
-    except OSError as error:
-        raise DataError(f"The file '{path.name}' cannot be read: check its permissions.") from error
+    rows = Rows(raw, reading, b"\t" if raw.suffix in _TABS else None)
+    check_no_title(_beginning(replace(rows.text, found=Counter()), rows.delimiter), reading)
+    return headed(rows.first, rows, reading, rows.remarks(), "tab" if rows.guessed == "\t" else rows.guessed)
 
 
-def _opener(path: Path) -> Callable[[], BinaryIO]:
-    """A function that opens the file at its start, as often as needed: a file is read by lines, never held whole."""
-    if path.is_file():
-        return lambda: path.open("rb")
-    piped = path.read_bytes()
-    return lambda: io.BytesIO(piped)
+def _beginning(text: TextLines, delimiter: bytes) -> list[tuple[int, list[str]]]:
+    """The first records with their lines' numbers; none below `sep=X`.
+
+    Args:
+        delimiter: the separator; where the first line has none, that of most lines counts.
+    """
+    lines = list(islice(text.lines(text.line_end()), BEGINNING))
+    first = next((line for line in lines if not line.isspace()), b"")
+    if _SAYS_SEPARATOR.match(first):
+        return []
+    if delimiter not in first:
+        delimiter = max(_DELIMITERS, key=lambda each: sum(each in line for line in lines))
+    found, divided = [], _Lines(iter(lines))
+    for line in divided:
+        number = divided.number
+        cells = _record(line, divided, delimiter, MAX_COLUMNS) or line.split(delimiter)
+        found.append((number, [cell.decode() for cell in cells]))
+    return found
 
 
-def _remarks(rows: Rows) -> Iterator[str]:
-    if rows.utf16:
-        yield "Read as UTF-16."
-    if rows.windows_1252:
-        yield WINDOWS_1252
-    if rows.as_they_stand:
-        yield f"Rows with unpaired quotes, each read literally as one line: {rows.as_they_stand}."
-
-
-READER = FileFormat("csv", "CSV, TSV", (".csv", *_TABS), read_csv)
+READER = FileFormat("csv", "CSV, TSV", (".csv", *_TABS), read_csv, takes=("header", "encoding", "separator", "skip"))

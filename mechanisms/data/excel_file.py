@@ -7,15 +7,17 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
-from itertools import compress
-from pathlib import Path
+from dataclasses import replace
 from typing import IO, Any
 from xml.parsers import expat
 
 import openpyxl
 
 from mechanisms.data.file_format import FileFormat
-from mechanisms.data.table import MAX_COLUMNS, Table, cell_text, column_names, table_of
+from mechanisms.data.header import BEGINNING, check_no_title, headed
+from mechanisms.data.raw_file import RawFile
+from mechanisms.data.reading import Reading, ReadingAsked
+from mechanisms.data.table import MAX_COLUMNS, NoRows, Table, cell_text
 from mechanisms.errors import DataError
 
 MAX_UNPACKED = 128 * 2**20
@@ -33,14 +35,14 @@ _ROW = 3
 _BLOCK = 2**16
 
 
-def check_parts(path: Path) -> None:
+def check_parts(file: IO[bytes]) -> None:
     """Check that a workbook can be read within bounds, one block of a part at a time.
 
     Raises:
         DataError: no workbook, damaged, or too large when it is unpacked.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(file) as archive:
             parts = archive.infolist()
             if not any(part.filename.startswith(_WORKBOOK) for part in parts):
                 raise DataError("This is a zip archive, not a workbook: unpack it and choose the table in it.")
@@ -48,8 +50,8 @@ def check_parts(path: Path) -> None:
                 raise _too_large(f"{MAX_UNPACKED // 2**20} MB")
             counted = 0
             for part in parts:
-                with archive.open(part) as file:  # yields no more bytes than the part states
-                    counted = _counted(file, counted)
+                with archive.open(part) as opened:  # yields no more bytes than the part states
+                    counted = _counted(opened, counted)
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, ValueError, RuntimeError) as error:
         raise DataError(BROKEN) from error
 
@@ -90,7 +92,7 @@ def _too_large(most: str) -> DataError:
     return DataError(f"The Excel file holds more than {most} when it is unpacked: save the sheet as CSV (UTF-8).")
 
 
-# Reading a private workbook: the first sheet that is not hidden, with the saved values of formulas.
+# Reading a private workbook: one sheet that is not hidden, with the saved values of formulas.
 
 _MAX_ROWS = 2**20
 """Excel's limit of a sheet; the row numbers in a file may be arbitrary."""
@@ -99,57 +101,93 @@ _HEADER_ROWS = 1000
 _EMPTY = (None, "")
 
 
-def read_excel(path: Path) -> Table:
-    """The first visible sheet of a workbook: its first row that is not empty names the columns.
+def read_excel(raw: RawFile, reading: Reading) -> Table:
+    """A visible sheet of a workbook, the first if none is named: its first row that is not empty names the columns.
 
     Empty rows and cells outside the named columns are left out, with a remark on unnamed columns before or between
     named ones. Cells become text by `cell_text`; a formula is its saved value.
 
     Raises:
         DataError: no workbook, damaged, empty, without rows, or too large when it is unpacked.
+        ReadingAsked: the first sheet has no rows, and there are others; or see `headed`.
     """
-    check_parts(path)
-    with warnings.catch_warnings():
+    with raw.opened() as file, warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"openpyxl\.")  # some quote cells, which must reach no log
+        check_parts(file)
         try:
-            return _first_sheet(path)
+            return _sheet_of(openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False), reading)
         except DataError:
             raise
         except Exception as error:  # openpyxl documents no errors for broken parts, and some quote a cell
             raise DataError(BROKEN) from error
 
 
-def _first_sheet(path: Path) -> Table:
-    with path.open("rb") as file:
-        workbook = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
-        shown = [sheet for sheet in workbook.worksheets if sheet.sheet_state == "visible"]
-        if not shown:
-            raise DataError("All sheets of the Excel file are hidden: unhide the one to read.")
-        shown[0].reset_dimensions()  # the dimensions that a file states may be wrong
-        at, header = _header(shown[0])
-        names = column_names(map(cell_text, header))
-        rows = _filled_rows(shown[0].iter_rows(min_row=at + 1, max_col=len(names), values_only=True), names)
-        remarks = [f"Read the first of {len(shown)} sheets."] if len(shown) > 1 else []
-        return table_of(names, (tuple(map(cell_text, row)) for row in rows), remarks)
+def _sheet_of(workbook: Any, reading: Reading) -> Table:
+    shown = {str(sheet.title): sheet for sheet in workbook.worksheets if sheet.sheet_state == "visible"}
+    if not shown:
+        raise DataError("All sheets of the Excel file are hidden: unhide the one to read.")
+    names = ", ".join(f"'{name}'" for name in shown)
+    chosen = next(iter(shown)) if reading.sheet is None else reading.sheet
+    if chosen not in shown:
+        raise DataError(f"The Excel file has no visible sheet '{chosen}': choose one of {names}.")
+    several = len(shown) > 1 and reading.sheet is None
+    remarks = [f"Read the sheet '{chosen}', the first of {names}: --sheet names another."] if several else []
+    try:
+        return replace(_read(shown[chosen], reading, remarks), sheets=tuple(shown))
+    except NoRows as error:
+        if not several:
+            raise
+        question = f"The sheet '{chosen}' has no rows, and the file has others: {names}."
+        way = "Give --sheet NAME (in Python sheet='NAME')."
+        raise ReadingAsked(question, way, replace(reading, sheet=[*shown][1]), tuple(shown)) from error
 
 
-def _header(sheet: Any) -> tuple[int, Sequence[Any]]:
+def _read(sheet: Any, reading: Reading, remarks: list[str]) -> Table:
+    sheet.reset_dimensions()  # the dimensions that a file states may be wrong
+    beginning = enumerate(sheet.iter_rows(max_row=BEGINNING, max_col=MAX_COLUMNS, values_only=True), start=1)
+    check_no_title([(number, [*map(cell_text, row)]) for number, row in beginning], reading)
+    at, header = _header(sheet, reading.skip)
+    if reading.header is False:
+        rows = list(_filled_rows(sheet.iter_rows(min_row=at, max_col=MAX_COLUMNS + 1, values_only=True), None))
+        width = max(map(len, rows))
+        first, *others = ([*map(cell_text, row), *[""] * (width - len(row))] for row in rows)
+        return headed(first, others, reading, remarks)
+    names = [*map(cell_text, header)]
+    below = _filled_rows(sheet.iter_rows(min_row=at + 1, max_col=len(names), values_only=True), names)
+    return headed(names, ([*map(cell_text, row)] for row in below), reading, remarks)
+
+
+def _header(sheet: Any, skip: int) -> tuple[int, Sequence[Any]]:
     """The number of the first row that is not empty, and its cells up to the last one that is not."""
-    rows = sheet.iter_rows(max_row=_HEADER_ROWS, max_col=MAX_COLUMNS + 1, values_only=True)
-    for number, row in enumerate(rows, start=1):
-        filled = [i for i, cell in enumerate(row) if cell not in _EMPTY]
-        if filled:
+    rows = sheet.iter_rows(min_row=skip + 1, max_row=skip + _HEADER_ROWS, max_col=MAX_COLUMNS + 1, values_only=True)
+    for number, row in enumerate(rows, start=skip + 1):
+        if filled := _filled(row):
             return number, row[: filled[-1] + 1]
-    raise DataError("The sheet is empty: it needs a header line and one row for each record.")
+    raise NoRows("The sheet is empty: it needs a header line and one row for each record.")
 
 
-def _filled_rows(rows: Iterator[Sequence[Any]], names: Sequence[str]) -> Iterator[Sequence[Any]]:
-    """The rows with a value in a named column."""
+def _filled(row: Sequence[Any]) -> list[int]:
+    return [place for place, cell in enumerate(row) if cell not in _EMPTY]
+
+
+def _filled_rows(rows: Iterator[Sequence[Any]], names: Sequence[str] | None) -> Iterator[Sequence[Any]]:
+    """The rows with a value in a named column; without names those with a value, up to the last one."""
     for number, row in enumerate(rows):
         if number >= _MAX_ROWS:
             raise DataError(BROKEN)
-        if any(cell not in _EMPTY for cell in compress(row, names)):
+        filled = _filled(row)
+        if names is None and filled:
+            yield row[: filled[-1] + 1]
+        elif names is not None and any(names[place].strip() for place in filled):
             yield row
 
 
-READER = FileFormat("excel", "Excel (.xlsx)", (), read_excel, starts=b"PK\x03\x04", doubtful=(".xlsx",))
+READER = FileFormat(
+    "excel",
+    "Excel (.xlsx)",
+    (),
+    read_excel,
+    takes=("header", "sheet", "skip"),
+    starts=b"PK\x03\x04",
+    doubtful=(".xlsx",),
+)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
+from mechanisms.data.raw_file import RawFile
+from mechanisms.data.reading import FLAGS, Reading
 from mechanisms.data.table import Table
 from mechanisms.discovery import defined
+from mechanisms.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,7 @@ class FileFormat:
         title: for people, in a list of formats.
         suffixes: how names of such files end; where there is no mark, a file is known by them.
         read: the rows, each read by itself: none decides what is read of another.
+        takes: the fields of a `Reading` that mean something for such a file.
         starts: the first bytes of every such file, by which it is known whatever its name is; empty for text.
         doubtful: suffixes of files that often hold no rows: of the hub's, such a file is read only if it is named.
     """
@@ -25,9 +28,21 @@ class FileFormat:
     name: str
     title: str
     suffixes: tuple[str, ...]
-    read: Callable[[Path], Table]
+    read: Callable[[RawFile, Reading], Table]
+    takes: tuple[str, ...] = ()
     starts: bytes = b""
     doubtful: tuple[str, ...] = ()
+
+    def check(self, reading: Reading) -> None:
+        """Refuse what means nothing for such a file.
+
+        Raises:
+            UsageError: it was said.
+        """
+        if foreign := [name for name in reading.said if name not in self.takes]:
+            raise UsageError(
+                f"A file of the kind {self.title} has no {foreign[0]} to say: leave out {FLAGS[foreign[0]]}."
+            )
 
 
 # Which formats there are: whatever modules of this package define `READER`.

@@ -6,29 +6,28 @@ looked up in its own row under exactly the name asked for, whether or not that n
 
 from __future__ import annotations
 
-import codecs
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from mechanisms.data.csv_file import decoded
 from mechanisms.data.file_format import FileFormat
+from mechanisms.data.raw_file import RawFile
+from mechanisms.data.reading import Reading
 from mechanisms.data.record_schema import dumps
 from mechanisms.data.table import (
     MAX_CELLS,
     MAX_ROWS,
     TEXT,
     TOO_MANY_ROWS,
-    WINDOWS_1252,
     Table,
     cell_text,
     table_of,
 )
+from mechanisms.data.text_lines import TextLines
 from mechanisms.errors import DataError
 
 _ARRAY = "This is a JSON array: save one object per line (JSON Lines)."
@@ -63,48 +62,47 @@ class Lines(Table):
         return [cell_text(row.get(name)) for row in self.objects]
 
 
-def read_json_lines(path: Path) -> Lines:
+def read_json_lines(raw: RawFile, reading: Reading) -> Lines:
     """The lines that are JSON objects; values become text by `cell_text`, and missing names are empty cells.
 
-    Each line is decoded by itself, as UTF-8 or else Windows-1252. A name is no column if it is empty or has white space
-    other than single spaces between words.
+    A name is no column if it is empty or has white space other than single spaces between words.
 
     Raises:
         DataError: unreadable, a JSON array, or without an object that has a name.
+        ReadingAsked: see `TextLines`.
     """
+    text = TextLines.of(raw, reading.encoding, zeros=True)
     rows: list[Mapping[str, Any]] = []
-    left_out = windows_1252 = 0
-    for number, line in enumerate(_lines(path)):
+    unread = 0
+    for number, line in enumerate(_lines(text)):
         if number == 0 and line.lstrip().startswith(b"["):
             raise DataError(_ARRAY)
         if number >= MAX_ROWS:  # lines that are left out take time too
             raise DataError(TOO_MANY_ROWS)
-        row, not_utf8 = _object(line)
-        if row is None:
-            left_out += 1
-            continue
-        rows.append(row)
-        windows_1252 += not_utf8
+        if (row := _object(line)) is None:
+            unread += 1
+        else:
+            rows.append(row)
     names = _offered(rows)
     if not names:
         raise DataError("No line of the file is a JSON object with a name: save the table as JSON Lines in UTF-8.")
     table = table_of(names, ([cell_text(row.get(name)) for name in names] for row in rows))
-    return Lines(table.frame, tuple(_remarks(rows, left_out, windows_1252)), tuple(rows))
+    remarks = (*_remarks(rows), *text.remarks())
+    return Lines(table.frame, remarks, unread=unread, objects=tuple(rows))
 
 
-def _object(line: bytes) -> tuple[Mapping[str, Any] | None, bool]:
-    """The object of a line, or None, and whether the line was read as Windows-1252."""
+def _object(line: bytes) -> Mapping[str, Any] | None:
+    """The object of a line of at most `_MOST_IN_LINE` names, if it is one."""
     if not line.lstrip().startswith(b"{"):
-        return None, False
-    [text], windows_1252 = decoded([line])
+        return None
     try:
-        row = json.loads(text)
+        row = json.loads(line)
         if isinstance(row, dict) and len(row) > _MOST_IN_LINE:
-            return None, windows_1252
+            return None
         dumps(row).encode()  # raises for lone surrogates
     except (ValueError, RecursionError):
         row = None
-    return row if isinstance(row, dict) else None, windows_1252
+    return row if isinstance(row, dict) else None
 
 
 def _offered(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -119,24 +117,23 @@ def _is_name(name: str) -> bool:
     return bool(name) and name == " ".join(name.split())
 
 
-def _remarks(rows: Iterable[Mapping[str, Any]], left_out: int, windows_1252: int) -> Iterator[str]:
-    if left_out:
-        yield f"Lines left out, since they are no JSON object of at most {_MOST_IN_LINE:,} names: {left_out}."
+def _remarks(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     unread = {name for name in set().union(*rows) if not _is_name(name)}
     if unread:
         lines = sum(not unread.isdisjoint(row) for row in rows)
         yield f"Lines with names that are not read, since they are empty or have extra white space: {lines}."
-    if windows_1252:
-        yield WINDOWS_1252
 
 
-def _lines(path: Path) -> Iterator[bytes]:
-    try:
-        with path.open("rb") as file:
-            for block in file:
-                yield from (line for line in block.removeprefix(codecs.BOM_UTF8).splitlines() if line.strip())
-    except OSError as error:
-        raise DataError(f"The file '{path.name}' cannot be read: check its path and its permissions.") from error
+def _lines(text: TextLines) -> Iterator[bytes]:
+    for block in text.lines("\n"):
+        yield from (line for line in block.splitlines() if line.strip())
 
 
-READER = FileFormat("json-lines", "JSON Lines", (".jsonl", ".ndjson"), read_json_lines, doubtful=(".json",))
+READER = FileFormat(
+    "json-lines",
+    "JSON Lines",
+    (".jsonl", ".ndjson"),
+    read_json_lines,
+    takes=("encoding",),
+    doubtful=(".json",),
+)

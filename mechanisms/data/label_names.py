@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import functools
+import json
+import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -45,15 +50,59 @@ def named(labels: Iterable[str], names: LabelNames) -> tuple[str, ...]:
     return tuple(found)
 
 
+# Labels and pairs of the command line: a JSON document, or with commas between them, as in a line of CSV.
+
+HOW_LABELS_ARE_SAID = """A label with a comma stands in quotes, or all of them in a JSON list: '["A, B", "C"]'."""
+
+
+def read_labels(said: str) -> tuple[str, ...]:
+    """Labels from 'A,B', '"A, with a comma",B' or '["A", "B"]'.
+
+    Raises:
+        UsageError: a quote is not closed.
+    """
+    listed = _json(said)
+    if isinstance(listed, list) and all(isinstance(each, str) for each in listed):
+        return tuple(each.strip() for each in listed)
+    return tuple(each.strip() for each in _divided(said))
+
+
+def read_pairs(said: str) -> list[tuple[str, str]]:
+    """Pairs from 'A=1,B=2', '"A, with a comma=1",B=2' or '{"A": 1}'.
+
+    Raises:
+        UsageError: a quote is not closed, or there is no equals sign.
+    """
+    mapped = _json(said)
+    if isinstance(mapped, dict):
+        return [(label, str(value)) for label, value in mapped.items()]
+    return [_pair(each) for each in _divided(said) if each.strip()]
+
+
+def _json(said: str) -> Any:
+    """A JSON document; None if it is none, as a label may begin with a bracket."""
+    try:
+        return json.loads(said) if said.lstrip().startswith(("[", "{")) else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _divided(said: str) -> list[str]:
+    try:
+        return next(csv.reader([said], skipinitialspace=True, strict=True), [])
+    except csv.Error as error:
+        raise UsageError(f"The labels cannot be read. {HOW_LABELS_ARE_SAID}") from error
+
+
 def read_names(said: str) -> LabelNames:
-    """Names from "label=Name,label=Name", or from the path of a YAML file.
+    """Names from "label=Name,label=Name", see `read_pairs`, or from the path of a YAML file.
 
     Raises:
         UsageError: not readable, or not one to one.
     """
     if said.lower().endswith((".yaml", ".yml")):
         return checked_names(_of_file(Path(said)))
-    return checked_names(_pair(each) for each in said.split(",") if each.strip())
+    return checked_names(read_pairs(said))
 
 
 def names_in_lines(text: str) -> LabelNames:
@@ -68,6 +117,45 @@ def names_in_lines(text: str) -> LabelNames:
 def names_of(labels: Collection[str], names: LabelNames) -> LabelNames:
     """The pairs whose label or name is in a label set; others would disclose labels that take no part."""
     return tuple(pair for pair in names if not {*pair}.isdisjoint(labels))
+
+
+# Labels that look alike: a function of each alone.
+
+_INVISIBLE = {"Cf", "Cc", "Co", "Cn"}
+_INVISIBLE_MARKS = {*map(chr, range(0xFE00, 0xFE10)), "\u034f", "\u115f", "\u1160", "\u3164", "\uffa0"}
+"""Variation selectors, the grapheme joiner and Hangul fillers."""
+
+
+@functools.lru_cache(2**16)
+def folded(label: str) -> str:
+    """A label without what a reader does not see: case, forms of characters (NFKC), extra spaces, invisible characters.
+
+    Two labels that are equal under it are probably one.
+    """
+    plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", label).casefold())
+    seen = (each for each in plain if each.isspace() or unicodedata.category(each) not in _INVISIBLE)
+    return " ".join("".join(each for each in seen if each not in _INVISIBLE_MARKS).split())
+
+
+def alike(labels: Iterable[str]) -> list[tuple[str, ...]]:
+    """Groups of different labels that are equal under `folded`."""
+    groups: dict[str, list[str]] = {}
+    for label in dict.fromkeys(labels):
+        groups.setdefault(folded(label), []).append(label)
+    return [tuple(group) for group in groups.values() if len(group) > 1]
+
+
+def spellings(labels: Iterable[str], names: LabelNames) -> dict[str, str]:
+    """What stands for each label, by the label as `folded` gives it: itself, or its name.
+
+    Raises:
+        UsageError: two labels look alike and stand for different ones.
+    """
+    found: dict[str, str] = {}
+    for spelled, meant in (*((label, label) for label in labels), *names):
+        if found.setdefault(folded(spelled), meant) != meant:
+            raise UsageError("Two of the labels look alike, so that their spellings cannot be read as one.")
+    return found
 
 
 def proposed_names(labels: Collection[str]) -> LabelNames:

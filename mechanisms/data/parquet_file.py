@@ -5,21 +5,24 @@ Arrow parses the whole footer at once, which can take 250 times its size in memo
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mechanisms.data.file_format import FileFormat
+from mechanisms.data.raw_file import RawFile
 from mechanisms.data.table import (
     MAX_BYTES,
     MAX_CELLS,
     NO_ROWS,
     UNPACKED,
+    NoRows,
     Table,
     cell_text,
     column_names,
@@ -42,6 +45,7 @@ _LONG_FOOTER = (
 _BROKEN = (
     "The Parquet file is damaged or uses an unsupported feature: write it again, or save the table as CSV (UTF-8)."
 )
+_FEATURES, _CLASSES = b"huggingface", "ClassLabel"
 _SCALAR = (
     pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_temporal,
     pa.types.is_null,
@@ -53,18 +57,20 @@ _TEXT = (
 )  # fmt: skip
 
 
-def read_parquet(*paths: Path) -> Table:
+def read_parquet(*files: RawFile) -> Table:
     """The columns of plain values, each cell as text by `cell_text`; a value that Python cannot represent is empty.
 
+    The names of classes that the hub's library writes into a file are its labels' names.
+
     Args:
-        paths: one file, or its parts in order; limits hold for all parts together.
+        files: one file, or its parts in order; limits hold for all parts together.
 
     Raises:
         DataError: damaged, encrypted, without rows or without such columns, nested more than a hundred deep, too large
             when it is unpacked, or parts with different columns.
     """
     try:
-        parts = [_described(path) for path in paths]
+        parts = [_described(file) for file in files]
         kept = [[field for field in schema if _is_plain(field.type)] for schema, _ in parts]
         if any([field.name for field in each] != [field.name for field in kept[0]] for each in kept):
             raise DataError("The parts of the Parquet file have different columns: choose one of the parts.")
@@ -72,24 +78,35 @@ def read_parquet(*paths: Path) -> Table:
         names = column_names(field.name for field in kept[0])
         left_out = len(parts[0][0]) - len(kept[0])
         remarks = [f"Columns left out, since they hold no plain values: {left_out}."]
-        rows = chain.from_iterable(map(_rows, paths, kept))
-        return table_of(names, rows, remarks if left_out else [])
+        rows = chain.from_iterable(map(_rows, files, kept))
+        table = table_of(names, rows, remarks if left_out else [])
+        return replace(table, class_names=_class_names(parts[0][0], names))
     except (pa.ArrowException, OSError, ValueError, ArithmeticError, MemoryError, LookupError, TypeError) as error:
         raise DataError(_BROKEN) from error
 
 
-def _described(path: Path) -> tuple[Any, Any]:
+def _described(raw: RawFile) -> tuple[Any, Any]:
     """The schema and the metadata in the footer."""
-    if _footer_bytes(path) > _MAX_FOOTER:
-        raise DataError(_LONG_FOOTER)
-    with pq.ParquetFile(path, **_OPTIONS) as file:
-        return file.schema_arrow, file.metadata
+    with raw.opened() as opened:
+        if _footer_bytes(opened) > _MAX_FOOTER:
+            raise DataError(_LONG_FOOTER)
+        with pq.ParquetFile(opened, **_OPTIONS) as file:
+            return file.schema_arrow, file.metadata
 
 
-def _footer_bytes(path: Path) -> int:
-    with path.open("rb") as file:
-        file.seek(-_TAIL, os.SEEK_END)
-        return int.from_bytes(file.read(_TAIL)[:4], "little")
+def _footer_bytes(file: IO[bytes]) -> int:
+    file.seek(-_TAIL, os.SEEK_END)
+    return int.from_bytes(file.read(_TAIL)[:4], "little")
+
+
+def _class_names(schema: Any, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The names of classes in the metadata of the library "datasets"; none where they cannot be read."""
+    try:
+        features = json.loads(schema.metadata[_FEATURES])["info"]["features"]
+        found = {name: features[name]["names"] for name in names if features.get(name, {}).get("_type") == _CLASSES}
+    except (TypeError, KeyError, ValueError, AttributeError, RecursionError):
+        return {}
+    return {name: tuple(map(str, classes)) for name, classes in found.items() if isinstance(classes, list)}
 
 
 def _is_plain(kind: Any) -> bool:
@@ -106,14 +123,14 @@ def _check_size(parts: list[Any], columns: int) -> None:
     if sum(group.total_byte_size for group in groups) > MAX_BYTES or rows * columns > MAX_CELLS:
         raise DataError(UNPACKED)
     if not rows:
-        raise DataError(NO_ROWS)
+        raise NoRows(NO_ROWS)
 
 
-def _rows(path: Path, fields: list[Any]) -> Iterator[tuple[str, ...]]:
+def _rows(raw: RawFile, fields: list[Any]) -> Iterator[tuple[str, ...]]:
     """Rows as texts. A text that many cells of a column share is decoded once, as a dictionary's entry."""
     texts = [field.name for field in fields if any(holds(_value_type(field.type)) for holds in _TEXT)]
     names = [field.name for field in fields]
-    with pq.ParquetFile(path, read_dictionary=texts, **_OPTIONS) as file:
+    with raw.opened() as opened, pq.ParquetFile(opened, read_dictionary=texts, **_OPTIONS) as file:
         for batch in file.iter_batches(_BATCH_ROWS, columns=names, use_threads=False):
             yield from zip(*(_cells(batch.column(name)) for name in names), strict=True)
 
@@ -137,4 +154,4 @@ def _cell(scalar: Any) -> str:
         return ""
 
 
-READER = FileFormat("parquet", "Parquet", (SUFFIX,), read_parquet, starts=b"PAR1")
+READER = FileFormat("parquet", "Parquet", (SUFFIX,), lambda raw, _: read_parquet(raw), starts=b"PAR1")

@@ -7,7 +7,7 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -22,11 +22,13 @@ from huggingface_hub.errors import (
 from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
 
 from mechanisms.data.columns import ColumnMapping
-from mechanisms.data.file_format import file_formats, format_of, longest_mark
+from mechanisms.data.file_format import FileFormat, file_formats, format_of, longest_mark
 from mechanisms.data.json_lines import Lines
 from mechanisms.data.parquet_file import SUFFIX, read_parquet
+from mechanisms.data.raw_file import PACKED, RawFile
+from mechanisms.data.reading import USUAL, Reading
 from mechanisms.data.record_schema import RecordSchema, dumps
-from mechanisms.data.table import MAX_BYTES, Table, checked_size
+from mechanisms.data.table import MAX_BYTES, Table
 from mechanisms.errors import DataError
 from mechanisms.files import bundled
 
@@ -35,32 +37,40 @@ from mechanisms.files import bundled
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0"
 
 
-def read_table(path: Path) -> Table:
+def read_table(file: Path | RawFile, reading: Reading = USUAL) -> Table:
     """The table in a file, with text cells; `Lines` for JSON Lines.
 
     The first bytes tell the format. A text file has no such mark: its suffix tells, and without one it is CSV.
 
+    Args:
+        file: it may be packed with gzip, if it is text.
+        reading: what its owner says of it.
+
     Raises:
         DataError: not readable in its format, without rows, or too large.
+        ReadingAsked: it can be read in more than one way.
     """
-    checked_size(path)
-    start = _start(path)
+    raw = RawFile.at(file) if isinstance(file, Path) else file
+    found = format_in(raw)
+    found.check(reading)
+    return replace(found.read(raw, reading), reading=reading)
+
+
+def format_in(raw: RawFile) -> FileFormat:
+    """The format of a file.
+
+    Raises:
+        DataError: it is an old or a protected workbook, or one that is not read out of gzip.
+    """
+    start = raw.start(max(len(_OLD_OFFICE), longest_mark()))
     if start.startswith(_OLD_OFFICE):
         raise DataError(
             "This is an old or a protected Excel file: save it as .xlsx without a password, or as CSV (UTF-8)."
         )
-    return format_of(start, path.suffix, otherwise="csv").read(path)
-
-
-def _start(path: Path) -> bytes:
-    """The first bytes of a file; empty for a pipe, which can be read only once."""
-    if not path.is_file():
-        return b""
-    try:
-        with path.open("rb") as file:
-            return file.read(max(len(_OLD_OFFICE), longest_mark()))
-    except OSError as error:
-        raise DataError(f"The file '{path.name}' cannot be read: check its permissions.") from error
+    found = format_of(start, raw.suffix, otherwise="csv")
+    if raw.packed and found.starts:
+        raise DataError(f"A file of the kind {found.title} is not read out of gzip: unpack it.")
+    return found
 
 
 # Reading a data set of the Hugging Face hub by its name, with the readers of files.
@@ -72,7 +82,7 @@ SCHEME = "hf://datasets/"
 """The hub's prefix for the name of a data set."""
 _NAME = re.compile(r"([\w.-]+/[\w.-]+)(?:/(.+))?")
 _CONVERSION, _MAIN = "refs/convert/parquet", "main"
-_PARTS = {_CONVERSION: re.compile(r"/\d{4}\.parquet$"), _MAIN: re.compile(r"(-\d{5}-of-\d{5})?\.\w+$")}
+_PARTS = {_CONVERSION: re.compile(r"/\d{4}\.parquet$"), _MAIN: re.compile(r"(-\d{5}-of-\d{5})?\.\w+(\.gz)?$")}
 """Branches that are searched for splits, in this order, and the ending after a split's name in its files' names."""
 _MOST_NAMED = 20
 _SECONDS = 10.0
@@ -108,7 +118,33 @@ def repository_of(said: str) -> str:
     return _parsed(said)[0].lower()
 
 
-def read_hub(said: str, own: bool = True) -> Table:
+def read_hub(said: str, own: bool = True, reading: Reading = USUAL) -> Table:
+    """One split of a data set, see `hub_files`.
+
+    Args:
+        reading: what its owner says of the file.
+
+    Raises:
+        DataError: see `hub_files` and `read_table`.
+    """
+    with hub_files(said, own) as files:
+        return read_files(files, reading)
+
+
+def read_files(files: Sequence[RawFile], reading: Reading = USUAL) -> Table:
+    """The table in a file, or in the parts of a Parquet file.
+
+    Raises:
+        DataError: see `read_table`.
+    """
+    if len(files) == 1:
+        return read_table(files[0], reading)
+    format_in(files[0]).check(reading)
+    return read_parquet(*files)
+
+
+@contextmanager
+def hub_files(said: str, own: bool = True) -> Iterator[tuple[RawFile, ...]]:
     """One split of a data set: the hub's Parquet conversion, or a file of the repository if there is none.
 
     Args:
@@ -116,8 +152,11 @@ def read_hub(said: str, own: bool = True) -> Table:
             `SCHEME` may come first.
         own: use this account's token, and with it private data sets; otherwise public ones alone.
 
+    Yields:
+        The file, or the parts of a Parquet file; they lie on the disk until the block ends.
+
     Raises:
-        DataError: no such data set, split or file, not accessible, too large, no network; or see `read_table`.
+        DataError: no such data set, split or file, not accessible, too large, or no network.
     """
     repository, wanted = _parsed(said)
     token = None if own else False
@@ -128,7 +167,7 @@ def read_hub(said: str, own: bool = True) -> Table:
     with tempfile.TemporaryDirectory(prefix="dpicl-") as folder:
         with _in_words(repository, own):
             paths = _fetched(split, Path(folder), token)
-        return read_parquet(*paths) if len(paths) > 1 else read_table(paths[0])
+        yield tuple(map(RawFile.at, paths))
 
 
 def _parsed(said: str) -> tuple[str, str]:
@@ -152,7 +191,7 @@ def _found(repository: str, wanted: str, token: bool | None) -> _Split:
 
 def _holds_rows(name: str, doubtful: bool) -> bool:
     """Whether a file is to be read; a repository has many a JSON file that holds no rows, which has to be named."""
-    suffix = PurePosixPath(name).suffix.lower()
+    suffix = PurePosixPath(name.lower().removesuffix(PACKED)).suffix
     return any(suffix in (*each.suffixes, *(each.doubtful if doubtful else ())) for each in file_formats())
 
 
@@ -194,7 +233,7 @@ def _fetched(split: _Split, folder: Path, token: bool | None) -> list[Path]:
     """Download the files under numbers as names: their own names could lead to other places on this disk."""
     room, paths = MAX_BYTES, []
     for number, file in enumerate(split.files):
-        paths.append(folder / f"{number}{PurePosixPath(file.path).suffix.lower()}")
+        paths.append(folder / f"{number}{''.join(PurePosixPath(file.path.lower()).suffixes[-2:])}")
         url = hf_hub_url(split.repository, file.path, repo_type="dataset", revision=split.commit)
         asked = get_session().stream("GET", url, headers=build_hf_headers(token=token), timeout=_SECONDS)
         with asked as response, paths[-1].open("wb") as written:
@@ -234,14 +273,14 @@ def _in_words(repository: str, own: bool) -> Iterator[None]:
 _SCHEME_OF_A_PATH = SCHEME.replace("//", "/")
 
 
-def read_source(said: str | Path) -> Table:
+def read_source(said: str | Path, reading: Reading = USUAL) -> Table:
     """The table of a file (`read_table`) or, for a name with `SCHEME`, of a data set (`read_hub`).
 
     Raises:
         DataError: see these functions.
     """
     said = _as_said(said)
-    return read_hub(said) if said.startswith(SCHEME) else read_table(Path(said))
+    return read_hub(said, reading=reading) if said.startswith(SCHEME) else read_table(Path(said), reading)
 
 
 def name_of(said: str | Path) -> str:
@@ -250,7 +289,7 @@ def name_of(said: str | Path) -> str:
     Under the name of a split, such as "train", several data sets would share one ledger entry.
     """
     said = _as_said(said)
-    return repository_of(said) if said.startswith(SCHEME) else Path(said).stem
+    return repository_of(said) if said.startswith(SCHEME) else Path(said.removesuffix(PACKED)).stem
 
 
 def _as_said(place: str | Path) -> str:
@@ -293,13 +332,15 @@ def of_kind(table: Table, kind: str) -> Table:
     return table.beside({KIND: [kind] * len(table.frame)})
 
 
-def read_records(said: str | Path, schema: RecordSchema, kind: str, user: str | None = None) -> Table:
+def read_records(
+    said: str | Path, schema: RecordSchema, kind: str, user: str | None = None, reading: Reading = USUAL
+) -> Table:
     """Read a file and apply `as_records`.
 
     Raises:
         DataError: not readable, or see `as_records`.
     """
-    return as_records(read_source(said), schema, kind, user)
+    return as_records(read_source(said, reading), schema, kind, user)
 
 
 def as_lines(texts: Iterable[str]) -> str:

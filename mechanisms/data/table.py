@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import compress
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from mechanisms.data.reading import USUAL, Reading
 from mechanisms.data.record_schema import dumps
 from mechanisms.errors import DataError
 
@@ -31,17 +32,32 @@ TOO_LARGE = f"The file is larger than {MAX_BYTES // 2**20} MB: split it."
 UNPACKED = f"The file holds more than {MAX_BYTES // 2**20} MB or {MAX_CELLS:,} cells when it is unpacked: split it."
 TOO_MANY_ROWS = f"The file has more than {MAX_ROWS:,} rows: split it, or take a sample."
 TOO_MANY_COLUMNS = f"The file has more than {MAX_COLUMNS:,} columns: remove those that are not needed."
-WINDOWS_1252 = "Not UTF-8: read as Windows-1252. Check accented letters below."
 NO_ROWS = "The file has a header line but no rows: add at least one row."
 _EXACT = 2.0**53
 
 
+class NoRows(DataError):
+    """There is nothing below the header, or no header."""
+
+
 @dataclass(frozen=True, repr=False)
 class Table:
-    """A parsed file; `remarks` say how it was read."""
+    """A parsed file.
+
+    Attributes:
+        remarks: how it was read, for its owner.
+        sheets: the names of a workbook's sheets that are not hidden.
+        class_names: for columns of numbers, the labels' names that the file has, from 0 on.
+        unread: rows of the file that could not be read as one.
+        reading: what its owner said of it.
+    """
 
     frame: pd.DataFrame
     remarks: tuple[str, ...] = ()
+    sheets: tuple[str, ...] = ()
+    class_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unread: int = 0
+    reading: Reading = USUAL
 
     @property
     def columns(self) -> list[str]:
@@ -92,6 +108,17 @@ def column_names(header: Iterable[str]) -> list[str]:
     return names
 
 
+def numbered_names(columns: int) -> list[str]:
+    """The names of columns without a header: "1", "2", ...
+
+    Raises:
+        DataError: too many columns.
+    """
+    if columns > MAX_COLUMNS:
+        raise DataError(TOO_MANY_COLUMNS)
+    return [str(number + 1) for number in range(columns)]
+
+
 def table_of(names: Sequence[str], rows: Iterable[Sequence[str]], remarks: Iterable[str] = ()) -> Table:
     """The table of rows with one cell for each name; columns with an empty name are left out.
 
@@ -114,7 +141,7 @@ def table_of(names: Sequence[str], rows: Iterable[Sequence[str]], remarks: Itera
         if len(columns[0]) > most or characters > MAX_CHARACTERS:
             raise DataError(UNPACKED)
     if not columns[0]:
-        raise DataError(NO_ROWS)
+        raise NoRows(NO_ROWS)
     nameless = len(names) - len(named)
     told = [f"Columns without a name, which are left out: {nameless}."] if nameless else []
     return Table(pd.DataFrame(dict(zip(named, columns, strict=True)), dtype=TEXT), (*told, *remarks))

@@ -240,7 +240,10 @@ class SynthesisRequest(Request):
         if not self.labels or set(self.sizes) != set(self.labels):
             raise UsageError("Every public label needs a declared size, and there must be at least one label.")
         if empty := [label for label, size in self.sizes.items() if size < 1]:
-            raise UsageError(f"The label '{empty[0]}' has a declared size of 0: leave it out, or declare its size.")
+            raise UsageError(
+                f"The label '{empty[0]}' has a declared size of 0, or no row: check its spelling, leave it out, or "
+                "declare its size."
+            )
         self._check_outputs()
         of_text = self.plan.tokens - (self.outputs.charged if self.outputs else 0)
         self._check_ranges(candidates=(2, 1000), min_tokens=(0, of_text))

@@ -9,6 +9,7 @@ import yaml
 
 from mechanisms.data.columns import ColumnMapping
 from mechanisms.data.label_names import names_of
+from mechanisms.data.reading import FLAGS, USUAL, Reading
 from mechanisms.data.sources import KIND
 from mechanisms.demos.demo_set import Outputs
 from mechanisms.discovery import parameters
@@ -31,7 +32,9 @@ _MEASURED = "# The sizes of the labels are measured again, and paid for again: p
 _NO_MODEL = "# Its model has no name of its own here: say which with --model.\n"
 
 
-def settings(request: RunRequest, mapping: ColumnMapping, name: str, model: str | None = "embedded") -> str:
+def settings(
+    request: RunRequest, mapping: ColumnMapping, name: str, model: str | None = "embedded", reading: Reading = USUAL
+) -> str:
     """The file's text, with every setting that fixes the request but the data set itself.
 
     Args:
@@ -39,19 +42,15 @@ def settings(request: RunRequest, mapping: ColumnMapping, name: str, model: str 
         mapping: the columns that it is planned on.
         name: the data set's, in the ledger.
         model: as `--model` takes it; None where that is a place on one machine.
+        reading: what the file's owner said of it.
 
     Raises:
-        UsageError: a label has a comma, which the command line takes for the end of a label, or one that was renamed
-            has "=".
+        UsageError: a label has spaces around it, which the command line strips.
     """
-    if broken := [label for label in request.labels if "," in label or label != label.strip()]:
-        raise UsageError(
-            f"The command line cannot name the label '{broken[0]}': it divides labels at commas and strips them."
-        )
-    names = names_of(request.labels, mapping.label_names)
-    if broken := [label for pair in names for label in pair if "," in label or "=" in label]:
-        raise UsageError(f"The command line cannot rename '{broken[0]}': it divides pairs at commas and '='.")
-    options = dict(_of_data(request, mapping, name))
+    if broken := [label for label in request.labels if label != label.strip()]:
+        raise UsageError(f"The command line cannot name the label '{broken[0]}': it strips labels.")
+    options = {FLAGS[each].removeprefix("--"): getattr(reading, each) for each in reading.said}
+    options |= dict(_of_data(request, mapping, name))
     if model is not None:
         options["model"] = model
     options |= dict(_of_recipe(request) if has_stages(request) else _of_writing(request))
@@ -85,8 +84,7 @@ def _of_data(request: RunRequest, mapping: ColumnMapping, name: str) -> Iterator
         yield "output-column", mapping.output
     if mapping.unit is not None:
         yield "unit-column", mapping.unit
-    if mapping.drop_duplicates:
-        yield "drop-duplicates", True
+    yield from ((flag, True) for flag, on in _switches(mapping) if on)
     yield ("count-epsilon", request.measured.epsilon) if request.measured else ("sizes", "counted")
     yield "epsilon", request.target.epsilon
     yield "delta", request.target.delta
@@ -95,6 +93,11 @@ def _of_data(request: RunRequest, mapping: ColumnMapping, name: str) -> Iterator
     yield "label-field", request.template.label
     yield "max-record-tokens", request.max_record_tokens
     yield "max-unit-records", request.max_unit_records
+
+
+def _switches(mapping: ColumnMapping) -> Iterator[tuple[str, bool]]:
+    yield "drop-duplicates", mapping.drop_duplicates
+    yield "merge-labels", mapping.merge_labels
 
 
 def _of_writing(request: SynthesisRequest) -> Iterator[Option]:

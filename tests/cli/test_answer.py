@@ -14,11 +14,12 @@ from tests.cli.command import BANK, check_refusal, run
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_model")]
 
 BASE = f"answer {BANK} --label-column topic --delta 1e-5"
-VOTES = f"{BASE} --labels Cards,Fraud"
+VOTES = f"{BASE} --labels Cards,Fraud --allow-left-out"
 ASKED_OPEN = BASE.replace("--label-column", "card? --label-column")
 ASKED = VOTES.replace("--label-column", "card? --label-column")
 DUMMY = (
-    "--text-column question --label-column who --labels u0,u1 --retrieval labels-only --queries 2 --delta 1e-5 --json"
+    "--text-column question --label-column who --labels u0,u1 --retrieval labels-only --queries 2 --delta 1e-5 --json "
+    "--allow-left-out"
 )
 
 

@@ -22,7 +22,7 @@ from tests.conftest import ROOT
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_model")]
 
 SHORT = "--delta 1e-5 --sizes counted --subsets 6 --tokens 4 --candidates 10 --max-record-tokens 12"
-SMALL = f"--recipe tokens --labels Cards,Fraud {SHORT}"
+SMALL = f"--recipe tokens --labels Cards,Fraud --allow-left-out {SHORT}"
 COLUMNS = "--text-column text --label-column topic"
 
 
@@ -81,7 +81,7 @@ def test_the_certificate_of_a_recipe_is_checked_as_well(capsys, tmp_path):
 
 def check_evaluate(capsys, demos, strangers):
     """Three arms; on the rows that wrote the demonstrations the figures are the curator's alone."""
-    code, out, err = run(capsys, f"evaluate {demos} --test {BANK} {COLUMNS} --limit 6 --json")
+    code, out, err = run(capsys, f"evaluate {demos} --test {BANK} {COLUMNS} --limit 6 --json --allow-left-out")
     report = json.loads(out)
     assert code == 0
     for arm in ("zero-shot", "public-only", "private demonstrations"):
@@ -100,7 +100,7 @@ def check_evaluate(capsys, demos, strangers):
 def test_a_user_column_makes_users_the_unit(capsys, tmp_path):
     clinic, demos = EXAMPLES[0].path, str(tmp_path / "demos.json")
     line = f"synthesize {clinic} --text-column message --label-column department --unit-column patient --epsilon 8"
-    rest = f"--labels Cardiology,Pediatrics {SHORT}"
+    rest = f"--labels Cardiology,Pediatrics --allow-left-out {SHORT}"
     code, _, err = run(capsys, f"{line} {rest} --recipe tokens --out {demos}")
     assert code == 0, err
     demo_set = loads(Path(demos).read_text())
@@ -117,6 +117,10 @@ def test_a_file_without_a_header_is_quoted_nowhere(capsys, tmp_path):
         f"answer {path} x --labels a,b --queries 1 --epsilon 1 --delta 1e-5",
     ):
         code, out, err = run(capsys, line)
+        assert code == 2
+        assert "--no-header" in err
+        assert "Smith" not in out + err
+        code, out, err = run(capsys, f"{line} --header")
         assert code == 2
         assert "no column 'text'" in err
         assert "Smith" not in out + err
@@ -195,8 +199,12 @@ def test_a_test_seed_marks_the_export(capsys):
         ("ledger show nobody", 2, "nobody"),
         (f"synthesize nowhere.csv {COLUMNS} {SMALL} --epsilon 1", 2, "nowhere.csv"),
         (f"synthesize {BANK} --text-column body --label-column topic {SMALL} --epsilon 1", 2, "body"),
-        (f"synthesize {BANK} {COLUMNS} --labels Cards,Cats --delta 1e-5 --sizes counted --epsilon 1", 2, "Cats"),
-        (f"synthesize {BANK} {COLUMNS} --labels Cards,Fraud --delta 1e-5 --epsilon 1", 2, "--sizes"),
+        (
+            f"synthesize {BANK} {COLUMNS} --labels Cards,Cats --allow-left-out {SHORT} --epsilon 1",
+            2,
+            "Cats",
+        ),
+        (f"synthesize {BANK} {COLUMNS} --labels Cards,Fraud --allow-left-out --delta 1e-5 --epsilon 1", 2, "--sizes"),
         (f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 1 --sizes Cards=x", 2, "LABEL=N"),
         (f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 1 --model no/such-folder/here", 4, "not available"),
     ],
@@ -273,7 +281,7 @@ def test_a_plan_ranks_options_within_the_budget(capsys):
 def test_nothing_is_charged_where_the_run_could_not_follow(capsys):
     line = f"synthesize {BANK} {COLUMNS} --labels Cards,Fraud --delta 1e-5 --subsets 6 --tokens 4 --epsilon 1"
     for rest in ("--count-epsilon 2", "--count-epsilon 0.1 --model no/such-folder/here", "--sizes counted --out /no/x"):
-        assert run(capsys, f"{line} {rest}")[0] in (2, 4)
+        assert run(capsys, f"{line} --allow-left-out {rest}")[0] in (2, 4)
     code, out, _ = run(capsys, "ledger export --json")
     assert code == 0
     assert json.loads(out)["runs"] == {}

@@ -82,8 +82,9 @@ def test_of_a_file_with_labels_the_sets_own_rows_are_read(capsys, notes, tmp_pat
     if not rows:
         check_refusal(capsys, asked, 2, "no column 'none'")
         return
-    code, out, err = run(capsys, asked)
+    code, out, err = run(capsys, f"{asked} --allow-left-out")
     assert (code, json.loads(out)["rows"]) == (0, rows), err
+    assert ("2 of 5 rows are left out" in err) == (rows == 3)
 
 
 def test_a_file_with_other_columns_is_not_taken_for_texts_alone(capsys, tmp_path):

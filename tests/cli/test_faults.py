@@ -23,7 +23,7 @@ from tests.accounting.test_faults import closed_folder, no_room, one_line, run, 
 from tests.conftest import ROOT
 
 COLUMNS = "--text-column text --label-column topic --labels Cards,Fraud --sizes counted --delta 1e-5 --epsilon 2"
-SMALL = "--recipe tokens --per-subset 1 --subsets 6 --tokens 2 --candidates 10"
+SMALL = "--allow-left-out --recipe tokens --per-subset 1 --subsets 6 --tokens 2 --candidates 10"
 WRITE = f"synthesize {EXAMPLES[1].path} {COLUMNS} {SMALL}".split()
 NO_NETWORK = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9")
 """Nothing listens there."""
@@ -117,7 +117,7 @@ def test_a_cache_that_is_closed_is_one_line_and_serves_what_it_holds(gguf, monke
 @pytest.mark.skipif(gguf_in_wheel() is None or not Path("/proc").is_dir(), reason="NO EMBEDDED MODEL, OR NO LINUX")
 def test_the_command_says_so_too(data_folder):
     """Nobody makes a file in /proc, not even root."""
-    code, [line] = typed(*WRITE, DPICL_CACHE="/proc")
+    code, [_, line] = typed(*WRITE, DPICL_CACHE="/proc")
     assert code == 4
     assert "'/proc'" in line
     assert PrivacyLedger().names() == []

@@ -11,7 +11,7 @@ from tests.cli.command import BANK, check_refusal, run
 from tests.hub import Repository, lead_to, serving
 
 REST = (
-    "--text-column text --label-column topic --labels Cards,Fraud --sizes Cards=900,Fraud=1500 "
+    "--text-column text --label-column topic --labels Cards,Fraud --allow-left-out --sizes Cards=900,Fraud=1500 "
     "--recipe tokens --epsilon 2 --delta 1e-5 --subsets 4 --tokens 3 --candidates 10"
 )
 

@@ -82,6 +82,9 @@ def test_from_a_file_to_a_set_and_its_use(capsys, line, tmp_path, more):
     (tmp_path / "test.csv").write_text(f'question,said\none,{longer}\nwho knows,\nwho knows,"{answer}"\n')
     asked = f"evaluate {path} --test {tmp_path}/test.csv --text-column question --output-column said --json"
     code, out, err = run(capsys, asked)
+    assert (code, out) == (2, "")
+    assert "1 of 3 rows is left out: 1 with an empty output." in err
+    code, out, err = run(capsys, f"{asked} --allow-left-out")
     assert code == 0, err
     document = json.loads(out)
     assert document["level"] == confidence.LEVEL

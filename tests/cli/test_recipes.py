@@ -28,7 +28,7 @@ from tests.cli.command import BANK, check_refusal, run
 SIZES = {"Cards": 900, "Fraud": 1500}
 LINE = (
     f"synthesize {BANK} --text-column text --label-column topic --labels Cards,Fraud --sizes Cards=900,Fraud=1500 "
-    "--epsilon 2 --delta 1e-5 --subsets 4 --tokens 3 --candidates 10"
+    "--allow-left-out --epsilon 2 --delta 1e-5 --subsets 4 --tokens 3 --candidates 10"
 )
 SCHEMA = '{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}'
 QUICK = "--drafts 3 --sets 1 --draft-tokens 12"
@@ -67,7 +67,7 @@ def test_a_run_has_stages_wherever_it_can():
     [
         ("--schema {}", "Records are written token by token"),
         ("--output-field Genre --answers model", "Outputs are written token by token"),
-        ("--labels Cards --sizes Cards=900", "at least two labels"),
+        ("--labels Cards --allow-left-out --sizes Cards=900", "at least two labels"),
         ("--shots 51", "shots must lie between 1 and 50"),
         ("--shots 500", "shots must lie between 1 and 50"),
         ("--shots 17", "let the rows vote"),

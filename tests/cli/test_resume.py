@@ -26,7 +26,7 @@ from tests.runs.runs import KINDS, file_of, recorded
 
 LINE = (
     f"synthesize {BANK} --text-column text --label-column topic --labels Cards,Fraud --delta 1e-5 --subsets 4 "
-    "--tokens 3 --shots 2 --candidates 10 --name bank"
+    "--allow-left-out --tokens 3 --shots 2 --candidates 10 --name bank"
 )
 RUNS = {
     "tokens": "--recipe tokens --count-epsilon 0.5 --epsilon 2",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import io
 import resource
 import zipfile
@@ -123,6 +124,7 @@ REFUSED: dict[str, tuple[str, Callable[[], bytes]]] = {
     "row groups of millions of columns": ("parquet", lambda: with_footer([root(1), LEAF], row_groups(40, 60_000))),
     "half a million row groups": ("parquet", lambda: with_footer([root(1), LEAF], row_groups(MANY // 2, 1))),
     "a list of two billion": ("parquet", lambda: with_footer([root(1), LEAF], more=b"\x19" + listed([], 2**31 - 1))),
+    "gzip of a gigabyte": ("csv.gz", lambda: gzip.compress(b"a,b\n" * (16 * MANY)) * 16),
     "nothing but a footer": ("parquet", lambda: b"PAR1\x15\x04\x19\xfc" + b"\xff" * 96 + b"\x64\0\0\0PAR1"),
 }  # fmt: skip
 READ: dict[str, tuple[str, Callable[[], bytes]]] = {

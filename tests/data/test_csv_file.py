@@ -11,6 +11,8 @@ import pytest
 
 from mechanisms.accounting import fingerprint
 from mechanisms.data.columns import ColumnMapping, guess_columns, inspect, to_dataset
+from mechanisms.data.left_out import Reason
+from mechanisms.data.reading import Reading
 from mechanisms.data.sources import EXAMPLES, read_table
 from mechanisms.errors import DataError
 from mechanisms.files import keyed_digest
@@ -36,10 +38,11 @@ def written(tmp_path, raw: bytes):
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
 def test_encodings_delimiters_quotes_and_multi_line_cells(tmp_path, delimiter, encoding):
-    table = read_table(written(tmp_path, content(delimiter).encode(encoding)))
+    said = Reading(encoding="windows-1252" if encoding == "cp1252" else None)
+    table = read_table(written(tmp_path, content(delimiter).encode(encoding)), said)
     assert table.columns == ["text", "label"]
     assert [tuple(row) for row in table.frame.to_numpy()] == [(t, label) for t, label in ROWS]
-    assert bool(table.remarks) == (encoding in ("utf-16", "cp1252"))
+    assert bool(table.remarks) == (encoding == "utf-16")
 
 
 @pytest.mark.parametrize(
@@ -57,6 +60,7 @@ def test_encodings_delimiters_quotes_and_multi_line_cells(tmp_path, delimiter, e
         (b"text,text,\na,b,c\n", "name the columns"),
         (b",\na,b\n", "name the columns"),
         (b"text,label\na,b,c\nd,e\n", "does not fit"),
+        (b"text,label\r\na,b\nc,d\re,f\n", "Line 3 does not fit the header: it has a carriage return"),
         (b'text,label\n"open,b,c\nc,d\n', "Line 2 does not fit"),
         (b"\xff\xfeabc", "not a text file"),
         (b'"' + b"x" * 200_000, "header line has an unpaired quote"),
@@ -71,7 +75,7 @@ def test_bad_files_get_one_line(tmp_path, raw, message):
 def test_a_file_that_calls_itself_tsv_has_tabs_whatever_its_header_says(tmp_path):
     path = tmp_path / "data.tsv"
     path.write_text("text, as it came in\tlabel\na, b\tx\n")
-    assert read_table(path).columns == ["text, as it came in", "label"]
+    assert read_table(path, Reading(header=True)).columns == ["text, as it came in", "label"]
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|", ":", "^"])
@@ -84,6 +88,34 @@ def test_a_first_line_for_excel_says_the_separator(tmp_path, separator, first):
         path = tmp_path / f"data.{suffix}"
         path.write_bytes(end.join(lines).encode(encoding))
         assert read_table(path).frame.to_dict("records") == [{"text": "é, e; d", "a, b; c": "x"}]
+
+
+@pytest.mark.parametrize("ends", [",", ",,,", ', "" ,""', ",  ,"])
+@pytest.mark.parametrize("row", ["x,a", '"x, y",a', '"two\nlines",a', '5" wide,a'])
+def test_empty_cells_beyond_the_last_column_are_no_cells(tmp_path, ends, row):
+    table = read_table(written(tmp_path, f"text,label\n{row}{ends}\nz,b\n".encode()))
+    plain = read_table(written(tmp_path, f"text,label\n{row}\nz,b\n".encode()))
+    if row.startswith("5") and '"' in ends:  # a stray quote: the line is taken literally
+        return
+    assert table.frame.equals(plain.frame)
+    with pytest.raises(DataError, match="does not fit"):
+        read_table(written(tmp_path, f"text,label\n{row}{ends},z\nz,b\n".encode()))
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "|"])
+@pytest.mark.parametrize("around", ["{} ", "{}  ", " {}", " {}  "])
+def test_a_quoted_cell_may_have_spaces_around_it(tmp_path, delimiter, around):
+    gap = around.format(delimiter)
+    lines = [["text", "label"], *([quoted(text), quoted(label)] for text, label in ROWS if "\n" not in text)]
+    raw = "".join(gap.join(line) + "\n" for line in lines)
+    table = read_table(written(tmp_path, raw.encode()), Reading(header=True))
+    assert [tuple(row) for row in table.frame.to_numpy()] == [row for row in ROWS if "\n" not in row[0]]
+
+
+def test_a_quote_behind_a_space_takes_no_other_line(tmp_path):
+    raw = b'text,label\nhe said, "no\nand, "yes" she said\n x, "a ""b"" c" \n'
+    rows = read_table(written(tmp_path, raw)).frame.to_numpy().tolist()
+    assert rows == [["he said", ' "no'], ["and", ' "yes" she said'], [" x", 'a "b" c']]
 
 
 def test_a_header_that_only_looks_like_excel_s_line_is_a_header(tmp_path):
@@ -112,7 +144,8 @@ def test_a_pipe_can_be_read(tmp_path):
 
 def test_what_stands_behind_the_first_block_counts(tmp_path):
     padding = "x" * 3_000_000
-    table = read_table(written(tmp_path, f"{chr(10) * 2_000_000}text;label\n{padding};a\né;b\n".encode("cp1252")))
+    raw = f"{chr(10) * 2_000_000}text;label\n{padding};a\né;b\n".encode("cp1252")
+    table = read_table(written(tmp_path, raw), Reading(encoding="windows-1252"))
     assert table.columns == ["text", "label"]
     assert list(table.frame["text"]) == [padding, "é"]
     with pytest.raises(DataError, match="not a text file"):
@@ -125,7 +158,7 @@ def test_problems_are_collected_and_shown(tmp_path):
     found = inspect(table, ColumnMapping("text", "label"))
     assert found.counts == {"a": 2, "b": 1}
     assert found.duplicates == 1
-    assert any("2 rows with an empty cell" in line for line in found.problems)
+    assert found.rows.left_out(()).counts == {Reason.EMPTY: 1, Reason.UNLABELLED: 1}
     assert any("repeat" in line for line in found.problems)
     assert not found.fatal
     assert inspect(table, ColumnMapping("text", "label", drop_duplicates=True)).counts == {"a": 1, "b": 1}
@@ -137,9 +170,12 @@ def test_problems_are_collected_and_shown(tmp_path):
         inspect(table, ColumnMapping("text", "text"))
 
 
-def test_short_rows_are_empty_cells_not_the_word_nan(tmp_path):
+def test_short_rows_are_empty_cells_and_the_word_nan_is_a_text_that_looks_empty(tmp_path):
     table = read_table(written(tmp_path, b"text,label\nx,a\nNA,b\nlonely\n"))
-    assert inspect(table, ColumnMapping("text", "label")).counts == {"a": 1, "b": 1}
+    found = inspect(table, ColumnMapping("text", "label"))
+    assert list(table.frame["label"]) == ["a", "b", ""]
+    assert found.counts == {"a": 1}
+    assert found.rows.left_out(()).counts == {Reason.LOOKS_EMPTY: 1, Reason.UNLABELLED: 1}
 
 
 def test_units_group_records_of_one_label(tmp_path):

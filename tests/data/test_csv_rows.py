@@ -11,10 +11,14 @@ from hypothesis import strategies as st
 
 from mechanisms.data import csv_file as csv_rows
 from mechanisms.data.csv_file import MAX_FURTHER_BYTES, Rows
+from mechanisms.data.encodings import encodings_named
+from mechanisms.data.raw_file import RawFile
+from mechanisms.data.reading import Reading, ReadingAsked
 from mechanisms.data.sources import EXAMPLES, read_table
 from mechanisms.errors import DataError
 
 DELIMITERS = [",", ";", "\t", "|"]
+MIXED = "utf-8+windows-1252"
 CELLS = st.text(st.sampled_from('ab é“ÿ日🎉,;\t|"\r\n\x0b\x85\u2028'), max_size=8)
 LABELS = st.sampled_from(["a", "b"])
 # Behind a stray quote, a cell that opens with one of these looks like the end of the stray quote's cell.
@@ -26,9 +30,9 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-def parsed(raw: bytes) -> list[list[str]]:
-    rows = Rows(lambda: io.BytesIO(raw))
-    return [rows.header, *rows]
+def parsed(raw: bytes, **said) -> list[list[str]]:
+    rows = Rows(RawFile("data.csv", raw), Reading(**said))
+    return [rows.first, *rows]
 
 
 def written(row: list[str], delimiter: str, everything: bool) -> str:
@@ -83,19 +87,30 @@ def test_a_record_more_or_less_leaves_every_other_row_as_it_is(rows, hostile, pl
     ]
     place %= len(records) + 1
     more = [*records[:place], hostile.replace(b",", delimiter.encode()) + b"\n", *records[place:]]
-    without, whole = parsed(header + b"".join(records)), parsed(header + b"".join(more))
+    without, whole = (parsed(header + b"".join(each), encoding=MIXED) for each in (records, more))
     assert len(without) == len(records) + 1
     del whole[place + 1]
     assert whole == without
 
 
-def test_one_byte_does_not_decode_the_other_rows(tmp_path):
+@pytest.mark.parametrize(
+    ("encoding", "last", "remark"),
+    [
+        ("utf-8", "\ufffd\ufffd", "Lines with bytes that are not utf-8, which are replaced: 1."),
+        (MIXED, "ÿ\ufffd", "Lines with bytes that are not utf-8 or windows-1252, which are replaced: 1."),
+        ("utf-8+ibm850", "\xa0ü", "Lines that are not utf-8, read as ibm850: 1."),
+    ],
+)
+def test_one_byte_does_not_decode_the_other_rows(tmp_path, encoding, last, remark):
     path = tmp_path / "data.csv"
     rows = "".join(f"café {i},a\n" for i in range(100)).encode()
     path.write_bytes(b"text,label\n" + rows + b"\xff\x81,a\n")
-    table = read_table(path)
-    assert list(table.frame["text"]) == [f"café {i}" for i in range(100)] + ["ÿ\ufffd"]
-    assert table.remarks == ("Not UTF-8: read as Windows-1252. Check accented letters below.",)
+    with pytest.raises(ReadingAsked, match=r"Line 102 is not UTF-8.*--encoding utf-8\+") as asked:
+        read_table(path)
+    assert encodings_named(asked.value.proposed.encoding)[0] == "utf-8"
+    table = read_table(path, Reading(encoding=encoding))
+    assert list(table.frame["text"]) == [f"café {i}" for i in range(100)] + [last]
+    assert table.remarks == (remark,)
 
 
 def test_one_quote_does_not_swallow_the_other_rows(tmp_path):
@@ -154,6 +169,15 @@ def test_a_lone_carriage_return_ends_lines_only_where_it_ends_the_header():
     assert parsed(b'text,label\na\rb,"a"\r\nc,b\n')[1:] == [["a\rb", "a"], ["c", "b"]]
     assert parsed(b'text,label\ra,"b\rc"\rd,e\nf\r')[1:] == [["a", "b\rc"], ["d", "e\nf"]]
     assert parsed("\r\rtext,label\ra,b\r".encode("utf-16")) == [["text", "label"], ["a", "b"]]
+
+
+def test_a_lone_carriage_return_in_a_cell_is_told_with_its_line(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_bytes(b'text,label\r\nx,a\r\nlone\rreturn,a\n"two\r\nlines",a\r\nmore\rreturn,b\n')
+    remark = "Rows with a carriage return (CR) inside, which ends no line here: 2, first in line 3."
+    assert read_table(path).remarks == (remark,)
+    path.write_bytes(b"text,label\r\nx,a\r\ny,b\n")
+    assert read_table(path).remarks == ()
 
 
 def test_utf_16_that_does_not_decode_is_refused_with_a_line():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import datetime
+import gzip
 import io
 import json
 import random
@@ -22,9 +23,10 @@ from hypothesis import strategies as st
 from mechanisms.data import parquet_file
 from mechanisms.data.excel_file import MAX_UNPACKED
 from mechanisms.data.file_format import file_formats
+from mechanisms.data.reading import Reading, ReadingAsked
 from mechanisms.data.sources import read_table
 from mechanisms.data.table import MAX_CELLS
-from mechanisms.errors import DataError
+from mechanisms.errors import DataError, UsageError
 
 NAMES = ("text", "label", "more")
 # XML knows no other control characters, and Excel takes what begins with "=" as a formula.
@@ -71,11 +73,11 @@ WRITERS = {
 }
 
 
-def read(raw: bytes, suffix: str):
+def read(raw: bytes, suffix: str, **said):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"data.{suffix}")
         path.write_bytes(raw)
-        return read_table(path)
+        return read_table(path, Reading(**said))
 
 
 @pytest.mark.slow
@@ -231,7 +233,75 @@ def test_a_formula_is_the_value_that_was_saved_with_it_and_only_the_first_sheet_
         parts[sheet] = parts[sheet].replace(b"<f>1+1</f>" + empty, b"<f>1+1</f><v>2</v>")
     table = read(zipped(parts), "xlsx")
     assert list(table.frame["text"]) == ["2"]
-    assert table.remarks == ("Read the first of 3 sheets.",)
+    assert table.remarks == ("Read the sheet 'Sheet', the first of 'Sheet', 'second', 'third': --sheet names another.",)
+
+
+def sheets(**named: list) -> bytes:
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for name, rows in named.items():
+        sheet = book.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+        sheet.sheet_state = "hidden" if name.startswith("hidden") else "visible"
+    file = io.BytesIO()
+    book.save(file)
+    return file.getvalue()
+
+
+ROWS_OF = {each: [NAMES, ("x", each, "m")] for each in ("hidden", "one", "two")}
+
+
+def test_sheets_are_named_and_chosen():
+    raw = sheets(**ROWS_OF)
+    table = read(raw, "xlsx")
+    assert (list(table.frame["label"]), table.sheets) == (["one"], ("one", "two"))
+    assert "'one', 'two'" in table.remarks[0]
+    table = read(raw, "xlsx", sheet="two")
+    assert (list(table.frame["label"]), table.remarks) == (["two"], ())
+    for missing in ("three", "hidden"):
+        with pytest.raises(DataError, match="choose one of 'one', 'two'"):
+            read(raw, "xlsx", sheet=missing)
+    with pytest.raises(UsageError, match="leave out --sheet"):
+        read(WRITERS["csv"](PRIVATE), "csv", sheet="one")
+
+
+@pytest.mark.parametrize("empty", [[], [("About this file",)]])
+def test_a_first_sheet_without_rows_is_no_dead_end(empty):
+    raw = sheets(one=empty, two=ROWS_OF["two"])
+    with pytest.raises(ReadingAsked, match="--sheet NAME") as asked:
+        read(raw, "xlsx")
+    assert (asked.value.sheets, asked.value.proposed.sheet) == (("one", "two"), "two")
+    assert len(read(raw, "xlsx", sheet="two").frame) == 1
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "semicolons.csv", "jsonl"])
+def test_a_text_file_is_read_out_of_gzip_whatever_its_name_says(suffix):
+    plain = read(WRITERS[suffix](PRIVATE), suffix)
+    for name in (f"{suffix}.gz", *(() if suffix == "tsv" else (suffix,))):
+        packed = read(gzip.compress(WRITERS[suffix](PRIVATE)), name)
+        assert packed.frame.equals(plain.frame)
+        assert type(packed) is type(plain)
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (gzip.compress(WRITERS["csv"](PRIVATE))[:-20], "gzip file is damaged"),
+        (b"\x1f\x8b" + SECRET.encode(), "gzip file is damaged"),
+        (gzip.compress(WRITERS["csv"](PRIVATE)) + b"more", "gzip file is damaged"),
+        (gzip.compress(as_workbook(PRIVATE)), "not read out of gzip"),
+        (gzip.compress(WRITERS["parquet"](PRIVATE)), "not read out of gzip"),
+    ],
+)
+def test_what_does_not_come_out_of_gzip_gets_one_line(raw, message):
+    assert message in (refusal(raw, "csv.gz") or "")
+
+
+def test_what_gzip_holds_is_bounded_before_it_is_read(monkeypatch):
+    monkeypatch.setattr("mechanisms.data.raw_file.MAX_BYTES", 1000)
+    assert "when it is unpacked" in (refusal(gzip.compress(b"text,label\n" + b"x,a\n" * 300), "csv.gz") or "")
+    assert refusal(gzip.compress(b"text,label\n" + b"x,a\n" * 200), "csv.gz") is None
 
 
 def test_what_stands_around_a_sheet_s_table_is_left_out():

@@ -17,6 +17,7 @@ from huggingface_hub import constants
 
 from mechanisms import api
 from mechanisms.data import parquet_file, sources
+from mechanisms.data.raw_file import RawFile
 from mechanisms.data.sources import SCHEME, name_of, read_hub, read_source
 from mechanisms.errors import DataError
 from tests.conftest import ROOT
@@ -255,5 +256,5 @@ def test_the_environment_says_where_the_hub_is_and_nothing_stays_on_the_disk(tmp
 def test_a_part_that_has_other_types_and_the_same_names_is_one_of_them(tmp_path: Path):
     for name, values in (("0.parquet", ["x", "y"]), ("1.parquet", pa.array(["x", "x"]).dictionary_encode())):
         (tmp_path / name).write_bytes(as_parquet({"text": values}))
-    table = parquet_file.read_parquet(tmp_path / "0.parquet", tmp_path / "1.parquet")
+    table = parquet_file.read_parquet(*(RawFile.at(tmp_path / name) for name in ("0.parquet", "1.parquet")))
     assert list(table.frame["text"]) == ["x", "y", "x", "x"]

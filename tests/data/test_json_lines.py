@@ -8,6 +8,7 @@ import pytest
 
 from mechanisms.data import json_lines
 from mechanisms.data.columns import ColumnMapping, inspect, to_dataset
+from mechanisms.data.reading import Reading, ReadingAsked
 from mechanisms.data.record_schema import RecordSchema
 from mechanisms.data.sources import KIND, RECORD, read_records, read_table
 from mechanisms.errors import DataError
@@ -29,10 +30,10 @@ NEIGHBOURS = {
 }
 
 
-def read(tmp_path, *rows: bytes | dict):
+def read(tmp_path, *rows: bytes | dict, encoding: str | None = None):
     path = tmp_path / "data.jsonl"
     path.write_bytes(b"\n".join(row if isinstance(row, bytes) else json.dumps(row).encode() for row in rows))
-    return read_table(path)
+    return read_table(path, Reading(encoding=encoding))
 
 
 def usable(table, mapping=MAPPING) -> list[tuple[str, ...]]:
@@ -43,7 +44,8 @@ def usable(table, mapping=MAPPING) -> list[tuple[str, ...]]:
 @pytest.mark.parametrize("at", [0, 2, 5])
 @pytest.mark.parametrize("line", NEIGHBOURS.values(), ids=NEIGHBOURS)
 def test_a_line_changes_no_cell_of_another(tmp_path, line, at):
-    alone, beside = usable(read(tmp_path, *ROWS)), usable(read(tmp_path, *ROWS[:at], line, *ROWS[at:]))
+    alone = usable(read(tmp_path, *ROWS))
+    beside = usable(read(tmp_path, *ROWS[:at], line, *ROWS[at:], encoding="utf-8"))
     assert len(alone) == len(ROWS)
     own = [row for row in beside if row not in alone]
     assert len(own) <= 1
@@ -102,14 +104,18 @@ def test_a_wide_line_leaves_room_for_as_many_rows_as_before(tmp_path, monkeypatc
     assert len(usable(table)) == len(ROWS)
 
 
-def test_lines_are_decoded_one_by_one_as_records_of_a_csv_are(tmp_path):
+@pytest.mark.parametrize(("encoding", "first"), [("utf-8", "caf\ufffd"), ("utf-8+windows-1252", "café")])
+def test_lines_are_decoded_one_by_one_as_records_of_a_csv_are(tmp_path, encoding, first):
     rows = [b'{"text": "caf\xe9"}', '{"text": "café"}'.encode()]
-    table = read(tmp_path, *rows)
-    assert list(table.frame["text"]) == ["café", "café"]
+    with pytest.raises(ReadingAsked, match="Line 1 is not UTF-8"):
+        read(tmp_path, *rows)
+    table = read(tmp_path, *rows, encoding=encoding)
+    assert list(table.frame["text"]) == [first, "café"]
     path = tmp_path / "data.csv"
     path.write_bytes(b'text\n"caf\xe9"\n' + '"café"\n'.encode())
-    assert list(read_table(path).frame["text"]) == list(table.frame["text"])
-    assert read_table(path).remarks == table.remarks != ()
+    as_csv = read_table(path, Reading(encoding=encoding))
+    assert list(as_csv.frame["text"]) == list(table.frame["text"])
+    assert as_csv.remarks == table.remarks != ()
 
 
 def test_what_is_not_read_is_counted_in_a_remark_that_quotes_nothing(tmp_path):
@@ -130,7 +136,7 @@ def test_lines_that_are_left_out_count_as_well_as_rows(tmp_path, monkeypatch, li
     monkeypatch.setattr(json_lines, "MAX_ROWS", 3)
     path = tmp_path / "x.jsonl"
     path.write_text('{"text": "a"}\n' * 2 + f"{line}\n")
-    assert len(json_lines.read_json_lines(path).objects) >= 2
+    assert len(read_table(path).objects) >= 2
     path.write_text('{"text": "a"}\n' * 2 + f"{line}\n" * 2)
     with pytest.raises(DataError, match="more than 2,000,000 rows"):
-        json_lines.read_json_lines(path)
+        read_table(path)

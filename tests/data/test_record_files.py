@@ -7,7 +7,7 @@ import json
 import pytest
 
 from mechanisms.accounting import fingerprint
-from mechanisms.data.columns import ColumnMapping, to_dataset
+from mechanisms.data.columns import ColumnMapping, breakdown, to_dataset
 from mechanisms.data.record_schema import MAX_ITEMS, MAX_LENGTH, RecordSchema, rewritten
 from mechanisms.data.sources import KIND, RECORD, as_lines, as_records, read_records, read_table
 from mechanisms.errors import DataError, UsageError
@@ -52,7 +52,8 @@ def test_lines_that_are_no_object_are_left_out_and_counted_and_the_others_stay_a
     path = lines(tmp_path, good, "[1]", "{", '{"title": "\\ud800"}', "[" * 5000, good)
     table = read_records(path, SCHEMA, "Movie")
     assert table.frame[RECORD].tolist() == [good, good]
-    assert table.remarks == ("Lines left out, since they are no JSON object of at most 100,000 names: 4.",)
+    left_out = breakdown(table, ColumnMapping(RECORD, KIND), ("Movie",)).left_out(("Movie",))
+    assert left_out.sentence == "4 of 6 rows are left out: 4 as lines that are no JSON object."
 
 
 def test_a_row_without_any_property_has_no_text_and_does_not_take_part(tmp_path):
@@ -138,8 +139,7 @@ def test_a_file_that_cannot_be_read_is_refused_in_one_line(tmp_path):
     with pytest.raises(DataError, match="cannot be opened"):
         read_records(path, SCHEMA, "Movie")
     path.write_text('{"title": "A"}\n', encoding="utf-16")
-    with pytest.raises(DataError, match="in UTF-8"):
-        read_records(path, SCHEMA, "Movie")
+    assert len(read_records(path, SCHEMA, "Movie").frame) == 1
 
 
 def test_the_users_column_is_no_property_of_a_record(tmp_path):

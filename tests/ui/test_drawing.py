@@ -26,6 +26,7 @@ from dpicl_ui.privacy.cards import duration
 from dpicl_ui.test.cards import accuracies, confused, subject
 from dpicl_ui.test.measure import confusion_figure
 from mechanisms.data.columns import Inspection
+from mechanisms.data.left_out import Breakdown
 from mechanisms.data.table import Table
 from mechanisms.demos.demo_set import loads
 from mechanisms.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard
@@ -162,7 +163,7 @@ def test_no_message_is_no_notice():
 
 
 def test_labels_with_few_rows_are_pointed_out():
-    inspection = Inspection({"a": 200, "b": 3}, ("A problem.",), False, 0)
+    inspection = Inspection({"a": 200, "b": 3}, ("A problem.",), False, 0, Breakdown({}, {}))
     shown = text_of(label_counts(inspection, ["a", "b"]))
     assert shown.count("few rows") == 1
     assert "A problem." in shown
@@ -170,7 +171,7 @@ def test_labels_with_few_rows_are_pointed_out():
 
 def test_many_small_labels_are_counted_and_not_said_one_by_one():
     counts = {f"label {i}": 10 if i < 20 else 50 for i in range(40)}
-    shown = text_of(label_counts(Inspection(counts, (), False, 0), list(counts)))
+    shown = text_of(label_counts(Inspection(counts, (), False, 0, Breakdown({}, {})), list(counts)))
     assert "20 of the 40 labels have fewer than 30 rows" in shown
     assert shown.count("much noise") == 1
 

@@ -346,9 +346,10 @@ def test_whatever_may_change_the_state_is_followed_by_a_beat(place: Place):
     beat, listeners = place.step.beat._id, place.listeners()
     followed = {each["trigger_after"] for each in listeners if each["outputs"] == [beat]}
     changing = {each["id"] for each in place.data.changing}
-    # A file, here or on the hub, four columns, labels (ticked, all, none, renamed), sizes, name, and the length of a
-    # text (sent or left); then how prompts call the fields: chosen, sent or left.
-    usual = 14
+    # A file, here, on the hub or as it was asked about, four columns, labels (ticked, all, none, renamed, read as one),
+    # sizes, rows that are left out, name, and the length of a text (sent or left); then how prompts call the fields:
+    # chosen, sent or left.
+    usual = 17
     records = 6  # what a row is, the form, the record's name (left or sent), a schema's file, and the form again
     named = 3 * len(place.data.names.inputs)
     assert len(changing) == len((*EXAMPLES, *ANSWERED_EXAMPLES, *RECORD_EXAMPLES)) + usual + records + named

@@ -69,10 +69,18 @@ def test_a_file_of_one_column_is_taken_for_texts_alone(tab: Letters):
     assert tab.state.confirmed.sizes == {tab.kind: 40}
 
 
-def test_a_file_without_a_header_is_refused_in_one_line_that_quotes_nothing(tab: Letters):
-    with pytest.raises(DataError, match="reads like a text") as error:
-        tab.open("dear team zanzibar is where I live")
-    assert "zanzibar" not in str(error.value)
+def test_a_file_without_a_header_is_asked_about_and_its_first_line_is_a_row_where_that_is_said(tab: Letters):
+    before = tab.state.file
+    shown, reading = tab.open("dear team zanzibar is where I live"), tab.step.reading
+    assert shown[reading.card].visible
+    assert "zanzibar" not in words(shown[reading.question])
+    assert "stays open" in words(shown[tab.step.source.notice])
+    assert tab.state.file is before
+    shown = tab.step._read_so(TAB, "row", "", "", None, "0")
+    assert tab.state.file.table.columns == ["1"]
+    assert len(tab.state.file.table.frame) == 41
+    assert shown[tab.step.row] == Rows.ALONE.value
+    assert tab.state.file.field_names[0] == "Text"
 
 
 def test_lines_of_one_property_are_records_still(tab: Letters):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dpicl_ui.data.state import Rows
-from mechanisms.data.columns import suggested_answers
+from mechanisms.data.field_names import suggested_answers
 from mechanisms.data.sources import ANSWERED_EXAMPLES
 from mechanisms.errors import DataError, UsageError
 from tests.ui.data.test_records import HOSTILE, NO_USER, TAB, Tab, words

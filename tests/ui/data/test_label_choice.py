@@ -148,6 +148,9 @@ def test_what_was_typed_for_labels_stays_until_another_column_has_them(tab):
 
 def test_a_label_that_takes_no_part_is_named_nowhere(tab):
     upload(tab, 3)
+    with pytest.raises(UsageError, match="200 of 600 rows are left out: 200 with a label outside the set"):
+        confirm_labels(tab, ["Label 000", "Label 001"])
+    tab.step._allow(True, TAB)
     confirm_labels(tab, ["Label 000", "Label 001"])
     confirmed = tab.state.confirmed
     request = PrivacyForm.read(*VALUES).spec(confirmed.dataset).writing(confirmed.dataset)

@@ -15,7 +15,7 @@ from dpicl_ui.data.step import DataStep
 from dpicl_ui.frame.guard import guarded
 from dpicl_ui.frame.sessions import CuratorLedger, Sessions
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.data.columns import suggested_names
+from mechanisms.data.field_names import suggested_names
 from mechanisms.errors import SeveralErrors, UsageError
 from tests.toy_model import ToyModel
 from tests.ui.tabs import lend, services
@@ -113,7 +113,8 @@ def test_one_notice_lists_all_that_is_missing(tab: Tab):
 
 
 def test_a_hostile_column_is_no_choice(tab: Tab):
-    updates = tab.upload(HOSTILE, "Patient Smith", "other")
+    tab.upload(HOSTILE, "Patient Smith", "other")
+    updates = tab.step._read_so(TAB, "names", "", "", None, "0")
     public = {each for names in suggested_names("", "") for each in names}
     for field in (tab.step.names.text, tab.step.names.label):
         assert {value for _, value in updates[field.chips].choices} <= public

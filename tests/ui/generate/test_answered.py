@@ -189,6 +189,9 @@ def test_a_file_with_answers_is_measured_with_intervals(tab, testing):
     state = tab.session.of(TestState)
     rows = [("who knows", own), ("who knows", "something else entirely"), ("who knows", "")]
     state.table = Table(pd.DataFrame(rows, columns=["question", "said"]))
+    with pytest.raises(UsageError, match="1 of 3 rows is left out: 1 with an empty output"):
+        list(measured(testing))
+    state.allow_left_out = True
     updates = list(measured(testing))
     scored = state.scored
     assert [card.name for card in scored.answers] == [ZERO_SHOT, PUBLIC_ONLY, PRIVATE]

@@ -1,0 +1,210 @@
+"""Files of the kinds that people bring, on the command line: a sentence, a way on, and no private cell in a set."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mechanisms.accounting import PrivacyLedger
+from mechanisms.cli.main import parser
+from mechanisms.cli.options import labels_of
+from mechanisms.cli.synthesis_options import outputs_of, schema_of
+from mechanisms.cli.synthesize import spec_of
+from mechanisms.data.label_names import read_labels, read_pairs
+from mechanisms.demos.demo_set import loads, to_text
+from mechanisms.demos.signature import signed
+from mechanisms.errors import UsageError
+from mechanisms.records import Demonstration
+from tests.cli.command import check_refusal, run
+from tests.ui.generate.recording import demo_set
+
+SECRET = "Zanzibar quagga lost a card in the old harbour"
+WRITING = "--sizes counted --epsilon 2 --delta 1e-5 --recipe vote --drafts 3 --draft-tokens 6 --shots 1"
+LABELS = "--labels News,Sport"
+SET = to_text(signed(demo_set(Demonstration("the vote was close", "News"), Demonstration("a late goal", "Sport"))))
+
+
+@pytest.fixture
+def headerless(tmp_path: Path) -> Path:
+    path = tmp_path / "headerless.csv"
+    rows = [(SECRET if i == 0 else f"a letter about a thing {i}", ("News", "Sport")[i % 2]) for i in range(120)]
+    path.write_text("".join(f"{text},{label}\n" for text, label in rows))
+    return path
+
+
+@pytest.mark.usefixtures("toy_models")
+@pytest.mark.parametrize("header", ["--header", "--no-header"])
+def test_a_private_row_is_never_a_name_in_a_released_set(capsys, headerless, tmp_path, header):
+    """Wherever the text stands, as a row or, against all advice, as the name of a column."""
+    text, label = ("1", "2") if header == "--no-header" else (SECRET, "News")
+    asked = ["--text-column", text, "--label-column", label, "--out", str(tmp_path / "demos.json")]
+    code, out, err = run(capsys, f"synthesize {headerless} {LABELS} {WRITING}", *asked)
+    assert (code, out) == (2, "")
+    assert "--no-header" in err
+    assert PrivacyLedger().names() == []
+
+    code, _, err = run(capsys, f"synthesize {headerless} {LABELS} {WRITING} {header} --json", *asked)
+    assert code == 0, err
+    written = (tmp_path / "demos.json").read_text()
+    made = loads(written)
+    assert (made.template.text, made.template.label) == ("Text", "Label")
+    assert made.certificate.private
+    assert not any(word.lower() in written.lower() for word in SECRET.split() if len(word) > 4)
+
+
+@pytest.mark.parametrize(
+    ("columns", "names"),
+    [
+        ("--text-column note --label-column kind", ("Note", "Kind")),
+        ("--text-column Zanzibar --label-column quagga", ("Text", "Label")),
+        ("--text-column Zanzibar --text-field Letter", ("Letter", "Label")),
+        ("--output-column quagga --label-column= --labels x", ("Text", "Kind")),
+    ],
+)
+def test_names_in_prompts_are_typed_or_of_a_fixed_list(columns, names):
+    options = parser().parse_args(f"synthesize x.csv {LABELS} {WRITING} {columns}".split())
+    labels = labels_of(options)
+    if options.output_column:
+        options.recipe = None
+    template = spec_of(options, schema_of(options), outputs_of(options)).template
+    assert template is not None
+    assert (template.text, template.label) == names
+    said = f"{template.instruction}{template.text}{template.label}{template.output}"
+    assert "zanzibar" not in said.lower()
+    assert "quagga" not in said.lower()
+    assert all(label in labels for label in labels)
+
+
+# What is said of rows that are left out, and where.
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> Path:
+    path = tmp_path / "mixed.csv"
+    rows = "".join(f"a letter about a thing {i},{('News', 'Sport')[i % 2]}\n" for i in range(60))
+    path.write_text(f"text,label\n{rows}one more,NEWS\nnan,News\n,Sport\nlast,other\n")
+    return path
+
+
+@pytest.mark.usefixtures("toy_models")
+def test_rows_that_are_left_out_are_told_and_stand_in_no_document(capsys, mixed, tmp_path):
+    line = f"synthesize {mixed} {LABELS} {WRITING} --out {tmp_path}/demos.json --json"
+    code, out, err = run(capsys, line)
+    assert (code, out) == (2, "")
+    assert "4 of 64 rows are left out: 1 with an empty text" in err
+    assert "--merge-labels" in err
+    assert "--allow-left-out" in err
+    assert PrivacyLedger().names() == []
+
+    code, out, err = run(capsys, f"{line} --merge-labels")
+    assert code == 0, err
+    assert "3 of 64 rows are left out" in err
+    assert "left out" not in out
+    assert "left out" not in (tmp_path / "demos.json").read_text()
+    code, out, _ = run(capsys, "ledger show mixed --json")
+    assert (code, "left" in out) == (0, False)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("small_model")
+@pytest.mark.parametrize("command", ["evaluate", "score", "answer", "test", "mia"])
+def test_every_command_that_reads_a_labelled_file_tells_and_asks(capsys, mixed, tmp_path, command):
+    demos = tmp_path / "demos.json"
+    demos.write_text(SET)
+    budget = "--epsilon 4 --delta 1e-5"
+    answering = f"{LABELS} --retrieval labels-only --queries 99 {budget} --label-column label"
+    line = {
+        "evaluate": f"evaluate {demos} --test {mixed} --limit 2",
+        "score": f"score {mixed} {demos} {budget}",
+        "answer": f"answer {mixed} card? {answering}",
+        "test": f"answer {mixed} --test {mixed} --limit 1 {answering}",
+        "mia": f"audit mia {mixed} {demos} --held-out {mixed} --rows 2 --prompts 1 --references 1",
+    }[command]
+    code, out, err = run(capsys, f"{line} --json")
+    assert (code, out) == (2, ""), err
+    assert "4 of 64 rows are left out" in err
+    code, out, err = run(capsys, f"{line} --json --allow-left-out")
+    assert "4 of 64 rows are left out" in err
+    assert "left out" not in out
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        ("text,label\nhéhé,News\n".encode("gb18030") * 3, "", "--encoding"),
+        (b"text,label\nx,News\n", "--encoding nothing", "no encoding 'nothing'"),
+        (b"Letters of 2026\n\ntext,label\nx,News\ny,Sport\n", "", "--skip-lines 2"),
+        (b"text,label\nx\0,News\n", "", "Line 2 has a NUL byte"),
+        (b"text,label\nx,News\n", "--sheet One", "no sheet to say"),
+        (b"text,label\nx,News\n", "--skip-lines -1", "must not be negative"),
+        (b"text,label\nx,News\n", "--separator ab", "one character"),
+        (b"text,label\nx,News\n", "--labels News,news --merge-labels", "look alike"),
+    ],
+)
+def test_what_is_unclear_gets_one_line_that_says_what_to_do(capsys, tmp_path, content, options, message):
+    path = tmp_path / "data.csv"
+    path.write_bytes(content)
+    check_refusal(capsys, f"synthesize {path} {LABELS} {WRITING} {options}", 2, message)
+
+
+# Labels of any kind can be said.
+
+ODD = ('Billing, "urgent"', "\U0001f642 \u05e9\u05dc\u05d5\u05dd", "it's", "[x", "a=b")
+
+
+def test_labels_with_commas_and_quotes_are_said_in_quotes_or_as_json():
+    quoted = ",".join('"{}"'.format(label.replace('"', '""')) for label in ODD)
+    assert read_labels(quoted) == read_labels(json.dumps(ODD)) == ODD
+    assert read_labels(", ".join(ODD[1:])) == ODD[1:]
+    assert read_labels('["not closed, x') == ('["not closed', "x")
+    assert read_labels("[1, 2]") == ("[1", "2]")
+    sizes = {label: i for i, label in enumerate(ODD)}
+    assert {label: int(size) for label, size in read_pairs(json.dumps(sizes))} == sizes
+    said = ",".join('"{}={}"'.format(label.replace('"', '""'), size) for label, size in sizes.items())
+    assert {label: int(size) for label, size in read_pairs(said)} == sizes
+    with pytest.raises(UsageError, match="JSON list"):
+        read_labels('"open, x')
+
+
+@pytest.mark.parametrize("way", ["quotes", "json", "settings"])
+def test_a_label_with_a_comma_reaches_the_rows(capsys, tmp_path, way):
+    path = tmp_path / "odd.csv"
+    rows = [[f"a letter {i}", ODD[i % 2]] for i in range(20)]
+    cells = ["text,label", *(",".join('"{}"'.format(cell.replace('"', '""')) for cell in row) for row in rows)]
+    path.write_text("\n".join(cells))
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(json.dumps({"labels": list(ODD[:2]), "sizes": {ODD[0]: 10, ODD[1]: 10}}))
+    said = {
+        "quotes": ["--labels", ",".join('"{}"'.format(label.replace('"', '""')) for label in ODD[:2])],
+        "json": ["--labels", json.dumps(ODD[:2])],
+        "settings": ["--config", str(settings)],
+    }[way]
+    code, _, err = run(capsys, f"synthesize {path} --epsilon 1 --delta 1e-5 --recipe tokens --best-of 99", *said)
+    assert code == 2
+    assert "left out" not in err
+    assert "best" in err if way == "settings" else "--sizes" in err
+
+
+def test_labels_that_no_row_has_get_a_message_that_fits(capsys, tmp_path):
+    path = tmp_path / "odd.csv"
+    path.write_text('text,label\na letter,"Billing, urgent"\nanother,spam\n')
+    code, _, err = run(capsys, f"synthesize {path} --labels Billing,spam {WRITING}")
+    assert code == 2
+    assert "No row has the label 'Billing'" in err
+    assert "JSON list" in err
+    assert "size of 0" not in err
+
+
+# A text that says nothing is asked about nothing.
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "\u00a0"])
+def test_an_empty_text_is_refused(capsys, tmp_path, text):
+    demos = tmp_path / "demos.json"
+    demos.write_text(SET)
+    for line, rest in ((f"query {demos}", "--json"), (f"answer {demos}", "--queries 1 --epsilon 1 --delta 1e-5")):
+        code, out, err = run(capsys, line, text, *rest.split())
+        assert (code, out) == (2, "")
+        assert "The text is empty" in err

@@ -1,0 +1,168 @@
+"""One encoding for the whole file, named by its owner, proposed where nobody did; no line decides on another."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mechanisms.data.encodings import ENCODINGS, encodings_named, recognised
+from mechanisms.data.raw_file import RawFile
+from mechanisms.data.reading import Reading, ReadingAsked
+from mechanisms.data.sources import read_table
+from mechanisms.data.text_lines import TextLines
+from mechanisms.errors import DataError, UsageError
+
+CHINESE = ["谢谢你的帮助", "申请贷款需要什么材料", "什么时候发货", "服务态度很差", "质量不错，物流很快"]
+TAIWANESE = ["謝謝你的幫助", "申請貸款需要什麼材料", "什麼時候發貨", "服務態度很差", "請問如何退款"]
+JAPANESE = ["カードをなくしました", "注文した商品が届きません", "店員さんの対応が良かった", "ネットが遅い"]
+KOREAN = ["카드를 잃어버렸어요", "주문한 상품이 도착하지 않았습니다", "너무 비싸요", "앱이 자꾸 멈춰요"]
+RUSSIAN = ["я потерял свою карту", "когда придёт мой заказ", "спасибо за помощь", "не работает приложение"]
+FRENCH = ["j'ai perdu ma carte déjà", "où est ma commande", "merci à vous, c'était très bien"]
+TEXTS = {
+    "gb18030": [CHINESE],
+    "big5": [TAIWANESE],
+    "shift_jis": [JAPANESE],
+    "euc-jp": [JAPANESE],
+    "iso-2022-jp": [JAPANESE],
+    "euc-kr": [KOREAN],
+    "windows-1251": [RUSSIAN, ["я загубив свою картку", "дякую за допомогу", "як повернути гроші, будь ласка"]],
+    "koi8-r": [RUSSIAN],
+    "ibm866": [RUSSIAN],
+    "windows-1252": [
+        FRENCH,
+        ["ich möchte mein Geld zurück", "die Lieferung ist zu spät", "können Sie mir helfen", "Größe"],
+        ["no recibí mi pedido", "¿cuándo llega?", "muy buena atención, gracias señor"],
+        ["tack för hjälpen", "när kommer min beställning", "hvor er min ordre på", "jeg har mistet kortet"],
+        ["the café was good", "he said “hello” to me", "it’s late"],
+    ],
+    "windows-1250": [["zgubiłem swoją kartę", "dziękuję za pomoc", "ztratil jsem kartu", "žluťoučký kůň úpěl"]],
+    "windows-1253": [["έχασα την κάρτα μου", "πότε θα έρθει η παραγγελία", "ευχαριστώ για τη βοήθεια"]],
+    "windows-1254": [["kartımı kaybettim", "siparişim ne zaman gelir", "yardımınız için teşekkürler"]],
+    "windows-1255": [["איבדתי את הכרטיס שלי", "מתי תגיע ההזמנה", "תודה על העזרה"]],
+    "windows-1256": [["لقد فقدت بطاقتي", "متى تصل طلبيتي", "شكرا على المساعدة"]],
+    "windows-874": [["ฉันทำบัตรหาย", "สินค้าจะมาถึงเมื่อไหร่", "ขอบคุณสำหรับความช่วยเหลือ"]],
+}
+OF_LINES = sorted(set(ENCODINGS) - {"utf-16", "utf-16-le", "utf-16-be"})
+ANY_TEXT = st.sampled_from([*CHINESE, *JAPANESE, *RUSSIAN, *FRENCH])
+IN_SOME = st.tuples(ANY_TEXT, st.sampled_from(["utf-8", "gb18030", "cp932", "cp1252", "iso2022_jp"]))
+ANY_LINE = (st.binary(max_size=30) | IN_SOME.map(lambda each: each[0].encode(each[1], "ignore"))).map(
+    lambda raw: raw.replace(b"\n", b"").replace(b"\x00", b"")
+)
+
+
+def content(texts: list[str], count: int = 24) -> str:
+    rows = (
+        f"{text.replace(',', ' ')} {i},{'ab'[i % 2]}\n"
+        for i, text in enumerate(itertools.islice(itertools.cycle(texts), count))
+    )
+    return "text,label\n" + "".join(rows)
+
+
+def lines(raw: bytes, encoding: str) -> list[str]:
+    return [line.decode() for line in TextLines.of(RawFile("x.csv", raw), encoding, zeros=True).lines("\n")]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "texts"), [(encoding, texts) for encoding, each in TEXTS.items() for texts in each]
+)
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_an_encoding_is_proposed_and_read_as_soon_as_it_is_named(tmp_path, encoding, texts, suffix):
+    path = tmp_path / f"data.{suffix}"
+    whole = content(texts)
+    if suffix == "jsonl":
+        whole = "".join(
+            f'{{"text": "{text}", "label": "{label}"}}\n'
+            for text, label in (row.rsplit(",", 1) for row in whole.split("\n")[1:-1])
+        )
+    path.write_bytes(whole.encode(ENCODINGS[encoding]))
+    with pytest.raises(ReadingAsked, match=f"--encoding {encoding} ") as asked:
+        read_table(path)
+    assert asked.value.proposed.encoding == encoding
+    assert not any(text in str(asked.value) for text in texts)
+    table = read_table(path, Reading(encoding=encoding))
+    read = [cell.rsplit(" ", 1)[0] for cell in table.frame["text"]][: len(texts)]
+    assert read == [text.replace(",", " ") for text in texts]
+    assert table.remarks == ()
+
+
+def test_what_no_encoding_makes_sense_of_is_asked_for_without_a_proposal(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_bytes(b"text,label\n" + bytes(range(0x80, 0x100)) + b",a\n")
+    with pytest.raises(ReadingAsked, match="--encoding NAME") as asked:
+        read_table(path)
+    assert asked.value.proposed.encoding is None
+
+
+def test_long_lines_are_recognised_by_their_beginnings(tmp_path):
+    long = ["".join(CHINESE) * 300] * 3
+    path = tmp_path / "data.csv"
+    path.write_bytes(content(long, 3).encode("gb18030"))
+    with pytest.raises(ReadingAsked, match="looks like gb18030"):
+        read_table(path)
+    path.write_bytes(content(long, 3).encode() + b"caf\xe9,a\n")
+    with pytest.raises(ReadingAsked, match=r"looks like utf-8\+windows-1252"):
+        read_table(path)
+
+
+@pytest.mark.parametrize("encoding", [*OF_LINES, "utf-8+windows-1252", "utf-8+gb18030"])
+@given(st.lists(ANY_LINE, min_size=1, max_size=6), ANY_LINE, st.integers(0, 6))
+def test_whatever_bytes_a_line_has_every_other_line_is_decoded_as_before(encoding, others, hostile, place):
+    others = [b"x" + line + b"\n" for line in others]  # no line is a mark of the whole file
+    place %= len(others) + 1
+    more = [*others[:place], b"x" + hostile + b"\n", *others[place:]]
+    before, after = lines(b"".join(others), encoding), lines(b"".join(more), encoding)
+    assert len(before) == len(others)
+    del after[place]
+    assert after == before
+
+
+@pytest.mark.parametrize(
+    ("said", "known"),
+    [("GBK", "gb18030"), ("gb2312", "gb18030"), ("Shift-JIS", "shift_jis"), ("cp949", "euc-kr"), ("UTF8", "utf-8"),
+     ("latin-1", "windows-1252"), ("CP1251", "windows-1251"), ("utf-8-sig", "utf-8"), ("iso-8859-11", "windows-874")],
+)  # fmt: skip
+def test_an_encoding_goes_by_any_of_its_names(said, known):
+    assert encodings_named(said) == (known,)
+    assert encodings_named(f"utf-8+{said}") == ("utf-8", known)
+
+
+@pytest.mark.parametrize(
+    "said", ["none", "hex", "idna", "utf-7", "unicode_escape", "cp037", "", "a\0b", "utf-8+utf-16"]
+)
+def test_what_is_no_encoding_of_lines_is_refused(said):
+    with pytest.raises(UsageError, match="encoding|UTF-16"):
+        encodings_named(said)
+
+
+def test_the_mark_of_a_file_counts_and_contradicts_what_is_said(tmp_path):
+    path = tmp_path / "data.csv"
+    for mark, own in (("utf-8-sig", "utf-8"), ("utf-16", "utf-16")):
+        path.write_bytes(content(FRENCH).encode(mark))
+        assert list(read_table(path).frame["text"]) == list(read_table(path, Reading(encoding=own)).frame["text"])
+        with pytest.raises(UsageError, match="first bytes say"):
+            read_table(path, Reading(encoding="gb18030"))
+
+
+@pytest.mark.parametrize("texts", [FRENCH, CHINESE, ["质量不错物流很快" * 9]])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_without_its_mark_is_asked_about(tmp_path, encoding, texts):
+    path = tmp_path / "data.csv"
+    path.write_bytes(content(texts).encode(encoding))
+    with pytest.raises(ReadingAsked, match=f"--encoding {encoding} "):
+        read_table(path)
+    assert len(read_table(path, Reading(encoding=encoding)).frame) == 24
+
+
+def test_a_zero_byte_is_refused_with_its_line_however_far_down_it_stands(tmp_path):
+    path = tmp_path / "data.csv"
+    rows = "".join(f"text number {i},a\n" for i in range(200_000))
+    path.write_bytes(f"text,label\n{rows}on\0e,b\n".encode())
+    with pytest.raises(DataError, match="^Line 200002 has a NUL byte, so that this is not a text file"):
+        read_table(path)
+
+
+def test_nothing_is_recognised_in_nothing():
+    assert recognised([]) is None

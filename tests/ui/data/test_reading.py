@@ -1,0 +1,298 @@
+"""Step 1 where it is not clear how a file is read: what is asked, what is shown, and what no answer leaves out."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dpicl_ui.ask.form import AskForm
+from dpicl_ui.ask.step import _dataset, request_of
+from dpicl_ui.data.reading import STAYS, Waiting
+from dpicl_ui.data.state import Rows
+from dpicl_ui.frame.guard import guarded
+from dpicl_ui.privacy.form import PrivacyForm
+from mechanisms.errors import DataError, SeveralErrors, UsageError
+from mechanisms.runs.settings import settings
+from tests.ui.ask.test_step import values
+from tests.ui.data.test_records import NO_USER, TAB, Tab, words
+from tests.ui.privacy.test_form import VALUES
+from tests.ui.trees import text_of
+
+SECRET = "Zanzibar quagga lost a card in the old harbour"
+TEXTS = {
+    "gb18030": "申请贷款需要什么材料",
+    "shift_jis": "注文した商品が届きません",
+    "windows-1251": "когда придёт мой заказ",
+}
+
+
+class Letters(Tab):
+    """Step 1 with letters in some shape."""
+
+    def bring(self, raw: bytes | str, name: str = "letters.csv") -> dict[Any, Any]:
+        path = Path(self.file(name, ""))
+        path.write_bytes(raw.encode() if isinstance(raw, str) else raw)
+        return self.step._upload(str(path), TAB)
+
+    def say(self, header=None, encoding="", separator="", sheet=None, skip="0") -> dict[Any, Any]:
+        return self.step._read_so(TAB, header, encoding, separator, sheet, skip)
+
+    def confirm(self, labels: list[str], row: str = Rows.TEXTS) -> None:
+        self.step._confirm(TAB, "mail", labels, True, True, "declare", None, "Text", "Label", row, "", None)
+
+    @property
+    def shown_rows(self) -> list[list[str]]:
+        file = self.state.file
+        return file.table.frame.to_numpy().tolist() if file else []
+
+
+@pytest.fixture
+def tab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Letters:
+    monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path / "uploads"))
+    return Letters(tmp_path)
+
+
+def letters(count: int = 40, label=lambda i: ("card", "loan")[i % 2], header: str = "text,label\n") -> str:
+    return header + "".join(f"a letter about a thing {i},{label(i)}\n" for i in range(count))
+
+
+def workbook(**sheets: list) -> bytes:
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for name, rows in sheets.items():
+        sheet = book.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+    file = io.BytesIO()
+    book.save(file)
+    return file.getvalue()
+
+
+# What is asked.
+
+
+def test_a_first_line_that_looks_like_a_row_is_asked_about_with_a_look_at_the_rows(tab: Letters):
+    shown, reading = tab.bring(f"{SECRET},card\n{letters(header='')}"), tab.step.reading
+    assert shown[reading.card].visible
+    assert shown[reading.header].value is None
+    assert "--" not in words(shown[reading.question])
+    assert "Zanzibar" not in words(shown[reading.question])
+    assert SECRET in words(shown[reading.look])  # the preview is its owner's screen
+    assert tab.step.body not in shown
+    assert tab.state.file is None
+    as_row = tab.step.reading._look(TAB, "row", "", "", None, "0")
+    assert text_of(as_row).index("1") < text_of(as_row).index(SECRET)
+
+    again = tab.say()  # nothing said: the same question
+    assert again[reading.card].visible
+    shown = tab.say("row")
+    assert shown[tab.step.body].visible
+    assert not shown[reading.card].visible
+    assert shown[tab.step.name] == "letters"
+    assert tab.state.file.table.columns == ["1", "2"]
+    assert tab.shown_rows[0] == [SECRET, "card"]
+    assert tab.state.file.field_names == ("Text", "Label")
+    assert tab.sessions.of(TAB).of(Waiting).raw is None
+
+
+def test_a_header_after_all_names_columns_and_no_prompt(tab: Letters):
+    tab.bring(f"{SECRET},card\n{letters(header='')}")
+    tab.say("names")
+    assert tab.state.file.table.columns == [SECRET, "card"]
+    assert tab.state.file.field_names == ("Text", "Label")
+    tab.step._allow(True, TAB)
+    tab.confirm(["card", "loan"])
+    request = request_of(tab.state.columns, ["card", "loan"], AskForm.read(*values()))
+    assert "Zanzibar" not in f"{request.template}"
+
+
+@pytest.mark.parametrize("encoding", TEXTS)
+def test_an_encoding_is_proposed_with_a_look_and_may_be_another_one(tab: Letters, encoding: str):
+    text = TEXTS[encoding]
+    raw = ("text,label\n" + "".join(f"{text} {i},{'ab'[i % 2]}\n" for i in range(30))).encode(encoding)
+    shown, reading = tab.bring(raw), tab.step.reading
+    assert shown[reading.encoding].value == encoding
+    assert text in words(shown[reading.look])
+    assert text not in words(reading._look(TAB, None, "windows-1252", "", None, "0"))
+    tab.say(encoding=encoding)
+    assert tab.shown_rows[0] == [f"{text} 0", "a"]
+    assert tab.state.file.table.reading.encoding == encoding
+
+
+def test_questions_come_one_after_the_other_and_answers_are_kept(tab: Letters):
+    raw = "".join(f"申请贷款需要什么材料 {i};{'ab'[i % 2]}\n" for i in range(30)).encode("gb18030")
+    shown, reading = tab.bring(raw), tab.step.reading
+    shown = tab.say(encoding="gb18030")
+    assert shown[reading.card].visible
+    assert (shown[reading.encoding].value, shown[reading.separator].value) == ("gb18030", ";")
+    tab.say("row", "gb18030", ";")
+    assert tab.shown_rows[0] == ["申请贷款需要什么材料 0", "a"]
+
+
+def test_sheets_are_chosen(tab: Letters):
+    rows = [line.split(",") for line in letters().splitlines()]
+    shown, reading = tab.bring(workbook(One=rows[:9], Two=rows), "letters.xlsx"), tab.step.reading
+    assert [each for each, _ in shown[reading.sheet].choices] == ["One", "Two"]
+    assert not shown[reading.encoding].visible
+    assert not shown[reading.separator].visible
+    tab.say(sheet="Two")
+    assert len(tab.shown_rows) == 40
+    tab.bring(workbook(Readme=[("About",)], Data=rows), "letters.xlsx")
+    tab.say(sheet="Data")
+    assert len(tab.shown_rows) == 40
+
+
+def test_a_title_is_skipped(tab: Letters):
+    shown, reading = tab.bring("Letters of 2026\n\n" + letters()), tab.step.reading
+    assert shown[reading.skip].value == "2"
+    tab.say(skip="2")
+    assert tab.state.file.table.columns == ["text", "label"]
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        (("names", "no such", "", None, "0"), "no encoding"),
+        (("names", "", "", None, "x"), "whole number|needs a number"),
+    ],
+)
+def test_an_answer_that_cannot_be_used_is_refused_and_the_file_waits_on(tab: Letters, said, message):
+    tab.bring(f"{SECRET},card\n{letters(header='')}")
+    with pytest.raises(UsageError, match=message):
+        tab.say(*said)
+    tab.say("row")
+    assert len(tab.shown_rows) == 41
+
+
+def test_nothing_waits_where_nothing_was_asked(tab: Letters):
+    with pytest.raises(UsageError, match="upload it again"):
+        tab.say("row")
+    tab.bring(f"{SECRET},card\n{letters(header='')}")
+    tab.bring(letters())
+    with pytest.raises(UsageError, match="upload it again"):
+        tab.say("row")
+
+
+def test_gzip_is_read(tab: Letters):
+    shown = tab.bring(gzip.compress(letters().encode()), "letters.csv.gz")
+    assert (len(tab.shown_rows), shown[tab.step.name]) == (40, "letters")
+
+
+def test_a_file_that_is_refused_or_asked_about_says_that_the_first_one_stays(tab: Letters):
+    tab.bring(letters())
+    before = tab.state.columns
+    for raw in (b"text,label\nx\0,a\n", b"", f"{SECRET},card\n{letters(header='')}"):
+        shown = tab.bring(raw)
+        assert STAYS in words(shown[tab.step.source.notice])
+        assert tab.state.columns is before
+
+
+def test_without_a_first_one_none_is_said_to_stay(tab: Letters):
+    assert STAYS not in words(tab.bring(b"")[tab.step.source.notice])
+
+
+# Rows that are left out.
+
+
+def test_rows_that_are_left_out_are_told_and_many_want_a_tick(tab: Letters):
+    shown = tab.bring(letters() + "nan,card\n,loan\na letter,\n")
+    told = words(shown[tab.step.facts])
+    assert "3 of 43 rows are left out: 1 with an empty text, 1 with a text such as" in told
+    assert shown[tab.step.public.left_out].visible
+    assert not shown[tab.step.public.left_out].value
+    with pytest.raises(DataError, match="Go on without the rows"):
+        tab.confirm(["card", "loan"])
+    tab.step._allow(True, TAB)
+    tab.confirm(["card", "loan"])
+    assert tab.state.confirmed is not None
+    assert "left" not in settings_text(tab)
+
+    shown = tab.step._choose(["card"], TAB)  # another choice is asked about anew
+    assert "23 of 43 rows are left out" in words(shown[tab.step.facts])
+    assert not tab.state.columns.allow_left_out
+    with pytest.raises(SeveralErrors, match="at least two labels"):
+        tab.step._confirm(TAB, "", ["card"], True, True, "declare", None, "Text", "Label", Rows.TEXTS, "", None)
+
+
+def settings_text(tab: Letters) -> str:
+    confirmed = tab.state.confirmed
+    request = PrivacyForm.read(*VALUES).spec(confirmed.dataset).writing(confirmed.dataset)
+    return settings(request, confirmed.columns.mapping, "mail", reading=confirmed.columns.file.table.reading)
+
+
+def test_few_rows_are_told_and_want_none(tab: Letters):
+    shown = tab.bring(letters() + "nan,card\n")
+    assert "1 of 41 rows is left out" in words(shown[tab.step.facts])
+    assert not shown[tab.step.public.left_out].visible
+    tab.confirm(["card", "loan"])
+    assert tab.state.confirmed is not None
+
+
+def test_private_questions_are_asked_of_what_was_told(tab: Letters):
+    tab.bring(letters() + ",loan\n" * 5)
+    wanted = request_of(tab.state.columns, ["card", "loan"], AskForm.read(*values()))
+    with pytest.raises(DataError, match="5 of 45 rows are left out"):
+        _dataset(tab.state.columns, "mail", wanted, True)
+    tab.step._allow(True, TAB)
+    assert len(_dataset(tab.state.columns, "mail", wanted, True).records) == 40
+
+
+# Labels that look alike, and labels with names in the file.
+
+
+def test_labels_that_look_alike_are_read_as_one_at_a_click(tab: Letters):
+    spelled = ["card", "Card", "card\u200b", "card", "loan"]
+    shown = tab.bring(letters(label=lambda i: spelled[i % 5]))
+    choice = tab.step._choice
+    assert len(shown[tab.step.labels].choices) == 4
+    assert "Card" in words(shown[choice.alike])
+    assert shown[choice.merge].visible
+    shown = tab.step._merge_labels(TAB, Rows.TEXTS, "text", "label", NO_USER, False, "", None)
+    assert [label for label, _ in shown[tab.step.labels].choices] == ["card", "loan"]
+    assert not shown[choice.merge].visible
+    tab.confirm(["card", "loan"])
+    assert tab.state.confirmed.sizes == {"card": 32, "loan": 8}
+    assert "merge-labels: true" in settings_text(tab)
+
+
+def test_labels_that_differ_are_not_proposed_as_one(tab: Letters):
+    shown = tab.bring(letters())
+    assert words(shown[tab.step._choice.alike]) == ""
+    assert not shown[tab.step._choice.merge].visible
+
+
+def test_the_names_of_classes_are_proposed_and_rows_without_one_are_counted(tab: Letters):
+    features = {"label": {"names": ["card", "loan"], "_type": "ClassLabel"}}
+    labels = [(-1, 0, 1)[i % 3] for i in range(30)]
+    content = pa.table({"text": [f"a letter {i}" for i in range(30)], "label": labels})
+    file = io.BytesIO()
+    pq.write_table(content.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})}), file)
+    shown = tab.bring(file.getvalue(), "letters.parquet")
+    assert shown[tab.step._choice.names].value == "0 = card\n1 = loan"
+    assert [label for label, _ in shown[tab.step.labels].choices] == ["card", "loan"]
+    assert "10 without a label" in words(shown[tab.step.facts])
+
+
+# What is guessed.
+
+
+def test_an_id_is_proposed_as_no_label_and_that_is_said(tab: Letters):
+    shown = tab.bring(letters(label=lambda i: f"id{i}"))
+    assert shown[tab.step.columns.label].value is None
+    assert "Name the label column" in words(shown[tab.step.facts])
+    shown = tab.step._inspect(TAB, Rows.TEXTS, "text", "label", NO_USER, False, "", None)
+    assert "looks like an id" in words(shown[tab.step.facts])
+
+
+def test_no_answer_quotes_a_cell_in_an_error(tab: Letters):
+    tab.bring(f"{SECRET},card\n{letters(header='')}")
+    shown = guarded(tab.step.reading.look)(tab.step._read_so)(TAB, "row", "", "ab", None, "0")
+    assert "Zanzibar" not in text_of(shown[tab.step.reading.look])
