@@ -46,7 +46,8 @@ def pick(registered: Mapping[str, _Registered], name: str, kind: str, names: Ite
 class Parameter:
     """One public parameter: its name in code, its words for people, its range, its source, its default.
 
-    The default's type says what kind it is: float, int, or bool (which has no range to speak of).
+    The default's type says what kind it is: float, int, or bool (which has no range to speak of). `before` is the value
+    that a certificate means which does not state the parameter, since it was written before there was one.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Parameter:
     high: float
     citation: str
     default: float | int | bool
+    before: float | int | bool | None = None
 
     @property
     def flag(self) -> str:
@@ -63,10 +65,12 @@ class Parameter:
         return self.name.rstrip("_").replace("_", "-")
 
 
-def parameter(default: float, *, label: str, help: str, low: float, high: float, citation: str) -> Any:
-    """A dataclass field that carries its own description."""
+def parameter(
+    default: float, *, label: str, help: str, low: float, high: float, citation: str, before: float | None = None
+) -> Any:
+    """A dataclass field that carries its own description; see `Parameter`."""
     described = {"label": label, "help": help, "low": low, "high": high, "citation": citation, "default": default}
-    return field(default=default, metadata=described)
+    return field(default=default, metadata=described | {"before": before})
 
 
 def switch(default: bool, *, label: str, help: str, citation: str) -> Any:
