@@ -26,7 +26,8 @@ of those the likelier half is kept."""
 _TRIES = 8
 """The same, at most, where few drafts are usable."""
 _PREVIEWED = 6
-"""Drafts written for a preview of two."""
+"""Drafts written for a preview of two, and to see how the model writes."""
+_USUAL_TOKENS = 24
 FEWEST = 2
 """The fewest drafts of a label for a vote."""
 
@@ -116,6 +117,12 @@ def preview_drafts(model: LanguageModel, wanted: Drafts, gate: Gate, randomness:
         if (text := cleaned(each, wanted.asked, wanted.label, wanted.labels, gate))
     }
     return tuple(sorted(found, key=lambda text: -found[text])[:FEWEST])
+
+
+def gate_of(model: LanguageModel, asked: Asked, label: str, randomness: Randomness) -> Gate:
+    """What tells texts of a task from what is none: how many pieces its words need, a few texts of the model show."""
+    prompt = WritingPrompt(model, asked, label)
+    return Gate(model, [text for text, _ in _write(model, prompt, [""] * _PREVIEWED, _USUAL_TOKENS, randomness)])
 
 
 def allotted(openings: Mapping[str, float], rows: int, randomness: Randomness) -> list[str]:

@@ -41,16 +41,16 @@ class Gate:
     """Judges texts by the pieces in which a model's tokenizer writes their words.
 
     A language that the tokenizer was not made for needs more pieces a word. Public texts of the task say how many are
-    usual: `learn` takes them, and the bound follows.
+    usual.
+
+    Args:
+        usual: public texts of the task, as the model writes them.
     """
 
-    def __init__(self, model: LanguageModel) -> None:
+    def __init__(self, model: LanguageModel, usual: Sequence[str] = ()) -> None:
         self._model, self._most = model, _MOST_PIECES
         self._known: dict[str, int] = {}
-
-    def learn(self, public: Sequence[str]) -> None:
-        """Take public texts of the task, such as drafts, as usual."""
-        found = [pieces for text in public if (pieces := self._pieces(text)) is not None]
+        found = [pieces for text in usual if (pieces := self._pieces(text)) is not None]
         if found:
             self._most = max(_MOST_PIECES, _TIMES_USUAL * sorted(found)[len(found) // 2])
 

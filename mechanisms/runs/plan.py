@@ -127,8 +127,12 @@ class Plan:
     def epsilon(self, stage: str) -> float:
         """What a stage may cost a unit that takes part in it."""
         assert self.spec.shares is not None
-        whole = left_after_counts(self.spec.epsilon, self.measured)
-        return whole if self.by_roles else whole * self.spec.shares[stage]
+        return self.whole if self.by_roles else self.whole * self.spec.shares[stage]
+
+    @property
+    def whole(self) -> float:
+        """What all stages together may cost a unit."""
+        return left_after_counts(self.spec.epsilon, self.measured)
 
     def units(self, stage: str) -> float:
         """Units that a stage reads, expected from the public sizes; a user counts once for each label."""

@@ -134,13 +134,21 @@ def _events(
                 if isinstance(event, Release | DemoCompleted | DemoRefused):
                     yield from _kept(state, begun)
                 yield event
-    for label in plan.labels:  # where the gate refused what rows wrote, drafts stand in
-        if len(state.chosen(label)) < plan.spec.shots:
-            yield from state.first_drafts([label])
+    yield from _filled(state)
     made = state.kept(begun)
     if not made.demonstrations:
         raise UsageError("Nothing of this run is left to keep: begin a new one.")
     yield RunCompleted(made, _at_the_end(entry) if entry else None)
+
+
+def _filled(state: RunState) -> Iterator[CuratorEvent]:
+    """Public drafts for what the gate refused; a model that writes none leaves what there is."""
+    for label in state.plan.labels:
+        if len(state.chosen(label)) < state.plan.spec.shots:
+            try:
+                yield from state.first_drafts([label])
+            except UsageError:
+                return
 
 
 def _told(event: CuratorEvent, journal: Journal | None) -> Iterator[CuratorEvent]:

@@ -21,7 +21,7 @@ from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Randomness
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.records import Dataset, Demonstration
-from mechanisms.runs.drafts import Drafts, write_drafts
+from mechanisms.runs.drafts import Drafts, gate_of, write_drafts
 from mechanisms.runs.events import CandidateSet, CuratorEvent, Drafting, Release
 from mechanisms.runs.gate import Gate
 from mechanisms.runs.resume import Journal
@@ -177,7 +177,7 @@ class RunState:
     @cached_property
     def gate(self) -> Gate:
         """What tells a text from what is none."""
-        return Gate(self.model)
+        return gate_of(self.model, self.plan.spec.asked, self.plan.labels[0], self.randomness)
 
     @cached_property
     def judging(self) -> Judging:
@@ -201,6 +201,10 @@ class RunState:
                 taken = [text for other, texts in self.public.items() if other != label for text in texts]
                 wanted = Drafts(spec.asked, label, every, spec.drafts, spec.draft_tokens, self.openings.get(label, {}))
                 self.public[label] = write_drafts(self.model, wanted, self.gate, self.randomness, taken, self.embedder)
+
+    def refuse(self, label: str, reason: str) -> None:
+        """Note what the gate refused."""
+        self.refused.append(Refusal(label, reason))
 
     def chosen(self, label: str) -> tuple[str, ...]:
         """The texts of a label's demonstrations as it stands: winners of the vote, else what was written, then drafts.
