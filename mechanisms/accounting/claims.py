@@ -167,6 +167,8 @@ def _claim_part(form: NormalForm, delta: float) -> Claim:
     proves to be the least is an error of one of them, and nothing is claimed.
     """
     method, bounds = _bounds(form, delta)
+    if min(bounds.upper, form.pure_epsilon) > _LARGEST_EPSILON:
+        raise AccountingError(_TOO_LITTLE_NOISE)
     check, slack = method.check(form, delta), AGREEMENT * bounds.upper + _NEGLIGIBLE
     if not check >= bounds.lower - slack:
         raise AccountingError(
@@ -246,7 +248,7 @@ def calibrate_noise(
     def excess(log_noise: float) -> float:
         event = event_at(min(largest, max(smallest, math.exp(log_noise))))
         worst = _largest(estimate, event, target.delta)
-        return math.log(max(worst, 1e-9) / target.epsilon)
+        return math.log(min(max(worst, 1e-9), 1e9) / target.epsilon)
 
     low, high = _bracket(excess, math.log(smallest), math.log(largest))
     if low == high:

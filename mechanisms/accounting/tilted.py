@@ -71,6 +71,8 @@ def _most_added(primitive: Primitive) -> float:
 def _one_direction(form: NormalForm, direction: Direction, delta: float) -> Found:
     total = Total.of(form, direction, rdp.tail_of(form, delta))
     tilt, bound = rdp.best(total, delta)
+    if bound == math.inf:
+        return Found(math.inf, math.inf, math.inf)
     best = Found(0.0, bound, _Grid.of(total, tilt, delta).step)
     for _ in range(_ROUNDS if 0 < bound < _MOST_EPSILON else 0):
         found = _Composition.of(form, direction, total, tilt, delta).solved(delta)
