@@ -30,7 +30,7 @@ _LOST = 1e-6
 """The part of delta for sums above the grid."""
 _WRAPPED = math.log(1e-9)
 """Of the tilted sum, beyond either end of the grid."""
-_ABOVE, _BELOW = (1.0, 1.05, 1.1, 1.2, 1.4, 1.7, 2.0, 3.0, 5.0), (0.95, 0.9, 0.75, 0.5, 0.25, 0.0, -0.5, -1.0)
+_ABOVE, _BELOW = (1.0, 1.05, 1.1, 1.2, 1.4, 1.7, 2.0, 3.0, 5.0), (0.96, 0.9, 0.75, 0.5, 0.25, 0.0, -0.5, -1.0)
 """Other tilts, over the one used, that bound tails (Chernoff)."""
 _TILTS = (0.9, 0.75, 0.5, 0.25)
 """Over the tilt that decides delta; a smaller one keeps the sum of rare large losses on the grid."""
