@@ -74,7 +74,7 @@ class BudgetRefused(StudioError):
 
 
 class AccountingError(StudioError):
-    """Two accountants disagree beyond their error bounds, or none covers the event."""
+    """No accountant bounds the event, no noise meets the target, or one of two accountants must be wrong."""
 
     exit_code = 3
 

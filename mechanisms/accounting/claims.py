@@ -22,8 +22,8 @@ AGREEMENT = 0.02
 _NEGLIGIBLE = 1e-9
 """A difference of epsilons that is none: what is smaller is lost in floats."""
 PURE_SUM = "sum of pure epsilons"
-_QUICK = 4e5
-"""Points of a release's usual grid that take no more than a second or two."""
+_QUICK = 2e5
+"""Points of a release's usual grid that take about a second."""
 _LARGEST_EPSILON = 300.0
 _LEAST_DELTA = 1e-100
 _TOO_LITTLE_NOISE = "Epsilon is above 300, which promises nothing: raise the noise, or lower the rate or the tokens."
@@ -167,6 +167,8 @@ def _claim_part(form: NormalForm, delta: float) -> Claim:
     proves to be the least is an error of one of them, and nothing is claimed.
     """
     method, bounds = _bounds(form, delta)
+    if min(bounds.upper, form.pure_epsilon) > _LARGEST_EPSILON:
+        raise AccountingError(_TOO_LITTLE_NOISE)
     check, slack = method.check(form, delta), AGREEMENT * bounds.upper + _NEGLIGIBLE
     if not check >= bounds.lower - slack:
         raise AccountingError(
@@ -184,10 +186,8 @@ def _claim_part(form: NormalForm, delta: float) -> Claim:
 
 
 def _bounds(form: NormalForm, delta: float) -> tuple[_Method, Bounds]:
-    for method in _methods(form, delta):
-        if bounds := method.epsilon(form, delta):
-            return method, bounds
-    raise AccountingError("No accountant bounds these events.")
+    found = ((method, method.epsilon(form, delta)) for method in _methods(form, delta))
+    return next((method, bounds) for method, bounds in found if bounds is not None)
 
 
 def _claim_list(form: NormalForm, delta: float) -> Claim:
@@ -248,7 +248,7 @@ def calibrate_noise(
     def excess(log_noise: float) -> float:
         event = event_at(min(largest, max(smallest, math.exp(log_noise))))
         worst = _largest(estimate, event, target.delta)
-        return math.log(max(worst, 1e-9) / target.epsilon)
+        return math.log(min(max(worst, 1e-9), 1e9) / target.epsilon)
 
     low, high = _bracket(excess, math.log(smallest), math.log(largest))
     if low == high:

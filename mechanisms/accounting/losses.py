@@ -191,8 +191,8 @@ class LaplaceLoss:
 # Any of these losses as point masses: what an accountant of our own composes.
 
 _POINTS, _SHARES = np.polynomial.legendre.leggauss(3)
-_LARGE = 30.0
-"""A loss from which on e^-loss is no more than a correction."""
+_LARGE, _MOST_LOSS = 30.0, 3000.0
+"""A loss from which on e^-loss is no more than a correction, and one that promises nothing: it is left out."""
 
 
 class Masses(NamedTuple):
@@ -231,7 +231,7 @@ def masses(primitive: Primitive, direction: Direction, tail: float, step: float 
     """The loss of a primitive in one direction.
 
     Args:
-        tail: at most three times this probability may be left out.
+        tail: a few times this probability may be left out, beside losses that promise nothing.
         step: no piece of a smooth loss crosses a multiple of this, so that a grid sees all of it.
     """
     match primitive:
@@ -241,16 +241,17 @@ def masses(primitive: Primitive, direction: Direction, tail: float, step: float 
             return _laplace_masses(primitive, direction, step)
         case SampledPure():
             pair = dominating_pair(primitive, direction)
-            return _without_tail(Masses(pair.losses, pair.log_upper, 0.0), tail)
+            return _kept(pair.losses, pair.log_upper, tail)
         case Concentrated():
             raise TypeError("zCDP has no privacy loss distribution.")
 
 
-def _without_tail(whole: Masses, tail: float) -> Masses:
-    """The masses without the largest losses, of which no more than `tail` is left out, and without impossible ones."""
-    above = np.cumsum(np.exp(whole.log_masses)[::-1])[::-1]
-    kept = (above > tail) & (whole.log_masses > -np.inf)
-    return Masses(whole.losses[kept], whole.log_masses[kept], whole.beyond + float(above[above <= tail].max(initial=0)))
+def _kept(losses: Floats, log_masses: Floats, tail: float, beyond: float = 0.0) -> Masses:
+    """The masses but for those at either end that are `tail` together, and losses that promise nothing."""
+    weights = np.exp(log_masses)
+    above, below = np.cumsum(weights[::-1])[::-1], np.cumsum(weights)
+    kept = (above > tail) & (below > tail) & (np.abs(losses) <= _MOST_LOSS)
+    return Masses(losses[kept], log_masses[kept], beyond + float(weights[~kept].sum()))
 
 
 def _pieces(low: float, high: float, cuts: Floats) -> tuple[Floats, Floats]:
@@ -262,29 +263,29 @@ def _pieces(low: float, high: float, cuts: Floats) -> tuple[Floats, Floats]:
     return places.ravel(), (half * _SHARES).ravel()
 
 
-def _multiples(losses: Floats, rate: float, step: float) -> Floats:
-    """The unsampled losses at which the sampled loss, between those of two unsampled ones, is a multiple of `step`."""
+def _multiples(ends: Floats, rate: float, step: float) -> Floats:
+    """The unsampled losses between two of them at which the sampled loss is a multiple of `step`."""
     if step == math.inf:
         return np.empty(0)
-    low, high = sampled(losses, rate) / step
+    low, high = np.clip(sampled(ends, rate), -_MOST_LOSS, _MOST_LOSS) / step
     return unsampled(np.arange(math.ceil(low), math.floor(high) + 1) * step, rate)
 
 
 def _gaussian_masses(release: SampledGaussian, direction: Direction, tail: float, step: float) -> Masses:
-    # Outcomes in standard deviations: N(0, 1) without the unit, N(shift, 1) with it.
+    # Outcomes in standard deviations: N(0, 1) without the unit, N(shift, 1) with it, and nothing far from both.
     shift, reach = 1 / release.noise_multiplier, -float(ndtri(tail))
-
-    def unmixed(outcomes: Floats) -> Floats:
-        return shift * (outcomes - shift / 2)
-
-    ends = np.array([-reach, shift + reach])
-    cuts = _multiples(unmixed(ends), release.rate, step) / shift + shift / 2
-    outcomes, weights = _pieces(ends[0], ends[1], cuts)
+    ranges = [(-reach, shift + reach)] if shift <= 2 * reach else [(-reach, reach), (shift - reach, shift + reach)]
+    found = []
+    for ends in ranges:
+        losses = shift * (np.array(ends) - shift / 2)
+        cuts = _multiples(losses, release.rate, step) / shift + shift / 2
+        found.append(_pieces(*ends, cuts))
+    outcomes, weights = (np.concatenate(each) for each in zip(*found, strict=True))
     without = np.log(weights) - outcomes**2 / 2 - math.log(2 * math.pi) / 2
-    losses = sampled(unmixed(outcomes), release.rate)
+    losses = sampled(shift * (outcomes - shift / 2), release.rate)
     if direction is Direction.REMOVE:
-        return Masses(losses, without + losses, 2 * tail)
-    return Masses(-losses, without, 2 * tail)
+        return _kept(losses, without + losses, 0.0, 4 * tail)
+    return _kept(-losses, without, 0.0, 4 * tail)
 
 
 def _laplace_masses(release: SampledLaplace, direction: Direction, step: float) -> Masses:

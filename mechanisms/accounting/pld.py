@@ -16,7 +16,7 @@ from dp_accounting.pld.privacy_loss_distribution import (
     identity,
 )
 
-from mechanisms.accounting.losses import Direction, DiscretePair, Rounded, Total, dominating_pair, masses
+from mechanisms.accounting.losses import Direction, DiscretePair, Masses, Rounded, Total, masses
 from mechanisms.accounting.normal_form import NormalForm, Primitive, SampledGaussian, SampledLaplace, SampledPure
 
 NAME = "pld"
@@ -46,17 +46,16 @@ def _laplace(primitive: SampledLaplace, interval: float) -> PrivacyLossDistribut
 
 
 def _pure(primitive: SampledPure, interval: float) -> PrivacyLossDistribution:
-    pmfs = [_connect_dots(dominating_pair(primitive, direction), interval) for direction in Direction]
+    pmfs = [_connect_dots(masses(primitive, direction, _TAIL), interval) for direction in Direction]
     return PrivacyLossDistribution(*pmfs)
 
 
-def _connect_dots(pair: DiscretePair, interval: float) -> PLDPmf:
+def _connect_dots(law: Masses, interval: float) -> PLDPmf:
     # Delta is linear in e^epsilon between two losses, so that the grid points beside each loss carry all of it.
-    scaled = pair.losses / interval
+    scaled = law.losses / interval
     grid = np.unique(np.concatenate([np.floor(scaled), np.ceil(scaled)]).astype(np.int64))
-    return create_pmf_pessimistic_connect_dots(
-        interval, grid, pair.hockey_stick(np.asarray(grid * interval, dtype=np.float64))
-    )
+    deltas = DiscretePair(law.losses, law.log_masses).hockey_stick(np.asarray(grid * interval, dtype=np.float64))
+    return create_pmf_pessimistic_connect_dots(interval, grid, np.minimum(deltas + law.beyond, 1.0))
 
 
 _DISTRIBUTIONS: dict[type[Primitive], Callable[[Any, float], PrivacyLossDistribution]] = {

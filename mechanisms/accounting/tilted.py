@@ -30,11 +30,12 @@ _LOST = 1e-6
 """The part of delta for sums above the grid."""
 _WRAPPED = math.log(1e-9)
 """Of the tilted sum, beyond either end of the grid."""
-_ABOVE, _BELOW = (1.0, 1.05, 1.1, 1.2, 1.4, 1.7, 2.0, 3.0, 5.0), (0.95, 0.9, 0.75, 0.5, 0.25, 0.0, -0.5, -1.0)
+_ABOVE, _BELOW = (1.0, 1.05, 1.1, 1.2, 1.4, 1.7, 2.0, 3.0, 5.0), (0.96, 0.9, 0.75, 0.5, 0.25, 0.0, -0.5, -1.0)
 """Other tilts, over the one used, that bound tails (Chernoff)."""
 _TILTS = (0.9, 0.75, 0.5, 0.25)
 """Over the tilt that decides delta; a smaller one keeps the sum of rare large losses on the grid."""
-_ROUNDS, _ENOUGH = 5, 0.8
+_ROUNDS, _ENOUGH, _MOST_EPSILON = 5, 0.8, 1e4
+"""So often another tilt is tried, while it falls by more; above such a Renyi bound there is nothing to make closer."""
 _RANGE = 300.0
 """Weights differ by no more than e to this, so that no square of one overflows."""
 _ROUNDING = 4 * float(np.finfo(float).eps)
@@ -70,8 +71,10 @@ def _most_added(primitive: Primitive) -> float:
 def _one_direction(form: NormalForm, direction: Direction, delta: float) -> Found:
     total = Total.of(form, direction, rdp.tail_of(form, delta))
     tilt, bound = rdp.best(total, delta)
+    if bound == math.inf:
+        return Found(math.inf, math.inf, math.inf)
     best = Found(0.0, bound, _Grid.of(total, tilt, delta).step)
-    for _ in range(_ROUNDS if 0 < bound < _LARGEST else 0):
+    for _ in range(_ROUNDS if 0 < bound < _MOST_EPSILON else 0):
         found = _Composition.of(form, direction, total, tilt, delta).solved(delta)
         if found.upper >= best.upper:
             break
@@ -81,10 +84,6 @@ def _one_direction(form: NormalForm, direction: Direction, delta: float) -> Foun
         if tilt >= _ENOUGH * before:
             break
     return best
-
-
-_LARGEST = 1e4
-"""Above this Renyi bound there is nothing to make closer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,16 +187,16 @@ class _Composition:
 
     def _least(self, losses: Floats, masses: Floats, most: float) -> float:
         """The least epsilon on the grid, and not below 0, at which delta is at most `most`."""
-        upper = np.cumsum(masses[::-1])[::-1]
-        lower = lfilter([1.0], [1.0, -math.exp(-self.grid.step)], masses[::-1])[::-1]  # times e^loss
-        # At a point only larger losses count; from the point before it on delta is linear in e^epsilon.
-        fits = upper - lower <= most
-        place = int(np.argmax(fits))
-        if not fits[place]:
+        upper, kept = np.cumsum(masses[::-1])[::-1], math.exp(-self.grid.step)
+        # At a point only larger losses count; delta there follows from delta at the next one, without a difference.
+        deltas = lfilter([-math.expm1(-self.grid.step)], [1.0, -kept], np.append(upper[1:], 0.0)[::-1])[::-1]
+        place = int(np.argmax(deltas <= most))
+        if not deltas[place] <= most:
             return math.inf
-        if place == 0 or upper[place] <= most:
-            return max(0.0, float(losses[place]))
-        return max(0.0, float(losses[place]) + math.log((upper[place] - most) / lower[place]))
+        if place == 0:
+            return max(0.0, float(losses[0]))
+        # From the point before it on delta is linear in e^epsilon.
+        return max(0.0, float(losses[place]) + math.log1p((deltas[place] - most) / (upper[place] - deltas[place])))
 
 
 def _convolved(parts: list[tuple[Rounded, int]], grid: _Grid) -> Floats:

@@ -122,6 +122,15 @@ def test_many_gaussians_are_one(count, shift, delta):
     assert rdp.epsilon(releases, delta) >= expected.lower
 
 
+@pytest.mark.parametrize("count", [24, 1000, 100_000])
+@pytest.mark.parametrize("delta", [1e-7, 1e-9, 1e-11, 1e-12, 1e-13])
+def test_transforms_without_a_tilt_are_right_as_far_as_they_are_asked(count, delta):
+    releases = form((SampledGaussian(math.sqrt(count), 1.0), count))
+    if pld.within_reach(releases, delta):
+        found = pld.epsilon(releases, delta, pld.quick_interval(releases, tilted.epsilon(releases, delta).step))
+        assert found == pytest.approx(exact.epsilon(releases, delta).upper, rel=1e-3)
+
+
 @pytest.mark.parametrize(("step", "count"), [(0.5, 3), (0.02, 700), (1e-4, 50_000)])
 @pytest.mark.parametrize("delta", DELTAS)
 def test_many_responses_are_their_rounds(step, count, delta):

@@ -28,6 +28,7 @@ LINE = (
     f"synthesize {BANK} --text-column text --label-column topic --labels Cards,Fraud --delta 1e-5 --subsets 4 "
     "--allow-left-out --tokens 3 --shots 2 --candidates 10 --name bank"
 )
+LEFT_OUT = {"allow_left_out": True, "tell": [].append}
 RUNS = {
     "tokens": "--recipe tokens --count-epsilon 0.5 --epsilon 2",
     "stages": "--recipe both --sizes Cards=900,Fraud=1500 --epsilon 2 --drafts 3 --sets 1 --draft-tokens 12",
@@ -73,7 +74,7 @@ def test_an_edited_run_file_is_refused_by_the_command_line_and_by_python(capsys,
     for edited in (whole.replace('"epsilon": 0.5', '"epsilon": 0.001'), whole.replace('"chosen":', '"chosen": ')):
         journal.write_text(edited)
         check_refusal(capsys, f"{line} --resume {journal}", 2, "run's file")
-        private = api.load(BANK, ["Cards", "Fraud"], text="text", label="topic", name="bank")
+        private = api.load(BANK, ["Cards", "Fraud"], text="text", label="topic", name="bank", **LEFT_OUT)
         with pytest.raises(UsageError, match="run's file"):
             api.resume(journal, private, tmp_path / "demos.json")
     journal.write_text(whole)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -188,7 +189,7 @@ def test_their_figure_stands_beside_the_others_on_the_same_rows(place: Place, be
     assert "Your demonstrations" in shown
     assert NAME in shown
     low, high = scored.prototypes.interval
-    assert f"({100 * low:.0f} to {100 * high:.0f})" in shown
+    assert f"({math.floor(100 * low)}% to {math.ceil(100 * high)}%)" in shown
 
 
 def test_without_a_release_nothing_of_it_stands_in_the_list(place: Place):

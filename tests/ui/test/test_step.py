@@ -66,7 +66,7 @@ def test_the_measured_prior_is_the_headline_where_all_arms_have_one():
     *arms, naming = arms_of(shown)
     assert "commonest label" in naming
     assert all("measured prior" in each and "calibrated 70%" in each and "raw 30%" in each for each in arms)
-    assert "90%  (60 to 98)" in arms[1]
+    assert "90%  (59% to 99%)" in arms[1]
 
 
 def test_arms_are_read_alike_where_one_of_them_has_no_prior():
