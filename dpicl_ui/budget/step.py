@@ -57,7 +57,7 @@ class BudgetStep:
 
     def __init__(self, app: Services) -> None:
         self._app = app
-        with app.bar.panel(7):
+        with app.bar.panel(6):
             with gr.Row(elem_classes="split"):
                 with gr.Column(scale=6, min_width=300, elem_classes="card"):
                     self.chosen = PrivateDropdown(label="Data set", elem_id="budget-of", visible=False)

@@ -70,7 +70,7 @@ def visit(tmp_path_factory: pytest.TempPathFactory) -> Journey:
     for name, text in texts.items():
         files[name].write_text(text, encoding="utf-8")
     with visiting(seen) as page:
-        step(page, 7)
+        step(page, 6)
         page.click("#compare button:has-text('Compare runs')")
         load(page, *files.values())
         page.wait_for_selector("#compare-notice .notice")

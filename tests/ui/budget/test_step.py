@@ -131,7 +131,7 @@ def test_the_words_under_a_figure_say_how_it_was_found_and_are_true(place: Place
 def test_on_a_phone_the_last_columns_can_be_reached_and_a_hint_is_seen(place: Place, tmp_path: Path):
     place.spend("clinic")
     place.spend("school")
-    look = f"<style>{theme.look()['css']}</style><div class=gradio-container><div class='card tree' id=step-7>"
+    look = f"<style>{theme.look()['css']}</style><div class=gradio-container><div class='card tree' id=step-6>"
     shown = place.look()
     drawn = "".join(map(html_of, [*shown[place.step.runs], *shown[place.step.others]]))
     with sync_playwright() as playwright:
