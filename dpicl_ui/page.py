@@ -143,8 +143,7 @@ def build(ledgers: Ledgers, loader: ModelLoader, elsewhere: RemoteReader | None 
         for ended in generate.ended:
             test.follow(ended)
             export.follow(ended)
-        for shown in (test.attacked, generate.own_rows.compared):
-            export.follow(shown)
+        export.follow(generate.own_rows.compared)
         _tick(loader, status, privacy)
         generate.loads(data.source.load_run, data.source.notice)
         data.source.load_instead.click(to_test, None, bar.html, **PRIVATE)

@@ -57,7 +57,6 @@ def travel(page: Page, seen: Journey) -> None:
     seen.spent.append(spent(seen))
     ask(page, seen)
     measure(page, seen)
-    attack(page, seen)
     budget(page, seen)
     walk_once_more(page, seen)
     seen.storage = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
@@ -208,18 +207,6 @@ def measure(page: Page, seen: Journey) -> None:
     seen.shown["scores"] = page.inner_text("#scores")
 
 
-def attack(page: Page, seen: Journey) -> None:
-    page.click("#attack-start")
-    page.wait_for_selector("#attack-notice .notice.bad")
-    seen.shown["unasked"] = page.inner_text("#attack-notice")
-    page.check("#attack-agreed input")
-    press(page, "#attack-start", "#attack-stop:enabled, #attack-roc .js-plotly-plot")
-    page.wait_for_selector("#attack-roc .js-plotly-plot", timeout=SLOW)
-    seen.shown["attack"] = page.inner_text("#attack-result")
-    step(page, 5)
-    seen.shown["marked"] = page.inner_text("#certificate")
-
-
 def budget(page: Page, seen: Journey) -> None:
     step(page, 6)
     page.wait_for_selector("#budget-runs tbody tr:nth-child(2)")
@@ -323,13 +310,6 @@ def test_an_export_is_loaded_checked_and_answers(journey: Journey):
 
 def test_rows_that_were_written_from_are_not_measured_unasked(journey: Journey):
     assert f"shares rows with '{NAME}'" in journey.shown["shared"]
-
-
-def test_an_attack_is_asked_for_draws_its_curve_and_marks_the_export(journey: Journey):
-    assert "Tick the box" in journey.shown["unasked"]
-    assert "of 100 cases" in journey.shown["attack"]
-    assert "on trust" in journey.shown["attack"]
-    assert "figures of attacks" in journey.shown["marked"]
 
 
 def test_the_canary_is_nowhere_but_on_the_screen(journey: Journey):
