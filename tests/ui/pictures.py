@@ -40,7 +40,6 @@ def main() -> None:
         watch_tokens(page)
         step(page, 6)
         page.wait_for_selector("#budget-runs tbody tr:nth-child(2)")
-        page.wait_for_selector("#budget-curve .js-plotly-plot")
         whole(page, "budget")
 
 
