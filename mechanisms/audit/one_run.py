@@ -131,7 +131,7 @@ def word(number: int) -> str:
 
 
 class CanaryModel:
-    """See `LanguageModel`: a row with a canary is certain of its word, any other finds all words equally likely."""
+    """A row with a canary is certain of its word, any other finds all words equally likely."""
 
     name, sha256 = "stand-in for an audit", "0" * 64
     stop_tokens = frozenset({ord("\n")})
@@ -144,15 +144,15 @@ class CanaryModel:
 
     @property
     def vocabulary(self) -> LLTokenizer:
-        """See `LanguageModel.vocabulary`: audits write no records."""
+        """Audits write no records."""
         raise UsageError("A stand-in for an audit writes no records.")
 
     def rows_at_once(self, computed: int, held: int) -> int:
-        """See `LanguageModel.rows_at_once`: memory is no limit."""
+        """Memory is no limit."""
         return 2**20
 
     def encode(self, text: str) -> list[int]:
-        """See `LanguageModel.encode`: a canary is one token, everything else bytes."""
+        """A canary is one token, everything else bytes."""
         pieces = _CANARY.split(text)
         tokens = list(pieces[0].encode())
         for number, rest in zip(pieces[1::2], pieces[2::2], strict=True):
@@ -160,18 +160,15 @@ class CanaryModel:
         return tokens
 
     def decode(self, tokens: Tokens) -> str:
-        """See `LanguageModel.decode`."""
         return "".join(f" {word(each - _BYTES)}" if each >= _BYTES else chr(each) for each in tokens)
 
     def check(self, prefix: Tokens, rows: int, length: int, room: int) -> None:
-        """See `LanguageModel.check`: nothing is too long."""
+        """Nothing is too long."""
 
     def alike(self, prefix: Tokens, rows: int, length: int, room: int) -> bool:
-        """See `LanguageModel.alike`."""
         return True
 
     def open(self, prefix: Tokens, rows: Sequence[Tokens], length: int, room: int) -> Session:
-        """See `LanguageModel.open`."""
         return _Sure([next(_own(row), None) for row in rows], self.words)
 
 
@@ -186,7 +183,6 @@ class _Sure:
         self._known, self._words = known, words
 
     def logits(self, columns: Integers | None = None, rows: slice = slice(None)) -> Floats:
-        """See `Session.logits`."""
         known = self._known[rows]
         found = np.full((len(known), _BYTES + self._words), -_CERTAIN)
         found[:, _BYTES:] = 0.0
@@ -195,20 +191,18 @@ class _Sure:
                 found[row, token] = _CERTAIN
         return found if columns is None else found[:, columns]
 
-    def advance(self, tokens: Tokens) -> None:
-        """See `Session.advance`."""
+    def advance(self, tokens: Tokens) -> None: ...
 
     def keep(self, rows: Sequence[int]) -> None:
-        """See `Session.keep`."""
         self._known = [self._known[row] for row in rows]
 
     def score(self, continuation: Tokens) -> Floats:
-        """See `Session.score`: all continuations are equally likely."""
+        """All continuations are equally likely."""
         return np.zeros(len(self._known))
 
 
 class CanaryEmbedder:
-    """See `Embedder`: canary i is near only to the draft with index i of a ballot."""
+    """Canary i is near only to the draft with index i of a ballot."""
 
     name = "stand-in for an audit"
 

@@ -33,7 +33,6 @@ class Recalled(Classifier):
         self.contextual, self._table = contextual, scores
 
     def reading(self, texts: Sequence[str]) -> Generator[int, None, Floats]:
-        """See `Classifier.reading`."""
         yield len(texts)
         return self._table[[int(text) for text in texts]]
 
