@@ -1,7 +1,7 @@
 """What programs call: from a private file to demonstrations, and from demonstrations to labels.
 
-The command line, the assistant's server and the app's endpoints call it too, so all of them have one ledger, the same
-checks and the same defaults. Everything that takes a `Dataset` reads private rows; what it returns may be released.
+The command line and the app's endpoints call it too, so all of them have one ledger, the same checks and the same
+defaults. Everything that takes a `Dataset` reads private rows; what it returns may be released.
 
     from mechanisms import api
 

@@ -29,7 +29,6 @@ COMMANDS = {
     "ledger": ("ledger", "what data sets have spent, and their caps"),
     "models": ("models", "list the models that can be used here, or prepare one"),
     "users": ("users", "who may sign in to the app; each person has a ledger of their own"),
-    "mcp": ("mcp", "serve demo sets to an assistant on this machine, as tools"),
 }
 """Each command's module, which is imported on first use, and its line in the list of commands."""
 
@@ -64,8 +63,7 @@ def run_command(options: argparse.Namespace) -> int:
     """
     try:
         options.run(options)
-        if not sys.stdout.closed:  # the server of `mcp` closes it
-            sys.stdout.flush()
+        sys.stdout.flush()
     except BrokenPipeError:  # the reader of the output has closed it, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except StudioError as error:
