@@ -60,7 +60,6 @@ from mechanisms.trials import (
     about_to_send,
     compare,
     evaluate,
-    evaluate_cells,
     evaluate_completions,
     evaluate_outputs,
     label_remotely,
@@ -72,7 +71,7 @@ from mechanisms.trials import (
 
 __all__ = [
     "NotWritten", "Plan", "Verification", "about_to_send", "ask", "ask_all", "ask_as", "calibrate", "certificate_check",
-    "classify", "compare", "disclosures", "evaluate", "evaluate_cells", "evaluate_completions", "evaluate_outputs",
+    "classify", "compare", "disclosures", "evaluate", "evaluate_completions", "evaluate_outputs",
     "export", "label_remotely", "load", "load_model", "load_test", "mark_test_file", "plan", "planned", "predictions",
     "probabilities", "read", "read_any", "recognise", "respond", "resume", "run", "score", "score_as", "verify",
     "write", "writer_of",

@@ -18,7 +18,6 @@ from mechanisms.demos.demo_set import DemoSet, loads
 from mechanisms.demos.findings import Score
 from mechanisms.evaluation.completions import CompletionPerplexity
 from mechanisms.evaluation.evaluate import Accuracy
-from mechanisms.evaluation.grid import grid_figure
 from mechanisms.exports.provenance import scored_facts
 from mechanisms.runs.events import ScoreReleased
 from mechanisms.runs.recipe import Division, Kind
@@ -111,7 +110,7 @@ def test_a_file_says_the_level_of_its_intervals_and_keeps_it(monkeypatch):
 def test_every_sentence_about_intervals_says_the_one_level(monkeypatch):
     monkeypatch.setattr(confidence, "LEVEL", OTHER)
     _, made = released()
-    said = [str(score_card(made, loaded=False)), str(grid_figure([])), scored_facts(made)[0].remark]
+    said = [str(score_card(made, loaded=False)), scored_facts(made)[0].remark]
     assert all("50%" in each for each in said)
     assert not any("95%" in each for each in said)
 
