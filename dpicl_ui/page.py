@@ -1,4 +1,4 @@
-"""The page: header, the five steps with the places beside them, what passes between them, and what programs may ask."""
+"""The page: header, the five steps with the budget beside them, what passes between them, and what programs may ask."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import gradio as gr
 from gradio.events import api
 
 from dpicl_ui import export as export_step
-from dpicl_ui.ask import state as ask_state
-from dpicl_ui.ask.step import AskStep
 from dpicl_ui.budget import step as budget_step
 from dpicl_ui.budget.step import BudgetStep
 from dpicl_ui.data import state as data_state
@@ -98,7 +96,7 @@ def _set(demos: object) -> str:
     return demos
 
 
-# The page: header, the five steps with the places beside them, and what passes between them.
+# The page: header, the five steps with the budget beside them, and what passes between them.
 
 TITLE = "DP-ICL Studio"
 PLACES = (
@@ -107,10 +105,9 @@ PLACES = (
     Place("Generate", generate_state.gate),
     Place("Test", test_state.gate),
     Place("Export", export_step.gate),
-    Place("Ask privately", ask_state.gate, sign="?", opened="expand"),
     Place("Budget", budget_step.gate, sign="ε", opened="select"),
 )
-"""The steps in their order, and beside them a place that needs the data of step 1 alone, and one that needs nothing."""
+"""The steps in their order, and beside them the place that needs nothing."""
 _OFTEN, _SELDOM = 1.0, 5.0
 """Seconds between two looks at the model."""
 _CACHE_AGE = 600
@@ -139,7 +136,6 @@ def build(ledgers: Ledgers, loader: ModelLoader, elsewhere: RemoteReader | None 
         generate = GenerateStep(app, privacy, line)
         test = EvaluationStep(app, elsewhere)
         export = ExportStep(app)
-        AskStep(app, data)
         BudgetStep(app)
         _foot(ledgers)
         privacy.follow(data.confirmed)
@@ -147,8 +143,7 @@ def build(ledgers: Ledgers, loader: ModelLoader, elsewhere: RemoteReader | None 
         for ended in generate.ended:
             test.follow(ended)
             export.follow(ended)
-        for shown in (test.attacked, generate.own_rows.compared):
-            export.follow(shown)
+        export.follow(generate.own_rows.compared)
         _tick(loader, status, privacy)
         generate.loads(data.source.load_run, data.source.notice)
         data.source.load_instead.click(to_test, None, bar.html, **PRIVATE)

@@ -43,7 +43,7 @@ class Choosable(Enum):
 _LOCKED = "The model of this server is locked: ask who runs it."
 _LISTED_ONLY = "Only the listed models can be loaded on a server that others use too."
 _BUSY = "A model is being loaded: wait until it is there."
-_IN_USE = "The model is still in use, such as by questions that are open in Ask privately: end them first."
+_IN_USE = "The model is still in use: wait until its work has ended."
 
 _AGAIN = (10.0, 20.0, 30.0)
 """Seconds from one measurement of a model to the next; a page's first calibrations are over by then."""

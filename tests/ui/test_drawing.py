@@ -247,8 +247,8 @@ def scorecard(name: str, corrected: Accuracy | None = None) -> Scorecard:
 
 def test_accuracies_carry_their_intervals():
     shown = text_of(accuracies([scorecard(ZERO_SHOT), scorecard(PRIVATE)]))
-    assert "70%  (40 to 89)" in shown
-    assert "30%  (11 to 60)" in shown
+    assert "70%  (39% to 90%)" in shown
+    assert "30%  (10% to 61%)" in shown
 
 
 def test_the_confusion_matrix_holds_every_count_and_no_markup():

@@ -144,9 +144,9 @@ def look(page: Page, visited: Visit) -> None:
     step(page, 1)
     confirm(page, "renamed")
     visited.seen["Ben renamed"] = page.inner_text("#budget")
-    step(page, 7)
+    step(page, 6)
     page.wait_for_selector("#budget-standing .budget")
-    visited.seen["Ben's page"] = page.inner_text("#step-7")
+    visited.seen["Ben's page"] = page.inner_text("#step-6")
 
 
 def ledger(visited: Visit, name: str, monkeypatch: pytest.MonkeyPatch) -> PrivacyLedger:
