@@ -13,7 +13,7 @@ from mechanisms.accounting import PrivacyLedger, database, fingerprint, ledger
 from mechanisms.accounting import database as known_rows
 from mechanisms.accounting.account import as_csv, as_document
 from mechanisms.api import mark_test_file
-from mechanisms.data.sizes import CLEAN_VALUES, SCORED, mark_attacked, measure_sizes
+from mechanisms.data.sizes import CLEAN_VALUES, SCORED, measure_sizes
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.run import synthesize
 from mechanisms.steps import mechanism_class
@@ -30,7 +30,7 @@ SHARED = Record("a row that an earlier file and a test file have as well", "a")
 
 @pytest.fixture
 def world(tmp_path, monkeypatch):
-    """Earlier runs, a run on the data, a test file that is scored and attacked, and then what is told in public."""
+    """Earlier runs, a run on the data, a test file that is scored, and then what is told in public."""
     homes = (tmp_path / str(i) for i in itertools.count())
     for module in (database, known_rows, ledger):
         monkeypatch.setattr(module, "now", lambda: "now")
@@ -45,7 +45,6 @@ def world(tmp_path, monkeypatch):
         measure_sizes(data, 0.1, 1e-5, own, tape)
         test = Dataset("test file", (), (SHARED, Record("unheard of", "b")))
         mark_test_file(test)
-        mark_attacked(fingerprint(Dataset("members", LABELS, (Record("theirs", "a"),))), own, fingerprint(test))
         wanted = request(content=fingerprint(data).content, mechanism=mechanism_class("public")())
         *_, last = synthesize(data, wanted, ToyModel(), own, tape)
         made = last.demo_set.with_disclosures(own.rows.disclosures(fingerprint(data)))

@@ -145,7 +145,7 @@ def _made_by_amd() -> bool:
 
 
 class TransformersModel:
-    """See `LanguageModel`. One session may be used at a time by one thread."""
+    """A language model on PyTorch. One session may be used at a time by one thread."""
 
     def __init__(
         self,
@@ -175,7 +175,6 @@ class TransformersModel:
         self._prefixes: dict[tuple[int, ...], GrowingCache] = {}
 
     def rows_at_once(self, computed: int, held: int) -> int:
-        """See `LanguageModel.rows_at_once`."""
         return self.room.rows_at_once(computed, held + len(self._start))
 
     def _writing_turn(self) -> tuple[list[int], list[int]]:
@@ -224,17 +223,15 @@ class TransformersModel:
         return self._prefixes[prefix]
 
     def encode(self, text: str) -> list[int]:
-        """See `LanguageModel.encode`; text that spells a special token is read as plain characters."""
+        """Text that spells a special token is read as plain characters."""
         encoded = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)
         return list(encoded["input_ids"])
 
     def decode(self, tokens: Tokens) -> str:
-        """See `LanguageModel.decode`."""
         return str(self.tokenizer.decode(list(tokens), skip_special_tokens=True))
 
     @report_out_of_memory()
     def open(self, prefix: Tokens, rows: Sequence[Tokens], length: int, room: int) -> TransformersSession:
-        """See `LanguageModel.open`."""
         started = self.started(prefix)
         return retry_when_out_of_memory(
             lambda device: TransformersSession(self, started, rows, length, room, device),
@@ -242,7 +239,6 @@ class TransformersModel:
         )  # fmt: skip
 
     def check(self, prefix: Tokens, rows: int, length: int, room: int) -> None:
-        """See `LanguageModel.check`."""
         held = len(self.started(prefix)) + length + room
         if held > self.context:
             raise UsageError(
@@ -252,7 +248,6 @@ class TransformersModel:
         self.room.check(rows, held)
 
     def alike(self, prefix: Tokens, rows: int, length: int, room: int) -> bool:
-        """See `LanguageModel.alike`."""
         if self.threads is not None:
             self.threads.settle()
         limit = self.room.chunk(length, len(self.started(prefix)) + length + room)
@@ -271,7 +266,7 @@ class TransformersModel:
 
 
 class TransformersSession:
-    """See `Session`. Rows are computed in chunks of one shape, each with its own cache.
+    """A session whose rows are computed in chunks of one shape, each with its own cache.
 
     Args:
         owner: the model.
@@ -344,7 +339,6 @@ class TransformersSession:
 
     @report_out_of_memory()
     def logits(self, columns: Integers | None = None, rows: slice = slice(None)) -> Floats:
-        """See `Session.logits`."""
         self._settle()
         with torch.inference_mode():
             if columns is None:
@@ -364,7 +358,6 @@ class TransformersSession:
 
     @report_out_of_memory()
     def advance(self, tokens: Tokens) -> None:
-        """See `Session.advance`."""
         self._settle()
         filled = torch.zeros((len(self._chunks), self._chunks[0].rows), dtype=torch.long)
         filled.view(-1)[: self._count] = torch.tensor(tokens)
@@ -385,7 +378,7 @@ class TransformersSession:
 
     @report_out_of_memory()
     def keep(self, rows: Sequence[int], per_chunk: int | None = None) -> None:
-        """See `Session.keep`; `per_chunk` as when it was opened."""
+        """Keep these rows, `per_chunk` as when the session was opened."""
         with torch.inference_mode():
             chunks, per_chunk = self._layout(len(rows), 1, per_chunk)
             # Repetitions of the first row fill the last chunk.
@@ -396,7 +389,6 @@ class TransformersSession:
 
     @report_out_of_memory()
     def score(self, continuation: Tokens) -> Floats:
-        """See `Session.score`."""
         return self._of_chunks(lambda chunk, features: self._score(chunk, features, continuation))
 
     def _of_chunks(self, work: Callable[[Chunk, torch.Tensor], Floats]) -> Floats:
@@ -421,7 +413,7 @@ class TransformersSession:
 
     @report_out_of_memory()
     def scores(self, continuations: Sequence[Tokens]) -> Floats:
-        """See `Branching.scores`; one by one where the model cannot look at a tree."""
+        """Scores of all continuations at once; one by one where the model cannot look at a tree."""
         if not self._forward.branches:
             return np.stack([self.score(each) for each in continuations], axis=1)
         tree = Branches.of(continuations)
