@@ -34,7 +34,9 @@ class Asked:
 
     def __post_init__(self) -> None:
         if not self.kind.strip() or not self.relation.strip():
-            raise UsageError("Say what one text is, such as 'message', and what joins it and its label, such as 'about'.")
+            raise UsageError(
+                "Say what one text is, such as 'message', and what joins it and its label, such as 'about'."
+            )
         said = (self.kind, self.writer, self.reader, self.relation, *self.words.values())
         if any(len(each) > LONGEST for each in said) or len(self.sentence) > 4 * LONGEST:
             raise UsageError(f"A word of the task has at most {LONGEST} characters, a sentence {4 * LONGEST}.")

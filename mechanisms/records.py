@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import overload
 
@@ -219,3 +219,11 @@ def default_template(labels: tuple[str, ...], text: str = "Text", label: str = "
     if len(labels) > 1:
         asked = f"Classify each {text.lower()} as {', '.join(labels[:-1])} or {labels[-1]}."
     return PromptTemplate(asked, text.capitalize(), label.capitalize())
+
+
+def answer_template(labels: tuple[str, ...], text: str, label: str) -> PromptTemplate:
+    """A plain instruction to answer a text: with one of the labels, or in words where there is no label set."""
+    usual = default_template(labels, text, label)
+    if labels:
+        return usual
+    return replace(usual, instruction=f"Give a short {usual.label.lower()} to each {usual.text.lower()}.")

@@ -204,7 +204,11 @@ class DemoSet:
             **({"score": self.score.to_json()} if self.score else {}),
             **({"choice": self.choice} if self.choice else {}),
             **({"baselines": self.baselines.to_json()} if self.baselines and not self.choice else {}),
-            **({"refused": [{"label": each.label, "reason": each.reason} for each in self.refused]} if self.refused else {}),
+            **(
+                {"refused": [{"label": each.label, "reason": each.reason} for each in self.refused]}
+                if self.refused
+                else {}
+            ),
         }
 
     def dumps(self) -> str:
@@ -307,9 +311,14 @@ def loads(text: str) -> DemoSet:
     """
     document = _checked(text)
     task = document["task"]
-    for what, dropped in (("records of a schema", "schema" in task), ("texts with answers", "output" in task["template"])):
+    for what, dropped in (
+        ("records of a schema", "schema" in task),
+        ("texts with answers", "output" in task["template"]),
+    ):
         if dropped:
-            raise UsageError(f"This is a demo set of {what}: version {_LAST_READER} of DP-ICL Studio reads it, not this one.")
+            raise UsageError(
+                f"This is a demo set of {what}: version {_LAST_READER} of DP-ICL Studio reads it, not this one."
+            )
     template = task["template"]
     choice = document.get("choice")
     baselines = document.get("baselines", choice)

@@ -51,12 +51,18 @@ def plan_of(demo_set: DemoSet) -> Plan:
         return older.plan_of(demo_set, _planned)
     if "recipe" not in stated:
         named = {"mechanism": certificate.mechanism, "transform": certificate.transform, "scheme": certificate.scheme}
-        return _planned(demo_set, {"recipe": Recipe.TOKENS, "split": Split.EPSILON, "shares": {WRITE: 1.0}}, named | stated)
+        return _planned(
+            demo_set, {"recipe": Recipe.TOKENS, "split": Split.EPSILON, "shares": {WRITE: 1.0}}, named | stated
+        )
     return _planned(demo_set, stated, _within(stated, "written") if WRITE in _within(stated, "shares") else None)
 
 
 def _planned(
-    demo_set: DemoSet, stated: Mapping[str, Any], written: Mapping[str, Any] | None, kind: type[Plan] = Plan, **more: Any
+    demo_set: DemoSet,
+    stated: Mapping[str, Any],
+    written: Mapping[str, Any] | None,
+    kind: type[Plan] = Plan,
+    **more: Any,
 ) -> Plan:
     """The plan of what is stated of the stages, and of the writing where they write.
 
@@ -110,7 +116,10 @@ def _planned(
 
 def _of_writing(written: Mapping[str, Any]) -> dict[str, Any]:
     mechanism, transform = _value(written, "mechanism"), _value(written, "transform")
-    for name, known, names in (("mechanism", mechanism, mechanism_names()), ("transform", transform, transform_names())):
+    for name, known, names in (
+        ("mechanism", mechanism, mechanism_names()),
+        ("transform", transform, transform_names()),
+    ):
         if known not in names:
             raise UsageError(f"{WHERE}/{name}: this version knows no such {name}.")
     unit_rows = _value(written, "unit_rows")

@@ -141,7 +141,9 @@ def allotted(openings: Mapping[str, float], rows: int, randomness: Randomness) -
 
 def _nearest_to_own(texts: Sequence[str], wanted: Drafts, embedder: Embedder) -> Collection[str]:
     """The texts that are at least as near to their own label's name as to any other's."""
-    names = embedder.embed([f"{wanted.asked.kind} {wanted.asked.relation} {wanted.asked.named(each)}" for each in wanted.labels])
+    names = embedder.embed(
+        [f"{wanted.asked.kind} {wanted.asked.relation} {wanted.asked.named(each)}" for each in wanted.labels]
+    )
     near = embedder.embed(texts) @ names.T
     own = list(wanted.labels).index(wanted.label)
     return {text for text, row in zip(texts, near, strict=True) if row[own] >= row.max()}

@@ -105,7 +105,7 @@ def _mostly_signs(text: str) -> bool:
 def _unpaired(text: str) -> bool:
     """Whether a text ends inside brackets, or with a quote that nothing opened."""
     end = text[-_AT_THE_END:]
-    if any(end.rfind(opening) > end.rfind(closing) for opening, closing in _PAIRS):
+    if any(end.rfind(pair[0]) > end.rfind(pair[1]) for pair in _PAIRS):
         return True
     return bool(_CLOSES_NOTHING.search(text)) and not _OPENS.search(text[:-1])
 

@@ -59,9 +59,7 @@ def _shape(writers: Sequence[DemonstrationWriter], plan: Plan, more: int = 0) ->
     return math.ceil(length / _LENGTHS) * _LENGTHS, 0
 
 
-def write_together(
-    writers: Sequence[DemonstrationWriter], plan: Plan, model: LanguageModel
-) -> Iterator[WritingEvent]:
+def write_together(writers: Sequence[DemonstrationWriter], plan: Plan, model: LanguageModel) -> Iterator[WritingEvent]:
     """Write demonstrations to their end; each step adds one token to every one of them."""
     batch = _Batch(writers, plan, model)
     while batch.writers:
@@ -105,7 +103,9 @@ class _Batch:
         self._base: Session | None = None
         if plan.transform.needs_base and plan.mechanism.uses_private_rows:
             # The tokens so far alone start behind a line break: a row cannot be empty.
-            rows = [[*model.encode("\n"), *writer.prompt.opening(writer.opening), *writer.written] for writer in writers]
+            rows = [
+                [*model.encode("\n"), *writer.prompt.opening(writer.opening), *writer.written] for writer in writers
+            ]
             self._base = model.open([], rows, max(map(len, rows)), tokens)
         self._drawn: list[PrivateRows] = []
         self._private = self._join()

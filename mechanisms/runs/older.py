@@ -34,7 +34,7 @@ class _Rounds(Vote):
     @property
     def events(self) -> tuple[PrivacyEvent, ...]:
         assert isinstance(self.plan, OlderPlan)
-        rounds = self.plan.stated["rounds"]
+        rounds = int(self.plan.stated["rounds"])
         return (Votes(self.plan.epsilon(self.name) / rounds, self.plan.by_user).event,) * rounds
 
 

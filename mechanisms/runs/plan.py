@@ -1,6 +1,6 @@
 """A run, planned: the spec with nothing left open, the data set's public facts, and what follows from them.
 
-    plan(spec, data) -> Plan: noise, event, claim, reasons against it. Nothing is reserved, charged or drawn.
+plan(spec, data) -> Plan: noise, event, claim, reasons against it. Nothing is reserved, charged or drawn.
 """
 
 from __future__ import annotations
@@ -235,7 +235,9 @@ class Plan:
 
     def claim_of(self, certified: Composed) -> Claim:
         """What a certified event of this run costs at its delta; see `claim_with_counts`."""
-        return self.release_claim() if self.not_private else claim_with_counts(certified, self.spec.delta, self.measured)
+        return (
+            self.release_claim() if self.not_private else claim_with_counts(certified, self.spec.delta, self.measured)
+        )
 
     def stage_records(self) -> tuple[StageRecord, ...]:
         """The stages as the demo set records them, each with its events for one unit; none where the run only writes.
@@ -391,7 +393,9 @@ def plan_for(spec: RunSpec, dataset: Dataset, measured: MeasuredSizes | None = N
 
 def public_plan(spec: RunSpec, labels: tuple[str, ...]) -> Plan:
     """The plan of a run that no row is read for: it writes from public text alone."""
-    spec = spec.with_(mechanism="public", transform="none", parameters={}, recipe=Recipe.TOKENS, shares=None, split=None)
+    spec = spec.with_(
+        mechanism="public", transform="none", parameters={}, recipe=Recipe.TOKENS, shares=None, split=None
+    )
     sizes = dict.fromkeys(labels, 1)
     return Plan(spec=completed(spec, sizes), labels=labels, sizes=sizes)
 

@@ -26,9 +26,19 @@ def public_demonstrations(
     """
     if demo_set.baselines and demo_set.baselines.public_only:
         return demo_set.baselines.public_only.demonstrations
-    tokens = demo_set.certificate.parameters.get("draft_tokens", RunSpec.model_fields["draft_tokens"].default)
-    asked = demo_set.asked or Asked(kind=demo_set.template.text.lower())
-    return written_publicly(demo_set.demonstrations, demo_set.labels, asked, model, int(tokens), randomness)
+    return written_publicly(
+        demo_set.demonstrations, demo_set.labels, asked_of(demo_set), model, draft_tokens_of(demo_set), randomness
+    )
+
+
+def asked_of(demo_set: DemoSet) -> Asked:
+    """How the model was asked to write a set; of a file that does not say so, what its prompt calls a text."""
+    return demo_set.asked or Asked(kind=demo_set.template.text.lower())
+
+
+def draft_tokens_of(demo_set: DemoSet) -> int:
+    """The most tokens of a draft of the run that wrote a set."""
+    return int(demo_set.certificate.parameters.get("draft_tokens", RunSpec.model_fields["draft_tokens"].default))
 
 
 def written_publicly(

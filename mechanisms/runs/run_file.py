@@ -299,11 +299,11 @@ class RunHistory:
                 _require(self.stage == WRITE, "a demonstration outside the stage that writes")
                 self._write(event)
             case Release():
-                stage = self.plan.stages.get(self.stage or "")
-                _require(stage is not None and isinstance(event, stage.releases), "a release outside its stage")
-                assert stage is not None
-                stage.check(event, self.released.get(stage.name, []))
-                self.released.setdefault(stage.name, []).append(event)
+                at_work = self.plan.stages.get(self.stage or "")
+                if at_work is None or not isinstance(event, at_work.releases):
+                    raise UsageError("a release outside its stage")
+                at_work.check(event, self.released.get(at_work.name, []))
+                self.released.setdefault(at_work.name, []).append(event)
                 for label, ballot in getattr(event, "ballots", {}).items():
                     self.known |= {Demonstration(text, label) for text in ballot.drafts}
             case _:
@@ -322,7 +322,9 @@ class RunHistory:
         at_the_end = self.stage == list(self.plan.stages)[-1]
         _require(stopped or (at_the_end and released and done == planned), "the run ends before it is complete")
         if "vote" in self.released:
-            _require(set(self.made.demonstrations) <= self.known, "the set has a demonstration that was not in a ballot")
+            _require(
+                set(self.made.demonstrations) <= self.known, "the set has a demonstration that was not in a ballot"
+            )
         score = getattr(self.released.get("score", [None])[0], "score", None)
         _require(self.made.score == score, "the set's score is not the one that was released")
 
@@ -356,7 +358,9 @@ class RunHistory:
         _require(event.step <= plan.sampling.tokens, "a token out of its turn")
         _require(event.chosen < count == len(event.public), "a token that is no candidate")
         _require(count <= plan.spec.candidates, "more candidates than the certificate's")
-        _require(len(event.trail) <= plan.mechanism.longest_trail, "more on a token's trail than its mechanism releases")
+        _require(
+            len(event.trail) <= plan.mechanism.longest_trail, "more on a token's trail than its mechanism releases"
+        )
         for values in (event.scores, event.values):
             if values is not None:
                 _require(len(values) == count, "values that are not those of the candidates")

@@ -66,9 +66,7 @@ class Group(StrEnum):
     CAPS = "caps on what is read"
 
 
-def setting(
-    default: Any, title: str, help: str, group: Group, *, flag: str = "", unit: str = "", **bounds: Any
-) -> Any:
+def setting(default: Any, title: str, help: str, group: Group, *, flag: str = "", unit: str = "", **bounds: Any) -> Any:
     """A field with its words for people.
 
     Args:
@@ -77,7 +75,7 @@ def setting(
         unit: of its number.
         bounds: as `pydantic.Field` takes them.
     """
-    more = {"group": group, "flag": flag, "unit": unit}
+    more: dict[str, Any] = {"group": group, "flag": flag, "unit": unit}
     return Field(default, title=title, description=help, json_schema_extra=more, **bounds)
 
 
@@ -99,7 +97,11 @@ class RunSpec(BaseModel):
         Group.PRIVACY,
     )
     count_epsilon: float | None = setting(
-        None, "Epsilon for counting", "Measure the sizes with noise instead, for a share of epsilon.", Group.PRIVACY, gt=0
+        None,
+        "Epsilon for counting",
+        "Measure the sizes with noise instead, for a share of epsilon.",
+        Group.PRIVACY,
+        gt=0,
     )
 
     kind: str = setting("text", "What is one text?", "Message, question, review, ...", Group.TASK, max_length=200)
@@ -134,7 +136,10 @@ class RunSpec(BaseModel):
         Group.STAGES,
     )
     split: Split | None = setting(
-        None, "Split rows or epsilon?", "Each row takes part in one stage, or in all with a share of epsilon.", Group.STAGES
+        None,
+        "Split rows or epsilon?",
+        "Each row takes part in one stage, or in all with a share of epsilon.",
+        Group.STAGES,
     )
     shares: dict[str, float] | None = setting(
         None, "Shares", "Of each stage, of rows or of epsilon: write=.4,vote=.2,...", Group.STAGES
@@ -152,13 +157,23 @@ class RunSpec(BaseModel):
         {}, "Parameters", "Of mechanism and transform, by their flags; the calibrated one is solved for.", Group.TOKENS
     )
     written: int | None = setting(
-        None, "Written a label", "Demonstrations of each label that are written token by token.", Group.TOKENS, ge=1, le=50
+        None,
+        "Written a label",
+        "Demonstrations of each label that are written token by token.",
+        Group.TOKENS,
+        ge=1,
+        le=50,
     )
     scheme: Scheme = setting(
         Scheme.PER_DEMONSTRATION, "Sampling", "A new sample of rows for every token, or for every text.", Group.TOKENS
     )
     subsets: int | None = setting(
-        None, "Rows per token (M)", "Expected rows at each token, or the number of subsets.", Group.TOKENS, ge=1, le=100_000
+        None,
+        "Rows per token (M)",
+        "Expected rows at each token, or the number of subsets.",
+        Group.TOKENS,
+        ge=1,
+        le=100_000,
     )
     per_subset: int | None = setting(
         None, "Rows a subset (N)", "Subsets of N expected rows in place of single rows.", Group.TOKENS, ge=1, le=1000
@@ -281,9 +296,7 @@ class RunSpec(BaseModel):
     def _check_parameters(self) -> None:
         own = [*parameters(mechanism_class(self.mechanism)), *parameters(transform_class(self.transform))]
         if foreign := sorted(set(self.parameters) - {each.flag for each in own}):
-            raise UsageError(
-                f"--{foreign[0]} is no parameter of '{self.mechanism}' with transform '{self.transform}'."
-            )
+            raise UsageError(f"--{foreign[0]} is no parameter of '{self.mechanism}' with transform '{self.transform}'.")
 
     @property
     def unit_rows(self) -> bool:

@@ -219,7 +219,11 @@ class RunState:
         labels, shots = self.plan.labels, self.plan.spec.shots
         public = interleaved({label: self.public[label][:shots] for label in labels}, labels)
         made = interleaved({label: self.chosen(label) for label in labels}, labels)
-        return (CandidateSet("zero-shot", ()), CandidateSet("public-only", public), CandidateSet("demonstrations", made))
+        return (
+            CandidateSet("zero-shot", ()),
+            CandidateSet("public-only", public),
+            CandidateSet("demonstrations", made),
+        )
 
     def kept(self, demo_set: DemoSet) -> DemoSet:
         """The set from what is released so far."""

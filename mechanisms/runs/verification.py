@@ -224,6 +224,7 @@ def _of_earlier_check(stated: Claim, cost: float) -> Iterator[str]:
     if not cost - slack <= stated.check <= stated.epsilon + slack:
         yield f"privacy/accountants/check/epsilon: {stated.check:.6g} is stated, {cost:.6g} is what the event costs."
 
+
 # What stages found.
 
 

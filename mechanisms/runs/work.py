@@ -41,7 +41,9 @@ class Speed:
         return work.read * self.position + work.written * self.token + work.embedded * self.text
 
 
-def measure(model: LanguageModel, embedder: Embedder | None = None, clock: Callable[[], float] = time.perf_counter) -> Speed:
+def measure(
+    model: LanguageModel, embedder: Embedder | None = None, clock: Callable[[], float] = time.perf_counter
+) -> Speed:
     """Measure the models on public text, in a few seconds."""
     words = (model.encode("the model is measured on public text ") * _LENGTH)[:_LENGTH]
     # The first pass of a shape takes memory, and an engine may look whether rows are computed alike in it.

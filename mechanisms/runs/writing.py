@@ -132,7 +132,9 @@ class Writing:
         for label in dict.fromkeys(label for label, _ in left):
             mine = [key for key in left if key[0] == label]
             drawn = allotted(openings.get(label, {}), len(mine), self._randomness)
-            writers = [self._writer(key, self._openings.get(key, opening)) for key, opening in zip(mine, drawn, strict=True)]
+            writers = [
+                self._writer(key, self._openings.get(key, opening)) for key, opening in zip(mine, drawn, strict=True)
+            ]
             for group in groups(writers, self._plan, self._model):
                 for writer in group:
                     charge(*writer.key)

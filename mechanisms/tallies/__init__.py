@@ -3,7 +3,6 @@
 The proof that all share is in `tally.py`.
 """
 
-
 from mechanisms.tallies.label_bias import LabelBias
 from mechanisms.tallies.openings import Beginnings, Openings, distinct
 from mechanisms.tallies.prototypes import Prototypes
@@ -22,7 +21,6 @@ from mechanisms.tallies.votes import Votes
 
 __all__ = [
     "Beginnings",
-
     "Estimate",
     "LabelBias",
     "Openings",

@@ -156,7 +156,9 @@ class Histogram(Tally):
     def release_of(self, chunks: Iterable[Floats], randomness: Randomness) -> Floats:
         """The same for units that come in chunks, at least one, of shape (units, k) each: many need no memory then."""
         total = sum(within_one(chunk, self.steps).sum(axis=0) for chunk in chunks)
-        return np.asarray(randomness.laplace(np.asarray(total), self.steps / self.epsilon) / self.steps, dtype=np.float64)
+        return np.asarray(
+            randomness.laplace(np.asarray(total), self.steps / self.epsilon) / self.steps, dtype=np.float64
+        )
 
 
 def steps_of(by_user: bool) -> int:

@@ -161,7 +161,9 @@ class Asking(OneRelease[AskForOpenings]):
 
     def _of_model(self) -> Iterator[str]:
         for label in self._stage.plan.labels:
-            yield from likely_openings(self._state.model, WritingPrompt(self._state.model, self._stage.plan.spec.asked, label))
+            yield from likely_openings(
+                self._state.model, WritingPrompt(self._state.model, self._stage.plan.spec.asked, label)
+            )
 
     def _take(self, event: Release) -> None:
         assert isinstance(event, OpeningsReleased)
@@ -178,7 +180,9 @@ def listed() -> tuple[str, ...]:
 def likely_openings(model: LanguageModel, prompt: WritingPrompt) -> Iterator[str]:
     """How a model is likely to begin a text that it is asked for: one and two words; public."""
     first = model.open(prompt.prefix, [prompt.cue], len(prompt.cue), 1).logits()[0]
-    tokens = [each for each in np.argsort(-first, kind="stable")[: 2 * _FIRST].tolist() if each not in model.stop_tokens]
+    tokens = [
+        each for each in np.argsort(-first, kind="stable")[: 2 * _FIRST].tolist() if each not in model.stop_tokens
+    ]
     words = [token for token in tokens if _is_word(model.decode([token]))][:_FIRST]
     if not words:
         return

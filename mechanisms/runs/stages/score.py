@@ -14,12 +14,12 @@ from mechanisms import confidence
 from mechanisms.demos import findings
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import PrivacyEvent
+from mechanisms.rounding import percent_down, percent_up
 from mechanisms.runs.events import LINE, CuratorEvent, Release
 from mechanisms.runs.judging import right
 from mechanisms.runs.stage import OneRelease, PlannedStage, RunState
 from mechanisms.runs.stages.calibrate import reading_work
 from mechanisms.runs.work import Work
-from mechanisms.rounding import percent_down, percent_up
 from mechanisms.tallies import Score as ScoreTally
 from mechanisms.tallies import Weighing, masses, weights
 

@@ -218,7 +218,9 @@ class VoteCollector:
 
     def __init__(self, embedder: Embedder, ballots: Ballots) -> None:
         self._embedder = embedder
-        self.embedded = {label: embedder.embed(drafts) for label, drafts in ballots.items()}
+        self.embedded: dict[str, Floats] = {
+            label: np.asarray(embedder.embed(drafts), np.float64) for label, drafts in ballots.items()
+        }
         ends = np.cumsum([0, *(len(drafts) for drafts in ballots.values())])
         self._starts = dict(zip(ballots, ends.tolist(), strict=False))
         self.places = int(ends[-1])
