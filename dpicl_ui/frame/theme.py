@@ -36,7 +36,7 @@ Gradio states the browser's language as the page's, which would have a screen re
 
 SIGN_IN = f"""
 <style>{asset("colours.css")}</style>
-DP-ICL Studio. After several wrong passwords a name has to wait, up to a minute.
+DP-ICL Studio. Any name will do; the password is the one that this server was started with.
 """
 """Above Gradio's form for signing in, which knows the theme and none of the page's styles."""
 

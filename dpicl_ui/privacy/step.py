@@ -10,7 +10,6 @@ import gradio as gr
 from dpicl_ui.data.state import Confirmed, DataState, Rows
 from dpicl_ui.frame.guard import ACCOUNTING, PRIVATE, guarded
 from dpicl_ui.frame.inputs import epsilon_slider, number, whole
-from dpicl_ui.frame.model_loader import Choosable
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import Tree, budget, el, notice, panel
@@ -156,7 +155,7 @@ class PrivacyStep:
         )
         self.odds.wire(self.epsilon, self.delta)
         self._wire_recipe()
-        if self._app.loader.choosable is not Choosable.NONE:
+        if not self._app.loader.locked:
             self.models.loaded.then(self.timed, None, self.outcome, **PRIVATE)
         self.set_cap.click(
             guarded(self.cap_notice)(self._set_cap),

@@ -223,7 +223,7 @@ class FileMeasurement:
         before = session.of(TestState).table is not None
         try:
             with taken(upload) as path:
-                table, shown = self.reading.opened(session, (RawFile.at(path),), path.name)
+                table, shown = self.reading.opened(session, RawFile.at(path), path.name)
         except DataError as error:
             return {self.test_file: None, self.test_notice: notice(f"{error} {STAYS}" if before else str(error))}
         if table is None:
