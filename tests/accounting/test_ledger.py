@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from mechanisms.accounting import Cap, Fingerprint, LedgerRun, PrivacyLedger, claim, new_key, text_digests
-from mechanisms.accounting.database import _VERSIONS
+from mechanisms.accounting.database import _VERSIONS, ResumablePlan
 from mechanisms.accounting.filter import Spend, usage
 from mechanisms.errors import BudgetRefused, UsageError
 from mechanisms.privacy_events import ZCDP, Approximate, Composed, Gaussian, Poisson, Pure, Repeat
@@ -275,8 +275,12 @@ PLANNED = ("gaussian", EVENT, claim(EVENT, 1e-6))
 ROWS, USERS = (Fingerprint("clinic", unit, "d1") for unit in ("record", "user:patient"))
 
 
+def resumable(key: str) -> ResumablePlan:
+    return ResumablePlan(key, "document", "fixed")
+
+
 def begun(ledger: PrivacyLedger, key: str) -> LedgerRun:
-    return ledger.begin(ROWS, *PLANNED, key)
+    return ledger.begin(ROWS, *PLANNED, resumable(key))
 
 
 def test_a_run_that_charged_nothing_goes_on_only_at_the_unit_that_was_fixed_since():
@@ -284,7 +288,7 @@ def test_a_run_that_charged_nothing_goes_on_only_at_the_unit_that_was_fixed_sinc
     begun(ledger, key).finish()
     ledger.begin(USERS, *PLANNED)
     with pytest.raises(BudgetRefused, match="column 'patient'.*do not add up"):
-        ledger.resume(ROWS, *PLANNED, key)
+        ledger.resume(ROWS, *PLANNED, resumable(key))
     assert ledger.snapshot("clinic", ROWS.unit).runs == 0
     assert ledger.snapshot("clinic", USERS.unit).runs == 1
 
@@ -293,7 +297,7 @@ def test_a_run_that_was_stopped_goes_on_at_its_own_unit():
     ledger, key = PrivacyLedger(), new_key()
     begun(ledger, key).finish()
     ledger.begin(ROWS, *PLANNED)
-    assert ledger.resume(ROWS, *PLANNED, key).released == frozenset()
+    assert ledger.resume(ROWS, *PLANNED, resumable(key)).released == frozenset()
 
 
 def test_what_is_told_is_kept_for_who_goes_on_and_forgotten_with_the_run(data_folder):
@@ -304,5 +308,6 @@ def test_what_is_told_is_kept_for_who_goes_on_and_forgotten_with_the_run(data_fo
         run.finish()  # one that was stopped by a failure goes on
     ledger.forget(keys[0])
     assert [ledger.newest(key) for key in keys] == ["", f"a text of {keys[1]}"]
-    assert ledger.resume(ROWS, *PLANNED, keys[0]).released == {"write a 1"}, "nothing is drawn twice all the same"
+    again = ledger.resume(ROWS, *PLANNED, resumable(keys[0]))
+    assert again.released == {"write a 1"}, "nothing is drawn twice all the same"
     assert not any(f"a text of {keys[0]}".encode() in path.read_bytes() for path in data_folder.rglob("ledger*"))

@@ -268,7 +268,7 @@ def test_keywords_answer_where_shards_agree_and_abstain_where_they_do_not(data_f
     data_folder.mkdir()
     (data_folder / "key").write_bytes(bytes(32))
     records = [Record(f"p {number}", "x") for number in range(40)]
-    mechanism = Keywords(noise=1e-3, fewest_keywords=1, most_keywords=4)
+    mechanism = Keywords(noise=0.1, fewest_keywords=1, most_keywords=4)
     asked = AnswerRequest(TEMPLATE, mechanism, PrivacyTarget(4.0, 1e-5), 3, threshold=-1.0, shards=8, answer_tokens=4)
     for model, agreed in ((Agreeing(), True), (ToyModel(), False)):
         released = session(records, asked, model).ask("p")

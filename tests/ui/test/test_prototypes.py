@@ -24,6 +24,7 @@ from mechanisms.demos.findings import ArmScore, Score
 from mechanisms.errors import BudgetRefused, UsageError
 from mechanisms.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy
 from mechanisms.records import Dataset, Demonstration, Record
+from mechanisms.rounding import percent_down, percent_up
 from mechanisms.runs.forecast import ModelSpeed
 from mechanisms.runs.reading_forecast import embedding_seconds, measuring_seconds
 from tests.toy_embedder import ToyEmbedder
@@ -188,7 +189,7 @@ def test_their_figure_stands_beside_the_others_on_the_same_rows(place: Place, be
     assert "Your demonstrations" in shown
     assert NAME in shown
     low, high = scored.prototypes.interval
-    assert f"({100 * low:.0f} to {100 * high:.0f})" in shown
+    assert f"({percent_down(low)} to {percent_up(high)})" in shown
 
 
 def test_without_a_release_nothing_of_it_stands_in_the_list(place: Place):
