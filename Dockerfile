@@ -1,4 +1,4 @@
-# DP-ICL Studio for a server of one's own: docs/deploy.md. It serves people with accounts, and nobody without.
+# DP-ICL Studio for a server of one's own: docs/deploy.md. It starts with a password in DPICL_PASSWORD, and not without.
 FROM python:3.12-slim
 
 # Files are written below /data alone; the account can change nothing of the program.
@@ -15,7 +15,7 @@ COPY dpicl_ui dpicl_ui
 COPY mechanisms mechanisms
 
 USER studio
-# Ledgers, accounts and keys are in the volume; without it a budget is forgotten with its container.
+# The ledger and its keys are in the volume; without it a budget is forgotten with its container.
 ENV DPICL_HOME=/data/home DPICL_CACHE=/home/studio/cache HOST=0.0.0.0 PORT=7860 PYTHONUNBUFFERED=1
 RUN python -m mechanisms models fetch
 VOLUME /data

@@ -7,7 +7,6 @@ import sys
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "100")  # a table of all that are kept is made with each one
-os.environ.setdefault("FORWARDED_ALLOW_IPS", "")  # nobody says whom they ask for, unless the operator names them
 
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.theme import look
@@ -37,7 +36,7 @@ def main() -> int:
     leave_no_parts()
     temporary = TemporaryFolder()
     temporary.use()
-    loader = ModelLoader(default_name(), served.choosable)
+    loader = ModelLoader(default_name(), served.locked)
     loader.start()
     sys.stdout.write("DP-ICL Studio: http://{server_name}:{server_port}\n".format(**served.arguments))
     sys.stdout.flush()

@@ -28,7 +28,7 @@ from mechanisms.data.columns import ColumnMapping, checked_dataset, joined
 from mechanisms.data.label_names import LabelNames
 from mechanisms.data.reading import reading_of
 from mechanisms.data.sizes import disclosures_at_the_end
-from mechanisms.data.sources import KIND, name_of, of_kind, read_source
+from mechanisms.data.sources import KIND, name_of, of_kind, read_table
 from mechanisms.demos.demo_set import DemoSet, finite, loads, to_text
 from mechanisms.demos.signature import check_signature, digest, signed
 from mechanisms.discovery import parameters
@@ -126,7 +126,7 @@ def load(
     """
     if isinstance(labels, str):
         raise UsageError("Give the labels as a list, one text each.")
-    table = read_source(path, reading_of(reading, labels))
+    table = read_table(path, reading_of(reading, labels))
     table, column = joined(table, [text] if isinstance(text, str) else text)
     if label is None:
         if len(labels) != 1:

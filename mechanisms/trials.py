@@ -16,7 +16,7 @@ from mechanisms.data.columns import ColumnMapping, checked_dataset
 from mechanisms.data.label_names import LabelNames
 from mechanisms.data.reading import reading_of
 from mechanisms.data.sizes import mark_scored, owners_of
-from mechanisms.data.sources import KIND, of_kind, read_source
+from mechanisms.data.sources import KIND, of_kind, read_table
 from mechanisms.demos.demo_set import DemoSet, longest_output
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.completions import CompletionPerplexity, answering, completing, completion_perplexities
@@ -96,7 +96,7 @@ def load_test(
         DataError: the file cannot be read, lacks a column, or many of its rows would be left out.
         ReadingAsked: the file can be read in more than one way.
     """
-    table = read_source(path, reading_of(reading, demo_set.labels))
+    table = read_table(path, reading_of(reading, demo_set.labels))
     column = _LABEL if label is None else label
     mapping = ColumnMapping(text, column, label_names=label_names, merge_labels=merge_labels)
     unsaid = label is None and _LABEL not in table.columns

@@ -1,4 +1,4 @@
-// The five steps and the places beside them: moves between panels in the browser alone, and says why one is closed.
+// The five steps and the budget beside them: moves between panels in the browser alone, and says why one is closed.
 // `props.value` is {go: [ticket, step], steps: [{title, note, done, why, sign, opened}]}; a new ticket moves to its step.
 // A place beside the steps has a sign, and fires `opened` when it is clicked.
 let ticket = null;

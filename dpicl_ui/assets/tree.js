@@ -27,6 +27,6 @@ function draw(value) {
   for (const each of element.querySelectorAll("details > summary"))
     if (open.has(each.textContent)) each.parentElement.open = true;
   element.querySelectorAll(".searched").forEach(withSearch);
-  for (const each of element.querySelectorAll(".demos, .counts, .chips, dd")) scrolling.observe(each);
+  for (const each of element.querySelectorAll(".demos, .counts, dd")) scrolling.observe(each);
 }
 screen(draw);

@@ -1,81 +1,23 @@
-"""What the page "Budget" shows: the curve of all runs together, every run, the caps, and the other data sets."""
+"""What the page "Budget" says: every run, the run that is planned, the caps, and the other data sets."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-import plotly.graph_objects as go
-
-from dpicl_ui.frame.theme import BLUE, GREY, LAYOUT, ORANGE, TEAL, axis, laid_out
 from dpicl_ui.frame.tree import Tree, el, notice
-from mechanisms.accounting import Account, BudgetSnapshot, Cap, Claim, Usage
+from mechanisms.accounting import Account, BudgetSnapshot, Claim, Usage
 from mechanisms.accounting.account import Line, in_words, lines, state
 from mechanisms.records import unit_in_words
 from mechanisms.rounding import rounded_down, rounded_up
 
-# What all runs have cost together, as a curve of delta over epsilon.
-
-_COUNTED, _PLANNED, _COMPOSED = TEAL, ORANGE, BLUE
-_HOVER = "epsilon %{x:.3g} at delta %{y:.2g}<extra></extra>"
-_POWERS = 1.25
-"""Plotly writes powers so many times larger than other ticks."""
-
-
-def budget_figure(
-    cap: Cap, counted: Sequence[Cap], planned: Sequence[Cap] = (), composed: Sequence[Claim] = ()
-) -> go.Figure:
-    """The least epsilon at each delta.
-
-    Args:
-        cap: the cap of today.
-        counted: what the ledger counts of all runs, the largest delta first.
-        planned: of all runs and the planned one; empty where there is none.
-        composed: all runs as both accountants would compose them, had they been fixed beforehand.
-    """
-    figure = go.Figure()
-    _line(figure, counted, "what the ledger counts", color=_COUNTED, width=3)
-    _line(figure, planned, "with the planned run", color=_PLANNED, width=2, dash="dash")
-    if composed:
-        deltas = [each.delta for each in composed]
-        first, second = composed[0].accountant, composed[0].check_accountant
-        name = f"all fixed beforehand ({first})"
-        marker = {"color": _COMPOSED, "symbol": "circle", "size": 6}
-        _add(figure, [each.epsilon for each in composed], deltas, name, mode="markers", marker=marker)
-        marker = marker | {"symbol": "circle-open", "size": 11}
-        _add(figure, [each.check for each in composed], deltas, f"the same ({second})", mode="markers", marker=marker)
-    marker = {"color": GREY, "symbol": "x", "size": 11}
-    _add(figure, [cap.epsilon], [cap.delta], "the cap", mode="markers", marker=marker)
-    small = {"size": LAYOUT["font"]["size"] / _POWERS}
-    y = axis("delta", type="log", dtick=1, exponentformat="power", tickfont=small)
-    return laid_out(figure, 380, axis("epsilon", rangemode="tozero"), y, legend=-0.22)
-
-
-def _line(figure: go.Figure, caps: Sequence[Cap], name: str, **line: Any) -> None:
-    if caps:
-        # In steps: between two deltas the larger epsilon holds, and a straight line would show less.
-        line = line | {"shape": "hv"}
-        _add(figure, [each.epsilon for each in caps], [each.delta for each in caps], name, mode="lines", line=line)
-
-
-def _add(figure: go.Figure, epsilons: list[float], deltas: list[float], name: str, **look: Any) -> None:
-    figure.add_trace(go.Scatter(x=epsilons, y=deltas, name=name, hovertemplate=_HOVER, **look))
-
-
-# What the page "Budget" says in words: every run, the run that is planned, the caps, and the other data sets.
-
 SHOWN = 50
-"""Runs on the page, the newest; a download has them all."""
+"""Runs on the page, the newest; the download has them all."""
 EMPTY: list[Tree] = [el("p.muted", "Nothing has been spent yet: runs appear here before their first release.")]
 NO_DATA: list[Tree] = [
     el("h3", "Privacy budget"),
     el("p.muted", "This ledger knows no data set yet: bring one in step 1."),
 ]
 NO_CAP: list[Tree] = [el("p.muted", "A cap is fixed with a data set's first run, or before it in step 2.")]
-CURVE: list[Tree] = [
-    el("p.muted", "Every point of the line is a cap that would have allowed all runs, had it been fixed before them.")
-]
-UNSPENT: list[Tree] = [el("p.muted", "Nothing is spent and nothing planned: the curve comes with the first run.")]
 UNPLANNED: list[Tree] = [
     el("p.muted", "Choose data in step 1 and settings in step 2: what that run would add appears here, uncharged.")
 ]
@@ -117,7 +59,7 @@ def runs(account: Account) -> list[Tree]:
             ),
         ),
         el("p.muted", _BASIS),
-        *([el("p.muted", f"{older} older runs are in the downloads.")] if older > 0 else []),
+        *([el("p.muted", f"{older} older runs are in the download.")] if older > 0 else []),
     ]  # fmt: skip
 
 
@@ -203,21 +145,3 @@ def _other(snapshot: BudgetSnapshot) -> Tree:
     cells = (snapshot.name, unit_in_words(snapshot.unit), str(snapshot.runs))
     known = el("p.remark", f"known besides: {'; '.join(snapshot.disclosures)}") if snapshot.disclosures else None
     return el("tr", *(el("td", cell) for cell in cells), el("td", spent, known))
-
-
-def composed(found: Sequence[Claim], counted: BudgetSnapshot, problem: str = "") -> list[Tree]:
-    """What both accountants find at the cap's delta, and why the ledger counts more."""
-    told = [el("p.muted", problem)] if problem else []
-    if not found:
-        return list(told)
-    at_cap = found[0]
-    return [
-        el(
-            "p.muted",
-            f"Had all runs been fixed before the first, they would cost epsilon {rounded_up(at_cap.epsilon, 3)} at "
-            f"delta {rounded_up(at_cap.delta, 3)} by {at_cap.accountant} ({at_cap.check_accountant}: "
-            f"{rounded_up(at_cap.check, 3)}). The ledger counts {rounded_up(counted.epsilon, 3)}, and claims no less: "
-            "runs may be chosen in view of what others showed.",
-        ),
-        *told,
-    ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +16,7 @@ from dpicl_ui.frame.tree import Tree, el, notice, panel
 from mechanisms.data.encodings import ENCODINGS
 from mechanisms.data.raw_file import RawFile
 from mechanisms.data.reading import USUAL, Reading, ReadingAsked
-from mechanisms.data.sources import format_in, read_files, read_table
+from mechanisms.data.sources import format_in, read_table
 from mechanisms.data.table import Table
 from mechanisms.data.text_lines import start_of
 from mechanisms.errors import UsageError
@@ -81,16 +80,15 @@ class ReadingCard:
         """What changes with a question."""
         return [self.card, self.question, self.look, *self.inputs]
 
-    def opened(self, session: Session, files: Sequence[RawFile], name: str) -> tuple[Table | None, dict[Any, Any]]:
+    def opened(self, session: Session, raw: RawFile, name: str) -> tuple[Table | None, dict[Any, Any]]:
         """The table of a new file, or None where it has to be asked about; and the components.
 
         Raises:
             DataError: the file cannot be read.
         """
         try:
-            return _table(files, USUAL), self.closed(session)
+            return _table(raw, USUAL), self.closed(session)
         except ReadingAsked as asked:
-            [raw] = files
             waiting = session.of(self._waiting)
             waiting.raw, waiting.name = raw.in_memory(), name
             return None, self._asked(asked, waiting.raw, USUAL)
@@ -106,7 +104,7 @@ class ReadingCard:
         waiting = session.of(self._waiting)
         raw, name, reading = _kept(waiting), waiting.name, _reading(*said)
         try:
-            return _table([raw], reading), name, self.closed(session)
+            return _table(raw, reading), name, self.closed(session)
         except ReadingAsked as asked:
             return None, name, self._asked(asked, raw, reading)
 
@@ -139,8 +137,8 @@ class ReadingCard:
         return _look_at(_kept(waiting), _reading(*said))
 
 
-def _table(files: Sequence[RawFile], reading: Reading) -> Table:
-    table = read_files(files, reading)
+def _table(raw: RawFile, reading: Reading) -> Table:
+    table = read_table(raw, reading)
     if len(table.sheets) > 1 and reading.sheet is None:
         proposed = replace(reading, sheet=table.sheets[0])
         raise ReadingAsked("The file has several sheets.", "", proposed, table.sheets)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import gradio as gr
@@ -13,14 +11,14 @@ from dpicl_ui.frame.inputs import drop
 from dpicl_ui.frame.tree import el, panel
 from mechanisms.data.file_format import formats_in_words
 from mechanisms.data.json_lines import Lines
-from mechanisms.data.raw_file import PACKED, RawFile
-from mechanisms.data.sources import ANSWERED_EXAMPLES, EXAMPLES, RECORD_EXAMPLES, hub_files, repository_of
+from mechanisms.data.raw_file import PACKED
+from mechanisms.data.sources import ANSWERED_EXAMPLES, EXAMPLES, RECORD_EXAMPLES
 from mechanisms.data.table import Table
 
 # What is proposed for a file that has just arrived: what its rows are, and what its data set is called.
 
 LONGEST_NAME = 100
-"""No name of the hub is longer: a data set is called the same here and on the command line."""
+"""Characters of a data set's name."""
 _LABELLED = {"text", "label"}
 _SAY_NOTHING = {
     "all", "book", "copy", "csv", "data", "dataset", "default", "dev", "download", "eval", "excel", "export", "file",
@@ -48,46 +46,6 @@ def proposed_name(file: str) -> str:
     return stem[:LONGEST_NAME] if any(len(word) > 1 and word not in _SAY_NOTHING for word in words) else ""
 
 
-# Step 1's other place of a file: a data set of the Hugging Face hub, by its name.
-
-_LONGEST = 300
-_LEARNS = (
-    "The hub learns which data set this server asks for, as with any download. What you do with it stays here, and the "
-    "download is removed from the disk as soon as it is read."
-)
-
-
-class HubCard:
-    """Components.
-
-    Args:
-        own: whoever comes in may read what the token of this account may; others public data sets alone.
-    """
-
-    def __init__(self, own: bool) -> None:
-        self._own = own
-        with gr.Accordion("From the Hugging Face hub", open=False, elem_id="hub"):
-            self.said = gr.Textbox(
-                label="Name of the data set",
-                placeholder="owner/name/split",
-                info="owner/name/split; or owner/name/configuration/split, or the path of a file behind owner/name.",
-                max_length=_LONGEST,
-                elem_id="hub-name",
-            )
-            self.fetch = gr.Button("Read it", size="sm", elem_id="hub-fetch")
-            panel(el("p.muted", _LEARNS))
-
-    @contextmanager
-    def files(self, said: str) -> Iterator[tuple[tuple[RawFile, ...], str]]:
-        """The files, as long as the block lasts, and what is proposed as the data set's name.
-
-        Raises:
-            DataError: see `hub_files`.
-        """
-        with hub_files(said, self._own) as files:
-            yield files, repository_of(said)[:LONGEST_NAME]
-
-
 # Step 1's first card: where the private file comes from.
 
 _SOURCE = [
@@ -102,19 +60,14 @@ _SOURCE = [
 
 
 class SourceCard:
-    """Components.
+    """Components."""
 
-    Args:
-        own: see `HubCard`.
-    """
-
-    def __init__(self, own: bool) -> None:
+    def __init__(self) -> None:
         with gr.Column(elem_classes="card"):
             panel(*_SOURCE)
             with gr.Row(elem_classes="source"):
                 with gr.Column(min_width=240):
                     self.upload = drop("upload-data", 150)
-                    self.hub = HubCard(own)
                 with gr.Column(elem_classes="examples", min_width=240):
                     panel(el("p.small-head", "No data at hand? Take an example"))
                     self.examples = [

@@ -252,13 +252,6 @@ class Columns:
         return self.mapping.unit is not None
 
     @property
-    def asked(self) -> tuple[Table, ColumnMapping]:
-        """The rows for private answers: there an answer takes the label's place."""
-        if self.rows is Rows.ANSWERED and self.mapping.output:
-            return self.file.table, replace(self.mapping, label=self.mapping.output, output=None)
-        return self.table, self.mapping
-
-    @property
     def named(self) -> tuple[str, str]:
         """The columns that prompts have names for: of texts, and of labels or answers."""
         return self.mapping.text, self.mapping.output or self.mapping.label

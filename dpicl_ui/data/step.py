@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection
 from typing import Any
 
 import gradio as gr
@@ -38,7 +38,7 @@ class DataStep:
 
     def __init__(self, app: Services) -> None:
         self._app = app
-        self.source = SourceCard(app.ledgers.own_account)
+        self.source = SourceCard()
         self.reading = ReadingCard(app, Waiting, "data")
         with gr.Column(visible=False) as self.body:
             self._build_columns()
@@ -84,8 +84,6 @@ class DataStep:
         takes += [(button, self._record_example(each)) for button, each in source.record_examples]
         for taken_from, take in takes:
             self.changing.append(taken_from.click(guarded(source.notice)(take), None, loaded, **PRIVATE))
-        fetch, name = source.hub.fetch, source.hub.said
-        self.changing.append(fetch.click(guarded(source.notice)(self._fetch), name, loaded, **PRIVATE))
         read_so = guarded(self.reading.look)(self._read_so)
         self.changing.append(self.reading.use.click(read_so, self.reading.inputs, loaded, **PRIVATE))
         self.opening = tuple(self.changing)
@@ -181,32 +179,16 @@ class DataStep:
     def _upload(self, upload: str | None, request: gr.Request) -> dict[Any, Any]:
         if upload is None:
             return {self.source.notice: []}
-        session = self._app.session(request)
+        session, name = self._app.session(request), proposed_name(upload)
+        before = session.of(DataState).file is not None
         try:
             with taken(upload) as path:
-                return {self.source.upload: None} | self._take(session, (RawFile.at(path),), proposed_name(upload))
+                table, shown = self.reading.opened(session, RawFile.at(path), name)
+                if table is not None:
+                    return {self.source.upload: None} | shown | self._read(session, table, name)
         except DataError as error:
-            return {self.source.upload: None, self.source.notice: notice(self._refusal(session, error))}
-
-    def _fetch(self, said: str, request: gr.Request) -> Iterator[dict[Any, Any]]:
-        session = self._app.session(request)
-        yield {self.source.notice: notice("Asking the hub …", "info")}
-        try:
-            with self.source.hub.files(said) as (files, name):
-                yield self._take(session, files, name)
-        except DataError as error:
-            raise DataError(self._refusal(session, error)) from error
-
-    def _refusal(self, session: Session, error: DataError) -> str:
-        """Why there is no other file; what is open stays, and that is said."""
-        return f"{error} {STAYS}" if session.of(DataState).file else str(error)
-
-    def _take(self, session: Session, files: Sequence[RawFile], name: str) -> dict[Any, Any]:
-        """Open a new file, or ask how it is to be read."""
-        table, shown = self.reading.opened(session, files, name)
-        if table is not None:
-            return shown | self._read(session, table, name)
-        return shown | {self.source.notice: notice(STAYS, "info") if session.of(DataState).file else []}
+            return {self.source.upload: None, self.source.notice: notice(f"{error} {STAYS}" if before else str(error))}
+        return shown | {self.source.upload: None, self.source.notice: notice(STAYS if before else "", "info")}
 
     def _read_so(self, request: gr.Request, *said: Any) -> dict[Any, Any]:
         session = self._app.session(request)

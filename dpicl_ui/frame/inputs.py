@@ -128,7 +128,9 @@ def taken(upload: str) -> Iterator[Path]:
     try:
         yield path
     finally:
-        _remove(path)
+        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # not empty, or gone
+            path.parent.rmdir()
 
 
 def text_of(upload: str, largest: int, what: str) -> str:
@@ -149,18 +151,6 @@ def text_of(upload: str, largest: int, what: str) -> str:
             return path.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError as error:
             raise UsageError(f"This is not {what}: the file is not text.") from error
-
-
-def discard(upload: str) -> None:
-    """Remove an uploaded file that nothing will take; whatever else a request names stays."""
-    if _arrived(path := Path(upload)):
-        _remove(path)
-
-
-def _remove(path: Path) -> None:
-    path.unlink(missing_ok=True)
-    with contextlib.suppress(OSError):  # not empty, or gone
-        path.parent.rmdir()
 
 
 def _arrived(path: Path) -> bool:

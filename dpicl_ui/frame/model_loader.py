@@ -5,11 +5,9 @@ from __future__ import annotations
 import gc
 import logging
 import threading
-import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,30 +21,11 @@ if TYPE_CHECKING:
     from mechanisms.inference import Embedder, LanguageModel
     from mechanisms.runs.forecast import ModelSpeed
 
-# Which models a server's visitors may load.
-
-
-class Choosable(Enum):
-    """Who may change the one model that everybody on a server uses.
-
-    A path that is typed would tell what is on the operator's disk, and a hub id fetches files onto it: only where the
-    curator is the operator may they be given.
-    """
-
-    ANY = "any folder, GGUF file or hub id"
-    LISTED = "those with a name"
-    NONE = "none: the operator has locked the model"
-
-
 # Loads the model in the background, so that the page is served at once, and another one in its place.
 
 _LOCKED = "The model of this server is locked: ask who runs it."
-_LISTED_ONLY = "Only the listed models can be loaded on a server that others use too."
 _BUSY = "A model is being loaded: wait until it is there."
-_IN_USE = "The model is still in use, such as by questions that are open in Ask privately: end them first."
-
-_AGAIN = (10.0, 20.0, 30.0)
-"""Seconds from one measurement of a model to the next; a page's first calibrations are over by then."""
+_IN_USE = "The model is still in use: wait until its work has ended."
 
 AT_START = "at start"
 """What the model that the server started with is called in a list: its own name may be a path."""
@@ -68,25 +47,23 @@ class ModelLoader:
 
     Attributes:
         name: of the model that is there or on its way, as it was asked for.
-        choosable: what may take its place.
+        locked: no other may take its place.
         stage: how far loading is, in a few words.
         problem: why there is no model; None where there is one, or may be soon.
         refusal: why the model that was chosen last is not the one that is there.
         loading: held while a model is read; transformers then sets torch's default numbers for the whole process, so
-            that nothing else may make tensors. Held while one is measured again, too.
+            that nothing else may make tensors.
         embedding: seconds in which the embedding model reads a token, once that was measured; 0 before.
-        free: whether nobody uses the model or waits for it; set by the page.
     """
 
-    def __init__(self, name: str, choosable: Choosable = Choosable.ANY) -> None:
-        self.name, self.choosable = name, choosable
+    def __init__(self, name: str, locked: bool = False) -> None:
+        self.name, self.locked = name, locked
         self.stage = ""
         self._at_start = name
         self.problem: str | None = None
         self.refusal: str | None = None
         self.loading = threading.Lock()
         self.embedding = 0.0
-        self.free: Callable[[], bool] = lambda: True
         self._loaded: Loaded | None = None
         self._done = threading.Event()
         self._beginning = threading.Lock()
@@ -117,8 +94,7 @@ class ModelLoader:
             self.stage = "making room"
             self._done.clear()
             try:
-                with self.loading:  # nobody measures it then
-                    self._drop()
+                self._drop()
             except BaseException:
                 self._done.set()
                 raise
@@ -127,7 +103,7 @@ class ModelLoader:
     @property
     def listed_at_start(self) -> bool:
         """The model that the server started with has a name in the list."""
-        return self._at_start in _listed()
+        return self._at_start in [each.name for each in available_models()]
 
     def resolved(self, name: str) -> str:
         """A model's own name."""
@@ -137,14 +113,12 @@ class ModelLoader:
         """Refuse what may not be chosen here, before anything is looked at.
 
         Raises:
-            UsageError: see `Choosable`.
+            UsageError: the model is locked, or none was chosen.
         """
-        if self.choosable is Choosable.NONE:
+        if self.locked:
             raise UsageError(_LOCKED)
         if not name:
             raise UsageError("Choose a model, or give a folder, a GGUF file or a hub id.")
-        if self.choosable is Choosable.LISTED and name not in (AT_START, *_listed()):
-            raise UsageError(_LISTED_ONLY)
 
     def _drop(self) -> None:
         """Let go of the model. Whoever else holds it would keep it in memory beside the next one."""
@@ -170,31 +144,8 @@ class ModelLoader:
             if failed is not None and name != before:
                 self.refusal, failed = failed, self._try(before)
             self.problem = failed
-            model = weakref.ref(self._loaded.model) if self._loaded else None
         finally:
             self._done.set()
-        if model:
-            self._measure_again(model)
-
-    def _measure_again(self, model: weakref.ref[LanguageModel]) -> None:
-        """Measure a model some more times, each while nobody uses it: the first time was beside a page's first work.
-
-        Never beside a run: forecasts are shown to others, and how long private rows take follows from the rows.
-        """
-        from mechanisms.runs.forecast import measure_speed
-
-        pauses = list(_AGAIN)
-        while pauses:
-            time.sleep(pauses[0])
-            with self.loading:
-                if self._loaded is None or self._loaded.model is not model():
-                    return
-                if not self.free():
-                    continue
-                speed = measure_speed(self._loaded.model)
-                if self.free():
-                    self._loaded = replace(self._loaded, speed=self._loaded.speed.least(speed))
-                    del pauses[0]
 
     def _try(self, name: str) -> str | None:
         """Load and measure a model; gives why that did not work."""
@@ -263,10 +214,6 @@ class ModelLoader:
         if loaded is None:
             raise ModelUnavailable(self.problem or "The model is not available.")
         return loaded.model
-
-
-def _listed() -> list[str]:
-    return [each.name for each in available_models()]
 
 
 # Loads the embedding model when it is first needed.

@@ -1,4 +1,4 @@
-"""The page's look: its theme and content policy, what all plots share, and what comes and goes."""
+"""The page's look: its theme and content policy, and what comes and goes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import inspect
 from typing import Any, Literal
 
 import gradio as gr
-import plotly.graph_objects as go
 
 from dpicl_ui.assets import asset
 
@@ -37,7 +36,7 @@ Gradio states the browser's language as the page's, which would have a screen re
 
 SIGN_IN = f"""
 <style>{asset("colours.css")}</style>
-DP-ICL Studio. After several wrong passwords a name has to wait, up to a minute.
+DP-ICL Studio. Any name will do; the password is the one that this server was started with.
 """
 """Above Gradio's form for signing in, which knows the theme and none of the page's styles."""
 
@@ -115,58 +114,6 @@ def look() -> dict[str, Any]:
     styles = ("colours.css", "studio.css", "recipe.css", "records.css", "replay.css", "picture.css", "scroll.css")
     css = "".join(map(asset, styles))
     return {"theme": theme(), "css": css, "head": HEAD, "footer_links": []}
-
-
-# What all plots share.
-
-GREY = "#7c8592"
-"""`studio.css` repaints the text in the colours of the light and of the dark page."""
-TEAL, ORANGE, BLUE = "#1a8f85", "#d9822b", "#4f83cc"
-"""Of lines and marks, on the light page and on the dark one."""
-LAYOUT: dict[str, Any] = {
-    "template": "none",
-    "paper_bgcolor": "rgba(0,0,0,0)",
-    "plot_bgcolor": "rgba(0,0,0,0)",
-    "font": {"family": "system-ui, sans-serif", "color": GREY, "size": 13},
-}
-AXIS: dict[str, Any] = {"fixedrange": True, "zeroline": False, "ticks": "", "showline": False}
-GRID: dict[str, Any] = {"gridcolor": "rgba(124,133,146,0.22)", "automargin": True}
-"""Of an axis with lines, beside `AXIS`: `GREY`, and faint."""
-
-
-def axis(title: str, **own: Any) -> dict[str, Any]:
-    """An axis with its title; `own` is what it has beside the look of all."""
-    return AXIS | GRID | {"title": {"text": title, "standoff": 8}} | own
-
-
-def laid_out(
-    figure: go.Figure, height: int, x: dict[str, Any], y: dict[str, Any], legend: float | None = None, bottom: int = 10
-) -> go.Figure:
-    """A figure with the look of all plots.
-
-    Args:
-        height: in pixels, as `bottom`, the margin below.
-        x, y: as `axis` gives them.
-        legend: its place under the axes, as a (negative) share of their height; None: there is no legend.
-    """
-    return figure.update_layout(
-        **LAYOUT,
-        margin={"l": 10, "r": 10, "t": 10, "b": bottom},
-        height=height,
-        showlegend=legend is not None,
-        legend={"orientation": "h", "y": legend or 0, "x": 0, "yanchor": "top"},
-        xaxis=x,
-        yaxis=y,
-    )
-
-
-def chart(elem_id: str) -> gr.Plot:
-    """A place for a figure, which takes no room while it has none.
-
-    Neither it nor a column around it is ever made with `visible=False`: Gradio loses a figure that arrives while its
-    place is being made.
-    """
-    return gr.Plot(show_label=False, elem_id=elem_id, elem_classes="chart")
 
 
 # What comes and goes again soon stays in the page, without a face.

@@ -19,7 +19,7 @@ from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.theme import seen
-from dpicl_ui.frame.tree import Tree, drawn, notice, panel
+from dpicl_ui.frame.tree import Tree, drawn, notice, panel, spinner
 from dpicl_ui.generate.replay import own_run
 from dpicl_ui.generate.state import NO_DATA, GenerateState, Made, Run
 from dpicl_ui.privacy.state import PrivacyState
@@ -65,7 +65,8 @@ class Replacing:
         self.anew, self.again = _beat(), _beat()
 
     def wire(self, start: gr.Button, go_on: gr.Button, where: gr.HTML) -> None:
-        """Let these buttons ask first; errors are shown in `where`."""
+        """Let these buttons ask first; what is waited for, and errors, are shown in `where`."""
+        self._where = where
         shown = [self.body, self.words, self.save, self.anew, self.again, where]
         for button, resume in ((start, False), (go_on, True)):
             button.click(guarded(where)(self._presser(resume)), None, shown, **_AT_ONCE)
@@ -107,7 +108,8 @@ class Replacing:
 
     def _begin(self, presses: Presses) -> dict[Any, Any]:
         presses.count += 1
-        return self.hidden() | {self.again if presses.resume else self.anew: presses.count}
+        beat = {self.again if presses.resume else self.anew: presses.count}
+        return self.hidden() | {self._where: spinner("Waiting for the model …")} | beat
 
 
 def question(session: Session, resume: bool) -> list[Tree]:
@@ -125,8 +127,8 @@ def _beat() -> gr.HTML:
 
 # Finished runs that a reloaded page finds again. They are kept in memory, in the format of run files.
 #
-# A run is found by the random key that the browser keeps with its tab, and by the signed-in user. It holds the
-# releases, the data set's name and the keyed digest of its content, and nothing else that follows from its rows.
+# A run is found by the random key that the browser keeps with its tab. It holds the releases, the data set's name and
+# the keyed digest of its content, and nothing else that follows from its rows.
 
 AGE = 1800.0
 """Seconds for which a run is kept after its page was closed."""
@@ -137,10 +139,10 @@ _UNDER_WAY = "A run is under way: stop it, or wait."
 
 
 class TabKey(State):
-    """The key of a tab's finished run: the person and the browser's key; None if the browser stores none."""
+    """The key of a tab's finished run; None if the browser stores none."""
 
     def __init__(self, session: Session) -> None:
-        self.value: tuple[str, str] | None = None
+        self.value: str | None = None
         self.runs: KeptRuns | None = None
 
     def close(self) -> None:
@@ -182,14 +184,14 @@ class KeptRuns:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._lock = clock, threading.Lock()
-        self._runs: dict[tuple[str, str], _Kept] = {}
+        self._runs: dict[str, _Kept] = {}
 
-    def know(self, session: Session, key: object, request: gr.Request) -> bool:
+    def know(self, session: Session, key: object) -> bool:
         """Set the key that the browser keeps for a tab; return whether it is valid."""
         if not isinstance(key, str) or not _KEY.fullmatch(key):
             return False
         tab = session.of(TabKey)
-        tab.value, tab.runs = (request.username or "", key), self
+        tab.value, tab.runs = key, self
         return True
 
     def keep(self, session: Session, ledger: PrivacyLedger) -> None:
@@ -312,7 +314,7 @@ class Reload:
 
         def find(key: Any, request: gr.Request) -> dict[Any, Any]:
             session, ledger = self._app.session(request), self._app.ledger(request)
-            if not self._runs.know(session, key, request) or not self._runs.restore(session, ledger):
+            if not self._runs.know(session, key) or not self._runs.restore(session, ledger):
                 return {where: gr.skip()}
             shown: dict[Any, Any] = finished(session, ledger, session.of(DataState).file is None)
             return shown | {where: notice(_SHOWN_AGAIN, "info"), self.forget: gr.Button(visible=True)}

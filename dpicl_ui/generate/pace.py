@@ -1,19 +1,13 @@
-"""Elapsed and remaining time of a run, in words, also while another person's run is first in line."""
+"""Elapsed and remaining time of a run, in words."""
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
-import gradio as gr
-
-from dpicl_ui.frame.guard import PRIVATE, Line, Place
-from dpicl_ui.frame.services import Services
-from dpicl_ui.frame.sessions import Session, State
-from dpicl_ui.frame.tree import Tree, el, notice, panel
+from dpicl_ui.frame.tree import Tree, el
 from dpicl_ui.generate.charts import reading
 from dpicl_ui.generate.run_view import RecipeView, RunView
 from dpicl_ui.privacy.cards import duration, exactly
@@ -147,25 +141,6 @@ def left(pace: Pace, view: RecipeView, now: float) -> Left | None:
     return Left(here + later, "at most " if own_pace else "")
 
 
-def foreseen_left(pace: Pace, now: float) -> float | None:
-    """Remaining seconds by the forecast, for people who wait in line; None without a forecast, or after its end.
-
-    Everybody who waits reads this number, and the time of a stage or a token depends on the private rows. So it follows
-    from the forecast and from the pace of the first drafts alone, which are public.
-    """
-    if pace.begun is None or pace.foreseen is None:
-        return None
-    seconds = _public_scale(pace) * pace.foreseen - pace.elapsed(now)
-    return seconds if seconds > 0 else None
-
-
-def _public_scale(pace: Pace) -> float:
-    """Ratio of time to forecast, from the first drafts of finished labels."""
-    done, of, took = pace.drafted
-    foreseen = pace.forecast.get(None, 0.0) * done / of
-    return _slower(pace, took, foreseen) if done else 1.0
-
-
 def _slower(pace: Pace, took: float, foreseen: float) -> float:
     """Ratio of time to forecast for everything, from a part's time and forecast; continuous in both."""
     believed = max(1.0, _BELIEVED * (pace.foreseen or 0.0))  # at least one second
@@ -292,103 +267,3 @@ def _took(pace: Pace, run: RunView, now: float) -> str:
     if run.phase == "stopped":
         return f"stopped after {took}; the whole run was forecast to take {foreseen}"
     return f"took {took}; the forecast was {foreseen}"
-
-
-# What the page says while another person's run is first in line: the place, and the remaining time.
-
-_LOOK_AGAIN = 1.0
-"""Seconds between two checks of the line."""
-_START = "() => [{__type__: 'update', active: true}]"
-_LEFT = "You left the line. No row was read, and nothing is spent."
-
-
-class LineState(State):
-    """State of the line.
-
-    Attributes:
-        left: the person left the line, and the page does not say so yet.
-        shown: what the page says of the line.
-    """
-
-    def __init__(self, session: Session) -> None:
-        self.left = False
-        self.shown: list[Tree] = []
-
-
-class Waiting:
-    """Components and handlers of the line; they only observe, and do not start runs.
-
-    Gradio starts the second listener of a click after the first one has answered, which is after the run. So the
-    listener here is registered before the run's, and runs in the browser alone: it starts a clock. Only that clock's
-    handler writes what is shown, so that no late answer of another handler can overwrite it.
-    """
-
-    def __init__(self, app: Services, line: Line, *presses: Any) -> None:
-        """Watch what begins runs.
-
-        Args:
-            presses: the events, such as a button's `click`.
-        """
-        self._app, self._line = app, line
-        self._told: tuple[float, float] | None = None
-        self.words = panel(elem_id="run-line")
-        self.leave = gr.Button("Leave the line", size="sm", visible=False, elem_id="leave-line")
-        self._clock = gr.Timer(_LOOK_AGAIN, active=False)
-        for press in presses:
-            press(None, None, self._clock, js=_START, **PRIVATE)
-
-    def watch(self, *pressed: gr.events.Dependency) -> None:
-        """Watch for these presses."""
-        self._presses = [each["id"] for each in pressed]
-        self._clock.tick(self._look, None, [self.words, self.leave, self._clock], queue=False, **PRIVATE)
-        self.leave.click(self._leave, None, None, queue=False, **PRIVATE)
-
-    def tell(self, remaining: float | None, now: float) -> None:
-        """Remaining seconds of the current run on this server, if known; None when it ends.
-
-        Args:
-            remaining: public; see `foreseen_left`. Other people read it.
-            now: seconds of `time.monotonic`.
-        """
-        self._told = None if remaining is None else (remaining, now)
-
-    async def _look(self, request: gr.Request) -> dict[Any, Any]:
-        state = self._app.session(request).of(LineState)
-        places = [await self._line.place(request, press) for press in self._presses]
-        if (place := next(filter(None, places), None)) is None:
-            said, state.left, state.shown = notice(_LEFT, "info") if state.left else [], False, []
-            return {self.words: said, self.leave: gr.Button(visible=False), self._clock: gr.Timer(active=False)}
-        words, before = waiting(place, self._left(time.monotonic())), state.shown
-        state.shown = words
-        # A screen reader would read the same words again.
-        return {self.leave: gr.Button(visible=True)} | ({self.words: words} if words != before else {})
-
-    async def _leave(self, request: gr.Request) -> None:
-        for press in self._presses:
-            if await self._line.leave(request, press):
-                self._app.session(request).of(LineState).left = True
-
-    def _left(self, now: float) -> float | None:
-        if (told := self._told) is None:
-            return None
-        remaining, when = told
-        seconds = remaining - (now - when)
-        return seconds if seconds > 0 else None
-
-
-def waiting(place: Place, left: float | None) -> list[Tree]:
-    """The line's state in one sentence.
-
-    Args:
-        left: remaining seconds of the current run, if known. The length of the runs between is never known.
-    """
-    if place.number > 2:
-        before = "Other runs are before yours"
-    elif place.own:
-        before = "Your own work with the model comes before this"
-    else:
-        before = "Somebody else's run is before yours"
-    words = f"{before}: place {place.number}" if place.number > 1 else "Your run is next"
-    if left is not None:
-        words = f"{words}, {in_words(Left(left, 'at least ' if place.number > 2 else ''))}"
-    return [el("p.spinner", words, role="status")]

@@ -11,7 +11,7 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.guard import MODEL, PRIVATE, Line, guarded
+from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.theme import seen
@@ -20,7 +20,7 @@ from dpicl_ui.generate.cards import finished, outcome_of_loading, outcome_of_run
 from dpicl_ui.generate.charts import live
 from dpicl_ui.generate.kept_runs import Reload, Replacing
 from dpicl_ui.generate.own_rows import OwnRows
-from dpicl_ui.generate.pace import Pace, Waiting, foreseen_left, paced, time_card
+from dpicl_ui.generate.pace import Pace, paced, time_card
 from dpicl_ui.generate.replay import Replay, loaded, own_recording, savable, screens
 from dpicl_ui.generate.run_view import RecipeView, RunView, reduce_recipe, replay_recipe
 from dpicl_ui.generate.runner import CutOffCard, Runner
@@ -58,12 +58,12 @@ _CURATOR_INFO = (
 class GenerateStep:
     """Components and handlers of step 3."""
 
-    def __init__(self, app: Services, privacy: PrivacyStep, line: Line) -> None:
+    def __init__(self, app: Services, privacy: PrivacyStep) -> None:
         self._app, self._runner = app, Runner(app.loader, app.embedder)
         with app.bar.panel(3), gr.Row(elem_classes="split"):
             with gr.Column(scale=7, min_width=300):
                 self.cut_off = CutOffCard(app, self._runner)
-                self._build_run(line)
+                self._build_run()
             with gr.Column(scale=4, min_width=300, elem_classes="aside"):
                 with gr.Column(elem_classes="card public"):
                     self.finished = panel(*finished(RecipeView()), elem_id="finished")
@@ -73,13 +73,12 @@ class GenerateStep:
                     self.budget = panel(elem_id="run-budget")
         self._wire(privacy)
 
-    def _build_run(self, line: Line) -> None:
+    def _build_run(self) -> None:
         with gr.Column(elem_classes="card"):
             with gr.Row(elem_classes="actions"):
                 self.start = gr.Button("Generate", variant="primary", elem_id="generate")
                 self.stop = gr.Button("Stop", variant="stop", elem_id="stop", interactive=False)
             self.replacing = Replacing(self._app)
-            self.waiting = Waiting(self._app, line, self.replacing.anew.change, self.replacing.again.change)
             self.notice = panel(elem_id="run-notice")
             self.reload = Reload(self._app)
             self.time = panel(elem_id="run-time")
@@ -108,7 +107,6 @@ class GenerateStep:
             self.replacing.anew.change(runs(self._run), [self.curator, *privacy.form], outputs, **once),
             self.replacing.again.change(runs(self._go_on), self.curator, outputs, **once),
         )
-        self.waiting.watch(*pressed)
         self.replacing.wire(self.start, self.cut_off.go_on, self.notice)
         self.reload.wire(self.notice, outputs, self._again, self._empty)
         self.ended = (*pressed, *self.reload.events)
@@ -243,7 +241,6 @@ class GenerateStep:
                     self._record(session, run, event)
                     view, now = reduce_recipe(view, event), time.monotonic()
                     pace = _paced(pace or _foreseen(session, run), run, event, now)
-                    self.waiting.tell(foreseen_left(pace, now), now)
                     if _passed_over(run, event, curator):
                         continue
                     frequent = not run.again and isinstance(event, TokenReleased | PrivateDiagnostics | StageProgress)
@@ -257,7 +254,6 @@ class GenerateStep:
             view = reduce_recipe(view, RunFailed(str(error)))
         finally:
             run.ended.set()
-            self.waiting.tell(None, 0.0)
         yield self._left(session, ledger, run, view, time_card(pace or Pace(), view, time.monotonic()))
 
     def _record(self, session: Session, run: Run, event: CuratorEvent) -> None:

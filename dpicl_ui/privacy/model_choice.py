@@ -9,7 +9,7 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
-from dpicl_ui.frame.model_loader import AT_START, Choosable, ModelLoader
+from dpicl_ui.frame.model_loader import AT_START, ModelLoader
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.tree import Tree, el, notice, panel, spinner
 from dpicl_ui.privacy.cards import duration
@@ -34,11 +34,6 @@ def there(loader: ModelLoader) -> list[Tree]:
     how = _CHAT if loader.chat else _PLAIN
     back = notice(f"{loader.refusal} The model before it is back in its place.") if loader.refusal else []
     return [el("p", el("strong", loader.title), " is loaded. ", how), *back]
-
-
-def locked() -> list[Tree]:
-    """The card for a locked model."""
-    return [el("p.muted", _LOCKED)]
 
 
 def title(listed: ModelListing) -> str:
@@ -87,8 +82,8 @@ class ModelChoice:
         with gr.Column(elem_classes="card"):
             panel(el("h3", "Model"), el("p.lead", "It writes and reads on this machine."))
             self.there = panel(*there(self._loader), elem_id="model-there")
-            if self._loader.choosable is Choosable.NONE:
-                panel(*locked())
+            if self._loader.locked:
+                panel(el("p.muted", _LOCKED))
                 return
             with gr.Accordion("Use another model", open=False, elem_id="other-model"):
                 self._build()
@@ -103,7 +98,6 @@ class ModelChoice:
         self.own = gr.Textbox(
             label="Or a folder, a GGUF file or a hub id",
             info=_OWN,
-            visible=self._loader.choosable is Choosable.ANY,
             elem_id="model-own",
         )
         self.needs = panel(elem_id="model-needs")

@@ -404,11 +404,10 @@ class ExpertSettings:
         shown = [self._transform, *self._mechanisms, *self._transforms]
         for each in (self.mechanism, self.transform):
             each.input(self._showing, [self.mechanism, self.transform], shown, **PRIVATE)
-        # `change`, since a plan that was found sets them too.
-        self.scheme.change(
+        self.scheme.input(
             lambda chosen: gr.HTML(visible=chosen == Scheme.DISJOINT.value), self.scheme, self._disjoint, **PRIVATE
         )
-        self.unit_rows.change(lambda each: gr.Number(visible=not each), self.unit_rows, self.per_subset, **PRIVATE)
+        self.unit_rows.input(lambda each: gr.Number(visible=not each), self.unit_rows, self.per_subset, **PRIVATE)
 
 
 # The planned run's settings as a file, for the same run from the command line.

@@ -1,4 +1,4 @@
-"""The state of step 2: calibrated settings, found plans, and the suggested prompt."""
+"""The state of step 2: calibrated settings, and the suggested prompt."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ from mechanisms.errors import UsageError
 from mechanisms.records import PromptTemplate, default_template, open_template
 from mechanisms.runs.defaults import RECIPE
 from mechanisms.runs.forecast import ModelSpeed
-from mechanisms.runs.planner import Option
 from mechanisms.runs.preview import Preview, preview
 from mechanisms.runs.recipe import Stage
 from mechanisms.runs.recipe_forecast import seconds_by_part
 from mechanisms.runs.recipe_request import RunRequest
 
-# What step 2 remembers: the settings that were calibrated last, and the plans that were found.
+# What step 2 remembers: the settings that were calibrated last.
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,14 +73,6 @@ class Planned:
         return replace(self, preview=self.preview.timed(speed), speed=speed)
 
 
-@dataclass(frozen=True, repr=False)
-class Found:
-    """The planner's options for a data set, the best first."""
-
-    confirmed: Confirmed
-    options: tuple[Option, ...]
-
-
 class PrivacyState(State):
     """The state belongs to a confirmed data set, and is empty for another one."""
 
@@ -90,7 +81,6 @@ class PrivacyState(State):
         self._lock = threading.Lock()
         self._calibrating = threading.RLock()  # a run and the screen want the same settings: one of them calibrates
         self._plan: Wanted | Planned | None = None
-        self._found: Found | None = None
         self.suggested = Rows.TEXTS, RECIPE
         """The rows and the recipe that settings were suggested for last."""
         self.words: int | None = None
@@ -159,17 +149,6 @@ class PrivacyState(State):
                 return None
             self._plan = timed
             return timed
-
-    @property
-    def found(self) -> tuple[Option, ...]:
-        """The planner's options."""
-        found = self._found
-        return found.options if found is not None and found.confirmed is self._data.confirmed else ()
-
-    def offer(self, confirmed: Confirmed, options: tuple[Option, ...]) -> bool:
-        """Store the planner's options for a data set; False if another one is confirmed by now."""
-        self._found = Found(confirmed, options)
-        return confirmed is self._data.confirmed
 
 
 def _previewed(form: PrivacyForm, confirmed: Confirmed, speed: ModelSpeed | None) -> Preview[Any]:

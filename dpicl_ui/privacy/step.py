@@ -10,14 +10,12 @@ import gradio as gr
 from dpicl_ui.data.state import Confirmed, DataState, Rows
 from dpicl_ui.frame.guard import ACCOUNTING, PRIVATE, guarded
 from dpicl_ui.frame.inputs import epsilon_slider, number, whole
-from dpicl_ui.frame.model_loader import Choosable
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import Tree, budget, el, notice, panel
 from dpicl_ui.privacy.cards import CALIBRATING, outcome, refused
 from dpicl_ui.privacy.form import BY_TOKEN, ROW_SETTINGS, PrivacyForm
 from dpicl_ui.privacy.model_choice import ModelChoice
-from dpicl_ui.privacy.plan_finder import PlanFinder
 from dpicl_ui.privacy.settings import NO_RUN, AnswerSettings, ExpertSettings, Odds, RecipeSettings, SettingsFile
 from dpicl_ui.privacy.state import PrivacyState, suggested
 from mechanisms.accounting import Cap, PrivacyLedger
@@ -93,11 +91,6 @@ class PrivacyStep:
             )
         with gr.Accordion("Mechanism and sampling", open=False, elem_classes="card") as self._mechanism:
             self.expert = ExpertSettings()
-        with gr.Accordion(
-            "Find the best plan", open=False, elem_classes="card", elem_id="planner", visible=False
-        ) as self._planner:
-            expert = self.expert
-            self.finder = PlanFinder(self._app, expert.scheme, expert.unit_rows, self.subsets)
 
     def _build_writing(self) -> None:
         with gr.Column(elem_classes="card"):
@@ -162,10 +155,8 @@ class PrivacyStep:
         )
         self.odds.wire(self.epsilon, self.delta)
         self._wire_recipe()
-        if self._app.loader.choosable is not Choosable.NONE:
+        if not self._app.loader.locked:
             self.models.loaded.then(self.timed, None, self.outcome, **PRIVATE)
-        self.finder.wire(self.form)
-        self.finder.chosen.then(**self._calibration)
         self.set_cap.click(
             guarded(self.cap_notice)(self._set_cap),
             [self.cap_epsilon, self.cap_delta],
@@ -176,7 +167,7 @@ class PrivacyStep:
 
     def _wire_recipe(self) -> None:
         recipe = self.recipe
-        recipe.wire(tokens_only=[self._planner, self.best_of], writing=[self._by_token, self._mechanism])
+        recipe.wire(tokens_only=[self.best_of], writing=[self._by_token, self._mechanism])
         asked = [recipe.kind, recipe.no_score, recipe.by_hand, self.epsilon, self.shots]
         for events, inputs in (
             ([recipe.kind.input, recipe.no_score.input, recipe.by_hand.input], asked),
@@ -189,7 +180,7 @@ class PrivacyStep:
         """Fill in suggestions after step 1, then calibrate them."""
         filled_in = [
             self.delta, self.subsets, self.instruction, self.text_name, self.label_name,
-            self.cap_epsilon, self.cap_delta, self.cap_notice, *self.finder.forgotten(), *self.recipe.forgotten(),
+            self.cap_epsilon, self.cap_delta, self.cap_notice, *self.recipe.forgotten(),
             self.shots, self.tokens, self.length, self.answers.body, *self.recipe.fixed,
         ]  # fmt: skip
         names = [self.text_name, self.label_name]
@@ -217,7 +208,6 @@ class PrivacyStep:
             self.cap_epsilon: cap.epsilon,
             self.cap_delta: cap.delta,
             self.cap_notice: [],
-            **self.finder.forgotten(),
             **self.recipe.forgotten(),
             **(self._for_rows(*suits) if rows in BY_TOKEN or before != suits else {}),
             **self._of_length(state, confirmed),

@@ -18,7 +18,6 @@ from dpicl_ui.frame.inputs import PrivateDropdown, drop, taken
 from dpicl_ui.frame.job import JobControls, Order, Passing, Updates
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
-from dpicl_ui.frame.theme import AXIS, axis, chart, laid_out
 from dpicl_ui.frame.tree import Tree, el, notice, panel, progress
 from dpicl_ui.privacy.cards import duration
 from dpicl_ui.test.cards import ARMS, accuracies, confused, readers
@@ -66,7 +65,9 @@ _NUMBERED = 12
 _LEAST_ROW = 16
 """Pixels of a label, however many there are: each is to be read, and Plotly leaves out names that would touch."""
 _SMALL = 10
-_CATEGORIES: dict[str, Any] = {"type": "category", "showgrid": False}
+_AXIS: dict[str, Any] = {"type": "category", "showgrid": False, "fixedrange": True, "zeroline": False, "ticks": ""}
+_FONT = {"family": "system-ui, sans-serif", "color": "#7c8592", "size": 13}
+"""`studio.css` repaints the text in the colours of the light and of the dark page."""
 
 
 def _short(label: str) -> str:
@@ -95,9 +96,15 @@ def confusion_figure(card: Scorecard, labels: Sequence[str]) -> go.Figure:
         )
     )
     height = 110 + len(labels) * 44 if few else max(640, 110 + len(labels) * _LEAST_ROW)
-    x = axis("predicted", **_CATEGORIES, **every, automargin=False)
-    return laid_out(
-        figure, height, x, AXIS | _CATEGORIES | every | {"automargin": True, "autorange": "reversed"}, bottom=44
+    return figure.update_layout(
+        template="none",
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font=_FONT,
+        margin={"l": 10, "r": 10, "t": 10, "b": 44},
+        height=height,
+        xaxis=_AXIS | every | {"title": {"text": "predicted", "standoff": 8}},
+        yaxis=_AXIS | every | {"automargin": True, "autorange": "reversed"},
     )
 
 
@@ -183,7 +190,8 @@ class FileMeasurement:
         with gr.Column(visible=False) as self.matrix:
             self.matrix_head = panel(*confused(()))
             self.arm = gr.Radio([(title, name) for name, (title, _) in ARMS.items()], show_label=False, elem_id="arm")
-        self.plot = chart("confusion")
+        # Never made with `visible=False`: Gradio loses a figure that arrives while its place is being made.
+        self.plot = gr.Plot(show_label=False, elem_id="confusion", elem_classes="chart")
 
     def _wire(self) -> None:
         opened = [
@@ -215,7 +223,7 @@ class FileMeasurement:
         before = session.of(TestState).table is not None
         try:
             with taken(upload) as path:
-                table, shown = self.reading.opened(session, (RawFile.at(path),), path.name)
+                table, shown = self.reading.opened(session, RawFile.at(path), path.name)
         except DataError as error:
             return {self.test_file: None, self.test_notice: notice(f"{error} {STAYS}" if before else str(error))}
         if table is None:

@@ -39,11 +39,11 @@ NOTHING = "There is nothing to test: write demonstrations in step 3, or load an 
 
 ANSWERED = (
     "The set's texts have answers: they are measured as text, on a test file with a column of answers. Class "
-    "prototypes and the attack are for labels."
+    "prototypes are for labels."
 )
 OF_ONE_KIND = (
     "The set's texts are of one kind and have no answers: ask how a text goes on. How surprised the model is by the "
-    "texts of a test file is measured on the command line. Class prototypes and the attack are for labels."
+    "texts of a test file is measured on the command line. Class prototypes are for labels."
 )
 
 

@@ -1,4 +1,4 @@
-"""Step 4: what the demonstrations are worth, beside zero-shot and public-only, and what an attacker finds in them."""
+"""Step 4: what the demonstrations are worth, beside zero-shot and public-only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.inputs import drop, text_of
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.tree import el, notice, panel, spinner
-from dpicl_ui.test.attack import AttackOffer
 from dpicl_ui.test.cards import answers, readers, score_card, subject
 from dpicl_ui.test.measure import FileMeasurement
 from dpicl_ui.test.prototypes import PrototypesOffer
@@ -52,8 +51,6 @@ class EvaluationStep:
                 self.measurement = FileMeasurement(app, self.elsewhere)
             with gr.Column(elem_classes="card"):
                 self.prototypes = PrototypesOffer(app, self.measurement)
-            with gr.Column(elem_classes="card private"):
-                self.attack = AttackOffer(app, self.measurement)
         self._wire()
 
     def _build_question(self) -> None:
@@ -75,10 +72,7 @@ class EvaluationStep:
 
     @property
     def _about_the_set(self) -> list[Any]:
-        return [
-            self.score, self.subject, self.query, self.ask, self.answer,
-            *self.measurement.about_the_set, *self.attack.emptied(),
-        ]  # fmt: skip
+        return [self.score, self.subject, self.query, self.ask, self.answer, *self.measurement.about_the_set]
 
     def _wire(self) -> None:
         self.load.upload(
@@ -96,17 +90,11 @@ class EvaluationStep:
         }
         self.ask.click(**asked)
         self.query.submit(**asked)
-        self.prototypes.follow(self.attack.ended)
 
     def follow(self, ended: gr.events.Dependency) -> None:
         """Show a run's set when it has ended."""
         ended.then(self._show_set, None, self._about_the_set, **PRIVATE)
         self.prototypes.follow(ended)
-
-    @property
-    def attacked(self) -> gr.events.Dependency:
-        """An attack has ended: the data set may be marked."""
-        return self.attack.ended
 
     def _show_set(self, request: gr.Request) -> dict[Any, Any]:
         state = self._app.session(request).of(TestState)
@@ -117,7 +105,6 @@ class EvaluationStep:
             self.answer: [],
             **self._question(tested),
             **self.measurement.emptied(tested),
-            **self.attack.emptied(),
         }
 
     def _question(self, tested: DemoSet | None) -> dict[Any, Any]:

@@ -22,7 +22,6 @@ from mechanisms.privacy_events import (
     Repeat,
     SequentialComposition,
 )
-from mechanisms.records import unit_in_words
 from mechanisms.rounding import rounded_down, rounded_up
 
 # A data set's account: its cap, what was spent of it, and the runs.
@@ -136,9 +135,8 @@ def _words(event: PrivacyEvent) -> str:
             return " and ".join(_words(each) for each in of)
 
 
-# A data set's account as a table and as a document: the cost of each run, and of all runs up to it.
+# A data set's account as a table: the cost of each run, and of all runs up to it.
 
-FORMAT = "dpicl-ledger/1"
 COLUMNS = (
     "started", "data_set", "unit", "run", "releases", "state", "epsilon", "delta", "joint_epsilon", "joint_delta",
     "joint_bound", "cap_epsilon", "cap_delta", "epsilon_left", "known_besides",
@@ -190,25 +188,3 @@ def _cells(account: Account) -> Iterator[list[str]]:
         numbers = (*cost, after.epsilon, after.delta, snapshot.cap.epsilon, snapshot.cap.delta, left)
         shown = [repr(float(each)) for each in numbers]
         yield [*map(safe, words), *shown[:4], after.bound, *shown[4:], safe("; ".join(snapshot.disclosures))]
-
-
-def as_document(account: Account) -> dict[str, Any]:
-    """The account as JSON values, with the event of each run and all caps."""
-    return {
-        "format": FORMAT,
-        "data_set": account.snapshot.to_json() | {"unit_in_words": unit_in_words(account.snapshot.unit)},
-        "caps": [{"since": since, "epsilon": cap.epsilon, "delta": cap.delta} for since, cap in account.caps],
-        "runs": [_run(line) for line in lines(account)],
-    }
-
-
-def _run(line: Line) -> dict[str, Any]:
-    run = line.run
-    return {
-        "started": run.started,
-        "mechanism": run.mechanism,
-        "state": state(run),
-        "planned": {"epsilon": run.epsilon, "delta": run.delta, "event": run.event.to_json()},
-        "counts": run.counted is not None,
-        "joint": {"epsilon": line.after.epsilon, "delta": line.after.delta, "bound": line.after.bound},
-    }

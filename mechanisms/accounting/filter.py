@@ -1,18 +1,16 @@
-"""How a cap holds over the runs of a ledger: chosen one after the other, or composed as if fixed before the first."""
+"""How a cap holds over the runs of a ledger, chosen one after the other."""
 
 from __future__ import annotations
 
 import functools
 import itertools
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mechanisms.accounting import rdp
-from mechanisms.accounting.claims import PrivacyTarget, undominated
+from mechanisms.accounting.claims import PrivacyTarget
 from mechanisms.accounting.normal_form import normal_form
-from mechanisms.errors import AccountingError
-from mechanisms.privacy_events import Composed, PrivacyEvent
+from mechanisms.privacy_events import PrivacyEvent
 
 # How a cap holds over runs that are chosen one after the other, in view of what earlier runs released.
 #
@@ -28,8 +26,6 @@ ORDERS = (1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0)
 _BASIC_SHARE, _RENYI_SHARE, _FAILURE_SHARE = 0.8, 0.1, 0.1
 _ROUNDING = 1e-9
 MOST_REPEATS = 100
-_ANY = 1e300
-"""More epsilon than any runs have."""
 
 
 @dataclass(frozen=True)
@@ -123,50 +119,3 @@ def repeats(spends: Iterable[Spend], planned: Spend, cap: Cap) -> int:
     while count < MOST_REPEATS and (total := total.and_then(one)).under(cap).allowed:
         count += 1
     return count
-
-
-def least_caps(spends: Iterable[Spend], deltas: Iterable[float]) -> list[Cap]:
-    """At each delta the cap with the least epsilon that would have allowed all runs, had it been fixed before them.
-
-    Deltas at which no cap does, whatever its epsilon, are left out, and so is an epsilon of 0, which is no cap.
-    """
-    total = functools.reduce(_Total.plus, spends, _Total())
-    used = ((delta, total.under(Cap(_ANY, delta))) for delta in deltas)
-    return [Cap(each.epsilon, delta) for delta, each in used if each.allowed and each.epsilon > 0]
-
-
-# Runs of a ledger composed numerically, as if all of them had been fixed before the first.
-#
-# That is no bound for runs that were chosen in view of earlier ones, which is why the ledger counts otherwise
-# (`filter.py`): it says how much of what the ledger counts is the price of having chosen as one went along.
-
-_MOST = 12
-"""Kinds of releases, over all combinations of lists: each wants up to a second of both accountants."""
-_TOO_MANY = "These are too many different runs to compose numerically: what the ledger counts is all there is to say."
-
-
-def joint(spends: Iterable[Spend]) -> Composed:
-    """One event for all runs together; `claim` accounts it at any delta.
-
-    A unit is in one list of each run, possibly a different one in each: every combination of lists is a list of this
-    event.
-
-    Raises:
-        AccountingError: there are too many combinations, or an event that no accountant bounds.
-    """
-    choices = [_largest(spend) for spend in spends if spend.lists]
-    if math.prod(len(each) for each in choices) <= _MOST:
-        together = [tuple(itertools.chain(*each)) for each in itertools.product(*choices)]
-        if sum(len(normal_form(events).primitives) for events in together) <= _MOST:
-            return _numbered(together)
-    raise AccountingError(_TOO_MANY)
-
-
-def _largest(spend: Spend) -> list[tuple[PrivacyEvent, ...]]:
-    """The lists of a run that can cost most; those that others dominate cost no more together with other runs."""
-    lists = {normal_form(events): events for events in spend.lists.values()}
-    return [lists[form] for form in undominated(_numbered(lists.values()))]
-
-
-def _numbered(lists: Iterable[tuple[PrivacyEvent, ...]]) -> Composed:
-    return Composed("dataset", tuple((str(number), events) for number, events in enumerate(lists)))

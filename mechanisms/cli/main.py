@@ -28,7 +28,6 @@ COMMANDS = {
     "bench": ("bench", "time the engine beside plain loops and the machine's ceiling"),
     "ledger": ("ledger", "what data sets have spent, and their caps"),
     "models": ("models", "list the models that can be used here, or prepare one"),
-    "users": ("users", "who may sign in to the app; each person has a ledger of their own"),
     "mcp": ("mcp", "serve demo sets to an assistant on this machine, as tools"),
 }
 """Each command's module, which is imported on first use, and its line in the list of commands."""

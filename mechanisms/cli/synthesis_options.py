@@ -15,7 +15,7 @@ from mechanisms.data.field_names import suggested_answers
 from mechanisms.data.label_names import read_labels
 from mechanisms.data.reading import Reading, reading_of
 from mechanisms.data.record_schema import RECORD_TEMPLATE, RecordSchema
-from mechanisms.data.sources import KIND, RECORD, as_lines, of_kind, read_records, read_source
+from mechanisms.data.sources import KIND, RECORD, as_lines, of_kind, read_records, read_table
 from mechanisms.data.table import Table
 from mechanisms.demos.demo_set import Answers, DemoSet, Outputs, to_text
 from mechanisms.errors import UsageError
@@ -176,7 +176,7 @@ def label_column(options: argparse.Namespace) -> str:
 
 def read_labelled(options: argparse.Namespace) -> tuple[Table, ColumnMapping]:
     """The private rows, and their columns; a file of texts alone has no column that says what they are."""
-    table, label = read_source(options.csv, _reading(options)), label_column(options)
+    table, label = read_table(options.csv, _reading(options)), label_column(options)
     alone = table.has_only([options.text_column, options.unit_column])
     if options.label_column == "" or (options.label_column is None and alone):
         _check_kind(options)
@@ -187,7 +187,7 @@ def read_labelled(options: argparse.Namespace) -> tuple[Table, ColumnMapping]:
 
 def read_answered(options: argparse.Namespace) -> tuple[Table, ColumnMapping]:
     """The private rows, and which of their columns are what; a column that nobody writes from is not read as one."""
-    table = read_source(options.csv, _reading(options))
+    table = read_table(options.csv, _reading(options))
     if not options.label_column:
         table = of_kind(table, _kind(options))
     output = None if options.answers == Answers.MODEL else options.output_column

@@ -185,9 +185,8 @@ def _filled_rows(rows: Iterator[Sequence[Any]], names: Sequence[str] | None) -> 
 READER = FileFormat(
     "excel",
     "Excel (.xlsx)",
-    (),
+    (".xlsx",),
     read_excel,
     takes=("header", "sheet", "skip"),
     starts=b"PK\x03\x04",
-    doubtful=(".xlsx",),
 )

@@ -22,7 +22,6 @@ class FileFormat:
         read: the rows, each read by itself: none decides what is read of another.
         takes: the fields of a `Reading` that mean something for such a file.
         starts: the first bytes of every such file, by which it is known whatever its name is; empty for text.
-        doubtful: suffixes of files that often hold no rows: of the hub's, such a file is read only if it is named.
     """
 
     name: str
@@ -31,7 +30,6 @@ class FileFormat:
     read: Callable[[RawFile, Reading], Table]
     takes: tuple[str, ...] = ()
     starts: bytes = b""
-    doubtful: tuple[str, ...] = ()
 
     def check(self, reading: Reading) -> None:
         """Refuse what means nothing for such a file.
@@ -73,7 +71,7 @@ def format_of(start: bytes, suffix: str, otherwise: str) -> FileFormat:
     if marked:
         return max(marked, key=lambda each: len(each.starts))
     texts = [each for each in formats if not each.starts]
-    named = [each for each in texts if suffix.lower() in (*each.suffixes, *each.doubtful)]
+    named = [each for each in texts if suffix.lower() in each.suffixes]
     return (named or [each for each in texts if each.name == otherwise])[0]
 
 

@@ -132,8 +132,7 @@ def _lines(text: TextLines) -> Iterator[bytes]:
 READER = FileFormat(
     "json-lines",
     "JSON Lines",
-    (".jsonl", ".ndjson"),
+    (".jsonl", ".ndjson", ".json"),
     read_json_lines,
     takes=("encoding",),
-    doubtful=(".json",),
 )

@@ -9,7 +9,6 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import IO, Any
 
 import pyarrow as pa
@@ -30,7 +29,6 @@ from mechanisms.data.table import (
 )
 from mechanisms.errors import DataError
 
-SUFFIX = ".parquet"
 _BATCH_ROWS = 4096
 _MAX_FOOTER = 8 * 2**20
 """Bytes; enough for a thousand columns in fifty row groups."""
@@ -57,30 +55,24 @@ _TEXT = (
 )  # fmt: skip
 
 
-def read_parquet(*files: RawFile) -> Table:
+def read_parquet(raw: RawFile) -> Table:
     """The columns of plain values, each cell as text by `cell_text`; a value that Python cannot represent is empty.
 
     The names of classes that the hub's library writes into a file are its labels' names.
 
-    Args:
-        files: one file, or its parts in order; limits hold for all parts together.
-
     Raises:
-        DataError: damaged, encrypted, without rows or without such columns, nested more than a hundred deep, too large
-            when it is unpacked, or parts with different columns.
+        DataError: damaged, encrypted, without rows or without such columns, nested more than a hundred deep, or too
+            large when it is unpacked.
     """
     try:
-        parts = [_described(file) for file in files]
-        kept = [[field for field in schema if _is_plain(field.type)] for schema, _ in parts]
-        if any([field.name for field in each] != [field.name for field in kept[0]] for each in kept):
-            raise DataError("The parts of the Parquet file have different columns: choose one of the parts.")
-        _check_size([metadata for _, metadata in parts], len(kept[0]))
-        names = column_names(field.name for field in kept[0])
-        left_out = len(parts[0][0]) - len(kept[0])
+        schema, metadata = _described(raw)
+        kept = [field for field in schema if _is_plain(field.type)]
+        _check_size(metadata, len(kept))
+        names = column_names(field.name for field in kept)
+        left_out = len(schema) - len(kept)
         remarks = [f"Columns left out, since they hold no plain values: {left_out}."]
-        rows = chain.from_iterable(map(_rows, files, kept))
-        table = table_of(names, rows, remarks if left_out else [])
-        return replace(table, class_names=_class_names(parts[0][0], names))
+        table = table_of(names, _rows(raw, kept), remarks if left_out else [])
+        return replace(table, class_names=_class_names(schema, names))
     except (pa.ArrowException, OSError, ValueError, ArithmeticError, MemoryError, LookupError, TypeError) as error:
         raise DataError(_BROKEN) from error
 
@@ -117,12 +109,11 @@ def _value_type(kind: Any) -> Any:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def _check_size(parts: list[Any], columns: int) -> None:
-    groups = [each.row_group(i) for each in parts for i in range(each.num_row_groups)]
-    rows = sum(each.num_rows for each in parts)
-    if sum(group.total_byte_size for group in groups) > MAX_BYTES or rows * columns > MAX_CELLS:
+def _check_size(metadata: Any, columns: int) -> None:
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    if sum(group.total_byte_size for group in groups) > MAX_BYTES or metadata.num_rows * columns > MAX_CELLS:
         raise DataError(UNPACKED)
-    if not rows:
+    if not metadata.num_rows:
         raise NoRows(NO_ROWS)
 
 
@@ -154,4 +145,4 @@ def _cell(scalar: Any) -> str:
         return ""
 
 
-READER = FileFormat("parquet", "Parquet", (SUFFIX,), lambda raw, _: read_parquet(raw), starts=b"PAR1")
+READER = FileFormat("parquet", "Parquet", (".parquet",), lambda raw, _: read_parquet(raw), starts=b"PAR1")

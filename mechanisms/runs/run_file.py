@@ -10,22 +10,18 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 
 from mechanisms import __version__
 from mechanisms.demos.demo_set import DemoSet, loads, read_json, to_text
-from mechanisms.demos.findings import ArmScore
 from mechanisms.errors import StudioError, TooLong, UsageError
 from mechanisms.runs.certificate import MOST_DEMONSTRATIONS as MOST_STATED
-from mechanisms.runs.certificate import Rebuilt, rebuilt
+from mechanisms.runs.certificate import rebuilt
 from mechanisms.runs.events import DemoStarted, RunCompleted, RunEvent, RunStarted, RunStopped
 from mechanisms.runs.lines import LONGEST_NAME, OfStages, OfTokens, end_line, event_of, in_words, line_of
-from mechanisms.runs.recipe import Stage
 from mechanisms.runs.run_history import PermittedReleases, RunHistory, require
-from mechanisms.runs.stages.vote import Vote
 from mechanisms.runs.verification import verify
 
 FORMAT = "dpicl-run/1"
@@ -222,54 +218,3 @@ def _end(history: RunHistory, line: str) -> RunEvent:
         raise UsageError("the file ends before the run does")
     history.end(stopped=how == "stopped")
     return RunStopped(history.made) if how == "stopped" else RunCompleted(history.made, None)
-
-
-# What a run comes to, to be held against others: no more than its file holds.
-
-
-@dataclass(frozen=True)
-class Summary:
-    """A run that has ended.
-
-    Attributes:
-        made: the set that it ended with, and its certificate.
-        stopped: it was, before it was complete.
-        signal_to_noise: of a token, from the certificate's parameters; None where no row speaks at a token.
-        votes_noise: standard deviation of the noise on a draft's votes; None where there is no vote.
-    """
-
-    made: DemoSet
-    stopped: bool
-    signal_to_noise: float | None
-    votes_noise: float | None
-
-    @property
-    def score(self) -> ArmScore | None:
-        """The private score of what is exported; None where it was not measured."""
-        score = self.made.score
-        return score.arms.get(score.exported(not self.made.demonstrations)) if score is not None else None
-
-
-def summarised(events: Sequence[RunEvent]) -> Summary:
-    """The summary of a run, from its first event to its last one.
-
-    Raises:
-        UsageError: it has not ended, or its certificate describes no run.
-    """
-    ended = events[-1] if events else None
-    if not isinstance(ended, ENDS):
-        raise UsageError("Only a run that was completed or stopped can be compared.")
-    run = rebuilt(ended.demo_set)
-    return Summary(ended.demo_set, isinstance(ended, RunStopped), _signal(run), _votes(run))
-
-
-def _signal(run: Rebuilt) -> float | None:
-    written = run.request.written
-    if written is None or not written.mechanism.uses_private_rows:
-        return None
-    return written.mechanism.signal_to_noise(written.plan)
-
-
-def _votes(run: Rebuilt) -> float | None:
-    staged = run.staged
-    return Vote(staged).tally.deviation if staged is not None and Stage.VOTE in staged.stages else None

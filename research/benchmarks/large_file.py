@@ -58,7 +58,7 @@ def first_token(path: str, started: float) -> None:
 
     print(f"interpreter and imports: {time.time() - started:.2f} s; {peak()}", flush=True)
     for owner, name in (
-        (synthesize, "read_source"),
+        (synthesize, "read_table"),
         (synthesize, "to_dataset"),
         (synthesize, "fingerprint"),
         (SynthesisRequest, "calibrated"),

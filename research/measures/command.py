@@ -13,7 +13,7 @@ from mechanisms.cli.options import add_label_names, label_names
 from mechanisms.cli.output import add_json, in_json, not_private, progress, show, told_of_owners
 from mechanisms.data.columns import ColumnMapping, to_dataset
 from mechanisms.data.sizes import CLEAN_VALUES
-from mechanisms.data.sources import name_of, read_source
+from mechanisms.data.sources import name_of, read_table
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import PUBLIC_ONLY
 from mechanisms.files import text_of
@@ -121,7 +121,7 @@ def _as_many(texts: Sequence[Labelled], like: Sequence[Labelled]) -> list[Labell
 
 def _rows(options: argparse.Namespace, path: str, labels: tuple[str, ...]) -> Dataset:
     mapping = ColumnMapping(options.text_column, options.label_column, label_names=label_names(options))
-    return to_dataset(read_source(path), mapping, name_of(path), labels)
+    return to_dataset(read_table(path), mapping, name_of(path), labels)
 
 
 def _copied(

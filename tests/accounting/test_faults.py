@@ -18,7 +18,6 @@ import pytest
 
 from mechanisms.accounting import Cap, Fingerprint, PrivacyLedger, claim
 from mechanisms.accounting import ledger as ledger_module
-from mechanisms.accounts import Accounts
 from mechanisms.errors import BudgetRefused, StudioError
 from mechanisms.files import keyed_digest
 from mechanisms.privacy_events import Composed, Gaussian
@@ -100,7 +99,7 @@ def test_a_disk_that_fills_up_during_a_run_lets_no_token_out_that_is_not_charged
     assert released or most < 10**6
 
 
-@pytest.mark.parametrize("make", [PrivacyLedger, lambda: keyed_digest(["x"]), lambda: Accounts().add("Ada", "a" * 9)])
+@pytest.mark.parametrize("make", [PrivacyLedger, lambda: keyed_digest(["x"])])
 def test_what_cannot_be_made_on_a_full_disk_is_one_line_and_can_be_made_later(make, data_folder):
     with no_room(), pytest.raises(StudioError) as refused:
         make()
@@ -132,7 +131,7 @@ def closed_folder() -> Iterator[Path]:
 def test_a_folder_that_is_closed_is_one_line(monkeypatch):
     with closed_folder() as folder:
         monkeypatch.setenv("DPICL_HOME", str(folder))
-        for make in (PrivacyLedger, lambda: keyed_digest(["x"]), lambda: Accounts().add("Ada", "a" * 9)):
+        for make in (PrivacyLedger, lambda: keyed_digest(["x"])):
             with pytest.raises(StudioError) as refused:
                 make()
             assert one_line(refused.value, str(folder))

@@ -38,9 +38,8 @@ def main() -> None:
         step(page, 5)
         whole(page, "export")
         watch_tokens(page)
-        step(page, 7)
+        step(page, 6)
         page.wait_for_selector("#budget-runs tbody tr:nth-child(2)")
-        page.wait_for_selector("#budget-curve .js-plotly-plot")
         whole(page, "budget")
 
 

@@ -57,7 +57,6 @@ def travel(page: Page, seen: Journey) -> None:
     seen.spent.append(spent(seen))
     ask(page, seen)
     measure(page, seen)
-    attack(page, seen)
     budget(page, seen)
     walk_once_more(page, seen)
     seen.storage = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
@@ -208,23 +207,10 @@ def measure(page: Page, seen: Journey) -> None:
     seen.shown["scores"] = page.inner_text("#scores")
 
 
-def attack(page: Page, seen: Journey) -> None:
-    page.click("#attack-start")
-    page.wait_for_selector("#attack-notice .notice.bad")
-    seen.shown["unasked"] = page.inner_text("#attack-notice")
-    page.check("#attack-agreed input")
-    press(page, "#attack-start", "#attack-stop:enabled, #attack-roc .js-plotly-plot")
-    page.wait_for_selector("#attack-roc .js-plotly-plot", timeout=SLOW)
-    seen.shown["attack"] = page.inner_text("#attack-result")
-    step(page, 5)
-    seen.shown["marked"] = page.inner_text("#certificate")
-
-
 def budget(page: Page, seen: Journey) -> None:
-    step(page, 7)
+    step(page, 6)
     page.wait_for_selector("#budget-runs tbody tr:nth-child(2)")
-    page.wait_for_selector("#budget-curve .js-plotly-plot")
-    seen.shown["budget"] = page.inner_text("#step-7")
+    seen.shown["budget"] = page.inner_text("#step-6")
     with page.expect_download() as download:
         page.click("#budget-csv")
     seen.shown["ledger"] = Path(download.value.path()).read_text(encoding="utf-8")
@@ -237,7 +223,7 @@ def bring_test(page: Page, path: Path) -> None:
 
 def walk_once_more(page: Page, seen: Journey) -> None:
     """By keys alone, on a small phone."""
-    for number in (1, 2, 3, 4, 5, 7):
+    for number in (1, 2, 3, 4, 5, 6):
         page.set_viewport_size({"width": 390, "height": 844})
         page.focus(f"#steps .stepper:nth-child({number})")
         page.keyboard.press("Enter")
@@ -325,13 +311,6 @@ def test_rows_that_were_written_from_are_not_measured_unasked(journey: Journey):
     assert f"shares rows with '{NAME}'" in journey.shown["shared"]
 
 
-def test_an_attack_is_asked_for_draws_its_curve_and_marks_the_export(journey: Journey):
-    assert "Tick the box" in journey.shown["unasked"]
-    assert "of 100 cases" in journey.shown["attack"]
-    assert "on trust" in journey.shown["attack"]
-    assert "figures of attacks" in journey.shown["marked"]
-
-
 def test_the_canary_is_nowhere_but_on_the_screen(journey: Journey):
     private = journey.folder / "private.csv"
     assert journey.canary in private.read_text(encoding="utf-8")
@@ -365,4 +344,4 @@ def test_every_step_is_there_for_those_who_do_not_see_it_and_for_keys(journey: J
 
 
 def test_no_step_is_wider_than_a_small_phone(journey: Journey):
-    assert journey.overflow == dict.fromkeys((1, 2, 3, 4, 5, 7), 0)
+    assert journey.overflow == dict.fromkeys((1, 2, 3, 4, 5, 6), 0)

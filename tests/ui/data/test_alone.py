@@ -7,12 +7,9 @@ from typing import Any
 
 import pytest
 
-from dpicl_ui.ask.form import AskForm
-from dpicl_ui.ask.step import request_of
 from dpicl_ui.data.state import Rows
 from dpicl_ui.privacy.state import usual
-from mechanisms.errors import DataError, UsageError
-from tests.ui.ask.test_step import values
+from mechanisms.errors import DataError
 from tests.ui.data.test_answered import Asked
 from tests.ui.data.test_records import TAB, words
 
@@ -126,9 +123,3 @@ def test_a_typed_name_stays_until_another_column_is_the_text(tab: Letters):
     tab.text = "who"
     tab.inspect()
     assert tab.state.file.field_names[0] != "Missive"
-
-
-def test_nothing_is_asked_privately_of_texts_alone(tab: Letters):
-    tab.choose()
-    with pytest.raises(UsageError, match="texts alone"):
-        request_of(tab.state.columns, [], AskForm.read(*values()))

@@ -151,13 +151,6 @@ def test_names_and_number_are_said_to_be_public_first(tab: Asked):
         tab.confirm(public=False, sizes="measure")
 
 
-def test_a_question_asked_privately_is_answered_from_the_answers(tab: Asked):
-    tab.choose()
-    table, mapping = tab.state.columns.asked
-    assert (mapping.text, mapping.label, mapping.output) == ("question", "answer", None)
-    assert list(table.frame[mapping.label])[1] == f"{ANSWER} 1"
-
-
 @pytest.mark.parametrize("example", ANSWERED_EXAMPLES)
 def test_a_bundled_example_is_ready_to_be_confirmed(tab: Asked, example):
     shown = tab.step._example(example)(TAB)

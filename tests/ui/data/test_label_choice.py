@@ -13,7 +13,6 @@ from dpicl_ui.data.state import DataState, Rows
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.privacy.cards import outcome
 from dpicl_ui.privacy.form import PrivacyForm
-from dpicl_ui.privacy.plan_finder import search
 from dpicl_ui.privacy.state import Planned
 from dpicl_ui.test.cards import answers
 from mechanisms.accounting import PrivacyLedger, fingerprint
@@ -21,7 +20,6 @@ from mechanisms.data.columns import MOST_LABELS
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.reader import Prediction
-from mechanisms.runs.forecast import ModelSpeed
 from mechanisms.runs.preview import preview
 from mechanisms.runs.request import DECLARED_COUNTS
 from mechanisms.runs.settings import settings
@@ -226,10 +224,3 @@ def test_a_run_on_measured_sizes_claims_the_measurement_and_is_charged_without_i
 def test_sizes_are_the_measured_ones_or_those_declared():
     assert confirm(Session(), DATASET, measured()).sizes == measured().sizes
     assert confirm(Session(), DATASET).sizes == {"a": 30, "b": 30}
-
-
-def test_the_planner_searches_with_what_counting_has_left():
-    speed = ModelSpeed(position=1e-3, row=1e-3, step=1e-3)
-    looked = search(FORM, DATASET, speed, 60, measured())
-    assert looked.task.size == 70
-    assert looked.target.epsilon == pytest.approx(0.75)

@@ -13,15 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpicl_ui.ask.form import AskForm
-from dpicl_ui.ask.step import _dataset, request_of
 from dpicl_ui.data.reading import STAYS, Waiting
 from dpicl_ui.data.state import Rows
 from dpicl_ui.frame.guard import guarded
 from dpicl_ui.privacy.form import PrivacyForm
 from mechanisms.errors import DataError, SeveralErrors, UsageError
 from mechanisms.runs.settings import settings
-from tests.ui.ask.test_step import values
 from tests.ui.data.test_records import NO_USER, TAB, Tab, words
 from tests.ui.privacy.test_form import VALUES
 from tests.ui.trees import text_of
@@ -110,8 +107,6 @@ def test_a_header_after_all_names_columns_and_no_prompt(tab: Letters):
     assert tab.state.file.field_names == ("Text", "Label")
     tab.step._allow(True, TAB)
     tab.confirm(["card", "loan"])
-    request = request_of(tab.state.columns, ["card", "loan"], AskForm.read(*values()))
-    assert "Zanzibar" not in f"{request.template}"
 
 
 @pytest.mark.parametrize("encoding", TEXTS)
@@ -234,15 +229,6 @@ def test_few_rows_are_told_and_want_none(tab: Letters):
     assert not shown[tab.step.public.left_out].visible
     tab.confirm(["card", "loan"])
     assert tab.state.confirmed is not None
-
-
-def test_private_questions_are_asked_of_what_was_told(tab: Letters):
-    tab.bring(letters() + ",loan\n" * 5)
-    wanted = request_of(tab.state.columns, ["card", "loan"], AskForm.read(*values()))
-    with pytest.raises(DataError, match="5 of 45 rows are left out"):
-        _dataset(tab.state.columns, "mail", wanted, True)
-    tab.step._allow(True, TAB)
-    assert len(_dataset(tab.state.columns, "mail", wanted, True).records) == 40
 
 
 # Labels that look alike, and labels with names in the file.

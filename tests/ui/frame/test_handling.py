@@ -131,7 +131,7 @@ def bar() -> StepBar:
 
 def test_closed_steps_say_why_and_testing_is_always_open(bar: StepBar):
     steps = bar.value(Session())["steps"]
-    assert [bool(step["why"]) for step in steps] == [False, True, True, False, True, True, False]
+    assert [bool(step["why"]) for step in steps] == [False, True, True, False, True, False]
 
 
 def test_a_set_opens_the_export(bar: StepBar):

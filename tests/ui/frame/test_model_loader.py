@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpicl_ui.frame import model_loader
-from dpicl_ui.frame.model_loader import AT_START, Choosable, EmbedderLoader, ModelLoader
+from dpicl_ui.frame.model_loader import AT_START, EmbedderLoader, ModelLoader
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference.models import catalogue, embeddings, needs
 from mechanisms.inference.models.listing import EMBEDDED, GEMMA
@@ -59,8 +58,8 @@ def shelf(monkeypatch) -> Iterator[Shelf]:
     return held
 
 
-def begun(name: str = EMBEDDED, choosable: Choosable = Choosable.ANY) -> ModelLoader:
-    loader = ModelLoader(name, choosable)
+def begun(name: str = EMBEDDED, locked: bool = False) -> ModelLoader:
+    loader = ModelLoader(name, locked)
     loader.start()
     loader.wait()
     return loader
@@ -86,49 +85,6 @@ def test_a_model_is_measured_anew(shelf):
     assert seen == [(False, None, False, "reading it")]
     assert loader.speed is not None
     assert loader.speed is not before
-
-
-def at_rest() -> None:
-    for thread in threading.enumerate():
-        if thread.name == "model-loader":
-            thread.join()
-
-
-def test_what_computed_beside_a_measurement_does_not_stay_in_the_forecast(shelf, monkeypatch):
-    found = iter([ModelSpeed(9, 2, 7), ModelSpeed(3, 5, 8), ModelSpeed(4, 4, 4)])
-    monkeypatch.setattr(forecast, "measure_speed", lambda model: next(found))
-    monkeypatch.setattr(model_loader, "_AGAIN", (0, 0))
-    loader = begun()
-    at_rest()
-    assert loader.speed == ModelSpeed(3, 2, 4)
-
-
-@pytest.mark.parametrize(("free", "last"), [((False, False, True, True), 1), ((True, False, False, True, True), 5)])
-def test_a_measurement_beside_a_run_does_not_count(shelf, monkeypatch, free, last):
-    speeds, looks = (ModelSpeed(each, each, each) for each in (9, 1, 5)), iter(free)
-    monkeypatch.setattr(forecast, "measure_speed", lambda model: next(speeds))
-    monkeypatch.setattr(model_loader, "_AGAIN", (0,))
-    loader = ModelLoader(EMBEDDED)
-    loader.free = lambda: next(looks)
-    loader.start()
-    loader.wait()
-    at_rest()
-    assert loader.speed == ModelSpeed(last, last, last)
-    assert next(looks, None) is None
-
-
-def test_nothing_measures_a_model_that_has_gone(shelf, monkeypatch):
-    waiting, measured = threading.Event(), list[str]()
-    monkeypatch.setattr(forecast, "measure_speed", lambda model: measured.append(model.name) or ModelSpeed(1, 1, 1))
-    monkeypatch.setattr(model_loader, "_AGAIN", (0,))
-    monkeypatch.setattr(model_loader, "time", type("Clock", (), {"sleep": lambda _: waiting.wait()}))
-    loader = begun()
-    loader.choose(GEMMA)
-    loader.wait()
-    waiting.set()
-    at_rest()
-    assert shelf.beside == [0, 0]
-    assert measured == [f"toy {EMBEDDED}", f"toy {GEMMA}", f"toy {GEMMA}"]
 
 
 def test_what_fails_brings_the_old_one_back(shelf):
@@ -198,18 +154,8 @@ def test_one_model_is_loaded_at_a_time(shelf):
     assert loader.model().name == f"toy {GEMMA}"
 
 
-@pytest.mark.parametrize("name", ["/etc/passwd", "~/models", "somebody/model", "", "\n"])
-def test_on_a_shared_server_nothing_but_the_list_is_looked_at(shelf, monkeypatch, name):
-    loader = begun("/models/own", Choosable.LISTED)
-    monkeypatch.setattr(needs, "needs", lambda _: pytest.fail("it was looked at"))
-    with pytest.raises(UsageError) as refused:
-        loader.choose(name)
-    assert "/" not in str(refused.value)
-    assert shelf.asked == ["/models/own"]
-
-
-def test_on_a_shared_server_the_operators_own_model_can_come_back_without_being_named(shelf):
-    loader = begun("/models/own", Choosable.LISTED)
+def test_the_model_of_the_start_comes_back_without_being_named(shelf):
+    loader = begun("/models/own")
     loader.choose(GEMMA)
     loader.wait()
     loader.choose(AT_START)
@@ -220,7 +166,7 @@ def test_on_a_shared_server_the_operators_own_model_can_come_back_without_being_
 
 @pytest.mark.parametrize("name", [EMBEDDED, GEMMA, AT_START, "/etc/passwd"])
 def test_a_locked_model_stays(shelf, name):
-    loader = begun(GEMMA, Choosable.NONE)
+    loader = begun(GEMMA, locked=True)
     with pytest.raises(UsageError, match="locked"):
         loader.choose(name)
     assert shelf.asked == [GEMMA]

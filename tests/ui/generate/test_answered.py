@@ -216,8 +216,6 @@ def test_what_asks_for_labels_says_in_one_line_that_there_are_none(tab, testing)
     assert "means of labels" in text_of(testing.prototypes._look(0.5, TAB)[testing.prototypes.cost])
     with pytest.raises(UsageError, match="means of labels"):
         testing.prototypes._order(0.5, TAB)
-    with pytest.raises(UsageError, match="texts with answers"):
-        next(testing.attack._attack("question", "said", True, TAB))
     with pytest.raises(UsageError, match="have answers"):
         _ = tab.session.of(TestState).classifying
 

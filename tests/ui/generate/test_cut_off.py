@@ -16,7 +16,6 @@ import gradio as gr
 import pytest
 
 from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.guard import Line
 from dpicl_ui.frame.model_loader import Loaded, ModelLoader
 from dpicl_ui.frame.sessions import CuratorLedger, Ledgers, Session, Sessions, TabLedgers
 from dpicl_ui.generate.replay import own_run
@@ -64,7 +63,7 @@ class App:
     async def _built(self, ledgers: Ledgers) -> GenerateStep:
         with gr.Blocks() as self.page:
             app = services(self.sessions, ledgers, self.loader)
-            return GenerateStep(app, PrivacyStep(app), Line(self.page))
+            return GenerateStep(app, PrivacyStep(app))
 
     def tab(self, name: str = "tab", dataset: Dataset | None = None) -> Any:
         request = SimpleNamespace(username=None, session_hash=name)

@@ -42,10 +42,10 @@ class Kept:
         self.now, self.app = 0.0, App(ledgers=ledgers)
         self.runs = self.app.step.reload._runs = KeptRuns(lambda: self.now)
 
-    def tab(self, name: str, key: object = KEY, person: str | None = None) -> Any:
+    def tab(self, name: str, key: object = KEY) -> Any:
         """A page that was loaded, and has told its key; without data."""
-        tab = SimpleNamespace(username=person, session_hash=name)
-        self.runs.know(self.app.sessions.of(tab), key, tab)
+        tab = SimpleNamespace(username=None, session_hash=name)
+        self.runs.know(self.app.sessions.of(tab), key)
         return tab
 
     def finished(self, name: str = "tab", key: str = KEY) -> Any:
@@ -111,7 +111,7 @@ def test_the_same_tab_finds_its_run_its_set_and_its_file_and_no_rows(kept: Kept,
 
 def test_nobody_else_finds_it(kept: Kept):
     kept.close(kept.finished())
-    strangers = [kept.tab("other", OTHER), kept.tab("named", KEY, "somebody")]
+    strangers = [kept.tab("other", OTHER)]
     strangers += [kept.tab(f"odd {key!r}", key) for key in (None, "", "a", KEY.upper(), f"{KEY}\n", [KEY], 7)]
     assert not any(kept.found(tab) for tab in strangers)
     assert kept.found(kept.tab("same"))

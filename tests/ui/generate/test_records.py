@@ -190,8 +190,6 @@ def test_nothing_is_classified_with_records_and_the_page_says_so(tab):
     with pytest.raises(UsageError, match="means of labels"):
         step.prototypes._order(0.5, TAB)
     assert "means of labels" in text_of(step.prototypes._look(0.5, TAB)[step.prototypes.cost])
-    with pytest.raises(UsageError, match="cannot be tried on records"):
-        next(step.attack._attack("text", "label", True, TAB))
     assert tab.session.of(TestState).scored is None
 
 

@@ -13,7 +13,6 @@ import gradio as gr
 import pytest
 
 from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.guard import Line
 from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
 from dpicl_ui.frame.sessions import CuratorLedger, Session, Sessions
 from dpicl_ui.generate import step
@@ -167,9 +166,9 @@ def test_a_stop_before_anything_is_released_keeps_the_set_before(session: Sessio
 def generate(tmp_path: Path) -> GenerateStep:
     async def built() -> GenerateStep:
         # Blocks made outside an event loop open one of their own and never close it.
-        with gr.Blocks() as page:
+        with gr.Blocks():
             app = services(Sessions(), CuratorLedger(PrivacyLedger(tmp_path)), LOADER)
-            return GenerateStep(app, PrivacyStep(app), Line(page))
+            return GenerateStep(app, PrivacyStep(app))
 
     return asyncio.run(built())
 
@@ -202,19 +201,3 @@ def test_what_only_the_curator_sees_is_never_recorded(
     charts = [each["chart"] for each in looked["parts"]["live"] if each]
     assert charts
     assert all(bar["clean"] is None for chart in charts for bar in chart["bars"])
-
-
-def test_what_is_told_to_those_who_wait_ends_with_the_run_also_when_its_tab_is_closed(
-    generate: GenerateStep, session: Session, monkeypatch: pytest.MonkeyPatch
-):
-    generate._runner = Told(STORIES["both"])
-    monkeypatch.setattr(generate._app.sessions, "of", lambda _: session)
-    monkeypatch.setattr(PrivacyForm, "read", lambda *_: None)
-    monkeypatch.setattr(step, "foreseen_left", lambda *_: 40.0)
-    request: Any = SimpleNamespace(session_hash="tab", username=None)
-    running = generate._run(request, False)
-    next(running)
-    next(running)
-    assert generate.waiting._told is not None
-    running.close()
-    assert generate.waiting._told is None

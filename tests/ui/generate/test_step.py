@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,36 +10,28 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from dpicl_ui.frame.guard import Line
+from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import CuratorLedger, Session, Sessions
-from dpicl_ui.generate import step as module
-from dpicl_ui.generate.pace import Pace
 from dpicl_ui.generate.run_view import RecipeView, RunView
-from dpicl_ui.generate.state import GenerateState, Run
+from dpicl_ui.generate.state import GenerateState
 from dpicl_ui.generate.step import GenerateStep
+from dpicl_ui.page import build
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.runs.events import Drafting
-from mechanisms.runs.recipe import Stage
 from mechanisms.runs.run_file import from_lines
 from tests.runs.runs import file_of
-from tests.ui.generate.recipe_recording import STORIES
 from tests.ui.tabs import services
 from tests.ui.trees import text_of
 
 # What stands beside a run that has just begun.
 
 
-DRAFTS = [Drafting("News", 1, 2), Drafting("Sport", 2, 2)]
-FORECAST = {None: 20.0, **dict.fromkeys(Stage, 40.0)}
-
-
 @pytest.fixture
 def step(tmp_path: Path) -> GenerateStep:
     async def built() -> GenerateStep:
-        with gr.Blocks() as page:
+        with gr.Blocks():
             app = services(Sessions(), CuratorLedger(PrivacyLedger(tmp_path)))
-            return GenerateStep(app, PrivacyStep(app), Line(page))
+            return GenerateStep(app, PrivacyStep(app))
 
     return asyncio.run(built())
 
@@ -49,6 +40,20 @@ def test_no_button_leads_to_an_older_set_while_one_is_written(step: GenerateStep
     begun = step._begun()
     assert begun[step.test].visible == "hidden"
     assert begun[step.export].visible == "hidden"
+
+
+def test_a_press_is_answered_at_once_and_the_run_it_begins_waits_in_the_models_queue(tmp_path: Path):
+    async def made() -> gr.Blocks:
+        return build(CuratorLedger(PrivacyLedger(tmp_path)), ModelLoader("none"))
+
+    page = asyncio.run(made())
+    [button] = [each for each in page.blocks.values() if each.elem_id == "generate"]
+    [press] = [each for each in page.fns.values() if (button._id, "click") in each.targets]
+    assert not press.queue
+    begins = {(each._id, "change") for each in press.outputs}
+    runs = [each for each in page.fns.values() if begins & set(each.targets)]
+    assert [(each.queue, each.concurrency_id, each.trigger_mode) for each in runs] == [(True, "model", "once")] * 2
+    assert max(len(each.inputs) for each in runs) > 10
 
 
 def test_the_budget_stays_on_the_page_until_a_run_is_charged(step: GenerateStep, tmp_path: Path):
@@ -81,42 +86,6 @@ def test_nothing_turns_for_ever_after_a_saved_run_was_chosen_elsewhere(step: Gen
     assert not any("Reading" in each for each in said.values())
     assert ("A saved run" in said[step.notice]) is readable
     assert ("did not arrive" in said[where]) is not readable
-
-
-def heard(step: GenerateStep, monkeypatch: pytest.MonkeyPatch, story: list[Any], pause: float) -> dict[int, Any]:
-    """What is left of a run, second by second, for who waits: its drafts take 40 s, each further event a `pause`."""
-    now, left = [0.0], dict[int, Any]()
-    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr(module, "_TO_BE_SEEN", 0.0)
-    monkeypatch.setattr(module, "_foreseen", lambda *_: Pace(FORECAST))
-
-    def begin(_: Run) -> Iterator[Any]:
-        for event in story:
-            yield event
-            until = now[0] + (20.0 if isinstance(event, Drafting) else pause)
-            left.update((second, step.waiting._left(second)) for second in range(int(now[0]), int(until)))
-            now[0] = until
-
-    tab: Any = SimpleNamespace(session_hash="tab", username=None)
-    list(step._followed(step._app.sessions.of(tab), step._app.ledgers.of(tab), Run(), begin, False))
-    return left
-
-
-@pytest.mark.parametrize("story", sorted(STORIES))
-def test_how_long_private_stages_and_tokens_take_is_not_told_to_who_waits(
-    story: str, step: GenerateStep, monkeypatch: pytest.MonkeyPatch
-):
-    """It follows from the rows. The first drafts are public, and here twice as slow as foreseen."""
-    events = STORIES[story] if story == "tokens" else [*DRAFTS, *STORIES[story]]
-    quick, slow = (heard(step, monkeypatch, events, pause) for pause in (1.0, 7.0))
-    assert {second: slow[second] for second in quick} == quick
-    assert len(quick) >= len(events) - 1
-    last, whole = max(quick), sum(FORECAST.values())
-    told = quick[last] + last
-    if story == "tokens":
-        assert told == pytest.approx(whole)
-    else:  # twice as slow in what is a small part of the whole
-        assert whole < told < 4 / 3 * whole
 
 
 # A stop reaches the run that it was meant for.

@@ -7,10 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import gradio as gr
-import pytest
 
 from dpicl_ui.frame.guard import guarded
-from dpicl_ui.frame.model_loader import AT_START, Choosable, ModelLoader
+from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.privacy.model_choice import ModelChoice, there, would_need
 from dpicl_ui.privacy.state import PrivacyState
@@ -48,25 +47,12 @@ def test_what_is_here_comes_first_and_the_loaded_one_is_chosen(shelf):  # noqa: 
     assert made.own.visible
 
 
-@pytest.mark.parametrize("choosable", [Choosable.LISTED, Choosable.NONE])
-def test_a_shared_page_neither_asks_for_paths_nor_shows_the_operators(shelf, choosable):  # noqa: F811
-    loader = begun("/models/secret/own", choosable)
+def test_a_page_whose_model_is_locked_neither_asks_for_paths_nor_shows_the_operators(shelf):  # noqa: F811
+    loader = begun("/models/secret/own", locked=True)
     loader.model().name = "own"
     made = choice(loader)
-    page = str([getattr(made, each).get_config() for each in ("name", "own", "there") if hasattr(made, each)])
-    assert "/models" not in page
-    assert hasattr(made, "name") == (choosable is Choosable.LISTED)
-    if choosable is Choosable.LISTED:
-        assert not made.own.visible
-        assert made.name.value == AT_START
-
-
-def test_a_path_on_a_shared_server_is_not_looked_at(shelf, monkeypatch):  # noqa: F811
-    made = choice(begun(choosable=Choosable.LISTED))
-    monkeypatch.setattr(needs, "needs", lambda _: pytest.fail("it was looked at"))
-    for asked in (lambda: made._look(TAB, EMBEDDED, "/etc/passwd"), lambda: dict(*made._load(EMBEDDED, "/etc/passwd"))):
-        shown = guarded(made.needs)(asked)()
-        assert "Only the listed models" in text_of(shown[made.needs])
+    assert not hasattr(made, "name")
+    assert "/models" not in str(made.there.get_config())
 
 
 def test_another_models_needs_and_time_are_told_before_it_is_loaded(shelf, monkeypatch):  # noqa: F811

@@ -18,11 +18,9 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from dpicl_ui.frame.model_loader import Choosable
-from dpicl_ui.frame.sessions import CuratorLedger, OwnerLedgers, Sessions, TabLedgers
-from dpicl_ui.server.serving import Login, serving
+from dpicl_ui.frame.sessions import CuratorLedger, Sessions, TabLedgers
+from dpicl_ui.server.serving import WAIT, admits, serving
 from mechanisms.accounting import Cap, PrivacyLedger
-from mechanisms.accounts import Accounts
 from mechanisms.errors import UsageError
 from tests.ui.visit import ROOT
 
@@ -32,35 +30,28 @@ CAP = Cap(2.0, 1e-6)
 
 @pytest.fixture(autouse=True)
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HOST", "PORT", "SPACE_ID", "DPICL_LOCK_MODEL"):
+    for name in ("HOST", "PORT", "SPACE_ID", "DPICL_LOCK_MODEL", "DPICL_PASSWORD"):
         monkeypatch.delenv(name, raising=False)
 
 
-def request(user: str | None, tab: str = "tab") -> Any:
-    return SimpleNamespace(username=user, session_hash=tab)
-
-
-def people(*names: str) -> Accounts:
-    accounts = Accounts()
-    for name in names:
-        accounts.add(name, PASSWORD)
-    return accounts
+def request(tab: str = "tab") -> Any:
+    return SimpleNamespace(username=None, session_hash=tab)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.8.8.8", "[::1]"])
-def test_without_accounts_a_loopback_address_serves_the_installations_ledger(monkeypatch, host):
+def test_without_a_password_a_loopback_address_serves_the_installations_ledger(monkeypatch, host):
     monkeypatch.setenv("HOST", host)
     PrivacyLedger().set_cap("letters", "record", CAP)
     served = serving()
     assert served.arguments["server_name"] == host
     assert "auth" not in served.arguments
-    assert served.ledgers.of(request(None)).snapshot("letters", "record").cap == CAP
+    assert served.ledgers.of(request()).snapshot("letters", "record").cap == CAP
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.5", "[::]", "studio.example", "127.0.0.1.example", ""])
-def test_without_accounts_no_other_address_is_served(monkeypatch, host):
+def test_without_a_password_no_other_address_is_served(monkeypatch, host):
     monkeypatch.setenv("HOST", host)
-    with pytest.raises(UsageError, match="users add"):
+    with pytest.raises(UsageError, match="set DPICL_PASSWORD"):
         serving()
 
 
@@ -97,8 +88,8 @@ def test_what_is_no_port_is_refused(port):
         serving(port=port)
 
 
-def test_an_address_of_another_machine_is_refused_in_one_line():
-    people("Ada")
+def test_an_address_of_another_machine_is_refused_in_one_line(monkeypatch):
+    monkeypatch.setenv("DPICL_PASSWORD", PASSWORD)
     with pytest.raises(UsageError, match=r"^This machine cannot listen on 192\.0\.2\.1, port \d+: .*$"):
         serving("192.0.2.1")
 
@@ -113,14 +104,48 @@ def test_a_refused_start_is_one_line_and_exit_code_2(monkeypatch):
     assert "HOST=0.0.0.0" in ended.stderr
 
 
-def test_with_accounts_any_address_is_served_and_asks_who_is_there(monkeypatch):
+@pytest.mark.parametrize("space", [False, True])
+def test_with_a_password_any_address_is_served_and_there_is_one_ledger(monkeypatch, space):
     monkeypatch.setenv("HOST", "0.0.0.0")
-    monkeypatch.setenv("SPACE_ID", "someone/studio")
-    people("Ada")
+    monkeypatch.setenv("DPICL_PASSWORD", PASSWORD)
+    if space:
+        monkeypatch.setenv("SPACE_ID", "someone/studio")
     served = serving()
-    assert isinstance(served.ledgers, OwnerLedgers)
-    assert asyncio.run(served.arguments["auth"]("Ada", PASSWORD))
+    assert served.ledgers.signed_in
+    assert served.ledgers.of(request("one")) is served.ledgers.of(request("other"))
     assert asyncio.iscoroutinefunction(served.arguments["auth"])  # Gradio would not wait for it otherwise
+
+
+@pytest.mark.parametrize("name", ["Ada", "", "nobody"])
+def test_the_password_opens_whatever_the_name_and_nothing_else_does(monkeypatch, name):
+    monkeypatch.setattr("dpicl_ui.server.serving.WAIT", 0.0)
+    admit = admits(PASSWORD)
+    assert asyncio.run(admit(name, PASSWORD))
+    for wrong in ("", PASSWORD[:-1], PASSWORD + "x", PASSWORD.upper(), "\ud800"):
+        assert not asyncio.run(admit(name, wrong))
+
+
+def test_whoever_guesses_waits_and_guesses_take_turns(monkeypatch):
+    waited = list[float]()
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    monkeypatch.setattr("dpicl_ui.server.serving.asyncio.sleep", sleep)
+    admit = admits(PASSWORD)
+
+    async def guesses() -> None:
+        assert not any([await admit("Ada", str(number)) for number in range(5)])
+        assert await admit("Ada", PASSWORD)
+
+    asyncio.run(guesses())
+    assert waited == [WAIT] * 5
+
+
+def test_a_short_password_is_refused(monkeypatch):
+    monkeypatch.setenv("DPICL_PASSWORD", "short")
+    with pytest.raises(UsageError, match="at least 8"):
+        serving()
 
 
 def test_nothing_in_the_environment_opens_a_tunnel(monkeypatch):
@@ -128,11 +153,11 @@ def test_nothing_in_the_environment_opens_a_tunnel(monkeypatch):
     assert (arguments["share"], arguments["mcp_server"]) == (False, False)
 
 
-def test_a_space_without_accounts_gives_every_tab_a_ledger_that_goes_with_it(monkeypatch, tmp_path):
+def test_a_space_without_a_password_gives_every_tab_a_ledger_that_goes_with_it(monkeypatch, tmp_path):
     monkeypatch.setenv("SPACE_ID", "someone/studio")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     served = serving()
-    ledgers, (one, other) = served.ledgers, (request(None, "one"), request(None, "other"))
+    ledgers, (one, other) = served.ledgers, (request("one"), request("other"))
     assert isinstance(ledgers, TabLedgers)
     assert served.arguments["server_name"] == "0.0.0.0"
     assert "no place for private data" in ledgers.warning
@@ -148,98 +173,22 @@ def test_a_space_without_accounts_gives_every_tab_a_ledger_that_goes_with_it(mon
     assert list(tmp_path.glob("dpicl-*")) == []
 
 
-def test_people_share_nothing_a_ledger_knows():
-    ledgers = OwnerLedgers(people("Ada", "Ben"))
-    ada, ben = ledgers.of(request("Ada")), ledgers.of(request("Ben"))
-    ada.set_cap("letters", "record", CAP)
-    assert ben.names() == []
-    assert ledgers.of(request("Ada", "another tab")) is ada
-    assert PrivacyLedger().names() == []
-
-
-def test_one_person_is_one_however_the_name_is_typed():
-    ledgers = OwnerLedgers(people("Zoë"))
-    assert ledgers.of(request("Zoe\u0308 ")) is ledgers.of(request("Zoë"))
-
-
-@pytest.mark.parametrize("user", [None, "", "Eve"])
-def test_nobody_else_gets_a_ledger(user, data_folder):
-    accounts = people("Ada", "Eve")
-    accounts.remove("Eve")
-    with pytest.raises(UsageError):
-        OwnerLedgers(accounts).of(request(user))
-    assert not (data_folder / "owners").exists()
-
-
-def test_a_tab_opens_for_the_one_who_opened_it_alone():
+def test_every_tab_has_a_session_of_its_own():
     sessions = Sessions()
-    ada = sessions.of(request("Ada"))
-    assert sessions.of(request("Ada")) is ada
-    assert sessions.of(request("Ben")) is not ada
-    sessions.drop(request(None))
-    assert sessions.of(request("Ada")) is ada
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.mark.parametrize("name", ["Ada", "nobody"])
-def test_whoever_guesses_waits_longer_and_longer_and_not_for_ever(name):
-    asked = []
-
-    def admits(_name: str, password: str) -> bool:
-        asked.append(password)
-        return password == PASSWORD and name == "Ada"
-
-    clock = Clock()
-    check = Login(SimpleNamespace(admits=admits), clock).admits  # type: ignore[arg-type]
-
-    async def wait_and_guess() -> float:
-        before, count = clock.now, len(asked)
-        while not await check(name, "wrong") and len(asked) == count:
-            clock.now += 0.5
-        return clock.now - before
-
-    async def guess() -> None:
-        waits = [await wait_and_guess() for _ in range(20)]
-        assert waits[:5] == [0.0] * 5
-        assert waits == sorted(waits)
-        assert waits[-1] == 60
-        assert not await check(name, PASSWORD)
-        assert len(asked) == 20
-        await check("Ben", "wrong")
-        assert len(asked) == 21
-        clock.now += 60
-        assert await check(name, PASSWORD) == (name == "Ada")
-
-    asyncio.run(guess())
-
-
-def test_the_right_password_clears_the_count():
-    check = Login(people("Ada")).admits
-
-    async def visits() -> bool:
-        for _ in range(3):
-            for _ in range(4):
-                assert not await check("Ada", "wrong")
-            assert await check("Ada", PASSWORD)
-        return True
-
-    assert asyncio.run(visits())
+    one = sessions.of(request("one"))
+    assert sessions.of(request("one")) is one
+    assert sessions.of(request("other")) is not one
+    sessions.drop(request("other"))
+    assert sessions.of(request("one")) is one
+    sessions.drop(request("one"))
+    assert sessions.of(request("one")) is not one
 
 
 def client(**headers: str) -> TestClient:
     middleware = serving().arguments["app_kwargs"]["middleware"]
     paths = ("/", "/logout", "/gradio_api/file={path:path}", "/gradio_api/queue/join")
     routes = [Route(path, lambda _: PlainTextResponse("served"), methods=["GET", "POST"]) for path in paths]
-    app: Any = Starlette(routes=routes, middleware=middleware)
-    app.tokens, app.cookie_id = {}, "x"
-    app.get_blocks = lambda: SimpleNamespace(_queue=SimpleNamespace(event_queue_per_concurrency_id={}, active_jobs=[]))
-    made = TestClient(app, base_url="http://127.0.0.1:7860")
+    made = TestClient(Starlette(routes=routes, middleware=middleware), base_url="http://127.0.0.1:7860")
     made.headers.update({name.replace("_", "-"): value for name, value in headers.items()})
     return made
 
@@ -285,16 +234,16 @@ def test_no_file_is_served():
 
 
 def test_the_page_says_whose_ledger_it_is(tmp_path: Path):
-    said = {each.footing for each in (CuratorLedger(PrivacyLedger(tmp_path)), OwnerLedgers(Accounts()), TabLedgers())}
-    assert len(said) == 3
+    own = (CuratorLedger(PrivacyLedger(tmp_path), signed_in) for signed_in in (False, True))
+    assert len({each.footing for each in (*own, TabLedgers())}) == 3
 
 
 @pytest.mark.parametrize(("lock", "locked"), [(None, False), ("", False), ("0", False), ("1", True), ("yes", True)])
-def test_the_curator_chooses_any_model_people_a_listed_one_and_strangers_none(monkeypatch, lock, locked):
+def test_the_owner_chooses_any_model_unless_it_is_locked_and_strangers_none(monkeypatch, lock, locked):
     if lock is not None:
         monkeypatch.setenv("DPICL_LOCK_MODEL", lock)
-    assert serving().choosable is (Choosable.NONE if locked else Choosable.ANY)
+    assert serving().locked is locked
     monkeypatch.setenv("SPACE_ID", "someone/studio")
-    assert serving().choosable is Choosable.NONE
-    people("Ada")
-    assert serving().choosable is (Choosable.NONE if locked else Choosable.LISTED)
+    assert serving().locked
+    monkeypatch.setenv("DPICL_PASSWORD", PASSWORD)
+    assert serving().locked is locked

@@ -1,4 +1,4 @@
-"""The app as it is served with accounts: what somebody without one gets, and what a path or another site gets of it."""
+"""The app behind a password: what somebody without it gets, and what a path or another site gets of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import httpx
 import pytest
 
 from mechanisms.accounting import Cap, PrivacyLedger
-from mechanisms.accounts import Accounts, owner_folder
 from tests.ui.visit import serving
 
 pytestmark = pytest.mark.slow
@@ -22,8 +21,10 @@ OPEN = {
     "/", "/login", "/login/", "/logout", "/theme.css", "/gradio_api/theme.css", "/gradio_api/robots.txt", "/robots.txt",
     "/manifest.json", "/favicon.ico", "/pwa_icon", "/pwa_icon/{size}", "/gradio_api/app_id", "/gradio_api/app_id/",
     "/gradio_api/user", "/gradio_api/user/", "/gradio_api/startup-events", "/gradio_api/reset", "/gradio_api/reset/",
+    "/gradio_api/heartbeat/{session_hash}",
 }  # fmt: skip
-"""The form for signing in, what it looks like, and words that depend on nobody."""
+"""The form for signing in, what it looks like, words that depend on nobody, and the connection that an open page keeps,
+which never ends (SECURITY.md)."""
 PATIENCE = 300.0
 """Seconds for an answer, on a machine that others use too."""
 
@@ -47,10 +48,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("strangers")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DPICL_HOME", str(folder / "home"))
-        Accounts().add(NAME, PASSWORD)
-        PrivacyLedger(owner_folder(NAME)).set_cap(SECRET, "record", Cap(2.0, 1e-6))
+        PrivacyLedger().set_cap(SECRET, "record", Cap(2.0, 1e-6))
     with (
-        serving(folder, DPICL_MODEL="no-such-model") as port,
+        serving(folder, DPICL_MODEL="no-such-model", DPICL_PASSWORD=PASSWORD) as port,
         httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE) as ada,
     ):
         assert ada.post("/login", data={"username": NAME, "password": PASSWORD}).status_code == 200
@@ -95,7 +95,7 @@ def test_no_path_leads_to_a_file_of_the_machine_even_for_whoever_signed_in(serve
                 assert start not in answer
 
 
-def test_without_an_account_every_route_there_is_refuses(served: Served):
+def test_without_the_password_every_route_there_is_refuses(served: Served):
     with httpx.Client(base_url=served.url, timeout=PATIENCE) as stranger:
         routes = stranger.get("/openapi.json").json()["paths"]
         assert len(routes) > 40
@@ -108,7 +108,7 @@ def test_without_an_account_every_route_there_is_refuses(served: Served):
     assert {asked: status for asked, status in answered.items() if not 400 <= status < 500} == {}
 
 
-def test_without_an_account_nothing_is_uploaded_and_no_session_is_told(served: Served):
+def test_without_the_password_nothing_is_uploaded_and_no_session_is_told(served: Served):
     before = {path for path in (served.folder / "temp").rglob("*") if path.is_file()}
     with httpx.Client(base_url=served.url, timeout=PATIENCE) as stranger:
         assert stranger.post("/gradio_api/upload", files={"files": ("x.csv", b"x")}).status_code == 401
@@ -129,7 +129,7 @@ def test_another_site_neither_reads_nor_asks_with_the_cookies_of_whoever_signed_
 ):
     asked = [("GET", "/"), ("GET", "/config"), ("GET", "/gradio_api/token"), ("GET", "/gradio_api/user")]
     asked += [("GET", "/gradio_api/queue/data?session_hash=x"), ("GET", "/logout")]
-    asked += [("POST", f"/gradio_api/{each}") for each in ("queue/join", "upload", "cancel", "run/calibrate")]
+    asked += [("POST", f"/gradio_api/{each}") for each in ("queue/join", "upload", "cancel", "run/predict")]
     headers = {"origin": origin, "host": host}
     for method, path in asked:
         answer = served.ada.request(method, path, headers=headers, content=b"{}" if method == "POST" else None)

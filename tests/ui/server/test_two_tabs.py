@@ -1,5 +1,5 @@
-"""Two tabs and one model: the second run waits and says where; a tab that is closed leaves nothing private behind,
-and a run that a reload cut off goes on.
+"""Two tabs and one model: the second run waits; a tab that is closed leaves nothing private behind, and a run that a
+reload cut off goes on.
 
 The server runs in this process, with a toy for a model, so that what it remembers can be looked at.
 """
@@ -35,6 +35,7 @@ from tests.ui.visit import ARGUMENTS, CHROMIUM, SLOW, Journey, free_port, press,
 pytestmark = pytest.mark.slow
 CANARY = "canary 5f0c8e1b7d2a4c66"
 LOST = "My invoice is lost."
+ROOT = "document.documentElement"
 
 
 class Paused(ToyModel):
@@ -129,16 +130,14 @@ def go(browser: Browser, port: int, visited: Visit, sessions: Sessions, model: P
     with tab(browser, port, visited, "first") as one:
         with tab(browser, port, visited, "second") as two:
             press(one, "#generate", "#stop:enabled")
-            wait_and_leave(two, visited)
             two.click("#generate")
-            two.wait_for_selector("#run-line .spinner", timeout=SLOW)
-            visited.said["second again"] = two.inner_text("#run-line .spinner")
+            two.wait_for_selector("#run-notice .spinner", timeout=SLOW)
+            visited.said["second"] = two.inner_text("#run-notice")
+            visited.overflow = two.evaluate(f"{ROOT}.scrollWidth - {ROOT}.clientWidth")
             model.free.set()
             for name, page in (("first", one), ("second", two)):
                 page.wait_for_selector("#run-notice .notice", timeout=SLOW)
                 visited.said[f"{name} run"] = page.inner_text("#run-notice")
-            two.wait_for_selector("#leave-line", state="hidden", timeout=SLOW)
-            two.wait_for_selector("#run-line .spinner", state="detached", timeout=SLOW)
             tables = [weakref.ref(each.of(DataState).confirmed.dataset) for each in sessions._sessions.values()]
             visited.open_tabs.append(len(sessions._sessions))
             visited.texts.append(texts_with(f"{LOST} {CANARY}"))
@@ -161,15 +160,6 @@ def remembered(tables: list[weakref.ref[Any]]) -> tuple[list[bool], int]:
         if found == ([False] * len(tables), 0) or time.monotonic() > until:
             return found
         time.sleep(0.2)
-
-
-def wait_and_leave(page: Page, visited: Visit) -> None:
-    page.click("#generate")
-    page.wait_for_selector("#run-line .spinner", timeout=SLOW)
-    visited.said["second"] = page.inner_text("#run-line .spinner")
-    visited.overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    press(page, "#leave-line", "#run-line .notice")
-    visited.said["left"] = page.inner_text("#run-line .notice")
 
 
 def reload_in_the_middle(browser: Browser, port: int, visited: Visit, sessions: Sessions, model: Paused) -> None:
@@ -223,24 +213,14 @@ def texts_with(words: str) -> int:
     return found
 
 
-def test_the_second_reads_its_place_and_its_run_ends(visit: Visit):
-    assert visit.said["second"].startswith("Somebody else's run is before yours: place 2")
-    assert visit.said["second again"].startswith("Somebody else's run is before yours: place 2")
+def test_the_second_waits_and_its_run_ends(visit: Visit):
+    assert visit.said["second"] == "Waiting for the model …"
     assert visit.said["first run"].startswith("Done.")
     assert visit.said["second run"].startswith("Done.")
     assert visit.overflow == 0
 
 
-def test_who_leaves_the_line_pays_nothing(visit: Visit, monkeypatch: pytest.MonkeyPatch):
-    assert "nothing is spent" in visit.said["left"]
-    monkeypatch.setenv("DPICL_HOME", str(visit.folder / "home"))
-    spent = [PrivacyLedger(visit.folder / "home").snapshot(name, "record").epsilon for name in ("first", "second")]
-    assert spent[0] == pytest.approx(spent[1])
-    assert spent[0] > 0
-
-
-def test_nobody_who_waits_reads_anything_of_the_others_data(visit: Visit):
-    assert "first" not in visit.said["second"] + visit.said["second again"]
+def test_nothing_that_is_said_holds_a_row(visit: Visit):
     assert CANARY not in "".join(visit.said.values())
 
 

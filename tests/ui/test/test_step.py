@@ -20,7 +20,7 @@ from dpicl_ui.test.cards import accuracies, answers, readers, score_card, subjec
 from dpicl_ui.test.measure import FileMeasurement, bundled_rows_for
 from dpicl_ui.test.state import TestState, gate
 from dpicl_ui.test.step import EvaluationStep
-from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.accounting import PrivacyLedger
 from mechanisms.data.sources import ANSWERED_EXAMPLES, EXAMPLES, read_table
 from mechanisms.data.table import Table
 from mechanisms.demos.findings import ArmScore, Choice, Score
@@ -34,8 +34,7 @@ from tests.exports.sets import labelled
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import HOSTILE, demo_set
 from tests.ui.privacy.test_form import DATASET
-from tests.ui.tabs import confirm, services, write
-from tests.ui.test.test_elsewhere import LETTERS
+from tests.ui.tabs import services, write
 from tests.ui.test_drawing import scorecard, tags
 from tests.ui.trees import text_of
 
@@ -262,17 +261,6 @@ def test_a_text_is_gone_on_with_by_every_arm(tab: Any):
     words = text_of(last[step.answer])
     assert own in words
     assert all(name in words for name in ("Zero-shot", "Public only", "Your demonstrations"))
-
-
-def test_an_attack_on_it_marks_no_row_of_labelled_data(tab: Any):
-    step, state = tab
-    session = step._app.session(TAB)
-    confirm(session, LETTERS)
-    state.load(NOTES)
-    state.table = Table(pd.DataFrame({"text": ["a", "b"], "label": ["News", "Sport"]}))
-    with pytest.raises(UsageError, match="texts with labels"):
-        list(step.attack._attack("text", "label", True, TAB))
-    assert step.attack._app.ledger(TAB).rows.disclosures(fingerprint(LETTERS)) == ()
 
 
 def test_what_needs_labels_says_so(tab: Any):
