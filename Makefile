@@ -19,7 +19,6 @@ baselines: .venv/test-ready
 # What takes long and finds rarely: kills, bombs, audits of releases, coverage of intervals.
 nightly: .venv/test-ready
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder -m nightly
-	$(BIN)/python -m research.faults.hostile_door --hold
 
 quick: .venv/test-ready
 	$(BIN)/ruff check .
