@@ -24,7 +24,7 @@ COMMANDS = {
     "evaluate": ("classify", "accuracy (of texts alone, perplexity) on a file, beside zero-shot and public-only"),
     "score": ("score", "a private accuracy of a set of demonstrations, on rows of a file"),
     "answer": ("answer", "private answers to questions, paid for one by one"),
-    "audit": ("audit", "tests of the privacy claims, and attacks on what was released"),
+    "audit": ("audit", "many draws of one step on neighbours, against what it claims"),
     "bench": ("bench", "time the engine beside plain loops and the machine's ceiling"),
     "ledger": ("ledger", "what data sets have spent, and their caps"),
     "models": ("models", "list the models that can be used here, or prepare one"),

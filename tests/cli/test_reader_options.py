@@ -171,8 +171,7 @@ def test_a_refused_key_is_one_line_without_it(files, capsys):
         "score set.json rows.csv --epsilon 1 --delta 1e-5",
         "synthesize rows.csv --labels A,B --epsilon 1 --delta 1e-5 --out o.json",
         "answer rows.csv question --epsilon 1 --delta 1e-5",
-        "audit mia set.json rows.csv",
-        "audit run gaussian",
+        "audit mechanism gaussian",
         "bench",
     ],
 )
