@@ -70,10 +70,11 @@ def test_an_edited_run_file_is_refused_by_the_command_line_and_by_python(capsys,
     cut_off(capsys, monkeypatch, f"{line} --journal {journal}", "1 of 4")
     whole = journal.read_text()
     assert '"epsilon":0.5' in whole.replace(" ", "")
+    loaded = {"text": "text", "label": "topic", "name": "bank", "allow_left_out": True, "tell": lambda _: None}
+    private = api.load(BANK, ["Cards", "Fraud"], **loaded)
     for edited in (whole.replace('"epsilon": 0.5', '"epsilon": 0.001'), whole.replace('"chosen":', '"chosen": ')):
         journal.write_text(edited)
         check_refusal(capsys, f"{line} --resume {journal}", 2, "run's file")
-        private = api.load(BANK, ["Cards", "Fraud"], text="text", label="topic", name="bank")
         with pytest.raises(UsageError, match="run's file"):
             api.resume(journal, private, tmp_path / "demos.json")
     journal.write_text(whole)
