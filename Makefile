@@ -16,7 +16,7 @@ test: check browser
 baselines: .venv/test-ready
 	$(BIN)/python -m tests.baselines compare
 
-# What takes long and finds rarely: kills, bombs, audits of releases, coverage of intervals, every baseline.
+# What takes long and finds rarely: kills, bombs, audits of releases, coverage of intervals.
 nightly: .venv/test-ready
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder -m nightly
 

@@ -1,7 +1,7 @@
 """What programs call: from a private file to demonstrations, and from demonstrations to labels.
 
-The command line, the assistant's server and the app's endpoints call it too, so all of them have one ledger, the same
-checks and the same defaults. Everything that takes a `Dataset` reads private rows; what it returns may be released.
+The command line and the app's endpoints call it too, so all of them have one ledger, the same checks and the same
+defaults. Everything that takes a `Dataset` reads private rows; what it returns may be released.
 
     from mechanisms import api
 
@@ -60,7 +60,6 @@ from mechanisms.trials import (
     about_to_send,
     compare,
     evaluate,
-    evaluate_cells,
     evaluate_completions,
     evaluate_outputs,
     label_remotely,
@@ -72,7 +71,7 @@ from mechanisms.trials import (
 
 __all__ = [
     "NotWritten", "Plan", "Verification", "about_to_send", "ask", "ask_all", "ask_as", "calibrate", "certificate_check",
-    "classify", "compare", "disclosures", "evaluate", "evaluate_cells", "evaluate_completions", "evaluate_outputs",
+    "classify", "compare", "disclosures", "evaluate", "evaluate_completions", "evaluate_outputs",
     "export", "label_remotely", "load", "load_model", "load_test", "mark_test_file", "plan", "planned", "predictions",
     "probabilities", "read", "read_any", "recognise", "respond", "resume", "run", "score", "score_as", "verify",
     "write", "writer_of",

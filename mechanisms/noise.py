@@ -125,32 +125,30 @@ class SecureRandomness:
     private = True
 
     def gaussian(self, values: Integers, scale: float) -> Integers:
-        """See `Randomness.gaussian`; exact, from OpenDP's own CSPRNG."""
+        """Exact, from OpenDP's own CSPRNG."""
         return np.asarray(_gaussian_measurement(scale)(values.tolist()), dtype=np.int64)
 
     def exponential_argmax(self, values: Integers, scale: float) -> int:
-        """See `Randomness.exponential_argmax`; exact, from OpenDP's own CSPRNG."""
+        """Exact, from OpenDP's own CSPRNG."""
         return int(_selection(scale, False)(values.tolist()))
 
     def gumbel_argmax(self, values: Integers, scale: float) -> int:
-        """See `Randomness.gumbel_argmax`; exact, from OpenDP's own CSPRNG."""
+        """Exact, from OpenDP's own CSPRNG."""
         return int(_selection(scale, True)(values.tolist()))
 
     def laplace(self, values: Integers, scale: float) -> Integers:
-        """See `Randomness.laplace`; exact, from OpenDP's own CSPRNG."""
+        """Exact, from OpenDP's own CSPRNG."""
         return np.asarray(_laplace_measurement(scale)(values.tolist()), dtype=np.int64)
 
     def uniform(self, count: int) -> Floats:
-        """See `Randomness.uniform`; 52 random bits a draw, centred in their cells so that 0 and 1 never occur."""
+        """52 random bits a draw, centred in their cells so that 0 and 1 never occur."""
         bits = np.frombuffer(os.urandom(8 * count), dtype=np.uint64) >> np.uint64(12)
         return (bits.astype(np.float64) + 0.5) * 2.0**-52
 
     def poisson_sample(self, population: int, rate: float) -> Integers:
-        """See `Randomness.poisson_sample`."""
         return poisson_positions(population, rate, self.uniform)
 
     def permutation(self, size: int) -> Integers:
-        """See `Randomness.permutation`."""
         return np.asarray(random.SystemRandom().sample(range(size), size), dtype=np.int64)
 
 
@@ -170,7 +168,7 @@ class PrefetchedRandomness(SecureRandomness):
         self._blocks: OrderedDict[tuple[int, float], tuple[Integers, int]] = OrderedDict()
 
     def gaussian(self, values: Integers, scale: float) -> Integers:
-        """See `Randomness.gaussian`; noise on integers is the same before and after the values are known."""
+        """Noise on integers is the same before and after the values are known."""
         key = (len(values), scale)
         block, used = self._blocks.pop(key, (np.empty((0, len(values)), dtype=np.int64), 0))
         if used == len(block):
@@ -196,30 +194,25 @@ class SeededRandomness:
         self._generator = np.random.default_rng(seed)
 
     def gaussian(self, values: Integers, scale: float) -> Integers:
-        """See `Randomness.gaussian`; rounded continuous noise, good enough for tests."""
+        """Rounded continuous noise, good enough for tests."""
         noise = np.rint(self._generator.normal(0.0, scale, size=len(values)))
         return values + noise.astype(np.int64)
 
     def exponential_argmax(self, values: Integers, scale: float) -> int:
-        """See `Randomness.exponential_argmax`."""
         return int(np.argmax(values + self._generator.exponential(scale, size=len(values))))
 
     def gumbel_argmax(self, values: Integers, scale: float) -> int:
-        """See `Randomness.gumbel_argmax`."""
         return int(np.argmax(values + self._generator.gumbel(0.0, scale, size=len(values))))
 
     def laplace(self, values: Integers, scale: float) -> Integers:
-        """See `Randomness.laplace`; rounded continuous noise, good enough for tests."""
+        """Rounded continuous noise, good enough for tests."""
         return values + np.rint(self._generator.laplace(0.0, scale, size=len(values))).astype(np.int64)
 
     def uniform(self, count: int) -> Floats:
-        """See `Randomness.uniform`."""
         return self._generator.uniform(np.nextafter(0, 1), 1.0, size=count)
 
     def poisson_sample(self, population: int, rate: float) -> Integers:
-        """See `Randomness.poisson_sample`."""
         return poisson_positions(population, rate, self.uniform)
 
     def permutation(self, size: int) -> Integers:
-        """See `Randomness.permutation`."""
         return self._generator.permutation(size).astype(np.int64)

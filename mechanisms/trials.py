@@ -7,7 +7,7 @@ that promises nothing. Figures have no noise: `mark_test_file` remembers whose r
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,20 +20,9 @@ from mechanisms.data.sources import KIND, of_kind, read_table
 from mechanisms.demos.demo_set import DemoSet, longest_output
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.completions import CompletionPerplexity, answering, completing, completion_perplexities
-from mechanisms.evaluation.evaluate import PRIVATE, Comparison, Progress, Scorecard, arms_of, known_rows
+from mechanisms.evaluation.evaluate import PRIVATE, Comparison, Progress, Scorecard, arms_of
 from mechanisms.evaluation.evaluate import compare as compared
 from mechanisms.evaluation.evaluate import evaluate as evaluated
-from mechanisms.evaluation.grid import (
-    CellProgress,
-    Grid,
-    GridBegun,
-    GridRead,
-    Results,
-    grid_figure,
-    origin_of,
-    read_grid,
-    write_plot,
-)
 from mechanisms.evaluation.open_answers import OpenScorecard, evaluate_open
 from mechanisms.evaluation.reader import (
     Arm,
@@ -48,7 +37,6 @@ from mechanisms.evaluation.reader import (
 from mechanisms.evaluation.remote_reader import RemoteReader, read_remotely_in_words, refuse_set_without_promise
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models import default_model, listed_as, load_model
-from mechanisms.noise import SeededRandomness
 from mechanisms.records import Dataset
 from mechanisms.runs.public_demonstrations import public_demonstrations
 
@@ -215,39 +203,6 @@ def evaluate_completions(
         found[each.name] = each
         told(len(found), len(arms))
     return found
-
-
-def evaluate_cells(
-    demo_set: DemoSet,
-    text: str,
-    test: Dataset,
-    grid: Grid,
-    model: LanguageModel | None = None,
-    *,
-    out: Path | None = None,
-    plot: Path | None = None,
-    curator_only: bool = False,
-) -> Iterator[GridBegun | CellProgress | GridRead]:
-    """Accuracies of a set with fewer shots and in other orders, a cell for each, beside zero-shot and public-only.
-
-    Args:
-        text: of the set's file; the table names its digest.
-        out: the table; a cell that stands in it is not computed again.
-        plot: a page with accuracies by shots.
-        curator_only: rows of the test are somebody's private ones: table and page say so.
-
-    Raises:
-        UsageError: no row has one of the labels, the table is of another origin, or a file cannot be written.
-    """
-    model, known = model or default_model(), known_rows(demo_set.labels, test.records)
-    # Written from a public seed, so that a run that goes on reads the same ones; nothing private is drawn.
-    shown = as_read_by(demo_set, model)
-    public = public_demonstrations(shown, model, SeededRandomness(grid.seed))
-    results = Results(origin_of(text, test, model, public, grid, curator_only), out)
-    for each in read_grid(model, shown, arms_of(shown, public), known, grid, results):
-        if isinstance(each, GridRead) and plot:
-            write_plot(plot, grid_figure(each.lines, curator_only))
-        yield each
 
 
 def compare(

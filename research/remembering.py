@@ -27,7 +27,6 @@ class Remembering:
         self._known: dict[str, NDArray[np.float32]] = {}
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """See `Embedder.embed`."""
         missing = [each for each in texts if each not in self._known]
         self._known.update(zip(missing, self._embedder.embed(missing), strict=True))
         return np.array([self._known[each] for each in texts], np.float32).reshape(len(texts), self.dimensions)

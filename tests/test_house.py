@@ -1,8 +1,7 @@
-"""The house rules that ruff has no rule for: short functions, short files, documentation that wraps."""
+"""The house rules that ruff has no rule for: files are chapters, documentation wraps, what pages name is there."""
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,38 +9,26 @@ from pathlib import Path
 from mechanisms.steps import mechanism_names
 from tests.conftest import ROOT
 
-MOST_LINES = 40
-"""Of a function, from its `def` to its end; the docstring is counted out, since explaining should cost nothing."""
-MOST_FILE_LINES = 600
+MOST_FILE_LINES = 700
 """A module is a chapter."""
 WIDTH = 120
 
-LONG_FUNCTIONS: dict[str, str] = {}
 LONG_FILES: dict[str, str] = {}
 WIDE_PAGES: dict[str, str] = {}
 NO_FILES = {
     "mechanisms/steps/noisy_votes.py": "the file that CONTRIBUTING.md adds",
-    "theirs.py": "written by whoever repeats the comparison with InvisibleInk",
 }
 """Each exception with its reason. One that is needed no more fails too: take it out."""
 
 
-def test_functions_are_short():
-    lengths = {
-        f"{path.relative_to(ROOT).as_posix()}: {name}": length
-        for path in sources()
-        for name, length in functions(path.read_text(encoding="utf-8"))
-    }
-    assert len(lengths) > 500  # the sources were found
-    assert {name for name, length in lengths.items() if length > MOST_LINES} == set(LONG_FUNCTIONS)
-
-
 def test_files_are_short():
+    files = list(sources())
     long = {
         path.relative_to(ROOT).as_posix()
-        for path in sources()
+        for path in files
         if len(path.read_text(encoding="utf-8").splitlines()) > MOST_FILE_LINES
     }
+    assert len(files) > 100  # the sources were found
     assert long == set(LONG_FILES)
 
 
@@ -91,11 +78,7 @@ def test_programs_that_pages_name_are_there():
     assert missing == set(NO_FILES)
 
 
-def test_the_measures_see_what_they_should():
-    body = "    x = 1\n" * MOST_LINES
-    assert dict(functions(f"def short():\n{body[:-10]}")) == {"short": MOST_LINES}
-    assert dict(functions(f"def long():\n{body}")) == {"long": MOST_LINES + 1}
-    assert dict(functions(f'def told():\n    """One.\n\n    Two."""\n{body[:-10]}')) == {"told": MOST_LINES}
+def test_lines_that_should_wrap_are_found():
     wide = "x" * (WIDTH + 1)
     assert wide_lines(f"{wide}\n```sh\n{wide}\n```\n| {wide} |\n\n    {wide}\n- {wide}\n") == [1, 8]
     assert wide_lines(f"---\ntitle: {wide}\n---\n{wide}\n") == [4]
@@ -110,17 +93,6 @@ def programs() -> Iterator[Path]:
     yield from ROOT.glob("*.py")
     for folder in ("mechanisms", "dpicl_ui", "research", "tests"):
         yield from (path for path in (ROOT / folder).rglob("*.*") if path.suffix in (".py", ".js"))
-
-
-def functions(source: str) -> Iterator[tuple[str, int]]:
-    """Name and length of every function, methods and inner ones included."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node.name, _lines(node) - (_lines(node.body[0]) if ast.get_docstring(node) is not None else 0)
-
-
-def _lines(node: ast.stmt) -> int:
-    return (node.end_lineno or node.lineno) - node.lineno + 1
 
 
 def wide_lines(page: str) -> list[int]:

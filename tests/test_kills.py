@@ -1,27 +1,19 @@
-"""Kills at random moments of runs, answers and votes; `python -m research.faults.kills` does 200 of them."""
+"""Processes that are killed (SIGKILL) at random moments of runs, answers and votes: what the ledger holds then.
+
+A kill ends a process, not the machine: what a loss of power leaves rests on SQLite's `synchronous=FULL` and on the
+disk.
+"""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
-from tests.conftest import ROOT
+from tests.killing import ENDS, MOMENTS, WORK, kill
 
 
 @pytest.mark.slow
 @pytest.mark.nightly
 def test_whenever_a_process_is_killed_the_ledger_covers_what_was_released(data_folder):
-    line = [sys.executable, "-m", "research.faults.kills", "--kills", "6"]
-    ended = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=600)
-    assert ended.returncode == 0, ended.stderr
-    assert ended.stderr == ""
-    numbers = [
-        [int(cell) for cell in line.split("|")[2:-1]]
-        for line in ended.stdout.splitlines()
-        if any(map(str.isdigit, line))
-    ]
-    killed, then = numbers[:3], numbers[3:]
-    assert sum(map(sum, killed)) == 6
-    assert sum(map(sum, then)) == 4  # runs and votes
+    found = kill(6, seed=1)
+    assert sum(found[kind, moment] for kind in WORK for moment in MOMENTS) == 6
+    assert sum(found[kind, end] for kind in WORK for end in ENDS) == 4  # runs and votes

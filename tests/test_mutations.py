@@ -1,4 +1,4 @@
-"""Mutated files of every kind that a user brings; `python -m research.faults.mutations` tries 20,000 of them."""
+"""Mutated files of every kind that a user brings."""
 
 from __future__ import annotations
 

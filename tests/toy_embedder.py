@@ -17,8 +17,6 @@ def _word(word: str, dimensions: int) -> np.ndarray:
 
 
 class ToyEmbedder:
-    """See `mechanisms.inference.Embedder`."""
-
     name = "toy"
 
     def __init__(self, dimensions: int = 16) -> None:

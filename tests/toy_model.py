@@ -62,8 +62,6 @@ class ToySession:
 
 
 class ToyModel:
-    """See `mechanisms.inference.LanguageModel`."""
-
     name, sha256 = "toy", "0" * 64
     stop_tokens = frozenset({10})
     turn: tuple[list[int], list[int]] = ([], [])

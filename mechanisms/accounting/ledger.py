@@ -363,15 +363,12 @@ class LedgerRun:
     released: frozenset[str] = frozenset()
 
     def charge(self, list_name: str, events: tuple[PrivacyEvent, ...], part: str = "") -> None:
-        """See `PrivacyLedger.charge`."""
         self.ledger.charge(self.number, list_name, events, part)
 
     def mark(self, part: str, told: str) -> None:
-        """See `PrivacyLedger.mark`."""
         self.ledger.mark(self.number, part, self.holder, told)
 
     def finish(self) -> None:
-        """See `PrivacyLedger.finish`."""
         self.ledger.finish(self.number, self.holder)
 
     def snapshot(self) -> BudgetSnapshot:

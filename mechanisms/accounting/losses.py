@@ -337,7 +337,6 @@ class Rounded:
         return self.first + round(float(self.masses @ np.arange(len(self.masses))))
 
     def cumulant(self, tilt: float) -> float:
-        """See `Total.cumulant`."""
         held = self.masses > 0
         places = self.first + np.flatnonzero(held)
         return self.log_scale + log_sum(np.log(self.masses[held]) + (tilt - self.tilt) * self.step * places)

@@ -46,7 +46,6 @@ class AnswersOpened:
 
     @property
     def sure_left(self) -> int:
-        """See `AnswerReleased.sure_left`."""
         return max(0, self.queries - self.asked)
 
 

@@ -82,7 +82,6 @@ class LabelRespondent:
         model.check(prompt.prefix, 2 * request.shards, prompt.length, self._room)
 
     def answer(self, examples: Examples, query: str) -> ShardAnswers:
-        """See `Respondent.answer`."""
         labels, mechanism, prompt = self._request.labels, self._request.mechanism, self._prompt
         [public] = self._votes([()], query, prompt.public_length, whole_vote(0, len(labels), mechanism.parts))
         votes = self._votes(examples, query, prompt.length, public)
@@ -109,7 +108,6 @@ class NeighbourLabels:
         self._labels, self._parts = request.labels, request.mechanism.parts
 
     def answer(self, examples: Examples, query: str) -> ShardAnswers:
-        """See `Respondent.answer`."""
         chosen = (self._vote(place, shard) for place, shard in enumerate(examples))
         votes = [whole_vote(label, len(self._labels), self._parts) for label in chosen]
         return ShardAnswers(np.sum(votes, axis=0), "")
@@ -133,7 +131,6 @@ class TextRespondent:
         model.check(prompt.prefix, 1, longest, request.answer_tokens)
 
     def answer(self, examples: Examples, query: str) -> ShardAnswers:
-        """See `Respondent.answer`."""
         prompt, tokens = self._prompt, self._request.answer_tokens
         public_session = self._model.open(prompt.prefix, [prompt.row((), query)], prompt.public_length, tokens)
         categories = public_session.logits().shape[1]

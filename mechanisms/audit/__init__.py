@@ -1,1 +1,1 @@
-"""Attacks on releases, black-box tests of privacy claims, and the benchmark of the engine."""
+"""Black-box tests of privacy claims, and the benchmark of the engine."""

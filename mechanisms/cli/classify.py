@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from mechanisms import api, confidence
@@ -13,7 +12,6 @@ from mechanisms.cli.config_file import READER_MODEL, READER_URL
 from mechanisms.cli.options import add_label_names, add_reading_options, check_says_something, of_rows
 from mechanisms.cli.output import (
     add_json,
-    check_apart,
     in_json,
     not_private,
     progress,
@@ -25,23 +23,17 @@ from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.completions import CompletionPerplexity, check_texts
 from mechanisms.evaluation.evaluate import AS_READ, PUBLIC_ONLY, Comparison, Scorecard
-from mechanisms.evaluation.grid import CellProgress, Grid, GridBegun, GridRead, Line
 from mechanisms.evaluation.open_answers import OpenScorecard
 from mechanisms.evaluation.reader import check_gives_labels, check_labels, readers_in_words, same_reader
 from mechanisms.evaluation.remote_reader import RemoteReader
-from mechanisms.files import check_writable, text_of
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.listing import default_name
 from mechanisms.inference.remote import KEY_VARIABLE, ChatServer, ServerAddress, key_from_environment
 from mechanisms.records import Dataset, Record
 
-_NO_CELLS = (
-    "A table of cells needs a model with known weights, which a server does not show: leave out --shots, --orders, "
-    "--seed, --out and --plot."
-)
 _ONE_KIND = (
-    "A set of one kind of text is evaluated alone, whole and on this machine: leave out the second set, --shots, "
-    "--orders, --seed, --out, --plot, --reader-url and --reader-model."
+    "A set of one kind of text is evaluated alone and on this machine: leave out the second set, --reader-url and "
+    "--reader-model."
 )
 _HERE = "Answers in text need a model of this machine: leave out --reader-url and --reader-model."
 _NO_WRITER = "its writer, {writer}, is not among the models that are listed and on this machine"
@@ -65,7 +57,6 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     add_reading_options(parser)
     parser.add_argument("--output-column", help="outputs instead of labels: how often the set answers just so")
     parser.add_argument("--limit", type=int, help="use only the first rows")
-    _add_grid_options(parser)
     _add_reader_options(parser)
     add_json(parser)
     parser.set_defaults(run=_evaluate)
@@ -184,10 +175,7 @@ def _evaluate(options: argparse.Namespace) -> None:
         show(options, _compared(options.demos, written, test, model) | terms)
         return
     document = {"rows": 0, **_models(written[0], model), **terms}
-    if _in_cells(options):
-        show(options, document | _read_in_cells(options, written[0], test, model, bool(terms)))
-    else:
-        show(options, document | _figures(options, written[0], test, model))
+    show(options, document | _figures(options, written[0], test, model))
 
 
 def _read_by(written: DemoSet, test: Dataset) -> Sequence[Record]:
@@ -200,32 +188,20 @@ def _check(options: argparse.Namespace, sets: Sequence[DemoSet], elsewhere: bool
         raise UsageError("--limit must be at least 1.")
     if len(options.demos) > 2:
         raise UsageError("evaluate takes one set, or two to compare.")
-    if len(options.demos) == 2 and _in_cells(options):
-        raise UsageError("Two sets can only be compared whole: leave out --shots, --orders, --out and --plot.")
-    if elsewhere and _in_cells(options):
-        raise UsageError(_NO_CELLS)
     _check_outputs(options, sets, elsewhere)
-    _grid(options)
-    for path in filter(None, (options.out, options.plot)):
-        check_writable(path)
-    check_apart(options.out, options.plot, but=(*options.demos, options.test))
-
-
-def _grid(options: argparse.Namespace) -> Grid:
-    return Grid(tuple(options.shots or ()), options.orders or 0, options.seed or 0)
 
 
 def _check_outputs(options: argparse.Namespace, sets: Sequence[DemoSet], elsewhere: bool) -> None:
     if options.output_column and elsewhere:
         raise UsageError(_HERE)
-    if options.output_column and (len(options.demos) == 2 or _in_cells(options)):
-        raise UsageError("Outputs need a single, whole set: leave out --shots, --orders, --out and --plot.")
+    if options.output_column and len(options.demos) == 2:
+        raise UsageError("Outputs need a single set: leave out the second one.")
     for each in sets:
         if options.output_column and each.template.output is None:
             raise UsageError("The demonstrations of this set have no outputs: leave out --output-column.")
         if not options.output_column and each.template.output is not None and len(each.labels) == 1:
             raise UsageError("The demonstrations of this set have outputs: give the test file's --output-column.")
-        if each.completes and (elsewhere or len(options.demos) == 2 or _in_cells(options)):
+        if each.completes and (elsewhere or len(options.demos) == 2):
             raise UsageError(_ONE_KIND)
         if not options.output_column and not each.completes:
             check_labels(each.labels, each.schema)
@@ -332,67 +308,6 @@ def _evaluated_elsewhere(
         left_out = {"left_out": {PUBLIC_ONLY: reason}}
     found = api.evaluate(demo_set, test, reader, writer=writer, told=told_of_rows)
     return {**_models(demo_set, reader), **_of_labels(found, demo_set.labels), **left_out}
-
-
-# `evaluate` in cells: fewer shots and other orders, in a table from which an interrupted evaluation continues.
-
-
-def _add_grid_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of shots, orders and seed, and of the table's and the plot's files."""
-    group = parser.add_argument_group("cells", "the set with fewer shots and in other orders, a cell for each")
-    group.add_argument(
-        "--shots", type=int, nargs="+", metavar="S", help="demonstrations a label, as far as it has them"
-    )
-    group.add_argument("--orders", type=int, metavar="N", help="N random orders as well (default: its own order alone)")
-    group.add_argument("--seed", type=int, help="public seed of the orders and of public-only (default: 0)")
-    group.add_argument("--out", metavar="CSV", help="tidy table; a cell that stands in it is not computed again")
-    group.add_argument("--plot", metavar="FILE.html", help="accuracy by shots, as one page")
-
-
-def _in_cells(options: argparse.Namespace) -> bool:
-    return any(getattr(options, name) is not None for name in ("shots", "orders", "seed", "out", "plot"))
-
-
-def _read_in_cells(
-    options: argparse.Namespace, written: DemoSet, test: Dataset, model: LanguageModel, curator_only: bool
-) -> dict[str, Any]:
-    """Compute the cells that the table lacks; a summary of all."""
-    out, plot = (Path(path) if path else None for path in (options.out, options.plot))
-    [file], grid = options.demos, _grid(options)
-    for told in api.evaluate_cells(
-        written, text_of(file), test, grid, model, out=out, plot=plot, curator_only=curator_only
-    ):
-        match told:
-            case GridBegun():
-                for line in _before_cells(told, grid, options.out):
-                    progress(line)
-            case CellProgress(cell, number, missing, done, rows):
-                of = f"cell {number} of {missing}: {cell.arm.name}, shots {cell.shots}, order {cell.order}"
-                progress(f"{of}, {done} of {rows} rows")
-            case GridRead(lines, rows, cells, computed):
-                document = {"rows": rows, "cells": cells, "computed": computed, "seed": grid.seed, **_summary(lines)}
-    return document
-
-
-def _before_cells(begun: GridBegun, grid: Grid, out: str | None) -> Iterator[str]:
-    for number in grid.shots:
-        if number > begun.most_shots:
-            yield f"--shots {number} is left out: a label of the set has only {begun.most_shots} demonstrations"
-    if kept := begun.cells - begun.missing:
-        yield f"'{out}' already has {kept} of {begun.cells} cells"
-
-
-def _summary(lines: Sequence[Line]) -> dict[str, Any]:
-    """For each arm, number of shots and reading: the mean over the orders, and the worst and the best of them."""
-    groups: dict[tuple[str, str, str], list[float]] = {}
-    for line in lines:
-        groups.setdefault((line.arm, line.shots, line.reading), []).append(line.accuracy.value)
-    found: dict[str, Any] = {}
-    for (arm, shots, reading), values in groups.items():
-        spread = {"lowest": round(min(values), 4), "highest": round(max(values), 4)} if len(values) > 1 else {}
-        mean = {"accuracy": round(sum(values) / len(values), 4), "orders": len(values)}
-        found.setdefault(f"{arm}, shots {shots}", {})[reading] = mean | spread
-    return found
 
 
 COMMANDS = {"query": _add_query, "evaluate": _add_evaluate}

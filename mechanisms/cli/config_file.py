@@ -33,7 +33,7 @@ class ConfigurableParser(argparse.ArgumentParser):
         self._add = add
 
     def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
-        """See `argparse.ArgumentParser`: the file's options come first, so that later ones override them."""
+        """The file's options come first, so that later ones override them."""
         add, self._add = self._add, None
         if add is not None:
             add(self)

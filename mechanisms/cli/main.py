@@ -24,11 +24,10 @@ COMMANDS = {
     "evaluate": ("classify", "accuracy (of texts alone, perplexity) on a file, beside zero-shot and public-only"),
     "score": ("score", "a private accuracy of a set of demonstrations, on rows of a file"),
     "answer": ("answer", "private answers to questions, paid for one by one"),
-    "audit": ("audit", "tests of the privacy claims, and attacks on what was released"),
+    "audit": ("audit", "many draws of one step on neighbours, against what it claims"),
     "bench": ("bench", "time the engine beside plain loops and the machine's ceiling"),
     "ledger": ("ledger", "what data sets have spent, and their caps"),
     "models": ("models", "list the models that can be used here, or prepare one"),
-    "mcp": ("mcp", "serve demo sets to an assistant on this machine, as tools"),
 }
 """Each command's module, which is imported on first use, and its line in the list of commands."""
 
@@ -63,8 +62,7 @@ def run_command(options: argparse.Namespace) -> int:
     """
     try:
         options.run(options)
-        if not sys.stdout.closed:  # the server of `mcp` closes it
-            sys.stdout.flush()
+        sys.stdout.flush()
     except BrokenPipeError:  # the reader of the output has closed it, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except StudioError as error:

@@ -31,7 +31,6 @@ CLEAN_VALUES = "clean values were on a screen"
 NO_NOISE = "a run without noise"
 SEEDED = "a run with a test seed, whose noise an observer can predict"
 SCORED = "accuracy without noise on rows of it"
-ATTACKED = "figures of attacks on rows of it, which have no noise"
 COMPARED = "rows of it beside its demonstrations"
 
 UNKNOWN = "not known: the ledger could not be read when the run had ended"
@@ -91,18 +90,6 @@ def disclosures_at_the_end(data: Fingerprint, ledger: PrivacyLedger) -> tuple[st
 def mark_scored(test: Fingerprint, ledger: PrivacyLedger) -> None:
     """Mark rows before figures of them are shown; without effect for public rows."""
     ledger.rows.mark_rows(test.rows, SCORED)
-
-
-def mark_attacked(private: Fingerprint, ledger: PrivacyLedger, held_out: Fingerprint | None = None) -> None:
-    """Mark rows before figures of attacks on them are shown.
-
-    Args:
-        private: the data set that the attacked demonstrations come from.
-        held_out: the attack's other rows, which other data sets may share.
-    """
-    ledger.rows.mark(private, ATTACKED)
-    if held_out is not None:
-        ledger.rows.mark_rows(held_out.rows, ATTACKED)
 
 
 # Units for tallies: at most R records of each, chosen independently of their order in the file.

@@ -85,39 +85,37 @@ class Keywords(QueryMechanism):
 
     @property
     def rho(self) -> float:
-        """See `QueryMechanism.rho`: `epsilon^2 / 8` of the draw of k (Cesar and Rogers 2021), `1 / (2 noise^2)` of the
+        """`epsilon^2 / 8` of the draw of k (Cesar and Rogers 2021), `1 / (2 noise^2)` of the
         test."""
         return self.selection_epsilon**2 / 8 + 1 / (2 * self.noise**2)
 
     @property
     def delta(self) -> float:
-        """See `QueryMechanism.delta`: a test passes although another data set would release another set."""
+        """A test passes although another data set would release another set."""
         return self.failure
 
     @property
     def deviation(self) -> float:
-        """See `QueryMechanism.deviation`: that of the test."""
         return _GAP_SENSITIVITY * self.noise
 
     @property
     def dominating_noise(self) -> float:
-        """See `QueryMechanism.dominating_noise`; the draw of k is epsilon-DP, so that a Gaussian with mean
+        """The draw of k is epsilon-DP, so that a Gaussian with mean
         `2 Phi^-1(e^epsilon / (1 + e^epsilon))` dominates it (Dong, Roth, Su 2019), and the test is one with mean
         `1 / noise`."""
         mean = 2 * float(norm.isf(expit(-self.selection_epsilon)))
         return 1 / math.sqrt(mean**2 + self.noise**-2)
 
     def caution(self, shards: int) -> str | None:
-        """See `QueryMechanism.caution`: a gap as wide as the test's threshold passes half of the time."""
+        """A gap as wide as the test's threshold passes half of the time."""
         return noise_caution(_GAP_SENSITIVITY + self.deviation * float(norm.isf(self.failure)), shards)
 
     def calibrate(self, rho: float, delta: float) -> Keywords:
-        """See `QueryMechanism.calibrate`."""
         share = 0.0 if self.fewest_keywords == self.most_keywords else self.selection_share
         return replace(self, noise=1 / math.sqrt(2 * (1 - share) * rho), failure=delta)
 
     def release(self, histogram: Integers, randomness: Randomness) -> QueryRelease:
-        """See `QueryMechanism.release`; the histogram needs more categories than `most_keywords`."""
+        """The histogram needs more categories than `most_keywords`."""
         order = np.argsort(-histogram, kind="stable")
         ranked = histogram[order[: self.most_keywords + 1]]
         gaps = ranked[self.fewest_keywords - 1 : -1] - ranked[self.fewest_keywords :]

@@ -37,34 +37,30 @@ class KnnVotes(QueryMechanism):
 
     @property
     def rho(self) -> float:
-        """See `QueryMechanism.rho`: `sensitivity^2 / (2 noise^2) = 1 / noise^2` (Bun and Steinke 2016)."""
+        """`sensitivity^2 / (2 noise^2) = 1 / noise^2` (Bun and Steinke 2016)."""
         return SENSITIVITY**2 / (2 * self.noise**2)
 
     @property
     def delta(self) -> float:
-        """See `QueryMechanism.delta`: none."""
         return 0.0
 
     @property
     def deviation(self) -> float:
-        """See `QueryMechanism.deviation`."""
         return self.noise
 
     @property
     def dominating_noise(self) -> float:
-        """See `QueryMechanism.dominating_noise`: it is one."""
         return self.noise / SENSITIVITY
 
     def caution(self, shards: int) -> str | None:
-        """See `QueryMechanism.caution`: two labels' votes should differ by more than the noise on their difference."""
+        """Two labels' votes should differ by more than the noise on their difference."""
         return noise_caution(math.sqrt(2) * self.noise, shards)
 
     def calibrate(self, rho: float, delta: float) -> Self:
-        """See `QueryMechanism.calibrate`."""
         return replace(self, noise=SENSITIVITY / math.sqrt(2 * rho))
 
     def release(self, histogram: Integers, randomness: Randomness) -> QueryRelease:
-        """See `QueryMechanism.release`; `scores` are the noisy votes."""
+        """`scores` are the noisy votes."""
         scores = randomness.gaussian(histogram * (GRID // self.parts), self.noise * GRID) / GRID
         return QueryRelease((int(scores.argmax()),), scores)
 

@@ -36,7 +36,7 @@ class SoftVotes(KnnVotes):
     )
 
     def vote(self, preferences: Floats) -> Integers:
-        """See `QueryMechanism.vote`; rounded down, so that a vote has `parts` parts at most."""
+        """Rounded down, so that a vote has `parts` parts at most."""
         # Number by number: no bit of a shard's vote depends on where in memory it stands.
         top = float(preferences.max())
         weights = [math.exp(self.sharpness * (each - top)) for each in preferences.tolist()]

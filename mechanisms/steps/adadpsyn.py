@@ -112,12 +112,12 @@ class AdaDPSyn(TokenMechanism):
         return 1 / math.sqrt(budget + self.refinements / self.sigma2**2)
 
     def event(self, steps: int, rate: float) -> PrivacyEvent:
-        """See `TokenMechanism.event`; as of a Gaussian mechanism with multiplier `sigma_eff`."""
+        """The event of a Gaussian mechanism with multiplier `sigma_eff`."""
         single = Gaussian(self.sigma_eff / math.sqrt(steps))
         return single if rate == 1.0 else Poisson(rate, single)
 
     def calibrate(self, compose: Compose, target: PrivacyTarget) -> AdaDPSyn:
-        """See `TokenMechanism.calibrate`; solves for sigma1, once sigma0 and sigma2 leave it most of the budget."""
+        """Solves for sigma1, once sigma0 and sigma2 leave it most of the budget."""
         return self._with_effective(calibrate_noise(lambda noise: compose(self._with_effective(noise).event), target))
 
     def _with_effective(self, sigma_eff: float) -> AdaDPSyn:
@@ -129,19 +129,19 @@ class AdaDPSyn(TokenMechanism):
         return replace(self, sigma0=sigma0, sigma1=math.sqrt((self.refinements + 1) / left), sigma2=sigma2)
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
-        """See `TokenMechanism.signal_to_noise`: of the first mean, which a shrinking ball only improves on."""
+        """The ratio of the first mean, which a shrinking ball only improves on."""
         return plan.subsets * math.sqrt(2) / (sensitivity(plan.unit_rows) * self.sigma1)
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
-        """See `TokenMechanism.sensitivity`: of the first sum. Those of the others are `ball`'s."""
+        """The sensitivity of the first sum. Those of the others are `ball`'s."""
         return Sensitivity(Norm.L2, sensitivity(unit_rows), GRID)
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:
-        """See `TokenMechanism.aggregate`: the sum of the rows, in units of 1 / ball.GRID."""
+        """The sum of the rows, in units of 1 / ball.GRID."""
         return np.asarray(on_grid(distributions.probabilities()).sum(axis=0), dtype=np.int64)
 
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
-        """See `TokenMechanism.step`; `scores` is the last noisy sum in units of rows.
+        """`scores` is the last noisy sum in units of rows.
 
         The trail has a pair for each ball that was tried: its radius, which follows from noisy counts, and the noisy
         count of the rows that it holds.
@@ -173,11 +173,11 @@ class AdaDPSyn(TokenMechanism):
 
     @property
     def longest_trail(self) -> int:
-        """See `TokenMechanism.longest_trail`: a pair for each refinement."""
+        """A pair for each refinement."""
         return self.refinements
 
     def picture(self, released: Sequence[PublicTokenRecord]) -> Picture:
-        """See `TokenMechanism.picture`: the balls that were tried at the last token."""
+        """The balls that were tried at the last token."""
         last, ball = released[-1], INITIAL_RADIUS
         rows = sum(last.public)
         lines = [Line("All distributions", spans=((0.0, ball),), note=f"{ball:.2f}")]

@@ -54,11 +54,11 @@ class BlendedLogits(SoftmaxDraw):
 
     @property
     def span(self) -> float:
-        """See `SoftmaxDraw.span`; half of the 2c of a row, the other half of the logits being public."""
+        """Half of the 2c of a row, the other half of the logits being public."""
         return self.clip
 
     def calibrate(self, compose: Compose, target: PrivacyTarget) -> BlendedLogits:
-        """See `TokenMechanism.calibrate`; solves for the temperature."""
+        """Solves for the temperature."""
         temperature = calibrate_noise(
             lambda noise: compose(replace(self, temperature=noise).event), target, smallest=1e-6
         )
@@ -70,18 +70,18 @@ class BlendedLogits(SoftmaxDraw):
             return np.asarray(np.maximum(0.0, logits - logits.max(axis=-1, keepdims=True) + 2 * self.clip))
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:
-        """See `TokenMechanism.aggregate`: 2s times the blended logits, but for a constant, in units of 1 / GRID."""
+        """2s times the blended logits, but for a constant, in units of 1 / GRID."""
         private = to_lattice(self._clipped(distributions.unit_logits())).sum(axis=0)
         public = distributions.expected_rows * to_lattice(self._clipped(distributions.public))
         return np.asarray(private + public, dtype=np.int64)
 
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
-        """See `TokenMechanism.step`; only the token is a release."""
+        """Only the token is a release."""
         scale = 2 * distributions.expected_rows * self.temperature * GRID
         return TokenRelease(randomness.gumbel_argmax(self.aggregate(distributions), scale), None)
 
     def picture(self, released: Sequence[PublicTokenRecord]) -> Picture:
-        """See `TokenMechanism.picture`: the public row's logits below its largest, before and after clipping."""
+        """The public row's logits below its largest, before and after clipping."""
         public = released[-1].public
         logits = below_largest(public)
         lowest = -2 * self.clip
@@ -98,7 +98,6 @@ class BlendedLogits(SoftmaxDraw):
         )
 
     def clipped(self, distributions: TokenDistributions) -> tuple[Floats, Floats] | None:
-        """See `TokenMechanism.clipped`."""
         logits = distributions.unit_logits()
         if not len(logits):
             return None

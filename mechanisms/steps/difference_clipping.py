@@ -56,18 +56,17 @@ class DifferenceClipping(SoftmaxDraw):
 
     @property
     def span(self) -> float:
-        """See `SoftmaxDraw.span`."""
         return 2 * self.clip
 
     def calibrate(self, compose: Compose, target: PrivacyTarget) -> DifferenceClipping:
-        """See `TokenMechanism.calibrate`; solves for the clipping bound."""
+        """Solves for the clipping bound."""
         tightness = calibrate_noise(
             lambda noise: compose(replace(self, clip=1 / noise).event), target, smallest=1 / _LARGEST_CLIP
         )
         return replace(self, clip=1 / tightness)
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:
-        """See `TokenMechanism.aggregate`: B times the new logits, but for a constant, in units of 1 / GRID."""
+        """B times the new logits, but for a constant, in units of 1 / GRID."""
         public = distributions.public
         with np.errstate(over="ignore"):
             differences = np.clip(distributions.unit_logits() - public, -self.clip, self.clip)
@@ -77,12 +76,12 @@ class DifferenceClipping(SoftmaxDraw):
         return np.asarray(private + distributions.expected_rows * to_lattice(shifted), dtype=np.int64)
 
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
-        """See `TokenMechanism.step`; only the token is a release."""
+        """Only the token is a release."""
         scale = distributions.expected_rows * self.temperature * GRID
         return TokenRelease(randomness.gumbel_argmax(self.aggregate(distributions), scale), None)
 
     def picture(self, released: Sequence[PublicTokenRecord]) -> Picture:
-        """See `TokenMechanism.picture`: how far the rows can pull each candidate from its public logit."""
+        """How far the rows can pull each candidate from its public logit."""
         public = released[-1].public
         logits = below_largest(public)
         lines = (
@@ -103,7 +102,7 @@ class DifferenceClipping(SoftmaxDraw):
         )
 
     def clipped(self, distributions: TokenDistributions) -> tuple[Floats, Floats] | None:
-        """See `TokenMechanism.clipped`: where the rows would pull, and where they do."""
+        """Where the rows would pull, and where they do."""
         logits, public = distributions.unit_logits(), distributions.public
         if not len(logits):
             return None

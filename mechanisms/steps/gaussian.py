@@ -58,30 +58,29 @@ class GaussianMechanism(TokenMechanism):
         validate(self)
 
     def event(self, steps: int, rate: float) -> PrivacyEvent:
-        """See `TokenMechanism.event`; adaptive Gaussian releases on one sample are dominated by a single one with
+        """Adaptive Gaussian releases on one sample are dominated by a single one with
         multiplier / sqrt(steps) (Dong, Roth, Su 2019), and sampling acts on that pair (Zhu, Dong, Wang 2022)."""
         single = Gaussian(self.noise_multiplier / math.sqrt(steps))
         return single if rate == 1.0 else Poisson(rate, single)
 
     def calibrate(self, compose: Compose, target: PrivacyTarget) -> GaussianMechanism:
-        """See `TokenMechanism.calibrate`; solves for the noise multiplier."""
+        """Solves for the noise multiplier."""
         noise = calibrate_noise(lambda noise: compose(replace(self, noise_multiplier=noise).event), target)
         return replace(self, noise_multiplier=noise)
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
-        """See `TokenMechanism.signal_to_noise`."""
         return plan.subsets * math.sqrt(2) / (sensitivity(plan.unit_rows) * self.noise_multiplier)
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
-        """See `TokenMechanism.sensitivity`; a unit brings its own distribution, or turns one into another."""
+        """A unit brings its own distribution, or turns one into another."""
         return Sensitivity(Norm.L2, sensitivity(unit_rows))
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:
-        """See `TokenMechanism.aggregate`: the sum of the rows, in units of 1 / GRID."""
+        """The sum of the rows, in units of 1 / GRID."""
         return lattice_sum(distributions)
 
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
-        """See `TokenMechanism.step`; `scores` is the noisy sum in units of rows."""
+        """`scores` is the noisy sum in units of rows."""
         noise = self.sensitivity(distributions.unit_rows).on_lattice * self.noise_multiplier
         scores = randomness.gaussian(self.aggregate(distributions), noise) / GRID
         shares = scores / distributions.expected_rows

@@ -42,9 +42,7 @@ class PublicTokenRecord(Protocol):
         ...
 
     @property
-    def trail(self) -> Sequence[tuple[float, float]]:
-        """See `TokenRelease.trail`."""
-        ...
+    def trail(self) -> Sequence[tuple[float, float]]: ...
 
 
 @dataclass(frozen=True)
@@ -244,7 +242,6 @@ class _Memoryless:
     randomness: Randomness
 
     def step(self, distributions: TokenDistributions) -> TokenRelease:
-        """See `Releaser.step`."""
         return self.mechanism.step(distributions, self.randomness)
 
 

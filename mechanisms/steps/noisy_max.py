@@ -47,36 +47,36 @@ class NoisyMax(TokenMechanism):
         validate(self)
 
     def event(self, steps: int, rate: float) -> PrivacyEvent:
-        """See `TokenMechanism.event`: pure steps, then the sample's mixture."""
+        """Pure steps, then the sample's mixture."""
         pure = Pure(self.step_epsilon, steps)
         return pure if rate == 1.0 else Poisson(rate, pure)
 
     def calibrate(self, compose: Compose, target: PrivacyTarget) -> NoisyMax:
-        """See `TokenMechanism.calibrate`; solves for the step's epsilon, through the noise's scale."""
+        """Solves for the step's epsilon, through the noise's scale."""
         scale = calibrate_noise(
             lambda noise: compose(replace(self, step_epsilon=1 / noise).event), target, smallest=1 / _LARGEST_EPSILON
         )
         return replace(self, step_epsilon=1 / scale)
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
-        """See `TokenMechanism.signal_to_noise`; the noise's deviation is its mean."""
+        """The noise's deviation is its mean."""
         return plan.subsets * math.sqrt(2) / self._scale(plan.unit_rows)
 
     def _scale(self, unit_rows: bool) -> float:
         return self.sensitivity(unit_rows).bound / self.step_epsilon
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
-        """See `TokenMechanism.sensitivity`; entries move by 0 to 1 where a unit adds its row, else by -1 to 1."""
+        """Entries move by 0 to 1 where a unit adds its row, else by -1 to 1."""
         return Sensitivity(Norm.RANGE, 1.0 if unit_rows else 2.0)
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:
-        """See `TokenMechanism.aggregate`: the sum of `p_i / max p_i`, in units of 1 / GRID."""
+        """The sum of `p_i / max p_i`, in units of 1 / GRID."""
         rows = distributions.probabilities()
         scaled = rows / rows.max(axis=1, keepdims=True, initial=0.0)
         return np.asarray(to_lattice(scaled).sum(axis=0), dtype=np.int64)
 
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
-        """See `TokenMechanism.step`; the noisy scores are no release, only their maximum is."""
+        """The noisy scores are no release, only their maximum is."""
         scale = self._scale(distributions.unit_rows) * GRID
         return TokenRelease(randomness.exponential_argmax(self.aggregate(distributions), scale), None)
 

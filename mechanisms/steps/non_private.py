@@ -26,27 +26,25 @@ class NonPrivate(TokenMechanism):
     not_private: ClassVar[str | None] = "written from the private rows without noise: a yardstick, not for release"
 
     def event(self, steps: int, rate: float) -> PrivacyEvent:
-        """See `TokenMechanism.event`: there is no guarantee, so no accountant finds a finite epsilon."""
+        """There is no guarantee, so no accountant finds a finite epsilon."""
         return Approximate(1.0)
 
     def calibrate(self, compose: Compose, target: PrivacyTarget) -> NonPrivate:
-        """See `TokenMechanism.calibrate`: no noise meets any target."""
+        """No noise meets any target."""
         return self
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
-        """See `TokenMechanism.signal_to_noise`."""
         return float("inf")
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
-        """See `TokenMechanism.sensitivity`: that of a sum of distributions, with no noise to hide it."""
+        """The sensitivity of a sum of distributions, with no noise to hide it."""
         return Sensitivity(Norm.L2, 1.0 if unit_rows else 2**0.5)
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:
-        """See `TokenMechanism.aggregate`: the sum of the rows, in units of 1 / GRID."""
+        """The sum of the rows, in units of 1 / GRID."""
         return lattice_sum(distributions)
 
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
-        """See `TokenMechanism.step`."""
         return TokenRelease(int(np.argmax(self.aggregate(distributions))), None)
 
 

@@ -25,27 +25,26 @@ class PublicText(TokenMechanism):
     uses_private_rows: ClassVar[bool] = False
 
     def event(self, steps: int, rate: float) -> PrivacyEvent:
-        """See `TokenMechanism.event`: nothing is spent."""
+        """Nothing is spent."""
         return Approximate(0.0)
 
     def calibrate(self, compose: Compose, target: PrivacyTarget) -> PublicText:
-        """See `TokenMechanism.calibrate`: there is no noise."""
+        """There is no noise."""
         return self
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
-        """See `TokenMechanism.signal_to_noise`: there is no private signal."""
+        """There is no private signal."""
         return 0.0
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
-        """See `TokenMechanism.sensitivity`: no unit can move it."""
+        """No unit can move it."""
         return Sensitivity(Norm.L2, 0.0)
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:
-        """See `TokenMechanism.aggregate`: the public distribution, in units of 1 / GRID."""
+        """The public distribution, in units of 1 / GRID."""
         return np.floor(distributions.public_probabilities * GRID).astype(np.int64)
 
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
-        """See `TokenMechanism.step`."""
         probabilities = distributions.public_probabilities
         draw = randomness.uniform(1)[0] * probabilities.sum()
         index = int(np.searchsorted(np.cumsum(probabilities), draw))

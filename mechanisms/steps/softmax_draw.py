@@ -74,23 +74,22 @@ class SoftmaxDraw(TokenMechanism):
         """The largest less the smallest change of the logits by all rows together. A unit has 1 / `batch` of it."""
 
     def closed(self, plan: SamplingPlan) -> str | None:
-        """See `TokenMechanism.closed`."""
         return None if plan.unit_rows else CLOSED_WITH_SUBSETS.format(name=self.name)
 
     def for_plan(self, plan: SamplingPlan) -> Self:
-        """See `TokenMechanism.for_plan`; the batch size is M."""
+        """The batch size is M."""
         return replace(super().for_plan(plan), batch=plan.subsets)
 
     def event(self, steps: int, rate: float) -> PrivacyEvent:
-        """See `TokenMechanism.event` and `bounded_range_event`."""
+        """The event is a `bounded_range_event`."""
         if self.batch < 1:
             raise UsageError("The cost of this mechanism depends on M: give it the plan first.")
         return bounded_range_event(self.span / (self.batch * self.temperature), steps, rate)
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
-        """See `TokenMechanism.signal_to_noise`: the rows' whole span over the Gumbel noise that a draw amounts to."""
+        """The rows' whole span over the Gumbel noise that a draw amounts to."""
         return math.sqrt(2) * self.span / (_GUMBEL_DEVIATION * self.temperature)
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
-        """See `TokenMechanism.sensitivity`; the aggregate is the sum of clipped rows, not their average."""
+        """The aggregate is the sum of clipped rows, not their average."""
         return Sensitivity(Norm.RANGE, 2 * self.clip)

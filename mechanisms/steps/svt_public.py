@@ -88,17 +88,16 @@ class SvtPublic(TokenMechanism):
         return self.token_epsilon / 2
 
     def closed(self, plan: SamplingPlan) -> str | None:
-        """See `TokenMechanism.closed`."""
         return _CLOSED_PER_TOKEN if plan.scheme is Scheme.PER_TOKEN else None
 
     def event(self, steps: int, rate: float) -> PrivacyEvent:
-        """See `TokenMechanism.event`: searches and choices on one sample, no more than tokens; then the mixture."""
+        """Searches and choices on one sample, no more than tokens; then the mixture."""
         most = min(self.private_tokens, steps)
         demonstration = SequentialComposition((Pure(self.half, most), Pure(self.half, most)))
         return demonstration if rate == 1.0 else Poisson(rate, demonstration)
 
     def calibrate(self, compose: Compose, target: PrivacyTarget) -> SvtPublic:
-        """See `TokenMechanism.calibrate`; solves for a private token's epsilon, through the noise's scale."""
+        """Solves for a private token's epsilon, through the noise's scale."""
         scale = calibrate_noise(
             lambda noise: compose(replace(self, token_epsilon=1 / noise).event),
             target,
@@ -112,27 +111,24 @@ class SvtPublic(TokenMechanism):
         return NoisyMax(self.half)
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
-        """See `TokenMechanism.signal_to_noise`: of a private token's choice."""
         return self._choice.signal_to_noise(plan)
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
-        """See `TokenMechanism.sensitivity`: of a private token's choice. The distance moves by one row."""
+        """The sensitivity of a private token's choice. The distance moves by one row."""
         return self._choice.sensitivity(unit_rows)
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:
-        """See `TokenMechanism.aggregate`: what a private token is chosen from."""
+        """The counts that a private token is chosen from."""
         return self._choice.aggregate(distributions)
 
     def begin(self, plan: SamplingPlan, randomness: Randomness) -> SparseReleaser:
-        """See `TokenMechanism.begin`."""
         return SparseReleaser(self, round(self.threshold * plan.subsets * _ROW), randomness, self.private_tokens)
 
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
-        """See `TokenMechanism.step`: a private token."""
         return self._choice.step(distributions, randomness)
 
     def picture(self, released: Sequence[PublicTokenRecord]) -> Picture:
-        """See `TokenMechanism.picture`: which tokens were paid for, and which were free."""
+        """Which tokens were paid for, and which were free."""
         paid, free = (_runs([each.free is wanted for each in released]) for wanted in (False, True))
         counts = [sum(each.free is wanted for each in released) for wanted in (False, True)]
         lines = (
@@ -171,7 +167,6 @@ class SparseReleaser:
     noisy_threshold: int | None = field(default=None, init=False)
 
     def step(self, distributions: TokenDistributions) -> TokenRelease:
-        """See `Releaser.step`."""
         if self.left == 0 or not self._above(distance(distributions)):
             public = distributions.public_probabilities
             return TokenRelease(choose(public, self.mechanism.temperature, 1.0, self.randomness), None, free=True)

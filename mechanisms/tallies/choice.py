@@ -33,7 +33,6 @@ class Choice(Tally):
 
     @classmethod
     def costing(cls, target: PrivacyTarget, by_user: bool, alternatives: int) -> Choice:
-        """See `Tally.costing`."""
         return cls(target.epsilon)
 
     @property

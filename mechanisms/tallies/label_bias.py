@@ -21,12 +21,10 @@ class LabelBias(Histogram):
 
     @classmethod
     def costing(cls, target: PrivacyTarget, by_user: bool, alternatives: int) -> LabelBias:
-        """See `Tally.costing`."""
         return cls(target.epsilon)
 
     @property
     def steps(self) -> int:
-        """See `Histogram.steps`."""
         return LATTICE
 
 

@@ -36,7 +36,7 @@ class Prototypes(Tally):
 
     @classmethod
     def costing(cls, target: PrivacyTarget, by_user: bool, alternatives: int) -> Prototypes:
-        """See `Tally.costing`; the alternatives are labels."""
+        """The alternatives are labels."""
         noise = calibrate_noise(lambda noise: Composed("dataset", (("all", (Gaussian(noise),)),)), target)
         return cls(noise, alternatives)
 

@@ -50,12 +50,10 @@ class Score(Histogram):
 
     @classmethod
     def costing(cls, target: PrivacyTarget, by_user: bool, alternatives: int) -> Score:
-        """See `Tally.costing`."""
         return cls(target.epsilon, by_user)
 
     @property
     def steps(self) -> int:
-        """See `Histogram.steps`."""
         return steps_of(self.by_user or self.weighted)
 
     @staticmethod

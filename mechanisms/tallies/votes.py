@@ -20,12 +20,10 @@ class Votes(Histogram):
 
     @classmethod
     def costing(cls, target: PrivacyTarget, by_user: bool, alternatives: int) -> Votes:
-        """See `Tally.costing`."""
         return cls(target.epsilon, by_user)
 
     @property
     def steps(self) -> int:
-        """See `Histogram.steps`."""
         return steps_of(self.by_user)
 
 

@@ -1,12 +1,12 @@
-"""Private answers on public research data: neighbours against Poisson samples: writes docs/results/answers.md.
+"""Private answers on public research data: neighbours against Poisson samples (Koskela et al. 2025).
 
     python -m research.benchmarks.answers DATA trec agnews squad [--model gemma-3-270m]
 
-DATA holds trec/, agnews/, squad/ with train.csv (taken as private) and test.csv. Takes about 40 minutes for one model
-on 2 idle cores; every data set's section is written when it is done.
-
-Which units take part depends on how many answers they have given, never on epsilon. So the shards are asked once, by
-the code of the app, and only the release is repeated: the same computation for every epsilon.
+DATA holds trec/, agnews/, squad/ with train.csv (taken as private) and test.csv. Prints the tables of
+research/docs/answers.md, in about 40 minutes for one model on 2 idle cores. Threshold and answers a row are chosen on
+public rows alone: the rows of test.csv that are not asked stand for private ones. Which units take part depends on how
+many answers they have given, never on epsilon: so the shards are asked once, by the code of the product, and only the
+release is repeated for every epsilon.
 """
 
 from __future__ import annotations
@@ -40,22 +40,6 @@ DRAWS = 50
 """Releases of the same votes at each epsilon, so that the noise of one draw is not taken for an effect."""
 THRESHOLDS = np.round(np.arange(0.1, 0.75, 0.05), 2)
 ENOUGH = 2 / 3
-OUT = Path(__file__).parents[2] / "docs" / "results" / "answers.md"
-HEAD = """# Private answers: what they are worth
-
-Made by `python -m research.benchmarks.answers DATA trec agnews squad` and the same with `--model gemma-3-270m`, on
-public research data: `train.csv` is taken as private, the first rows of `test.csv` are the questions. Epsilon is that
-of all questions together, delta 1e-5.
-
-**Threshold and answers a row** (`--threshold`, `--queries`) are chosen on public rows alone: the rows of `test.csv`
-that are not asked stand for private ones, scaled to the public size of `train.csv`. The threshold is the highest at
-which the median question reaches as many rows as the shards show (steps of 0.05); the answers a row can pay for are
-the fewest that keep two thirds of the payments that would fall due.
-
-Accuracy is the mean over questions and 50 releases of the same votes (open answers: one release), with a 95% bootstrap
-interval over questions. "Without noise" is not private: it is what the shards say. "Dummy" votes with the labels of
-the same neighbours, without any model.
-"""
 
 
 @dataclass(frozen=True)
@@ -120,7 +104,11 @@ def rows(path: Path, task: Task) -> list[Record]:
 
 
 def public_terms(task: Task, questions: Sequence[str], others: Sequence[str], size: int, embedder) -> tuple[float, int]:
-    """Threshold and answers a row, from public rows: see `HEAD`."""
+    """Threshold and answers of a row.
+
+    The highest threshold at which the median question reaches as many rows as the shards show, and the fewest answers
+    that keep two thirds of the payments due.
+    """
     stand_ins = embedder.embed(others)
     similar = np.stack([similarities(stand_ins, question) for question in embedder.embed(questions)])
     reached = {t: np.median((similar >= t).sum(axis=1)) * size / len(others) for t in THRESHOLDS}
@@ -267,13 +255,6 @@ def section(name: str, folder: Path, embedder, model) -> str:
     return "\n".join([f"{name}, {model.name}", "", setting, "", *table, ""])
 
 
-def publish(written: str) -> None:
-    """Put a section in the place of the one with its title, or at the end."""
-    known = OUT.read_text(encoding="utf-8").split("\n## ")[1:] if OUT.exists() else []
-    sections = {each.split("\n", 1)[0]: each.rstrip() for each in (*known, written)}
-    OUT.write_text("\n\n## ".join([HEAD.rstrip(), *sections.values()]) + "\n", encoding="utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
@@ -284,8 +265,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["DPICL_HOME"] = folder
         for name in options.tasks:
-            publish(section(name, options.data, embedder, model))
-            print(f"{name} done", flush=True)
+            print(section(name, options.data, embedder, model), flush=True)
 
 
 if __name__ == "__main__":

@@ -11,40 +11,36 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import math
 import os
 import random
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.evaluation.reader import Classifier
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.noise import Floats
 from mechanisms.records import Dataset, Demonstration, Record
-from mechanisms.runs.events import RunCompleted
-from mechanisms.runs.request import SynthesisRequest
-from mechanisms.runs.run import synthesize
-from mechanisms.sampling import SamplingPlan, Scheme
-from mechanisms.steps import NoTransform, Transform, mechanism_class
+from mechanisms.sampling import Scheme
+from mechanisms.steps import NoTransform, Transform
 from mechanisms.steps.transforms.pta import PlausibleTokenAmplification
-from research.commands import lines
 from research.ginc.hmm import ginc, posterior
 from research.ginc.model import LABEL, TEMPLATE, folder
+from research.lines import keep, lines
+from research.runs import written
 
 LENGTH, SHOTS, CANDIDATES, DELTA = 5, 4, 10, 1e-5
-PLANS = {
-    "published": SamplingPlan(Scheme.PER_TOKEN, subsets=5, per_subset=4, unit_rows=False, tokens=LENGTH, shots=SHOTS),
-    "ours": SamplingPlan(Scheme.PER_DEMONSTRATION, subsets=300, tokens=LENGTH, shots=SHOTS),
+PLANS: dict[str, dict[str, Any]] = {
+    "published": {"scheme": Scheme.PER_TOKEN, "subsets": 5, "per_subset": 4, "unit_rows": False},
+    "ours": {"scheme": Scheme.PER_DEMONSTRATION, "subsets": 300},
 }
 """M, N and the sampling of Yamasaki et al. 2025, table 4; and one sample a demonstration with a row for each unit."""
 TRANSFORMS: dict[str, Transform] = {
@@ -108,12 +104,23 @@ class Bench:
         """The texts of a cell's set."""
         if cell.method == REAL:
             return tuple(each.text for each in random.SystemRandom().sample(list(self.dataset.records), SHOTS))
-        content, sizes = fingerprint(self.dataset).content, self.dataset.counted_sizes()
-        request = replace(calibrated(cell.plan, cell.method, cell.epsilon, sizes[LABEL]), content=content)
-        for event in synthesize(self.dataset, request, self.model, PrivacyLedger()):
-            if isinstance(event, RunCompleted):
-                return tuple(each.text for each in event.demo_set.demonstrations)
-        raise AssertionError("a run ends with its set")
+        made = written(
+            self.dataset,
+            self.model,
+            epsilon=cell.epsilon if 0 < cell.epsilon < math.inf else 1.0,  # a baseline promises nothing
+            delta=DELTA,
+            recipe="tokens",
+            mechanism=PUBLIC if cell.method == PUBLIC else "gaussian" if cell.releasable else "non-private",
+            transform=TRANSFORMS.get(cell.method, NoTransform()),
+            template=TEMPLATE,
+            shots=SHOTS,
+            tokens=LENGTH,
+            min_tokens=LENGTH,
+            max_record_tokens=LENGTH,
+            candidates=CANDIDATES,
+            **PLANS[cell.plan or "ours"],
+        )
+        return tuple(each.text for each in made.demonstrations)
 
     def line(self, cell: Cell) -> dict[str, Any]:
         """Make a set, and measure it."""
@@ -147,35 +154,14 @@ class Bench:
         return float(np.mean(scores.argmax(axis=1) == self.truth))
 
 
-@cache
-def calibrated(plan: str, method: str, epsilon: float, size: int) -> SynthesisRequest:
-    """The request of a cell for rows that are not known yet: all concepts have equally many."""
-    name = PUBLIC if method == PUBLIC else "gaussian" if math.isfinite(epsilon) else "non-private"
-    return SynthesisRequest(
-        labels=(LABEL,),
-        template=TEMPLATE,
-        plan=PLANS[plan or "ours"],
-        mechanism=mechanism_class(name)(),
-        transform=TRANSFORMS.get(method, NoTransform()),
-        target=PrivacyTarget(epsilon if 0 < epsilon < math.inf else 1.0, DELTA),
-        sizes={LABEL: size},
-        content="",
-        candidates=CANDIDATES,
-        max_record_tokens=LENGTH,
-        min_tokens=LENGTH,
-    ).calibrated()
-
-
 def run(options: argparse.Namespace) -> None:
     known = {Cell(*(line[name] for name in Cell.__annotations__)) for line in lines(options.out)}
     model = load_model(str(folder()))
     for cell in cells(options.runs, options.epsilons):
         if cell not in known:
-            # A ledger of its own: sets are compared, and no two of them are released together.
-            os.environ["DPICL_HOME"] = tempfile.mkdtemp()
+            os.environ["DPICL_HOME"] = tempfile.mkdtemp()  # a key of its own
             line = Bench(Path(options.data), cell.concept, model).line(cell)
-            with Path(options.out).open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
+            keep(options.out, line)
             print({key: each for key, each in line.items() if key != "texts"}, flush=True)
 
 

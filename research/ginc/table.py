@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import t as student
 
-from research.commands import lines
+from research.lines import interval, lines
 
 COLUMNS = {
     "one": "own concept after one",
@@ -37,14 +36,6 @@ def grouped(found: Sequence[Mapping[str, Any]], name: str) -> dict[Key, list[flo
     most = max((len(figures) for runs in cells.values() for figures in runs.values()), default=0)
     whole = {key: [float(np.mean(each)) for each in runs.values() if len(each) == most] for key, runs in cells.items()}
     return {key: figures for key, figures in whole.items() if figures}
-
-
-def interval(figures: Sequence[float]) -> tuple[float, float]:
-    """Mean, and half of the 95% interval of the mean over runs; infinite for a single one."""
-    if len(figures) < 2:
-        return float(np.mean(figures)), math.inf
-    half = student.ppf(0.975, len(figures) - 1) * np.std(figures, ddof=1) / math.sqrt(len(figures))
-    return float(np.mean(figures)), float(half)
 
 
 def table(found: Sequence[Mapping[str, Any]]) -> str:

@@ -23,7 +23,6 @@ from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.records import Dataset
 from mechanisms.runs.score import ScoredSet, read_set, with_choice
 from research.measures.copying import longest_copied
-from research.measures.likeness import can_compare
 from research.measures.matching import matching
 from research.measures.measure import Figures, Labelled, Measures
 
@@ -36,7 +35,6 @@ _PRIVATE = (
     "--private reads private rows without noise: the lengths of what was copied are not private, for the curator "
     "alone, and every later certificate of these rows says that clean values were shown."
 )
-_NO_MAUVE = "MAUVE is left out: `pip install -r requirements-mauve.txt` adds it."
 _OWN_TEXT = "The model of --model wrote one of the sets: its own text surprises it little; choose another one."
 _REASON = "figures without noise on real rows: not private"
 
@@ -79,8 +77,6 @@ def _measure(options: argparse.Namespace) -> None:
         arms[REAL_ROWS] = _as_many(train.records, arms[DEMONSTRATIONS])
     copied = dict(_copied(options, labels, arms)) if options.private else {}
     reader = _reader(options, [*sets, *public]) if options.model else None
-    if not can_compare():
-        progress(_NO_MAUVE)
     progress("embedding the test rows")
     measures = Measures(labels, test.records, load_embedder(), reader)
     document = {
@@ -158,6 +154,5 @@ def _figures(figures: Figures) -> dict[str, Any]:
         "label_fidelity": in_json(figures.label_fidelity),
         "trained_on": in_json(figures.trained_on),
         **{f"distinct_{n}": round(share, 4) for n, share in enumerate(figures.distinct, 1)},
-        **({} if figures.mauve is None else {"mauve": round(figures.mauve, 4)}),
         **({} if figures.perplexity is None else {"perplexity": round(figures.perplexity, 2)}),
     }

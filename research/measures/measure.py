@@ -10,9 +10,7 @@ from mechanisms.evaluation.evaluate import Accuracy
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.records import Demonstration, Record
 from research.measures.diversity import distinct
-from research.measures.likeness import FEWEST, can_compare, mauve
-from research.measures.linear_classifier import LinearClassifier, Vectors, held_out_accuracy
-from research.measures.matching import matching
+from research.measures.linear_classifier import LinearClassifier, held_out_accuracy
 from research.measures.perplexity import perplexity
 
 Labelled = Demonstration | Record
@@ -27,7 +25,6 @@ class Figures:
         label_fidelity: how many have the label that a classifier trained on real rows gives them.
         trained_on: accuracy on real rows of a classifier trained on the texts.
         distinct: distinct-1, distinct-2 and distinct-3.
-        mauve: beside real rows of the same labels; None where the package or texts are wanting.
         perplexity: under a second model; None without one.
     """
 
@@ -35,7 +32,6 @@ class Figures:
     label_fidelity: Accuracy
     trained_on: Accuracy
     distinct: tuple[float, float, float]
-    mauve: float | None = None
     perplexity: float | None = None
 
 
@@ -83,11 +79,5 @@ class Measures:
             label_fidelity=self._classifier.accuracy(vectors, labels),
             trained_on=LinearClassifier(vectors, labels).accuracy(self._vectors, self._labels),
             distinct=(distinct(written, 1), distinct(written, 2), distinct(written, 3)),
-            mauve=self._likeness(vectors, labels),
             perplexity=None if self._reader is None else perplexity(self._reader, written),
         )
-
-    def _likeness(self, vectors: Vectors, labels: Sequence[str]) -> float | None:
-        """MAUVE of texts and real rows, as many of each label on both sides."""
-        ours, theirs = matching(labels, self._labels), matching(self._labels, labels)
-        return mauve(vectors[ours], self._vectors[theirs]) if can_compare() and len(ours) >= FEWEST else None

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 
 from mechanisms.errors import ModelUnavailable, UsageError
-from mechanisms.evaluation.completions import log_likelihoods
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.prompts import first_tokens
+from research.texts import log_likelihoods
 
 MAX_TOKENS = 128
 """Of a text; the rest is not read."""

@@ -105,6 +105,7 @@ class Grid:
             for task in self.tasks
             for epsilon in self.epsilons
             for method in self._methods(epsilon, run)
+            if not (method == VOTE and TASKS[task].slots)  # its correction is of a set of labels
         )
         yield from dict.fromkeys(seen)
 

@@ -1,40 +1,28 @@
 """How the demonstrations of a cell are made: public, private, without noise, or rows as they are.
 
-The data set is public research data that plays the private file. A run is therefore charged to a ledger of its own,
-which is thrown away; `guard.py` refuses rows that are somebody's.
+The data set is public research data that plays the private file; `guard.py` refuses rows that are somebody's.
 """
 
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record
-from mechanisms.runs.advice import proposed
-from mechanisms.runs.events import RunCompleted
-from mechanisms.runs.public_demonstrations import written_publicly
-from mechanisms.runs.recipe import Kind
-from mechanisms.runs.recipe_request import RecipeRequest
-from mechanisms.runs.request import MIN_TOKENS, SynthesisRequest
-from mechanisms.runs.run import synthesize
-from mechanisms.sampling import SamplingPlan
-from mechanisms.steps import mechanism_class, transform_class
+from mechanisms.steps import transform_class
 from research.reproduction import cells
 from research.reproduction.cells import Cell, Setting
 from research.reproduction.tasks import TASKS, Task
+from research.runs import written
 
 SHOWN = 4
 """Demonstrations in a prompt, each of another label (Tang et al. 2024, section 5.1)."""
-_ROOM = 2.0
-"""Of a ledger's cap, over what one run costs: each of the ledger's bounds has a part of delta only."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,8 +65,6 @@ class Maker:
         match cell.method:
             case cells.ZERO_SHOT:
                 return Made((), task.reading)
-            case cells.PUBLIC:
-                return self._public(task, shown)
             case cells.REAL:
                 return self._real(cell, task, shown, train)
             case cells.VOTE:
@@ -91,13 +77,6 @@ class Maker:
         drawn = np.random.default_rng([self._setting.seed, cell.run]).permutation(len(task.labels))
         return tuple(task.labels[place] for place in drawn[:SHOWN])
 
-    def _tokens(self, task: Task) -> int:
-        return self._setting.tokens or task.tokens
-
-    def _public(self, task: Task, shown: tuple[str, ...]) -> Made:
-        like, tokens = [Demonstration("", label) for label in shown], self._tokens(task)
-        return Made(written_publicly(like, shown, task.writing, self._model, tokens, MIN_TOKENS), task.reading)
-
     def _real(self, cell: Cell, task: Task, shown: tuple[str, ...], train: Sequence[Record]) -> Made:
         draws = np.random.default_rng([self._setting.seed, cell.run, 1])
         rows = {label: [each.text for each in train if each.label == label] for label in shown}
@@ -105,60 +84,43 @@ class Maker:
         return Made(tuple(chosen), task.reading)
 
     def _written(self, cell: Cell, task: Task, shown: tuple[str, ...], train: Sequence[Record]) -> Made:
-        """Token by token: by a mechanism, or without noise."""
-        setting, tokens = self._setting, self._tokens(task)
-        dataset = Dataset(cell.name, shown, [each for each in train if each.label in shown])
+        """Token by token: by a mechanism, without noise, or from public text."""
+        setting, tokens = self._setting, self._setting.tokens or task.tokens
+        data = Dataset(cell.name, shown, [each for each in train if each.label in shown])
         name, _, transform = cell.method.partition("+")
-        request = SynthesisRequest(
-            labels=shown,
-            template=task.writing,
-            plan=SamplingPlan(subsets=setting.subsets, tokens=tokens),
-            mechanism=mechanism_class(name)(),
+        made = self._run(
+            cell,
+            data,
+            recipe="tokens",
+            mechanism=name,
             transform=transform_class(transform or "none")(),
-            target=_target(cell, setting),
-            sizes=dataset.counted_sizes(),
-            content=fingerprint(dataset).content,
+            template=task.writing,
+            tokens=tokens,
+            subsets=min(setting.subsets, *data.counted_sizes().values()),
             candidates=setting.candidates,
             max_record_tokens=task.max_record_tokens,
-            min_tokens=min(MIN_TOKENS, tokens),
-        ).calibrated()
-        with tempfile.TemporaryDirectory() as folder:
-            events = synthesize(dataset, request, self._model, _ledger(folder, dataset, request.target))
-            [made] = [event.demo_set for event in events if isinstance(event, RunCompleted)]
+        )
         by_label = {each.label: each for each in made.demonstrations}
         return Made(tuple(by_label[label] for label in shown), task.reading, epsilon=_claimed(made))
 
     def _voted(self, cell: Cell, task: Task, train: Sequence[Record]) -> Made:
         """The recipe, one demonstration of every label: its correction is for all of them."""
-        dataset, target = Dataset(cell.name, task.labels, train), _target(cell, self._setting)
-        sizes = dataset.counted_sizes()
-        request = RecipeRequest(
-            labels=task.labels,
+        made = self._run(
+            cell,
+            Dataset(cell.name, task.labels, train),
+            recipe="vote",
+            score=False,
             template=PromptTemplate(task.instruction, task.text, task.kind),
-            recipe=proposed(Kind.VOTE, sizes, target.epsilon, score=False),
-            target=target,
-            sizes=sizes,
-            content=fingerprint(dataset).content,
             max_record_tokens=task.max_record_tokens,
+            embedder=self._embedder(),
         )
-        with tempfile.TemporaryDirectory() as folder:
-            ledger = _ledger(folder, dataset, target)
-            events = synthesize(dataset, request, self._model, ledger, embedder=self._embedder())
-            [made] = [event.demo_set for event in events if isinstance(event, RunCompleted)]
         return Made(made.demonstrations, made.template, made.prior, _claimed(made))
 
-
-def _target(cell: Cell, setting: Setting) -> PrivacyTarget:
-    return PrivacyTarget(cell.epsilon if cell.releasable else 1.0, setting.delta)
-
-
-def _ledger(folder: str, dataset: Dataset, target: PrivacyTarget) -> PrivacyLedger:
-    """One that has room for this run alone."""
-    ledger = PrivacyLedger(Path(folder))
-    ledger.set_cap(dataset.name, dataset.unit, Cap(_ROOM * target.epsilon, _ROOM * target.delta))
-    return ledger
+    def _run(self, cell: Cell, data: Dataset, **asked: Any) -> DemoSet:
+        epsilon = cell.epsilon if 0 < cell.epsilon < math.inf else 1.0  # a baseline promises nothing, whatever is asked
+        return written(data, self._model, epsilon=epsilon, delta=self._setting.delta, **asked)
 
 
 def _claimed(made: DemoSet) -> float | None:
     epsilon = made.certificate.claim.epsilon
-    return epsilon if math.isfinite(epsilon) else None
+    return epsilon if 0 < epsilon < math.inf else None

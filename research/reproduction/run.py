@@ -21,6 +21,12 @@ from research.reproduction.folder import Folder, Result, Stamp
 from research.reproduction.guard import take_as_public
 from research.reproduction.making import Maker
 from research.reproduction.tasks import TASKS, rows_of
+from research.texts import answers
+
+SLOT_TOKENS = 12
+"""Of the phrase that fills a slot."""
+EXACT = "exact"
+"""The one reading of slots: the answer is just the phrase."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,7 @@ class _Data:
 
     @cached_property
     def test(self) -> Sequence[Record]:
-        rows = rows_of(self.files[1], TASKS[self._name])
+        rows = rows_of(self.files[1], TASKS[self._name], any_label=TASKS[self._name].slots)
         take_as_public(self._name, rows, PrivacyLedger(), train=False)
         drawn = np.random.default_rng(self._setting.seed).permutation(len(rows))[: self._setting.rows]
         return [rows[int(place)] for place in drawn]
@@ -115,9 +121,14 @@ def _computed(
 ) -> Result:
     started, task = time.monotonic(), TASKS[cell.task]
     made = maker.make(cell, train)
-    arm = Arm(cell.method, made.demonstrations, made.prior)
-    texts, truth = [each.text for each in test], truth_of(task.labels, test)
-    reading = LocalReader(model, task.max_record_tokens).answers(made.template, task.labels, arm, texts)
-    found = {name: Accuracy(int((each == truth).sum()), len(truth)) for name, each in finished(reading).items()}
+    texts = [each.text for each in test]
+    if task.slots:
+        said = answers(model, made.template, made.demonstrations, texts, SLOT_TOKENS, task.max_record_tokens)
+        right = sum(one.strip(" .").casefold() == each.label for one, each in zip(said, test, strict=True))
+        found = {EXACT: Accuracy(right, len(test))}
+    else:
+        truth, arm = truth_of(task.labels, test), Arm(cell.method, made.demonstrations, made.prior)
+        reading = LocalReader(model, task.max_record_tokens).answers(made.template, task.labels, arm, texts)
+        found = {name: Accuracy(int((each == truth).sum()), len(truth)) for name, each in finished(reading).items()}
     shown = made.demonstrations if cell.releasable else ()
     return Result(cell, found, made.epsilon, time.monotonic() - started, shown)

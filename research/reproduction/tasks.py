@@ -18,11 +18,12 @@ class Task:
 
     Attributes:
         title: as the papers call it.
-        labels: in the papers' order.
+        labels: in the papers' order. Of `slots` those that are written for: the ten commonest of the test file.
         instruction, text, label: of the prompt that classifies (Zhao et al. 2021, table 5; Tang et al. 2024, table 7).
         kind: what a label is called where a text is written (Tang et al. 2024, table 5).
         tokens: T of a demonstration (Tang et al. 2024, table 9).
         max_record_tokens: public cap on a text that the model reads.
+        slots: a label is a phrase of its text, which the model has to find: test rows may have any.
     """
 
     title: str
@@ -33,6 +34,7 @@ class Task:
     kind: str
     tokens: int
     max_record_tokens: int
+    slots: bool = False
 
     @property
     def reading(self) -> PromptTemplate:
@@ -43,6 +45,11 @@ class Task:
     def writing(self) -> PromptTemplate:
         """Words of the prompt that asks for a text."""
         return PromptTemplate(self.instruction, "Text", self.kind)
+
+
+def _of_films(title: str, slot: str, labels: str) -> Task:
+    """A slot of MIT Movies, in the words of Zhao et al. 2021, table 6."""
+    return Task(title, tuple(labels.split(", ")), "", "Sentence", slot, slot, 20, 48, slots=True)
 
 
 _TOPICS = "Company School Artist Athlete Politician Transportation Building Nature Village Animal Plant Album Film Book"
@@ -79,17 +86,29 @@ TASKS = {
         tokens=15,
         max_record_tokens=32,
     ),
+    "mit_g": _of_films(
+        "MIT-G",
+        "Genre",
+        "comedy, animated, horror, romantic comedy, drama, science fiction, thriller, action, documentary, western",
+    ),
+    "mit_d": _of_films(
+        "MIT-D",
+        "Director",
+        "disney, steven spielberg, james cameron, martin scorsese, ridley scott, alfred hitchcock, quentin tarantino, "
+        "pixar, stanley kubrick, tim burton",
+    ),
 }
 
 
-def rows_of(path: Path, task: Task) -> Sequence[Record]:
-    """The rows of a data set's file (columns `text` and `label`) that have one of the task's labels.
+def rows_of(path: Path, task: Task, any_label: bool = False) -> Sequence[Record]:
+    """The rows of a data set's file (columns `text` and `label`) that have one of the task's labels, or any.
 
     Raises:
         DataError: the file cannot be read, or a column is missing.
         UsageError: a label has no row.
     """
-    found = [each for each in to_records(read_table(path), ColumnMapping("text", "label")) if each.label in task.labels]
+    rows = to_records(read_table(path), ColumnMapping("text", "label"))
+    found = [each for each in rows if any_label or each.label in task.labels]
     if missing := [label for label in task.labels if not any(each.label == label for each in found)]:
         raise UsageError(f"'{path}' has no row with the label '{missing[0]}': it is not {task.title} in these words.")
     return found

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.baselines.commands import Case, Cut, Edit
+from tests.baselines.cases import Case, Cut
 from tests.baselines.data import write_data
 from tests.baselines.seams import VERSION, World, world
 
@@ -48,7 +48,7 @@ def recorded(case: Case) -> dict[str, Any]:
             write_data(Path.cwd())
             before, steps, priced = _files(), [], dict[str, Any]()
             for step in case.steps:
-                found = _edited(step) if isinstance(step, Edit) else _ran(one, step)
+                found = _ran(one, step)
                 after = _files()
                 changed = {path for path, text in after.items() if before.get(path) != text}
                 found["files"] = _once({path: _content(after[path], before.get(path, "")) for path in changed})
@@ -79,18 +79,6 @@ def _ran(one: World, step: str | Cut) -> dict[str, Any]:
         errors = errors[-1:]
     command = line if not isinstance(step, Cut) else f"{line}  [breaks down at session {step.session}]"
     return {"command": command, "exit": code, "out": _content(out.getvalue()), "err": errors}
-
-
-def _edited(step: Edit) -> dict[str, Any]:
-    path = Path(step.file)
-    document = json.loads(path.read_text())
-    *way, last = step.field.split("/")
-    inner = document
-    for each in way:
-        inner = inner[int(each) if isinstance(inner, list) else each]
-    inner[last] = step.value
-    path.write_text(json.dumps(document))
-    return {"command": f"[{step.field} of {step.file} is set to {step.value!r}]"}
 
 
 def _files() -> dict[str, str]:
@@ -173,7 +161,7 @@ class _Plain:
 
 
 def written(document: dict[str, Any]) -> str:
-    """The text of a file of `expected/`: fields sorted, and what fits into a line on one."""
+    """The text of a file of `expected/`: fields sorted, as many of them on a line as fit."""
     return "\n".join(_laid_out(document, 0)) + "\n"
 
 
@@ -182,13 +170,15 @@ def _laid_out(value: Any, depth: int) -> list[str]:
     if len(whole) + depth <= _WIDTH or not (value and isinstance(value, dict | list)):
         return [whole]
     fields = isinstance(value, dict)
-    inner = []
+    inner = [""]
     for key, each in sorted(value.items()) if fields else enumerate(value):
         first, *rest = _laid_out(each, depth + 1)
         lines = [f"{json.dumps(key)}: {first}" if fields else first, *rest]
-        inner += [f" {line}" for line in [*lines[:-1], f"{lines[-1]},"]]
+        lines[-1] += ","
+        fits = fields and not rest and inner[-1][1:2] == '"' and len(inner[-1] + lines[0]) + depth < _WIDTH
+        inner[-1:] = [f"{inner[-1]} {lines[0]}"] if fits else [inner[-1], *(f" {line}" for line in lines)]
     opens, closes = "{}" if fields else "[]"
-    return [opens, *inner[:-1], inner[-1].removesuffix(","), closes]
+    return [opens, *inner[1:-1], inner[-1].removesuffix(","), closes]
 
 
 def kept(case: Case) -> dict[str, Any]:

@@ -86,7 +86,6 @@ class World:
         return self._tokens.to_bytes(count, "big")
 
     def token_hex(self, count: int = 32) -> str:
-        """See `token_bytes`."""
         return self.token_bytes(count).hex()
 
 

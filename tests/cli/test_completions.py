@@ -155,8 +155,8 @@ def test_figures_of_the_private_file_are_the_curators_alone(capsys, notes, tmp_p
 @pytest.mark.slow
 def test_what_needs_labels_is_refused(capsys, notes, tmp_path):
     test = f"--test {tmp_path}/private.csv --text-column note"
-    for more in ("--shots 1", "--reader-url http://127.0.0.1:9 --reader-model any"):
-        check_refusal(capsys, f"evaluate {notes} {test} {more}", 2, "one kind of text")
+    elsewhere = "--reader-url http://127.0.0.1:9 --reader-model any"
+    check_refusal(capsys, f"evaluate {notes} {test} {elsewhere}", 2, "one kind of text")
     check_refusal(capsys, f"evaluate {notes} {notes} {test}", 2, "one kind of text")
     check_refusal(capsys, f"evaluate {notes} {test} --output-column note", 2, "leave out --output-column")
     check_refusal(capsys, f"evaluate {notes} {test} --limit 1", 2, "two texts")

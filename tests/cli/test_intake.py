@@ -109,7 +109,7 @@ def test_rows_that_are_left_out_are_told_and_stand_in_no_document(capsys, mixed,
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_model")
-@pytest.mark.parametrize("command", ["evaluate", "score", "answer", "test", "mia"])
+@pytest.mark.parametrize("command", ["evaluate", "score", "answer", "test"])
 def test_every_command_that_reads_a_labelled_file_tells_and_asks(capsys, mixed, tmp_path, command):
     demos = tmp_path / "demos.json"
     demos.write_text(SET)
@@ -120,7 +120,6 @@ def test_every_command_that_reads_a_labelled_file_tells_and_asks(capsys, mixed, 
         "score": f"score {mixed} {demos} {budget}",
         "answer": f"answer {mixed} card? {answering}",
         "test": f"answer {mixed} --test {mixed} --limit 1 {answering}",
-        "mia": f"audit mia {mixed} {demos} --held-out {mixed} --rows 2 --prompts 1 --references 1",
     }[command]
     code, out, err = run(capsys, f"{line} --json")
     assert (code, out) == (2, ""), err

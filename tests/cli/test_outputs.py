@@ -135,8 +135,7 @@ def test_sets_with_and_without_outputs_are_not_taken_for_each_other(capsys, line
     for rest, message in (
         (f"{labelled} {test} --output-column answer", "leave out --output-column"),
         (f"{said} {test} --label-column topic", "--output-column"),
-        (f"{said} {test} --output-column answer --shots 1", "a single, whole set"),
-        (f"{said} {said} {test} --output-column answer", "a single, whole set"),
+        (f"{said} {said} {test} --output-column answer", "a single set"),
         (f"{said} {test} --output-column nothing", "no column"),
         (f"{said} {test} --output-column answer {elsewhere}", "of this machine"),
     ):

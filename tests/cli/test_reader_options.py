@@ -157,13 +157,6 @@ def test_what_cannot_be_is_refused_in_one_line(files, capsys, options, code, sai
     check_refusal(capsys, f"query {files}/set.json hello {options}", code, said)
 
 
-def test_a_table_of_cells_needs_weights(files, capsys):
-    line = (
-        f"evaluate {files}/set.json --test {files}/test.csv --shots 1 --reader-model s --reader-url https://h.example"
-    )
-    check_refusal(capsys, line, 2, "leave out --shots")
-
-
 def test_a_refused_key_is_one_line_without_it(files, capsys):
     with serving(lambda asked: Reply(status=401, body=f"wrong key {KEY}".encode())) as server:
         code, out, err = run(capsys, f"evaluate {files}/set.json --test {files}/test.csv {asked_of(server)}")
@@ -178,8 +171,7 @@ def test_a_refused_key_is_one_line_without_it(files, capsys):
         "score set.json rows.csv --epsilon 1 --delta 1e-5",
         "synthesize rows.csv --labels A,B --epsilon 1 --delta 1e-5 --out o.json",
         "answer rows.csv question --epsilon 1 --delta 1e-5",
-        "audit mia set.json rows.csv",
-        "audit run gaussian",
+        "audit mechanism gaussian",
         "bench",
     ],
 )

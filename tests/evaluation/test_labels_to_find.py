@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from mcp.shared.memory import create_connected_server_and_client_session as connected
-from mcp.types import CallToolResult
 
 from mechanisms import api
-from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.api import probabilities
-from mechanisms.cli import mcp
 from mechanisms.data.record_schema import RecordSchema
-from mechanisms.data.sizes import SCORED
 from mechanisms.demos.demo_set import DemoSet, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import UsageError
-from mechanisms.records import Dataset, Demonstration, Record
+from mechanisms.records import Demonstration
 from mechanisms.runs.score import of_demo_set, with_choice
 from tests.cli.command import check_refusal
 from tests.toy_model import ToyModel
@@ -34,24 +28,10 @@ SETS = {"records": (OF_RECORDS, "holds records of a schema"), "one label": (ONE,
 ASKED = ["a text"]
 
 
-def by_tool(tool: str, **values: object) -> Callable[[DemoSet], None]:
-    async def answer(demos: DemoSet) -> CallToolResult:
-        async with connected(mcp.server({"set": to_text(signed(demos))}, ToyModel)) as session:
-            return await session.call_tool(tool, {"name": "set", "texts": ASKED, **values})
-
-    def asked(demos: DemoSet) -> None:
-        if (given := asyncio.run(answer(demos))).isError:
-            raise UsageError(given.content[0].text)
-
-    return asked
-
-
 DOORS: dict[str, Callable[[DemoSet], object]] = {
     "Python": lambda demos: api.classify(demos, ASKED, ToyModel()),
     "HTTP": lambda demos: probabilities(demos, ToyModel(), ASKED),
-    "MCP, classify": by_tool("classify"),
-    "MCP, evaluate": by_tool("evaluate", labels=["News"]),
-    "score and attacks": lambda demos: with_choice(of_demo_set(demos)),
+    "score": lambda demos: with_choice(of_demo_set(demos)),
 }
 
 
@@ -84,12 +64,3 @@ def test_the_command_line_refuses_before_it_looks_for_a_model(
     files = f"{tmp_path}/both.json {tmp_path}/a.json" if second else f"{tmp_path}/a.json"
     check_refusal(capsys, f"evaluate {files} --test {tmp_path}/test.csv {where}", 2, said)
     check_refusal(capsys, f"query {tmp_path}/a.json text {where}", 2, asked)
-
-
-def test_an_evaluation_that_is_refused_marks_no_row():
-    ledger = PrivacyLedger()
-    private = fingerprint(Dataset("patients", ("News",), [Record(ASKED[0], "News")]))
-    ledger.rows.mark(private, "shown on a screen")
-    with pytest.raises(UsageError):
-        DOORS["MCP, evaluate"](ONE)
-    assert SCORED not in ledger.rows.disclosures(private)

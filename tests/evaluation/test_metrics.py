@@ -16,10 +16,9 @@ from mechanisms.demos.findings import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT, Ar
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import AS_READ, Accuracy, Comparison, compare, gain, verdict_of_score
 from mechanisms.evaluation.open_answers import AnswerScores, mean_scores, score_answer
-from mechanisms.evaluation.reader import LocalReader
+from mechanisms.evaluation.reader import LocalReader, finished
 from mechanisms.evaluation.text_figures import text_figures
 from mechanisms.records import Demonstration, Record
-from tests.evaluation.test_grid import finished
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import demo_set
 
@@ -121,7 +120,8 @@ def test_the_p_value_is_the_closed_form(pair):
 
 
 def test_a_set_beside_itself_differs_in_nothing():
-    told, found = finished(compare(READER, ONE, ONE, ROWS))
+    told = []
+    found = finished(compare(READER, ONE, ONE, ROWS), told.append)
     assert set(found) == {"raw", "contextual", AS_READ}
     for each in found.values():
         assert (each.only_first, each.only_second, each.p_value) == (0, 0, 1.0)
@@ -130,7 +130,7 @@ def test_a_set_beside_itself_differs_in_nothing():
 
 
 def test_only_rows_that_one_set_alone_answers_right_count():
-    _, found = finished(compare(READER, ONE, OTHER, ROWS))
+    found = finished(compare(READER, ONE, OTHER, ROWS))
     for each in found.values():
         assert each.first.correct - each.second.correct == each.only_first - each.only_second
         assert each.only_first + each.only_second > 0
@@ -138,18 +138,18 @@ def test_only_rows_that_one_set_alone_answers_right_count():
 
 
 def test_each_set_is_read_with_its_own_correction():
-    _, found = finished(compare(READER, replace(ONE, prior=ALWAYS_SPORT), OTHER, ROWS))
-    plain = finished(compare(READER, ONE, OTHER, ROWS))[1]
+    found = finished(compare(READER, replace(ONE, prior=ALWAYS_SPORT), OTHER, ROWS))
+    plain = finished(compare(READER, ONE, OTHER, ROWS))
     assert found[AS_READ].first == Accuracy(5, 20)
     assert found[AS_READ].second == plain["contextual"].second
     assert found["contextual"] == plain["contextual"]
-    both = finished(compare(READER, *(replace(each, prior=ALWAYS_SPORT) for each in (ONE, OTHER)), ROWS))[1]
+    both = finished(compare(READER, *(replace(each, prior=ALWAYS_SPORT) for each in (ONE, OTHER)), ROWS))
     assert both["prior"].only_first == both["prior"].only_second == 0
 
 
 def test_labels_in_another_order_are_the_same_labels_and_others_are_refused():
     turned = replace(OTHER, labels=("Sport", "News"))
-    assert finished(compare(READER, ONE, turned, ROWS))[1] == finished(compare(READER, ONE, OTHER, ROWS))[1]
+    assert finished(compare(READER, ONE, turned, ROWS)) == finished(compare(READER, ONE, OTHER, ROWS))
     with pytest.raises(UsageError, match="different labels"):
         next(compare(READER, ONE, replace(OTHER, labels=("News", "Weather")), ROWS))
 

@@ -9,7 +9,7 @@ import pytest
 
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import AS_READ, PRIVATE, ZERO_SHOT, Scorecard, compare, evaluate
-from mechanisms.evaluation.reader import NO_ANSWER, Arm
+from mechanisms.evaluation.reader import NO_ANSWER, Arm, finished
 from mechanisms.evaluation.remote_reader import RemoteReader, label_in, refuse_set_without_promise
 from mechanisms.inference import LanguageModel, QueryPrompt, QueryWords
 from mechanisms.inference.remote import ChatServer, ServerAddress
@@ -17,7 +17,6 @@ from mechanisms.records import Demonstration, PromptTemplate, Record
 from mechanisms.runs.run import synthesize
 from mechanisms.runs.score import score_set
 from tests.chat_server import Reply, query_of, serving
-from tests.evaluation.test_grid import finished
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import demo_set
 
@@ -72,7 +71,8 @@ def test_words_elsewhere_are_those_that_a_model_here_reads():
 def test_each_query_is_one_message_with_the_demonstrations_before_it():
     with serving(lambda asked: Reply("Sport")) as server:
         texts = [f"q {i}" for i in range(20)]
-        told, found = finished(reader(server).answers(TEMPLATE, LABELS, Arm("one", SHOWN), texts))
+        told = []
+        found = finished(reader(server).answers(TEMPLATE, LABELS, Arm("one", SHOWN), texts), told.append)
         assert told == [16, 20]
         assert {name: each.tolist() for name, each in found.items()} == {"raw": [2] * 20}
         assert {query_of(asked) for asked in server.asked} == set(texts)
@@ -99,7 +99,7 @@ def test_two_sets_are_compared_as_they_are_answered():
     rows = [Record(f"text {i}", "Sport") for i in range(8)]
     # With two demonstrations it knows everything, with one the first rows alone.
     with serving(lambda a: Reply("Sport" if "News\n" in a.prompt or query_of(a) < "text 3" else "?")) as server:
-        _, found = finished(compare(reader(server), one, other, rows))
+        found = finished(compare(reader(server), one, other, rows))
     assert set(found) == {"raw"}
     assert AS_READ not in found
     assert (found["raw"].only_first, found["raw"].only_second, found["raw"].silent) == (5, 0, (0, 5))

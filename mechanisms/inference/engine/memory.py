@@ -123,7 +123,6 @@ class DeviceRoom:
         return replace(self, at_once=max(min(self.at_once, rows * computed) // 2, computed))
 
     def rows_at_once(self, computed: int, held: int) -> int:
-        """See `LanguageModel.rows_at_once`."""
         busy = _BUSY.get(self.device, _BUSY_ACCELERATOR) // computed
         return max(1, min(busy, self._holdable(held)))
 

@@ -147,7 +147,7 @@ def _made_by_amd() -> bool:
 
 
 class TransformersModel:
-    """See `LanguageModel`. One session may be used at a time by one thread."""
+    """A language model on PyTorch. One session may be used at a time by one thread."""
 
     def __init__(
         self,
@@ -177,14 +177,13 @@ class TransformersModel:
 
     @cached_property
     def vocabulary(self) -> LLTokenizer:
-        """See `LanguageModel.vocabulary`; reading them takes a second or two, once."""
+        """The tokens as a grammar needs them; reading them takes a second or two, once."""
         try:
             return from_tokenizer(self.tokenizer)
         except ValueError as error:
             raise UsageError("The model's tokenizer cannot be held to a schema: choose another model.") from error
 
     def rows_at_once(self, computed: int, held: int) -> int:
-        """See `LanguageModel.rows_at_once`."""
         return self.room.rows_at_once(computed, held + len(self._start))
 
     def _writing_turn(self) -> tuple[list[int], list[int]]:
@@ -220,17 +219,15 @@ class TransformersModel:
         return self._prefixes[prefix]
 
     def encode(self, text: str) -> list[int]:
-        """See `LanguageModel.encode`; text that spells a special token is read as plain characters."""
+        """Text that spells a special token is read as plain characters."""
         encoded = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)
         return list(encoded["input_ids"])
 
     def decode(self, tokens: Tokens) -> str:
-        """See `LanguageModel.decode`."""
         return str(self.tokenizer.decode(list(tokens), skip_special_tokens=True))
 
     @report_out_of_memory()
     def open(self, prefix: Tokens, rows: Sequence[Tokens], length: int, room: int) -> TransformersSession:
-        """See `LanguageModel.open`."""
         started = self.started(prefix)
         return retry_when_out_of_memory(
             lambda device: TransformersSession(self, started, rows, length, room, device),
@@ -238,7 +235,6 @@ class TransformersModel:
         )  # fmt: skip
 
     def check(self, prefix: Tokens, rows: int, length: int, room: int) -> None:
-        """See `LanguageModel.check`."""
         held = len(self.started(prefix)) + length + room
         if held > self.context:
             raise UsageError(
@@ -248,7 +244,6 @@ class TransformersModel:
         self.room.check(rows, held)
 
     def alike(self, prefix: Tokens, rows: int, length: int, room: int) -> bool:
-        """See `LanguageModel.alike`."""
         if self.threads is not None:
             self.threads.settle()
         limit = self.room.chunk(length, len(self.started(prefix)) + length + room)
@@ -267,7 +262,7 @@ class TransformersModel:
 
 
 class TransformersSession:
-    """See `Session`. Rows are computed in chunks of one shape, each with its own cache.
+    """A session whose rows are computed in chunks of one shape, each with its own cache.
 
     Args:
         owner: the model.
@@ -340,7 +335,6 @@ class TransformersSession:
 
     @report_out_of_memory()
     def logits(self, columns: Integers | None = None, rows: slice = slice(None)) -> Floats:
-        """See `Session.logits`."""
         self._settle()
         with torch.inference_mode():
             if columns is None:
@@ -360,7 +354,6 @@ class TransformersSession:
 
     @report_out_of_memory()
     def advance(self, tokens: Tokens) -> None:
-        """See `Session.advance`."""
         self._settle()
         filled = torch.zeros((len(self._chunks), self._chunks[0].rows), dtype=torch.long)
         filled.view(-1)[: self._count] = torch.tensor(tokens)
@@ -381,7 +374,7 @@ class TransformersSession:
 
     @report_out_of_memory()
     def keep(self, rows: Sequence[int], per_chunk: int | None = None) -> None:
-        """See `Session.keep`; `per_chunk` as when it was opened."""
+        """Keep these rows, `per_chunk` as when the session was opened."""
         with torch.inference_mode():
             chunks, per_chunk = self._layout(len(rows), 1, per_chunk)
             # Repetitions of the first row fill the last chunk.
@@ -392,7 +385,6 @@ class TransformersSession:
 
     @report_out_of_memory()
     def score(self, continuation: Tokens) -> Floats:
-        """See `Session.score`."""
         return self._of_chunks(lambda chunk, features: self._score(chunk, features, continuation))
 
     def _of_chunks(self, work: Callable[[Chunk, torch.Tensor], Floats]) -> Floats:
@@ -417,7 +409,7 @@ class TransformersSession:
 
     @report_out_of_memory()
     def scores(self, continuations: Sequence[Tokens]) -> Floats:
-        """See `Branching.scores`; one by one where the model cannot look at a tree."""
+        """Scores of all continuations at once; one by one where the model cannot look at a tree."""
         if not self._forward.branches:
             return np.stack([self.score(each) for each in continuations], axis=1)
         tree = Branches.of(continuations)

@@ -24,7 +24,7 @@ MAX_CHARACTERS = 64 * MAX_TOKENS
 
 
 class SentenceEmbedder:
-    """See `Embedder`: the mean of the last layer over a text's tokens, normalised (Reimers and Gurevych 2019)."""
+    """An embedder: the mean of the last layer over a text's tokens, normalised (Reimers and Gurevych 2019)."""
 
     def __init__(self, name: str, model: Any, tokenizer: Any) -> None:
         self.name = name
@@ -32,7 +32,6 @@ class SentenceEmbedder:
         self._model, self._tokenizer = model.eval(), tokenizer
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """See `Embedder.embed`."""
         found = np.zeros((len(texts), self.dimensions), np.float32)
         # One text at a time: in a batch, kernels choose the order of their sums by the shape of the whole batch.
         with torch.inference_mode():

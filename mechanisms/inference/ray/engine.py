@@ -160,7 +160,7 @@ def spread(name: str, local: TransformersModel) -> Iterator[RayModel]:
 
 
 class RayModel:
-    """See `LanguageModel`. Tokens, text and small batches are `local`'s."""
+    """A language model on several machines. Tokens, text and small batches are `local`'s."""
 
     def __init__(self, local: TransformersModel, pool: WorkerPool) -> None:
         self._local, self._pool = local, pool
@@ -170,28 +170,25 @@ class RayModel:
 
     @property
     def vocabulary(self) -> LLTokenizer:
-        """See `LanguageModel.vocabulary`."""
         return self._local.vocabulary
 
     def rows_at_once(self, computed: int, held: int) -> int:
-        """See `LanguageModel.rows_at_once`; the local number, since what is batched together decides who draws when."""
+        """The local number, since what is batched together decides who draws when."""
         return self._local.rows_at_once(computed, held)
 
     def encode(self, text: str) -> list[int]:
-        """See `LanguageModel.encode`."""
         return self._local.encode(text)
 
     def decode(self, tokens: Tokens) -> str:
-        """See `LanguageModel.decode`."""
         return self._local.decode(tokens)
 
     def check(self, prefix: Tokens, rows: int, length: int, room: int) -> None:
-        """See `LanguageModel.check`; for the largest share of the rows."""
+        """Check the largest share of the rows."""
         share = math.ceil(rows / len(self._pool)) + self._limit(prefix, length, room)
         self._local.check(prefix, min(rows, share), length, room)
 
     def alike(self, prefix: Tokens, rows: int, length: int, room: int) -> bool:
-        """See `LanguageModel.alike`; known of what is computed here, and never of several machines."""
+        """Known of what is computed here, and never of several machines."""
         return rows <= self._limit(prefix, length, room) and self._local.alike(prefix, rows, length, room)
 
     def _limit(self, prefix: Tokens, length: int, room: int) -> int:
@@ -199,7 +196,6 @@ class RayModel:
         return min(_MOST_ROWS, self._local.room.chunk(length, held))
 
     def open(self, prefix: Tokens, rows: Sequence[Tokens], length: int, room: int) -> Session:
-        """See `LanguageModel.open`."""
         limit, local = self._limit(prefix, length, room), self._local
         if len(rows) <= limit:
             return local.open(prefix, rows, length, room)
@@ -227,7 +223,7 @@ class Shapes:
 
 
 class RaySession:
-    """See `Session`. Each share of the rows is a session of whole chunks on one worker."""
+    """A session on several machines: each share of the rows is one of whole chunks on one worker."""
 
     def __init__(
         self, pool: WorkerPool, prefix: Tokens, rows: Sequence[Tokens], length: int, room: int, shapes: Shapes
@@ -250,7 +246,6 @@ class RaySession:
         del self._places[len(rows) :]
 
     def advance(self, tokens: Tokens) -> None:
-        """See `Session.advance`."""
         columns = {share: np.zeros(share.rows, dtype=np.int32) for share, _ in self._places}
         for (share, row), token in zip(self._places, tokens, strict=True):
             columns[share][row] = token
@@ -258,7 +253,7 @@ class RaySession:
             share.tell("advance", column.tobytes())
 
     def keep(self, rows: Sequence[int]) -> None:
-        """See `Session.keep`. Rows stay with their worker, in chunks of the shape that they would have here."""
+        """Rows stay with their worker, in chunks of the shape that they would have here."""
         _, per_chunk = self._shapes.kept(len(rows))
         kept: dict[Share, list[int]] = {}
         places = []
@@ -273,7 +268,6 @@ class RaySession:
         self._places = places
 
     def logits(self, columns: Integers | None = None, rows: slice = slice(None)) -> Floats:
-        """See `Session.logits`."""
         width = self._shapes.vocabulary if columns is None else len(columns)
         chosen = None if columns is None else pack(columns.tolist())
         at_once = max(1, LARGEST // (width * _FLOAT))
@@ -292,7 +286,6 @@ class RaySession:
         return result
 
     def score(self, continuation: Tokens) -> Floats:
-        """See `Session.score`."""
         places = _by_share(self._places)
         asked = {share: share.ask("score", pack(continuation), size=share.rows * _FLOAT) for share in places}
         result = np.empty(len(self._places))

@@ -126,11 +126,10 @@ class Worker:
         self._change(key, opened)
 
     def advance(self, key: int, tokens: bytes) -> None:
-        """See `Session.advance`."""
         self._change(key, lambda held: _session(held).advance(_unpacked(tokens)))
 
     def keep(self, key: int, rows: bytes, per_chunk: int) -> None:
-        """See `Session.keep`; rows may repeat."""
+        """Keep these rows, which may repeat."""
         self._change(key, lambda held: _session(held).keep(_unpacked(rows), per_chunk))
 
     def _change(self, key: int, change: Callable[[_Held], None]) -> None:
@@ -141,12 +140,12 @@ class Worker:
             held.error = outcome if isinstance(outcome, StudioError) else None
 
     def logits(self, key: int, calls: int, count: int, columns: bytes | None, start: int, stop: int) -> list[Any]:
-        """See `Session.logits`, as an answer."""
+        """Logits, as an answer."""
         chosen = None if columns is None else np.array(_unpacked(columns), dtype=np.int64)
         return self._answer(key, calls, count, lambda session: session.logits(chosen, slice(start, stop)))
 
     def score(self, key: int, calls: int, count: int, continuation: bytes) -> list[Any]:
-        """See `Session.score`, as an answer."""
+        """Scores, as an answer."""
         return self._answer(key, calls, count, lambda session: session.score(_unpacked(continuation)))
 
     def _answer(self, key: int, calls: int, count: int, question: Callable[[Session], Floats]) -> list[Any]:

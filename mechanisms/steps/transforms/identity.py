@@ -21,11 +21,10 @@ class NoTransform(Transform):
     citation: ClassVar[str] = ""
 
     def narrow(self, public: Floats) -> Integers:
-        """See `Transform.narrow`: all stay."""
+        """All stay."""
         return np.arange(len(public), dtype=np.int64)
 
     def apply(self, distributions: TokenDistributions) -> TokenDistributions:
-        """See `Transform.apply`."""
         return distributions
 
 

@@ -56,18 +56,17 @@ class PlausibleTokenAmplification(Transform):
 
     @property
     def needs_base(self) -> bool:
-        """See `Transform.needs_base`."""
         return bool(self.base)
 
     def narrow(self, public: Floats) -> Integers:
-        """See `Transform.narrow`: the likeliest that together hold `pta_top_p`, at least one."""
+        """The likeliest that together hold `pta_top_p`, at least one."""
         probabilities = np.asarray(softmax(public), dtype=np.float64)
         order = np.argsort(-probabilities, kind="stable")
         before = np.cumsum(probabilities[order]) - probabilities[order]
         return np.sort(order[before < self.pta_top_p]).astype(np.int64)
 
     def apply(self, distributions: TokenDistributions) -> TokenDistributions:
-        """See `Transform.apply`; rows become log-probabilities.
+        """Rows become log-probabilities.
 
         Raises:
             UsageError: the base row is wanted and is not there.

@@ -1,0 +1,69 @@
+"""`attack`: the attacks of the papers at several epsilons, beside what they report."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mechanisms import api
+from mechanisms.cli.output import progress
+from mechanisms.inference.models.listing import EMBEDDED
+from research.attacks import extraction, membership
+from research.lines import Line, done, interval, keep, lines, markdown
+
+ATTACKS = {"membership": membership, "extraction": extraction}
+REAL = "no privacy"
+"""In place of a mechanism at epsilon infinity."""
+
+
+def add_commands(commands: Any) -> None:
+    """Register the command."""
+    parser = commands.add_parser("attack", help="membership inference and extraction on public data, as in the papers")
+    parser.add_argument("attack", choices=ATTACKS)
+    parser.add_argument("data", metavar="DATA", type=Path, help="a folder with dbpedia/ and enron_aeslc/: public data")
+    parser.add_argument("--out", required=True, metavar="FILE", help="lines; what stands in it is not computed again")
+    parser.add_argument("--model", default=EMBEDDED)
+    parser.add_argument("--mechanism", help="default: that of the paper")
+    parser.add_argument("--epsilons", nargs="+", type=float, metavar="E", help="inf: no privacy")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument(
+        "--rows", type=int, help="members that are scored in a run (50), or texts that are written (20)"
+    )
+    parser.set_defaults(run=_attack)
+
+
+def _attack(options: argparse.Namespace) -> None:
+    chosen = ATTACKS[options.attack]
+    model, rows = api.load_model(options.model), options.rows or chosen.ROWS
+    for number in range(options.runs):
+        for epsilon in options.epsilons or chosen.EPSILONS:
+            mechanism = options.mechanism or chosen.MECHANISM
+            key = {"attack": options.attack, "model": model.name, "rows": rows, "epsilon": str(epsilon)}
+            key["mechanism"] = mechanism if math.isfinite(epsilon) else REAL
+            if done(options.out, key) <= number:
+                found = chosen.attack(model, options.data, mechanism, epsilon, rows)
+                keep(options.out, key | found)
+                progress(f"run {number + 1}, epsilon {epsilon:g}: {found}")
+    print(table(options.attack, lines(options.out)))
+
+
+def table(attack: str, found: Sequence[Line]) -> str:
+    """Figures in percent, means over runs with half of their interval, in Markdown; the papers' under them."""
+    chosen = ATTACKS[attack]
+    figures: dict[tuple[str, str, str], dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for line in (each for each in found if each["attack"] == attack):
+        for name in chosen.FIGURES:
+            figures[line["mechanism"], name, f"**{line['model']}**"][float(line["epsilon"])].append(100 * line[name])
+    heads = ("mechanism", "figure", "model", *(f"{each:g}" for each in chosen.EPSILONS))
+    own = [(*row, *(_percent(at.get(each, ())) for each in chosen.EPSILONS)) for row, at in figures.items()]
+    theirs = [(*row, *(at.get(each, "") for each in chosen.EPSILONS)) for row, at in chosen.PUBLISHED.items()]
+    return markdown(heads, [*own, *theirs])
+
+
+def _percent(figures: Sequence[float]) -> str:
+    mean, half = interval(figures) if figures else (math.nan, math.inf)
+    return "" if math.isnan(mean) else f"{mean:.1f}" if math.isinf(half) else f"{mean:.1f} ± {half:.1f}"

@@ -1,0 +1,76 @@
+"""Do e-mail addresses of private rows come out? (Bhusal et al. 2026, "Privacy Attacks", after Zeng et al. 2024).
+
+The private rows are e-mails of Enron in which an address stands. Texts of 15 tokens are written from them under a
+prompt that asks for nothing but the address; at epsilon infinity the model is asked for the address of single rows. A
+figure is the share of texts with an address of a private row. The paper finds none at epsilon 1, 4 and 8.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from mechanisms import api
+from mechanisms.accounting import PrivacyLedger
+from mechanisms.inference import LanguageModel
+from mechanisms.records import Dataset, PromptTemplate, Record
+from research.reproduction.guard import take_as_public
+from research.runs import written
+from research.texts import answers
+
+MECHANISM, EPSILONS, ROWS = "blended-logits", (1.0, 4.0, 8.0, math.inf), 20
+FIGURES = ("found",)
+PUBLISHED = {("blended-logits", "found", "Gemma 3 1B: Bhusal et al. 2026"): {1: 0.0, 4: 0.0, 8: 0.0}}
+"""Percent of the texts at each epsilon."""
+_ASKED = "Extract only the e-mail address from the text above"
+_TOKENS = 15
+"""T (Bhusal et al. 2026)."""
+_ADDRESS = re.compile(r"[\w.+-]+\s?@\s?[\w-]+(?:\.[\w-]+)+")
+_BEFORE, _AFTER, _MOST_TOKENS = 150, 60, 96
+"""Characters around an address that are read of an e-mail, and tokens."""
+
+
+def addresses(texts: Iterable[str]) -> frozenset[str]:
+    """The e-mail addresses in texts, with normalised spelling."""
+    found = (each for text in texts for each in _ADDRESS.findall(text))
+    return frozenset(re.sub(r"\s", "", each).casefold().rstrip(".-") for each in found)
+
+
+@cache
+def _mails(data: Path) -> Dataset:
+    """E-mails with an address, each cut to what stands around its first one."""
+    mails = api.load(data / "enron_aeslc" / "train.csv", [_ASKED], label=None, tell=lambda _: None)
+    take_as_public("enron_aeslc", mails.records, PrivacyLedger(), train=True)
+    found = [(row.text, at) for row in mails.records if (at := _ADDRESS.search(row.text))]
+    cut = [text[max(0, at.start() - _BEFORE) : at.end() + _AFTER] for text, at in found]
+    return Dataset("mails", (_ASKED,), [Record(text, _ASKED) for text in cut])
+
+
+def attack(model: LanguageModel, data: Path, mechanism: str, epsilon: float, rows: int) -> dict[str, float]:
+    """One run, which costs epsilon in all: the share of so many texts that hold an address of a private row."""
+    mails = _mails(data)
+    if math.isinf(epsilon):
+        asked = random.SystemRandom().sample([row.text for row in mails.records], min(rows, len(mails.records)))
+        said = list(answers(model, PromptTemplate(f"{_ASKED}.", "Text", "Answer"), (), asked, _TOKENS, _MOST_TOKENS))
+    else:
+        made = written(
+            mails,
+            model,
+            epsilon=epsilon,
+            recipe="tokens",
+            mechanism=mechanism,
+            template=PromptTemplate("", "Text", "Task"),
+            shots=rows,
+            subsets=len(mails.records) // 2,
+            tokens=_TOKENS,
+            candidates=100,
+            max_record_tokens=_MOST_TOKENS,
+            min_tokens=0,
+        )
+        said = [each.text for each in made.demonstrations]
+    known = addresses(row.text for row in mails.records)
+    return {"found": sum(bool(addresses([each]) & known) for each in said) / len(said)}

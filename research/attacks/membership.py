@@ -1,0 +1,104 @@
+"""Was a row behind the demonstration in the prompt? (Duan et al. 2023; Tang et al. 2024, table 15; Gao et al. 2025,
+table 18; Bhusal et al. 2026, "Privacy Attacks").
+
+A prompt shows one demonstration, written from member rows of a label of DBpedia; at epsilon infinity it is a member row
+itself. Members and others of that label are scored by the probability of their own label (Duan et al.), and by how much
+the demonstration raises the likelihood of their first words. A figure is the area under the ROC curve: how often a
+member scores above another row; one half is guessing.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from mechanisms.accounting import PrivacyLedger
+from mechanisms.evaluation.reader import Classifier
+from mechanisms.inference import LanguageModel
+from mechanisms.inference.prompts import QueryPrompt, first_tokens
+from mechanisms.noise import Floats
+from mechanisms.records import Dataset, Demonstration, Record
+from research.reproduction.guard import take_as_public
+from research.reproduction.tasks import TASKS, rows_of
+from research.runs import written
+from research.texts import log_likelihoods
+
+MECHANISM, EPSILONS, ROWS = "gaussian", (1.0, 2.0, 4.0, 8.0, math.inf), 50
+FIGURES = ("label", "words")
+PUBLISHED = {
+    ("gaussian", "label", "GPT-3 Babbage: Tang et al. 2024"): {1: 50.56, 2: 50.58, 4: 50.55, 8: 50.53, math.inf: 81.84},
+    ("adadpsyn", "label", "Llama 2 7B: Gao et al. 2025"): {1: 50.52, 2: 51.58, 4: 51.05, 8: 52.63, math.inf: 77.37},
+    ("blended-logits", "label", "Gemma 3 1B: Bhusal et al. 2026"): {4: 51.78, math.inf: 94.20},
+}
+"""Areas in percent at each epsilon."""
+_TASK = TASKS["dbpedia"]
+_WORDS = 16
+"""The first tokens of a row that are its words."""
+
+
+@cache
+def _rows(data: Path) -> tuple[Sequence[Record], Sequence[Record]]:
+    """Members, and others of the same source."""
+    both = [rows_of(data / "dbpedia" / f"{name}.csv", _TASK) for name in ("train", "test")]
+    for rows, train in zip(both, (True, False), strict=True):
+        take_as_public("dbpedia", rows, PrivacyLedger(), train)
+    return both[0], both[1]
+
+
+def attack(model: LanguageModel, data: Path, mechanism: str, epsilon: float, rows: int) -> dict[str, float]:
+    """One run: the areas of a demonstration that is written at this epsilon, or of real rows at infinity.
+
+    Args:
+        rows: members that are scored, and others; at infinity so many prompts, each of another member.
+    """
+    pick, (members, others) = random.SystemRandom(), _rows(data)
+    label = pick.choice(_TASK.labels)
+    own, strangers = ([row for row in each if row.label == label] for each in (members, others))
+    known, unknown = (pick.sample(each, min(rows, len(each))) for each in (own, strangers))
+    if math.isinf(epsilon):
+        found = [areas(scores(model, [Demonstration(row.text, label)], [row, *unknown]), 1) for row in known]
+        return {name: float(np.mean([each[name] for each in found])) for name in FIGURES}
+    made = written(
+        Dataset("members", (label,), own),
+        model,
+        epsilon=epsilon,
+        recipe="tokens",
+        mechanism=mechanism,
+        template=_TASK.writing,
+        tokens=_TASK.tokens,
+        subsets=100,
+        candidates=100,
+        max_record_tokens=_TASK.max_record_tokens,
+    )
+    return areas(scores(model, made.demonstrations, [*known, *unknown]), len(known))
+
+
+def scores(model: LanguageModel, shown: Sequence[Demonstration], rows: Sequence[Record]) -> dict[str, Floats]:
+    """For each attack the rows' scores behind the demonstrations, each of shape (rows,)."""
+    classifier = Classifier(model, _TASK.reading, _TASK.labels, shown, max_query_tokens=_TASK.max_record_tokens)
+    own = [_TASK.labels.index(row.label) for row in rows]
+    label = classifier.log_probabilities([row.text for row in rows])[np.arange(len(rows)), own]
+    return {"label": label, "words": _words(model, shown, rows) - _words(model, (), rows)}
+
+
+def _words(model: LanguageModel, shown: Sequence[Demonstration], rows: Sequence[Record]) -> Floats:
+    """Log-probability of each row's first words, as the text of a query."""
+    prompt = QueryPrompt(model, _TASK.reading, shown, _WORDS)
+    asked = [[*prompt.head, *first_tokens(model, row.text, _WORDS)] for row in rows]
+    return log_likelihoods(model, prompt.prefix, asked, len(prompt.head))
+
+
+def areas(found: dict[str, Floats], members: int) -> dict[str, float]:
+    """For each attack the share of pairs in which one of the first rows, the members, scores higher; ties count half.
+
+    Args:
+        found: scores, each of shape (rows,).
+        members: how many of the rows are.
+    """
+    gaps = {name: each[:members, None] - each[None, members:] for name, each in found.items()}
+    return {name: float((each > 0).mean() + (each == 0).mean() / 2) for name, each in gaps.items()}

@@ -1,0 +1,84 @@
+"""What a model says: the likelihood of texts, and its likeliest answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from scipy.special import log_softmax
+
+from mechanisms.inference import LanguageModel, Tokens
+from mechanisms.inference.prompts import QueryPrompt, one_line
+from mechanisms.noise import Floats
+from mechanisms.records import Demonstration, PromptTemplate
+
+_SIDE_BY_SIDE = 16
+"""The most texts that are answered together: a step of so many rows keeps two cores busy."""
+
+
+def log_likelihoods(model: LanguageModel, prefix: Tokens, rows: Sequence[Tokens], given: int) -> Floats:
+    """Log-probability of each row's tokens after its first `given` (at least one), shape (rows,); 0 if there are none.
+
+    Args:
+        prefix: precedes every row.
+    """
+    found = np.zeros(len(rows))
+    order = sorted(range(len(rows)), key=lambda place: -len(rows[place]))
+    size = model.rows_at_once(1, len(prefix) + max(map(len, rows), default=given))
+    for start in range(0, len(order), size):
+        places = order[start : start + size]  # the longest row first, so that those that go on are the first ones
+        longest = len(rows[places[0]])
+        if longest <= given:
+            break
+        session = model.open(prefix, [rows[place][:given] for place in places], given, longest - given)
+        for at in range(given, longest):
+            going = [place for place in places if len(rows[place]) > at]
+            if len(going) < len(places):
+                session.keep(range(len(going)))
+                places = going
+            following = [rows[place][at] for place in places]
+            found[places] += log_softmax(session.logits(), axis=1)[np.arange(len(places)), following]
+            if at < longest - 1:
+                session.advance(following)
+    return found
+
+
+def answers(
+    model: LanguageModel,
+    template: PromptTemplate,
+    shown: Sequence[Demonstration],
+    texts: Sequence[str],
+    tokens: int,
+    cap: int,
+) -> Iterator[str]:
+    """The model's greedy answer to each text behind demonstrations, without a set of labels; up to a line break.
+
+    Args:
+        tokens: of an answer.
+        cap: tokens of a text that are read.
+    """
+    prompt = QueryPrompt(model, template, shown, cap)
+    for start in range(0, len(texts), _SIDE_BY_SIDE):
+        rows = [prompt.row(text) for text in texts[start : start + _SIDE_BY_SIDE]]
+        yield from (one_line(model.decode(each)) for each in greedy(model, prompt.prefix, rows, prompt.length, tokens))
+
+
+def greedy(
+    model: LanguageModel, prefix: Tokens, rows: Sequence[Tokens], length: int, tokens: int, stop: bool = True
+) -> list[list[int]]:
+    """The likeliest continuation of each row, of `tokens` tokens; up to its first stop token, unless not `stop`."""
+    session = model.open(prefix, rows, length, tokens)
+    said: list[list[int]] = [[] for _ in rows]
+    for step in range(tokens):
+        logits = session.logits()
+        if stop and step == 0:  # small models often begin with one
+            logits[:, sorted(model.stop_tokens)] = -np.inf
+        chosen = np.where(np.isfinite(logits), logits, -np.inf).argmax(axis=1).tolist()
+        for row, token in zip(said, chosen, strict=True):
+            row.append(token)
+        if step < tokens - 1:
+            session.advance(chosen)
+    if not stop:
+        return said
+    ends = [next((at for at, token in enumerate(row) if token in model.stop_tokens), len(row)) for row in said]
+    return [row[:end] for row, end in zip(said, ends, strict=True)]
