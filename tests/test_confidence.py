@@ -108,5 +108,6 @@ def test_the_level_is_written_down_once():
     rooms = [ROOT / room for room in ("mechanisms", "dpicl_ui")]
     sources = [path for room in rooms for path in room.rglob("*.py")]
     found = {path.relative_to(ROOT).as_posix() for path in sources if literal.search(path.read_text("utf-8"))}
+    found.remove("mechanisms/accounting/tilted.py")  # an order of its tilts, no level
     # Files of before do not say their level: what it was then stays what it was.
     assert found == {"mechanisms/confidence.py", "mechanisms/demos/findings.py"}

@@ -144,6 +144,7 @@ class Bench:
             "seconds": round(time.perf_counter() - started, 1),
             "epsilon": made.certificate.claim.epsilon,
             "demonstrations": [[each.label, each.text] for each in made.demonstrations],
+            "choice": made.choice and made.choice.to_json(),
             "score": made.score and made.score.to_json(),
             "recipe": self.as_exported(made),
             "prototypes": self.prototypes(epsilon),
@@ -208,7 +209,7 @@ def grouped(found: Iterable[Line]) -> list[tuple[str, list[Line]]]:
 
 def _held(line: Mapping[str, Any]) -> bool:
     """Whether the private interval of the exported set holds its accuracy on the public rows."""
-    chosen = (line.get("choice") or {"chosen": "demonstrations"})["chosen"]  # what earlier runs chose among
+    chosen = (line.get("choice") or {"chosen": "demonstrations"})["chosen"]
     kind = {"none": "zero-shot", "public-only": "public-only"}.get(chosen, "demonstrations")
     low, high = line["score"]["arms"][kind]["interval"]
     return bool(low <= line["recipe"] <= high)

@@ -233,7 +233,7 @@ def test_a_cap_is_of_a_name_that_a_run_can_have(capsys):
 
 
 @pytest.mark.parametrize(
-    "command", ["", "calibrate", "account", "synthesize", "query", "evaluate", "score", "ledger", "models", "users"]
+    "command", ["", "calibrate", "account", "synthesize", "query", "evaluate", "score", "ledger", "models"]
 )
 def test_every_command_has_help(capsys, command):
     code, out, _ = run(capsys, f"{command} --help")

@@ -11,9 +11,9 @@ import pytest
 
 from mechanisms.accounting import PrivacyLedger, database, fingerprint, ledger
 from mechanisms.accounting import database as known_rows
-from mechanisms.accounting.account import as_csv, as_document
+from mechanisms.accounting.account import as_csv
 from mechanisms.api import mark_test_file
-from mechanisms.data.sizes import CLEAN_VALUES, SCORED, measure_sizes
+from mechanisms.data.sizes import CLEAN_VALUES, SCORED, SEEDED, measure_sizes
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.run import synthesize
 from mechanisms.steps import mechanism_class
@@ -50,7 +50,6 @@ def world(tmp_path, monkeypatch):
         made = last.demo_set.with_disclosures(own.rows.disclosures(fingerprint(data)))
         tape.tell(replace(made, created="").dumps())
         tape.tell(as_csv(own.account(data.name, data.unit)))
-        tape.tell(as_document(own.account(data.name, data.unit)))
 
     return release
 
@@ -61,9 +60,9 @@ def with_row(row: Record) -> Dataset:
 
 def test_one_row_that_earlier_runs_share_shows_nowhere_in_public(world):
     found = replay(world, with_row(SHARED), with_row(Record("a row that nobody else has", "a")))
-    *_, table, document, _ = [entry.event for entry in found.recorded if hasattr(entry, "event")]
+    *_, table, _ = [entry.event for entry in found.recorded if hasattr(entry, "event")]
     [row] = csv.DictReader(io.StringIO(table))
-    assert row["known_besides"] == "; ".join(document["data_set"]["marks"]) != ""  # what was done under its name stands
+    assert row["known_besides"] == SEEDED  # what was done under its name stands
 
 
 def test_the_curator_is_told_all_the_same(world):
