@@ -153,7 +153,7 @@ class RunState:
         parts: the rows that each stage may read; private.
         held_out: whether the scoring rows took part in nothing else, in this run or another.
         openings: how texts of each label begin, each with its weight; empty where nothing was released or cleared.
-        public: the drafts of each label, before any vote, likeliest first.
+        public: the drafts of each label, before any vote, best first.
         written: texts of each label that private rows have written, and that passed the gate.
         refused: what the gate refused.
         ballots: what stands in each label's ballot.

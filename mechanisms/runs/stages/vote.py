@@ -185,7 +185,7 @@ Ballots = Mapping[str, Sequence[str]]
 
 
 def winners(
-    ballots: Ballots, votes: Mapping[str, Floats], most: int, embedded: Mapping[str, Floats]
+    ballots: Ballots, votes: Mapping[str, Floats], most: int, embedded: Mapping[str, NDArray[np.float32]]
 ) -> dict[str, tuple[int, ...]]:
     """Places of each label's best texts, best first, from released votes; ties: the smaller index.
 
@@ -218,9 +218,7 @@ class VoteCollector:
 
     def __init__(self, embedder: Embedder, ballots: Ballots) -> None:
         self._embedder = embedder
-        self.embedded: dict[str, Floats] = {
-            label: np.asarray(embedder.embed(drafts), np.float64) for label, drafts in ballots.items()
-        }
+        self.embedded = {label: embedder.embed(drafts) for label, drafts in ballots.items()}
         ends = np.cumsum([0, *(len(drafts) for drafts in ballots.values())])
         self._starts = dict(zip(ballots, ends.tolist(), strict=False))
         self.places = int(ends[-1])
