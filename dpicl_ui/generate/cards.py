@@ -197,11 +197,7 @@ def score_card(view: RunView) -> list[Tree]:
         *weighed(made),
         el(
             "div.ranges",
-            *(
-                _range(name, score.arms[arm], arm == DEMONSTRATIONS)
-                for arm, name in _NAMES.items()
-                if arm in score.arms
-            ),
+            *(_range(*each) for each in arms),
             _largest(made),
             el("div.range-row.range-ends", el("span.range-axis", el("span", "0"), el("span", "50"), el("span", "100"))),
         ),

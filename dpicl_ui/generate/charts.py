@@ -146,7 +146,7 @@ def chart(view: RunView, writing: Writing, token: TokenReleased) -> dict[str, An
         shown[-1] = token.chosen
     noise = _noise(view) if token.scores is not None else None
     clean = writing.private.clean if writing.private else None
-    bars = [
+    bars: list[dict[str, Any]] = [
         {
             "token": visible(token.candidates[i]),
             "value": round(values[i], 1),
@@ -158,7 +158,7 @@ def chart(view: RunView, writing: Writing, token: TokenReleased) -> dict[str, An
         for i in shown
     ]
     ends = [0.0, noise or 0.0, -(noise or 0.0)]
-    ends += [bar[name] for bar in bars for name in ("value", "public", "decided", "clean") if bar[name] is not None]
+    ends += [at for bar in bars for name in ("value", "public", "decided", "clean") if (at := bar[name]) is not None]
     low, high = min(ends), max(ends)
     return {
         "noisy": token.scores is not None,
