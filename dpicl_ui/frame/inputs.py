@@ -33,18 +33,14 @@ def control(name: str, choices: Sequence[Any] = (), **more: Any) -> Any:
     """The component for a field of `RunSpec`; what stands in it, `said` reads.
 
     A number with two bounds is a slider. Any other one is typed, so that an empty field leaves open what follows from
-    the public sizes, and the placeholder can show what that is.
+    the public sizes; the placeholder shows what that is, or the default.
 
     Args:
-        choices: of a text: proposals, beside which any other may be typed; else all there are, as (title, value).
+        choices: of a text: proposals, beside which any other may be typed. Of a few values: all there are, with titles.
         more: arguments of the component, in place of the usual ones.
     """
-    field = RunSpec.model_fields[name]
-    kinds = _kinds(field.annotation)
-    extra: Any = field.json_schema_extra
-    unit = f" ({extra['unit']})" if extra["unit"] else ""
-    words: dict[str, Any] = {"label": f"{field.title}{unit}", "info": field.description}
-    words |= {"elem_id": name.replace("_", "-")} | more
+    field, kinds = RunSpec.model_fields[name], _kinds(name)
+    words = described(name) | more
     if kinds == [bool]:
         return gr.Checkbox(field.default, **words)
     if isinstance(kinds[0], type) and issubclass(kinds[0], StrEnum):
@@ -56,11 +52,26 @@ def control(name: str, choices: Sequence[Any] = (), **more: Any) -> Any:
         return gr.Slider(bounds[Ge].ge, bounds[Le].le, field.default, step=1, **words)
     if choices:
         return gr.Dropdown(list(choices), value=field.default, allow_custom_value=True, **words)
-    text = str(field.default) if kinds == [str] and field.default else ""
-    return gr.Textbox(text, **words)
+    return gr.Textbox("", **{"placeholder": in_field(field.default)} | words)
 
 
-def _kinds(annotation: Any) -> list[Any]:
+def described(name: str) -> dict[str, Any]:
+    """Title, help and id of the component for a field of `RunSpec`."""
+    field = RunSpec.model_fields[name]
+    more: Any = field.json_schema_extra
+    unit = f" ({more['unit']})" if more["unit"] else ""
+    return {"label": f"{field.title}{unit}", "info": field.description, "elem_id": name.replace("_", "-")}
+
+
+def in_field(value: Any) -> str:
+    """A field's value as it would be typed."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={each:g}" for name, each in value.items())
+    return f"{value:g}" if isinstance(value, float) else str(value or "")
+
+
+def _kinds(name: str) -> list[Any]:
+    annotation = RunSpec.model_fields[name].annotation
     union = get_origin(annotation) in (Union, UnionType)
     return [kind for kind in (get_args(annotation) if union else (annotation,)) if kind is not NoneType]
 
@@ -73,12 +84,11 @@ def said(values: Mapping[str, Any]) -> dict[str, Any]:
     """
     found = {}
     for name, value in values.items():
-        field = RunSpec.model_fields[name]
-        value = value.strip() if isinstance(value, str) else value
-        if value in ("", None) or value == field.default:
+        given = value.strip() if isinstance(value, str) else value
+        if given in ("", None) or given == RunSpec.model_fields[name].default:
             continue
-        pairs = any(get_origin(kind) is dict for kind in _kinds(field.annotation))
-        found[name] = pairs_in_lines(value.replace(",", "\n")) if pairs else value
+        pairs = get_origin(_kinds(name)[-1]) is dict
+        found[name] = pairs_in_lines(given.replace(",", "\n")) if pairs else given
     return found
 
 
