@@ -26,13 +26,14 @@ from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Fingerprint, PrivacyLedger
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.rounding import rounded_up
-from mechanisms.runs.run_file import ENDS, from_lines
+from mechanisms.runs.events import ENDS
+from mechanisms.runs.run_file import from_lines
 
 # Before a run: whether a finished set that nobody exported or saved gives way to it.
 
 _KEPT_NOWHERE = (
-    "The finished set of this page was neither exported nor saved, and the next run replaces it, with its choice, "
-    "score and replay."
+    "The finished set of this page was neither exported nor saved, and the next run replaces it, with its score and "
+    "replay."
 )
 _COSTS_AGAIN = "What it cost stays spent, and another run costs its epsilon again{price}."
 _RESUMING = "What it cost stays spent; the run that was cut off costs no more than it was to cost."
@@ -114,8 +115,8 @@ class Replacing:
 
 def question(session: Session, resume: bool) -> list[Tree]:
     """The warning: what is lost, and the cost of the next run."""
-    planned = session.of(PrivacyState).planned
-    charge = planned.charge if planned else 0.0
+    plan = session.of(PrivacyState).plan
+    charge = plan.release_claim().epsilon if plan else 0.0
     price = f" ({rounded_up(charge, 3)})" if 0 < charge < math.inf else ""
     cost = _RESUMING if resume else _COSTS_AGAIN.format(price=price)
     return notice(f"{_KEPT_NOWHERE} {cost}", "warn")
