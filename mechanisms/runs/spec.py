@@ -153,7 +153,7 @@ class RunSpec(BaseModel):
 
     mechanism: str = setting("gaussian", "Mechanism", "Releases a token from the rows' distributions.", Group.TOKENS)
     transform: str = setting("none", "Transform", "Of each row's distribution, before the mechanism.", Group.TOKENS)
-    parameters: dict[str, float | bool] = setting(
+    parameters: dict[str, float | int | bool] = setting(
         {}, "Parameters", "Of mechanism and transform, by their flags; the calibrated one is solved for.", Group.TOKENS
     )
     written: int | None = setting(
@@ -221,7 +221,7 @@ class RunSpec(BaseModel):
         Raises:
             UsageError: see `of`.
         """
-        return self.of(**{name: getattr(self, name) for name in type(self).model_fields} | values)
+        return self.of(**{name: getattr(self, name) for name in self.model_fields_set} | values)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -291,7 +291,8 @@ class RunSpec(BaseModel):
         return NoTransform() if chosen is NoTransform else chosen(**self._own(chosen))
 
     def _own(self, config: Any) -> dict[str, Any]:
-        return {each.name: self.parameters[each.flag] for each in parameters(config) if each.flag in self.parameters}
+        own = (each for each in parameters(config) if each.flag in self.parameters)
+        return {each.name: each.typed(self.parameters[each.flag]) for each in own}
 
     def _check_parameters(self) -> None:
         own = [*parameters(mechanism_class(self.mechanism)), *parameters(transform_class(self.transform))]

@@ -14,13 +14,13 @@ from typing import Any
 
 import gradio as gr
 import pytest
+from dpicl_ui.privacy.form import PrivacyForm, RecipeForm
 from playwright.sync_api import sync_playwright
 
 from dpicl_ui.budget import cards
 from dpicl_ui.budget.step import BudgetStep, gate
 from dpicl_ui.frame import theme
 from dpicl_ui.frame.sessions import Session, Sessions
-from dpicl_ui.privacy.form import PrivacyForm, RecipeForm
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Cap, Fingerprint, PrivacyLedger, claim
 from mechanisms.accounting.account import lines

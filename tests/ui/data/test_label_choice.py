@@ -7,12 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dpicl_ui.privacy.form import PrivacyForm
+from mechanisms.runs.preview import preview
+from mechanisms.runs.request import DECLARED_COUNTS
 
 from dpicl_ui.data.columns_form import proposed_lines
 from dpicl_ui.data.state import DataState, Rows
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.privacy.cards import outcome
-from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import Planned
 from dpicl_ui.test.cards import answers
 from mechanisms.accounting import PrivacyLedger, fingerprint
@@ -20,8 +22,6 @@ from mechanisms.data.columns import MOST_LABELS
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.reader import Prediction
-from mechanisms.runs.preview import preview
-from mechanisms.runs.request import DECLARED_COUNTS
 from mechanisms.runs.settings import settings
 from tests.ui.data.test_names import TAB, Tab
 from tests.ui.privacy.test_form import DATASET, VALUES

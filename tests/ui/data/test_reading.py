@@ -12,11 +12,11 @@ import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from dpicl_ui.privacy.form import PrivacyForm
 
 from dpicl_ui.data.reading import STAYS, Waiting
 from dpicl_ui.data.state import Rows
 from dpicl_ui.frame.guard import guarded
-from dpicl_ui.privacy.form import PrivacyForm
 from mechanisms.errors import DataError, SeveralErrors, UsageError
 from mechanisms.runs.settings import settings
 from tests.ui.data.test_records import NO_USER, TAB, Tab, words

@@ -11,15 +11,16 @@ from typing import Any
 import gradio as gr
 import pandas as pd
 import pytest
+from dpicl_ui.data.records import label_counts
+from dpicl_ui.privacy.form import PrivacyForm
+from mechanisms.runs.preview import preview
 
 from dpicl_ui.data.public_card import counts_public
-from dpicl_ui.data.records import label_counts
 from dpicl_ui.data.source import LONGEST_NAME, proposed_name
 from dpicl_ui.data.state import Columns, Confirmed, DataState
 from dpicl_ui.export import DEMO_SET, ExportStep
 from dpicl_ui.frame.sessions import CuratorLedger, Session, Sessions
 from dpicl_ui.privacy import state as privacy_state
-from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.test.cards import accuracies
 from dpicl_ui.test.state import TestState
@@ -33,7 +34,6 @@ from mechanisms.demos.demo_set import loads
 from mechanisms.demos.signature import Signature, check_signature, digest
 from mechanisms.errors import DataError, UsageError
 from mechanisms.records import Dataset, Demonstration, Record
-from mechanisms.runs.preview import preview
 from tests.ui.generate.recording import demo_set
 from tests.ui.privacy.test_form import DATASET, VALUES
 from tests.ui.tabs import confirm, downloaded, services, write

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mechanisms.runs.forecast import ModelSpeed
 
 from dpicl_ui.frame.model_loader import AT_START, EmbedderLoader, ModelLoader
 from mechanisms.errors import ModelUnavailable, UsageError
@@ -17,7 +18,6 @@ from mechanisms.inference.models import catalogue, embeddings, needs
 from mechanisms.inference.models.listing import EMBEDDED, GEMMA
 from mechanisms.inference.models.needs import ModelNeeds
 from mechanisms.runs import forecast
-from mechanisms.runs.forecast import ModelSpeed
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 

@@ -14,6 +14,10 @@ from typing import Any
 
 import gradio as gr
 import pytest
+from dpicl_ui.privacy.form import PrivacyForm
+from mechanisms.runs.forecast import ModelSpeed
+from mechanisms.runs.lines import line_of
+from mechanisms.runs.recipe import Division, Kind
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.model_loader import Loaded, ModelLoader
@@ -21,15 +25,11 @@ from dpicl_ui.frame.sessions import CuratorLedger, Ledgers, Session, Sessions, T
 from dpicl_ui.generate.replay import own_run
 from dpicl_ui.generate.state import GenerateState
 from dpicl_ui.generate.step import GenerateStep
-from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.accounting import database as ledger_database
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.events import DemoCompleted, DemoCutOff, RunCompleted, TokenReleased, VotesReleased
-from mechanisms.runs.forecast import ModelSpeed
-from mechanisms.runs.lines import line_of
-from mechanisms.runs.recipe import Division, Kind
 from mechanisms.runs.run_file import from_lines
 from tests.recipes.running import CAP, Embedding, Log, Reading, data, planned, recipe, rows
 from tests.toy_model import ToyModel

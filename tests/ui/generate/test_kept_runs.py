@@ -7,6 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from mechanisms.runs.lines import line_of
+from mechanisms.runs.recipe import Division, Kind
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.export import WITHOUT_DEMONSTRATIONS, ExportStep
@@ -18,8 +20,6 @@ from dpicl_ui.generate.state import GenerateState
 from mechanisms.accounting import Cap, fingerprint
 from mechanisms.errors import UsageError
 from mechanisms.runs.events import DemoCompleted
-from mechanisms.runs.lines import line_of
-from mechanisms.runs.recipe import Division, Kind
 from mechanisms.runs.run_file import ENDS, from_lines
 from tests.recipes.running import CAP, Embedding, Log, Reading, data, planned, recipe, rows
 from tests.ui.generate.test_cut_off import FORM, App, at_once, cut_off, until, whole

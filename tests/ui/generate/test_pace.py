@@ -8,11 +8,12 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from dpicl_ui.generate.run_view import RecipeView, reduce_recipe
 from hypothesis import example, given
 from hypothesis import strategies as st
+from mechanisms.runs.recipe import Stage
 
 from dpicl_ui.generate.pace import Pace, left, paced, time_card
-from dpicl_ui.generate.run_view import RecipeView, reduce_recipe
 from dpicl_ui.privacy.cards import exactly
 from mechanisms.records import Demonstration
 from mechanisms.runs.events import (
@@ -25,7 +26,6 @@ from mechanisms.runs.events import (
     StageProgress,
     StageStarted,
 )
-from mechanisms.runs.recipe import Stage
 from tests.ui.generate.recipe_recording import STORIES, VOTING, recipe_set, started
 from tests.ui.generate.recording import LABELS, demo_set, token
 from tests.ui.trees import text_of

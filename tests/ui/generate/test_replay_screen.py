@@ -6,12 +6,12 @@ import json
 from dataclasses import replace
 
 import pytest
+from dpicl_ui.generate.run_view import looked_back, replay_recipe
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dpicl_ui.generate import replay as replays
 from dpicl_ui.generate.replay import replay_screen, screens
-from dpicl_ui.generate.run_view import looked_back, replay_recipe
 from mechanisms.runs.events import DemoStarted, TokenReleased
 from mechanisms.runs.run_file import from_lines
 from tests.runs.runs import KINDS, file_of, recorded

@@ -11,17 +11,18 @@ from typing import Any
 
 import gradio as gr
 import pytest
+from dpicl_ui.generate.run_view import replay_recipe
+from dpicl_ui.privacy.form import PrivacyForm
+from mechanisms.runs.recipe import Stage
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
 from dpicl_ui.frame.sessions import CuratorLedger, Session, Sessions
 from dpicl_ui.generate import step
 from dpicl_ui.generate.cards import finished
-from dpicl_ui.generate.run_view import replay_recipe
 from dpicl_ui.generate.runner import Runner
 from dpicl_ui.generate.state import GenerateState, Made, gate
 from dpicl_ui.generate.step import GenerateStep
-from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import PrivacyLedger, fingerprint
@@ -36,7 +37,6 @@ from mechanisms.runs.events import (
     StageProgress,
     VotesReleased,
 )
-from mechanisms.runs.recipe import Stage
 from tests.ui.generate.recipe_recording import STORIES, voted
 from tests.ui.generate.recording import CLEAN, demo_set, recording, token
 from tests.ui.privacy.test_form import DATASET, VALUES

@@ -9,10 +9,10 @@ from typing import Any
 
 import gradio as gr
 import pytest
+from dpicl_ui.generate.run_view import RecipeView, RunView
 
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import CuratorLedger, Session, Sessions
-from dpicl_ui.generate.run_view import RecipeView, RunView
 from dpicl_ui.generate.state import GenerateState
 from dpicl_ui.generate.step import GenerateStep
 from dpicl_ui.page import build

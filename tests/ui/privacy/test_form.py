@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-
 from dpicl_ui.privacy.form import PrivacyForm, RecipeForm, described, private_mechanisms
+from mechanisms.runs.advice import proposed
+from mechanisms.runs.recipe import Division, Kind, Stage
+from mechanisms.runs.request import DECLARED_COUNTS, FILE_FORMAT
+
 from mechanisms.accounting import fingerprint
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.demos.demo_set import MEASURED_SIZES
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, Record
-from mechanisms.runs.advice import proposed
-from mechanisms.runs.recipe import Division, Kind, Stage
-from mechanisms.runs.request import DECLARED_COUNTS, FILE_FORMAT
 from mechanisms.sampling import Scheme
 from mechanisms.steps import mechanism_names
 

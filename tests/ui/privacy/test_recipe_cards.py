@@ -8,17 +8,17 @@ from dataclasses import replace
 
 import gradio as gr
 import pytest
-
-from dpicl_ui.privacy.cards import outcome, roughly, stages_in_words, why_so_long
-from dpicl_ui.privacy.settings import PRESETS, RecipeSettings, odds
-from mechanisms.accounting import PrivacyTarget, best_guess
-from mechanisms.records import default_template
 from mechanisms.runs.advice import proposed
 from mechanisms.runs.forecast import ModelSpeed
 from mechanisms.runs.preview import Preview, preview
 from mechanisms.runs.recipe import Division, Kind, Stage
 from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.request import SynthesisRequest
+
+from dpicl_ui.privacy.cards import outcome, roughly, stages_in_words, why_so_long
+from dpicl_ui.privacy.settings import PRESETS, RecipeSettings, odds
+from mechanisms.accounting import PrivacyTarget, best_guess
+from mechanisms.records import default_template
 from mechanisms.runs.stages.vote import Vote
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class

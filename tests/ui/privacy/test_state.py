@@ -14,11 +14,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from dpicl_ui.privacy.form import PrivacyForm, RecipeForm, Stages
+from mechanisms.runs.forecast import ModelSpeed
+from mechanisms.runs.recipe import Kind
+from mechanisms.runs.recipe_forecast import predicted_seconds
+from mechanisms.runs.recipe_request import RecipeRequest
+from mechanisms.runs.request import SynthesisRequest
 
 from dpicl_ui.data.state import Columns, Confirmed, DataState, Records
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.privacy import state as privacy_state
-from dpicl_ui.privacy.form import PrivacyForm, RecipeForm, Stages
 from dpicl_ui.privacy.state import PrivacyState, gate
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms import api
@@ -27,11 +32,6 @@ from mechanisms.data.columns import ColumnMapping
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.data.sources import KIND
 from mechanisms.errors import UsageError
-from mechanisms.runs.forecast import ModelSpeed
-from mechanisms.runs.recipe import Kind
-from mechanisms.runs.recipe_forecast import predicted_seconds
-from mechanisms.runs.recipe_request import RecipeRequest
-from mechanisms.runs.request import SynthesisRequest
 from tests.cli.test_settings import SCHEMA, columns_of, dataset_of, from_command_line, unsolved
 from tests.ui.privacy.test_form import DATASET, VALUES
 from tests.ui.privacy.test_step import TAB

@@ -7,19 +7,19 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from dpicl_ui.privacy.form import PrivacyForm
+from mechanisms.runs.advice import proposed
+from mechanisms.runs.recipe import Division, Kind, Stage
+from mechanisms.runs.recipe_request import RecipeRequest
+from mechanisms.runs.request import SynthesisRequest
 
 from dpicl_ui.data.state import Confirmed, DataState
-from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.demos.demo_set import Answers
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, Record
-from mechanisms.runs.advice import proposed
 from mechanisms.runs.defaults import MOST_WRITTEN_LABELS
-from mechanisms.runs.recipe import Division, Kind, Stage
-from mechanisms.runs.recipe_request import RecipeRequest
-from mechanisms.runs.request import SynthesisRequest
 from tests.ui.generate.test_answered import confirm_answered
 from tests.ui.generate.test_records import SCHEMA, confirm_records
 from tests.ui.privacy.test_form import DATASET, TOKENS, VALUES

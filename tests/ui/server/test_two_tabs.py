@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mechanisms.runs.forecast import ModelSpeed
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from dpicl_ui import page as page_module
@@ -27,7 +28,6 @@ from dpicl_ui.frame.sessions import CuratorLedger, Sessions
 from dpicl_ui.frame.theme import look
 from dpicl_ui.page import build
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.runs.forecast import ModelSpeed
 from tests.toy_model import ToyModel
 from tests.ui.test_browser import fill, messages, write_csv
 from tests.ui.visit import ARGUMENTS, CHROMIUM, SLOW, Journey, free_port, press, step, watch
