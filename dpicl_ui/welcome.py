@@ -13,10 +13,11 @@ from dpicl_ui.frame.guard import PRIVATE
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.tree import Tree, drawn, el, panel
 from dpicl_ui.generate.charts import live
-from dpicl_ui.generate.run_view import RunView, looked_back
+from dpicl_ui.generate.replay import looked_back
 from mechanisms.files import bundled
 from mechanisms.runs.events import TokenReleased
 from mechanisms.runs.run_file import from_lines
+from mechanisms.runs.view import RunView
 
 RECORDED = "examples/recorded_run.dpicl.jsonl"
 """A run on `bank_support.csv`, as it came; the tests make its certificate anew."""
@@ -83,7 +84,7 @@ class Welcome:
 @functools.cache
 def frames() -> list[dict[str, Any]]:
     """The live screen's value after each token of the recorded run, with few candidates."""
-    return [_small(view.run) for event, view in looked_back(_recorded()) if isinstance(event, TokenReleased)]
+    return [_small(view) for event, view in looked_back(_recorded()) if isinstance(event, TokenReleased)]
 
 
 def _small(view: RunView) -> dict[str, Any]:
