@@ -7,17 +7,17 @@ import re
 
 import numpy as np
 import pytest
+from mechanisms.evaluation.completions import CompletionPerplexity
+from mechanisms.runs.recipe import Division, Kind
 from scipy.stats import norm
 
 from dpicl_ui.test.cards import score_card
 from mechanisms import confidence
 from mechanisms.demos.demo_set import DemoSet, loads
 from mechanisms.demos.findings import Score
-from mechanisms.evaluation.completions import CompletionPerplexity
 from mechanisms.evaluation.evaluate import Accuracy
 from mechanisms.exports.provenance import scored_facts
 from mechanisms.runs.events import ScoreReleased
-from mechanisms.runs.recipe import Division, Kind
 from mechanisms.runs.stages import score as stage
 from mechanisms.tallies import Score as Tally
 from tests.conftest import ROOT

@@ -21,8 +21,8 @@ _MOST_CANDIDATES = 256
 _LEAST_TOKENS = 8
 """Tokens before a draft may end: small models like to write a title, or nothing."""
 WRITTEN = 2
-"""Drafts written for one that is asked for, together: many rows are hardly slower than few. Most of them are of use, and
-of those the better half is kept."""
+"""Drafts written for one that is asked for, together: many rows are hardly slower than few. Most of them are of use, of
+which the better half is kept."""
 _TRIES = 8
 """The same, at most, where few drafts are usable."""
 _PREVIEWED = 6

@@ -276,9 +276,8 @@ class OneRelease(ABC, Generic[P]):
         if self._done:
             return
         for event in self._asked():
-            if isinstance(event, Release):
-                if run is not None and journal is not None:
-                    run.mark(release_name(self._stage.name, event), journal.lines(event))
+            if isinstance(event, Release) and run is not None and journal is not None:
+                run.mark(release_name(self._stage.name, event), journal.lines(event))
             yield [event]
 
     @abstractmethod

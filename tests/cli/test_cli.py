@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from mechanisms.runs.recipe import Division, Kind
+from mechanisms.runs.request import FILE_FORMAT
 
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.data.file_format import formats_in_words
 from mechanisms.data.sources import EXAMPLES
 from mechanisms.demos.demo_set import loads
-from mechanisms.runs.recipe import Division, Kind
-from mechanisms.runs.request import FILE_FORMAT
 from tests.certificates.recipes import text_of as recipe_text
 from tests.cli.command import BANK, check_refusal, run
 from tests.conftest import ROOT

@@ -1,4 +1,4 @@
-"""The stage "vote": each unit votes for the text of its label's ballot that is nearest in meaning (after Lin et al. 2024).
+"""The stage "vote": each unit votes for the text of its ballot that is nearest in meaning (after Lin et al. 2024).
 
 The ballot has public drafts, and what rows have written token by token. The winners are the set's demonstrations.
 """
