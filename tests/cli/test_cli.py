@@ -13,11 +13,11 @@ from mechanisms.runs.request import FILE_FORMAT
 
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.data.file_format import formats_in_words
-from mechanisms.data.sources import EXAMPLES
 from mechanisms.demos.demo_set import loads
 from tests.certificates.recipes import text_of as recipe_text
 from tests.cli.command import BANK, check_refusal, run
 from tests.conftest import ROOT
+from tests.examples import CLINIC
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_model")]
 
@@ -98,7 +98,7 @@ def check_evaluate(capsys, demos, strangers):
 
 
 def test_a_user_column_makes_users_the_unit(capsys, tmp_path):
-    clinic, demos = EXAMPLES[0].path, str(tmp_path / "demos.json")
+    clinic, demos = CLINIC, str(tmp_path / "demos.json")
     line = f"synthesize {clinic} --text-column message --label-column department --unit-column patient --epsilon 8"
     rest = f"--labels Cardiology,Pediatrics --allow-left-out {SHORT}"
     code, _, err = run(capsys, f"{line} {rest} --recipe tokens --out {demos}")
