@@ -163,7 +163,8 @@ TOKENS = [
         (
             _GAUSSIAN,
             "scores = randomness.gaussian(self.aggregate(distributions), deviation * GRID) / GRID",
-            "scores = sum(randomness.gaussian(self.aggregate(distributions), deviation * GRID) for _ in range(2)) / 2 / GRID",
+            "draws = [randomness.gaussian(self.aggregate(distributions), deviation * GRID) for _ in range(2)]\n"
+            "        scores = sum(draws) / 2 / GRID",
         ),
     ),
     lie(
@@ -172,7 +173,7 @@ TOKENS = [
         (
             "mechanisms.steps.noisy_max",
             "randomness.exponential_argmax(self.aggregate(distributions), scale), None)",
-            "randomness.exponential_argmax(self.aggregate(distributions), scale), 1.0 * self.aggregate(distributions))",
+            "randomness.exponential_argmax(self.aggregate(distributions), scale), self.aggregate(distributions) / GRID)",
         ),
         worst=True,
     ),
@@ -242,8 +243,8 @@ TOKENS = [
         f"{_TOKENS}[gaussian-per-demonstration-rows]",
         (
             _WRITING,
-            "if reason := gate.reason(text) if text else NO_SENTENCE:",
-            "if reason := gate.reason(text) if text and len(self._dataset.records) % 2 else NO_SENTENCE:",
+            "            if isinstance(event, DemoCompleted):\n",
+            "            if isinstance(event, DemoCompleted) and len(self._dataset.records) % 2:\n",
         ),
         worst=True,
     ),
