@@ -12,7 +12,8 @@ from mechanisms.demos.demo_set import loads, to_text
 from mechanisms.demos.signature import Signature, check_signature, digest, same_digest, signed
 from mechanisms.errors import UsageError
 from mechanisms.files import derived_key, secret_key
-from tests.certificates.recipes import document_of, text_of
+from mechanisms.runs.spec import Recipe, Split
+from tests.certificates.recipes import certified, demonstrations, document_of, planned, text_of
 
 
 @pytest.fixture
