@@ -106,7 +106,12 @@ def test_settings_that_were_overtaken_neither_show_nor_spoil_the_later_ones(
 
 
 def test_two_handlers_calibrate_the_same_settings_once(session: Session, monkeypatch: pytest.MonkeyPatch):
-    state, calm, entered, second = session.of(PrivacyState), privacy_state.plan_for, threading.Event(), threading.Event()
+    state, calm, entered, second = (
+        session.of(PrivacyState),
+        privacy_state.plan_for,
+        threading.Event(),
+        threading.Event(),
+    )
 
     def slow(*given: Any) -> Any:
         (second if entered.is_set() else entered).set()

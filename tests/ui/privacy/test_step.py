@@ -105,7 +105,7 @@ def test_the_card_gets_its_time_when_the_model_is_there(step: PrivacyStep, sessi
     assert step.timed(TAB) == {"__type__": "update"}, "nothing has changed"
 
 
-def test_the_odds_follow_epsilon_and_the_delta_that_is_taken_where_none_is_said(step: PrivacyStep, session, monkeypatch):
+def test_the_odds_follow_epsilon_and_the_usual_delta_where_none_is_said(step: PrivacyStep, session, monkeypatch):
     seen: list[PrivacyTarget] = []
     monkeypatch.setattr("dpicl_ui.privacy.settings.odds", lambda target, *rest: seen.append(target) or [])
     step.odds._show(2.0, "", TAB)
