@@ -76,6 +76,14 @@ def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture
+def any_text_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gate refuses nothing: what a toy model writes is no text."""
+    from mechanisms.runs.gate import Gate
+
+    monkeypatch.setattr(Gate, "reason", lambda gate, text: None)
+
+
 @pytest.fixture(scope="session")
 def real_data() -> Callable[[str, str], list[Record]]:
     """Rows of a research data set, e.g. `real_data("agnews", "train")`; skips where the data is not at hand."""

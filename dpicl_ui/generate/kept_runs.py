@@ -115,8 +115,8 @@ class Replacing:
 
 def question(session: Session, resume: bool) -> list[Tree]:
     """The warning: what is lost, and the cost of the next run."""
-    plan = session.of(PrivacyState).plan
-    charge = plan.release_claim().epsilon if plan else 0.0
+    planned = session.of(PrivacyState).planned
+    charge = planned.charge if planned else 0.0
     price = f" ({rounded_up(charge, 3)})" if 0 < charge < math.inf else ""
     cost = _RESUMING if resume else _COSTS_AGAIN.format(price=price)
     return notice(f"{_KEPT_NOWHERE} {cost}", "warn")

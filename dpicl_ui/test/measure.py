@@ -110,7 +110,7 @@ def confusion_figure(card: Scorecard, labels: Sequence[str]) -> go.Figure:
 
 
 _QUERY, _CHARACTERS, _ATTENDED = 60, 4.0, 4000.0
-"""Positions of a row in its prompt; characters of a token; positions of demonstrations that cost as much as one own."""
+"""Positions of a row in its prompt; characters of a token; positions of demonstrations that cost as much as one row."""
 
 
 def reading_said(units: int, speed: Speed | None) -> list[Tree]:

@@ -27,8 +27,8 @@ FORMAT = "dpicl-demos/2"
 MEASURED_SIZES = "label sizes measured with noise"
 _READ_BEFORE = {"dpicl-demos/1": "0.1.0"}
 """Unsupported earlier formats, each with the last version of the program that reads it."""
-_LAST_READER = "0.2.0"
-"""The last version that reads sets of the kinds that are no more."""
+LAST_READER = "0.2.0"
+"""The last version of the program that reads sets of the kinds that are no more."""
 _LARGEST_NUMBER = 2**53
 """JSON readers disagree on whole numbers beyond it (RFC 8259)."""
 
@@ -317,7 +317,7 @@ def loads(text: str) -> DemoSet:
     ):
         if dropped:
             raise UsageError(
-                f"This is a demo set of {what}: version {_LAST_READER} of DP-ICL Studio reads it, not this one."
+                f"This is a demo set of {what}: version {LAST_READER} of DP-ICL Studio reads it, not this one."
             )
     template = task["template"]
     choice = document.get("choice")

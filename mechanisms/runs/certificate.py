@@ -1,4 +1,4 @@
-"""A certificate read back into its plan: from what it states the run is planned anew, and a wrong value's field named."""
+"""A certificate read back into its plan: the run is planned anew from what it states, and a wrong field is named."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mechanisms.data.columns import MOST_LABELS
 from mechanisms.data.sizes import SMALLEST_EPSILON, MeasuredSizes
-from mechanisms.demos.demo_set import DemoSet
+from mechanisms.demos.demo_set import LAST_READER, DemoSet
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Approximate, Pure
@@ -62,6 +62,7 @@ def _planned(
     stated: Mapping[str, Any],
     written: Mapping[str, Any] | None,
     kind: type[Plan] = Plan,
+    /,  # a kind of plan may have a field of the same name
     **more: Any,
 ) -> Plan:
     """The plan of what is stated of the stages, and of the writing where they write.
@@ -80,7 +81,7 @@ def _planned(
         "split": _value(stated, "split"),
         "shares": shares,
         "score": SCORE in shares,
-        "shots": _value(of_run, "shots_per_label"),
+        "shots": of_run.get("set_per_label") or _value(of_run, "shots_per_label"),
         "drafts": _LEAST_DRAFTS if alone else _value(stated, "drafts"),
         "weighing": "rows" if alone else _value(stated, "weighing"),
         "max_record_tokens": _value(of_run, "max_record_tokens"),
@@ -122,6 +123,8 @@ def _of_writing(written: Mapping[str, Any]) -> dict[str, Any]:
     ):
         if known not in names:
             raise UsageError(f"{WHERE}/{name}: this version knows no such {name}.")
+    if _value(written, "scheme") == older.DISJOINT:
+        raise UsageError(f"{WHERE}/scheme: disjoint samples: version {LAST_READER} of DP-ICL Studio checks this file.")
     unit_rows = _value(written, "unit_rows")
     return {
         "mechanism": mechanism,

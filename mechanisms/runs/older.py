@@ -21,7 +21,7 @@ from mechanisms.runs.stages.calibrate import Calibrate
 from mechanisms.runs.stages.vote import Vote
 from mechanisms.tallies import Votes
 
-CHOOSE = "choose"
+CHOOSE, DISJOINT = "choose", "disjoint"
 _RENAMED = {"division": "split", "tokens": "draft_tokens"}
 _MOST_ROUNDS = 4
 _DROPPED = ("drafts", "rounds", "sets")

@@ -111,8 +111,8 @@ class Plan:
 
     @property
     def alone(self) -> bool:
-        """Whether the run writes token by token and does nothing else."""
-        return list(self.stages) == [WRITE]
+        """Whether the run writes token by token and does nothing else, with all units."""
+        return list(self.stages) == [WRITE] and not self.by_roles
 
     @property
     def by_roles(self) -> bool:
@@ -181,7 +181,7 @@ class Plan:
     @property
     def reads_rows(self) -> bool:
         """Whether the run reads private rows."""
-        return not self.alone or self.mechanism.uses_private_rows
+        return list(self.stages) != [WRITE] or self.mechanism.uses_private_rows
 
     @property
     def not_private(self) -> str | None:
@@ -316,6 +316,7 @@ class Plan:
             "rates": rates,
             "tokens": spec.tokens,
             "shots_per_label": spec.written,
+            **({"set_per_label": spec.shots} if self.alone and spec.shots != spec.written else {}),
             "candidates": spec.candidates,
             **({"candidate_top_p": spec.candidate_top_p} if spec.candidate_top_p != 1 else {}),
             **({"min_tokens": spec.min_tokens} if spec.min_tokens else {}),

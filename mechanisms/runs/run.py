@@ -144,7 +144,7 @@ def _events(
 def _filled(state: RunState) -> Iterator[CuratorEvent]:
     """Public drafts for what the gate refused; a model that writes none leaves what there is."""
     for label in state.plan.labels:
-        if len(state.chosen(label)) < state.plan.spec.shots:
+        if state.compared is None and len(state.chosen(label)) < state.plan.spec.shots:
             try:
                 yield from state.first_drafts([label])
             except UsageError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -35,11 +36,12 @@ from mechanisms.runs.events import (
     RunEvent,
     RunStarted,
     RunStopped,
+    SetsCompared,
     StageStarted,
     TokenReleased,
 )
 from mechanisms.runs.plan import Plan
-from mechanisms.runs.spec import WRITE
+from mechanisms.runs.spec import CALIBRATE, SCORE, WRITE
 from mechanisms.runs.stages import stages_by_place
 from mechanisms.runs.verification import verify
 from mechanisms.steps.mechanism import Norm
@@ -65,7 +67,9 @@ class _End:
 def _lines() -> TypeAdapter[Any]:
     """What a line may hold: the events of demonstrations, and those that stages define in their files."""
     releases = [each for stage in stages_by_place().values() for each in stage.releases]
-    kinds = (StageStarted, DemoStarted, TokenReleased, DemoCompleted, DemoRefused, DemoCutOff, _End, *releases)
+    kinds = (
+        StageStarted, DemoStarted, TokenReleased, DemoCompleted, DemoRefused, DemoCutOff, SetsCompared, _End, *releases
+    )  # fmt: skip
     names = [name for kind in kinds for name in get_type_hints(kind)["event"].__args__]
     assert len(set(names)) == len(names), "two events have one name in a run file"
     union: Any = kinds[0]
@@ -276,6 +280,7 @@ class RunHistory:
     ended: dict[tuple[str, int], str] = field(default_factory=dict)
     known: set[Demonstration] = field(default_factory=set)
     released: dict[str, list[Release]] = field(default_factory=dict)
+    compared: SetsCompared | None = None
 
     @property
     def begun(self) -> RunStarted:
@@ -298,6 +303,8 @@ class RunHistory:
             case DemoStarted() | TokenReleased() | DemoCompleted() | DemoRefused() | DemoCutOff():
                 _require(self.stage == WRITE, "a demonstration outside the stage that writes")
                 self._write(event)
+            case SetsCompared():
+                self._compare(event)
             case Release():
                 at_work = self.plan.stages.get(self.stage or "")
                 if at_work is None or not isinstance(event, at_work.releases):
@@ -325,8 +332,20 @@ class RunHistory:
             _require(
                 set(self.made.demonstrations) <= self.known, "the set has a demonstration that was not in a ballot"
             )
+        if self.compared is not None:
+            _require(self.made.demonstrations == self.compared.own, "the set is not the one that rows read under")
         score = getattr(self.released.get("score", [None])[0], "score", None)
         _require(self.made.score == score, "the set's score is not the one that was released")
+
+    def _compare(self, event: SetsCompared) -> None:
+        judges = self.stage in (CALIBRATE, SCORE) and self.stage not in self.released
+        _require(judges and self.compared is None, "sets that are compared out of their turn")
+        for made in (event.public, event.own):
+            told = Counter(each.label for each in made)
+            few = set(told) <= set(self.plan.labels) and max(told.values(), default=0) <= self.plan.spec.shots
+            _require(few, "sets of other labels, or larger than planned")
+        _require("vote" not in self.released or set(event.own) <= self.known, "a set that was not in a ballot")
+        self.compared = event
 
     def _write(self, event: DemoStarted | TokenReleased | DemoCompleted | DemoRefused | DemoCutOff) -> None:
         label = event.demonstration.label if isinstance(event, DemoCompleted) else event.label

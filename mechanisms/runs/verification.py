@@ -1,4 +1,4 @@
-"""The check of a demo set: its run planned anew from what its certificate states, and held against all that it states."""
+"""The check of a demo set: its run planned anew from what its certificate states, and held against all it states."""
 
 from __future__ import annotations
 
@@ -163,8 +163,8 @@ def _of_texts(demo_set: DemoSet, plan: Plan) -> Iterator[str]:
     if not written.keys() <= set(demo_set.labels):
         yield "demonstrations: a label is not one of the task's."
     stated = demo_set.certificate.parameters
-    field = "kept_per_label" if "kept_per_label" in stated else "shots_per_label"
-    if any(number > stated[field] for number in written.values()):
+    field = next((name for name in ("kept_per_label", "set_per_label") if name in stated), "shots_per_label")
+    if any(number > stated.get("kept_per_label", plan.spec.shots) for number in written.values()):
         yield f"demonstrations: a label has more of them than {WHERE}/{field} allows."
 
 

@@ -14,14 +14,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from dpicl_ui.data.records import counted, label_counts, preview_table
+from dpicl_ui.generate.run_view import RecipeView, RunView, replay_recipe
+from mechanisms.runs.recipe import Division, Kind
 from playwright.sync_api import sync_playwright
 
-from dpicl_ui.data.records import counted, label_counts, preview_table
 from dpicl_ui.export import certificate
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import budget, el, notice
 from dpicl_ui.generate.cards import MANY, finished, outcome_of_run, unfolded
-from dpicl_ui.generate.run_view import RecipeView, RunView, replay_recipe
 from dpicl_ui.privacy.cards import duration
 from dpicl_ui.test.cards import accuracies, confused, subject
 from dpicl_ui.test.measure import confusion_figure
@@ -32,12 +33,11 @@ from mechanisms.demos.demo_set import loads
 from mechanisms.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard
 from mechanisms.records import Dataset, Demonstration, Record
 from mechanisms.runs.events import DemoCompleted
-from mechanisms.runs.recipe import Division, Kind
 from tests.certificates.recipes import text_of as recipe_text
 from tests.conftest import ROOT
 from tests.ui.generate.recording import HOSTILE, demo_set, recording, snapshot
 from tests.ui.tabs import confirm
-from tests.ui.trees import text_of
+from tests.ui.trees import tags, text_of
 from tests.ui.visit import ARGUMENTS, CHROMIUM
 
 SCRIPTS = sorted(path for path in (ROOT / "dpicl_ui").rglob("*.js"))
@@ -130,14 +130,6 @@ def test_a_long_list_is_searched_in_the_page():
 
 
 # Cards are trees of plain text: hostile text stays text, and each says what it must.
-
-
-def tags(tree) -> set[str]:
-    if isinstance(tree, str):
-        return set()
-    if isinstance(tree, list):
-        return set().union(*map(tags, tree))
-    return {tree["tag"]}.union(*map(tags, tree["children"]))
 
 
 def test_hostile_cells_stay_text():

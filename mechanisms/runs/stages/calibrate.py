@@ -97,7 +97,7 @@ class Calibration(OneRelease[Calibrate]):
     """The step."""
 
     def _asked(self) -> Iterator[CuratorEvent]:
-        yield from self._state.first_drafts()
+        yield from self._state.compare()
         judging, randomness, name = self._state.judging, self._state.randomness, self._stage.name
         units, everyone = judging.everyone(name)
         labels = len(self._stage.plan.labels)
