@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
+
 from tests.toy_model import VOCABULARY, ToyModel
 
-_STARTS, _ENDS = "bdfghklmnprstvwz", ("anner", "ilver", "orest", "under", "enter", "ossom", "ummer", "azel")
-WORDS = [f"{start}{end}" for start in _STARTS for end in _ENDS][:VOCABULARY]
+_LETTERS = random.Random(7)
+WORDS = ["".join(_LETTERS.choices("cdefghiklmnoprstuvwyz", k=6)) for _ in range(VOCABULARY)]
 
 
 class WordModel(ToyModel):

@@ -379,5 +379,6 @@ def in_words(error: ValidationError) -> str:
         return f"A run has no setting '{first['loc'][0]}'."
     if not place or first["type"] == "value_error":
         return message
-    title = RunSpec.model_fields[place.split(".")[0]].title
-    return f"{title} ({place.split('.')[0].replace('_', '-')}): {message[:1].lower()}{message[1:]}."
+    name = place.split(".")[0]
+    field = RunSpec.model_fields[name]
+    return f"{field.title} ({flag_of(name, field)}): {message[:1].lower()}{message[1:]}."
