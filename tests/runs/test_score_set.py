@@ -121,7 +121,9 @@ def test_a_measured_correction_is_used_where_it_was_measured():
 def test_a_correction_that_was_measured_with_another_model_is_not_used():
     prior = {"red": 100.0, "blue": 0.0}
     for sha256 in ("1" * 64, None):
-        others = ScoredSet(DEMONSTRATIONS, LABELS, SET.template, draft_tokens=12, prior=prior, zero_shot=prior, model_sha256=sha256)
+        others = ScoredSet(
+            DEMONSTRATIONS, LABELS, SET.template, draft_tokens=12, prior=prior, zero_shot=prior, model_sha256=sha256
+        )
         arms = scored(data(rows(200)), request(share=1.0), what=others).score.arms
         assert [arms[each].accuracy for each in ("demonstrations", "zero-shot")] == pytest.approx([1, 1], abs=0.02)
 
