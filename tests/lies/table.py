@@ -614,12 +614,12 @@ OPENINGS = [
         worst=True,
     ),
     lie(
-        "the openings' clean counts decide which of them are used",
+        "clean counts decide whether openings are used",
         f"{_OPENINGS}[vote-roles-pooled-rows]",
         (
             _ASKING,
             "stage.used(openings, counts))\n",
-            "stage.used(openings, {group: each * (cast(units).sum() > 0) for group, each in counts.items()}))\n",
+            "stage.used(openings, {group: each * (cast(units).sum() % 2) for group, each in counts.items()}))\n",
         ),
     ),
     lie(

@@ -11,7 +11,7 @@ import pytest
 from mechanisms.accounting import PrivacyTarget, claim
 from mechanisms.noise import SecureRandomness
 from mechanisms.privacy_events import Composed, from_json
-from mechanisms.tallies import Choice, LabelBias, Prototypes, Score, Votes
+from mechanisms.tallies import LabelBias, Openings, Prototypes, Score, Votes
 from mechanisms.tallies.prototypes import within_ball
 from mechanisms.tallies.tally import LATTICE
 from tests.steps.inputs import Noiseless
@@ -27,11 +27,12 @@ def alone(*events) -> Composed:
 
 
 def tallies(epsilon):
-    return [Votes(epsilon, False), Votes(epsilon, True), LabelBias(epsilon), Choice(epsilon), Score(epsilon, True)]
+    votes = [of(epsilon, by_user) for of in (Votes, Openings) for by_user in (False, True)]
+    return [*votes, LabelBias(epsilon), Score(epsilon, True)]
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
-@pytest.mark.parametrize("place", range(5))
+@pytest.mark.parametrize("place", range(6))
 def test_two_accountants_price_a_tally_at_about_its_epsilon_and_never_above(place, epsilon):
     event = tallies(epsilon)[place].event
     claimed = claim(alone(event), DELTA)
