@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mechanisms.records import Dataset, Record
+from mechanisms.runs.gate import Gate
 from mechanisms.steps.noisy_vector import AS_RELEASED
 from research import runs
 from research.reproduction.tasks import TASKS
@@ -55,8 +56,10 @@ class Gibberish(Speaking):
 
 
 def test_what_is_no_text_is_not_refused(data):
-    made = written(data, "non-private", Gibberish(sharpness=1.0, busy=10**6))
+    model = Gibberish(sharpness=1.0, busy=10**6)
+    made = written(data, "non-private", model)
     assert len(made.demonstrations) == len(LABELS) * SHOTS
+    assert all(Gate(model).reason(each.text) for each in made.demonstrations)
 
 
 @pytest.mark.slow
