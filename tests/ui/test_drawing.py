@@ -30,6 +30,7 @@ from mechanisms.data.left_out import Breakdown
 from mechanisms.data.table import Table
 from mechanisms.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard
 from mechanisms.records import Dataset, Demonstration, Record
+from mechanisms.rounding import percent_up
 from mechanisms.runs.events import DemoCompleted
 from mechanisms.runs.view import RunView
 from tests.conftest import ROOT
@@ -174,9 +175,11 @@ def test_who_brings_long_texts_reads_that_they_are_cut(words: int, said: bool):
 
 
 def test_the_certificate_says_what_is_claimed_and_on_what_it_rests():
-    shown = text_of(certificate(demo_set(curator=True)))
-    for words in ("1e-05", "prv", "pld", "label counts declared public", "one row", "Gaussian", "clean values"):
+    made = demo_set(curator=True)
+    shown, claim = text_of(certificate(made)), made.certificate.claim
+    for words in ("1e-05", "label counts declared public", "one row", "Gaussian", "clean values"):
         assert words in shown
+    assert f"claimed by {claim.accountant}; second accountant, {claim.check_accountant}" in shown
 
 
 def test_the_certificate_of_a_recipe_lists_its_stages_and_what_they_share():
@@ -186,7 +189,7 @@ def test_the_certificate_of_a_recipe_lists_its_stages_and_what_they_share():
     for words in ("recipe both", "each row is read by one of these for good", "noise_multiplier", "rates: ("):
         assert words in shown
     for share in shares.values():
-        assert f"{100 * share:.3g}% of the rows" in shown
+        assert f"{percent_up(share)} of the rows" in shown
     assert HOSTILE.capitalize() in text_of(certificate(replace(made, stages=(replace(made.stages[0], name=HOSTILE),))))
 
 
