@@ -72,7 +72,7 @@ def test_what_calibration_solves_for_is_declared_by_name(name):
 
 
 @pytest.mark.parametrize(
-    ("scheme", "epsilon"), [(Scheme.PER_TOKEN, 1.0), (Scheme.PER_DEMONSTRATION, 0.3), (Scheme.DISJOINT, 8.0)]
+    ("scheme", "epsilon"), [(Scheme.PER_TOKEN, 1.0), (Scheme.PER_DEMONSTRATION, 0.3), (Scheme.PER_DEMONSTRATION, 8.0)]
 )
 @pytest.mark.parametrize("name", PRIVATE)
 def test_calibration_meets_its_target_and_two_accountants_agree(name, scheme, epsilon):
