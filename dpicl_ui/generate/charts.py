@@ -10,12 +10,13 @@ import numpy as np
 from dpicl_ui.frame.tree import Tree, el
 from mechanisms.data.sizes import WHETHER_SHOWN
 from mechanisms.runs.events import TokenReleased
-from mechanisms.runs.spec import CALIBRATE, OPENINGS, VOTE
+from mechanisms.runs.spec import CALIBRATE, OPENINGS, VOTE, WRITE
 from mechanisms.runs.stages import stages_by_place
 from mechanisms.runs.stages.calibrate import Calibrate, PriorsReleased
 from mechanisms.runs.stages.openings import CLEARS, OpeningsReleased
 from mechanisms.runs.stages.vote import Ballot, VotesReleased
 from mechanisms.runs.view import RunView, Writing
+from mechanisms.sampling import SamplingPlan
 from mechanisms.steps.mechanism import Line, Picture
 from mechanisms.tallies import masses
 
@@ -83,13 +84,19 @@ def live(view: RunView) -> dict[str, Any]:
     }
 
 
+def _sampling(view: RunView) -> SamplingPlan | None:
+    return view.plan.sampling if view.plan and WRITE in view.plan.stages else None
+
+
 def _which(view: RunView, writing: Writing) -> str:
-    shots = view.plan.sampling.shots if view.plan else 1
+    sampling = _sampling(view)
+    shots = sampling.shots if sampling else 1
     return f", number {writing.number} of {shots}" if shots > 1 else ""
 
 
 def _count(view: RunView, token: TokenReleased) -> str:
-    most = f" of at most {view.plan.sampling.tokens}" if view.plan else ""
+    sampling = _sampling(view)
+    most = f" of at most {sampling.tokens}" if sampling else ""
     return f"token {token.step}{most}{', free' if token.free else ''}"
 
 
@@ -114,9 +121,10 @@ def _hint(view: RunView) -> str:
 def reading(view: RunView) -> str:
     """The work that comes before the first token."""
     certificate = view.demo_set.certificate if view.demo_set else None
-    if view.plan is None or certificate is None or WHETHER_SHOWN not in certificate.public_inputs:
+    sampling = _sampling(view)
+    if sampling is None or certificate is None or WHETHER_SHOWN not in certificate.public_inputs:
         return "reading the prompt"
-    expected = view.plan.sampling.expected_sample
+    expected = sampling.expected_sample
     if certificate.by_user:
         return f"reading the rows of about {expected} users"
     return f"reading about {expected} rows"
@@ -145,7 +153,7 @@ def chart(view: RunView, writing: Writing, token: TokenReleased) -> dict[str, An
     if token.chosen not in shown:
         shown[-1] = token.chosen
     noise = _noise(view) if token.scores is not None else None
-    clean = writing.private.clean if writing.private else None
+    clean, sampling = writing.private.clean if writing.private else None, _sampling(view)
     bars: list[dict[str, Any]] = [
         {
             "token": visible(token.candidates[i]),
@@ -168,7 +176,7 @@ def chart(view: RunView, writing: Writing, token: TokenReleased) -> dict[str, An
         "domain": [low, high if high > low else low + 1],
         "noise": noise,
         "clip": _parameters(view).get("clip"),
-        "rows": view.plan.sampling.subsets if view.plan else 1,
+        "rows": sampling.subsets if sampling else 1,
         "hidden": len(values) - len(shown),
         "clean": clean is not None,
     }

@@ -26,7 +26,7 @@ from mechanisms.runs.events import CuratorEvent, Drafting, RunCompleted, RunStar
 from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.run import run
-from mechanisms.runs.spec import VOTE, WRITE
+from mechanisms.runs.spec import VOTE, WRITE, RunSpec
 from mechanisms.runs.stages import stages_by_place
 from mechanisms.runs.view import RunView, fold
 
@@ -110,7 +110,6 @@ def _what(data: Fingerprint) -> str:
 
 # The planned or the resumed run as events for the screen; the tab keeps its set.
 
-NO_PLAN = "Wait for the noise in step 2, or correct what it complains about."
 _STOPPED = "Stopped. No row was read, and nothing is spent."
 _STOPPED_AGAIN = "Stopped. No row was read, and the run can still be resumed."
 
@@ -131,20 +130,21 @@ class Runner:
         session: Session,
         ledger: PrivacyLedger,
         pressed: Run,
+        spec: RunSpec,
         curator: bool,
         unfinished: Unfinished | None = None,
     ) -> Generator[CuratorEvent]:
         """The run's events, including a stop. Closing the iterator closes the run and settles the ledger.
 
         Args:
+            spec: what step 2 asks for at the press; calibrated, unless it is already.
             unfinished: where the journal of a private run is kept; it stays if the run does not come to its end.
 
         Raises:
             StudioError: the run cannot begin or go on; the message says what to do.
         """
-        confirmed, plan = session.of(DataState).confirmed, session.of(PrivacyState).plan
-        if confirmed is None or plan is None:
-            raise UsageError(NO_PLAN)
+        planned = session.of(PrivacyState).calibrate(spec, self._loader.speed)
+        confirmed, plan = planned.confirmed, planned.plan
         journal = (
             unfinished.begin(fingerprint(confirmed.dataset))
             if unfinished and plan.reads_rows and not plan.not_private

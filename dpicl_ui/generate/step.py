@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -54,7 +54,7 @@ class GenerateStep:
     """Components and handlers of step 3."""
 
     def __init__(self, app: Services, privacy: PrivacyStep) -> None:
-        self._app, self._runner = app, Runner(app.loader, app.embedder)
+        self._app, self._privacy, self._runner = app, privacy, Runner(app.loader, app.embedder)
         with app.bar.panel(3), gr.Row(elem_classes="split"):
             with gr.Column(scale=7, min_width=300):
                 self.cut_off = CutOffCard(app, self._runner)
@@ -102,7 +102,7 @@ class GenerateStep:
         runs = guarded(self.notice, self._buttons)
         once: dict[str, Any] = {"trigger_mode": "once", **MODEL, **PRIVATE}
         pressed = (
-            self.replacing.anew.change(runs(self._run), self.curator, outputs, **once),
+            self.replacing.anew.change(runs(self._run), {self.curator, *privacy.form}, outputs, **once),
             self.replacing.again.change(runs(self._go_on), self.curator, outputs, **once),
         )
         self.replacing.wire(self.start, self.cut_off.go_on, self.notice)
@@ -200,14 +200,15 @@ class GenerateStep:
         )
         return {self.start: start, self.test: gr.Button(visible=seen(made)), self.export: gr.Button(visible=seen(made))}
 
-    def _run(self, request: gr.Request, curator: bool) -> Iterator[dict[Any, Any]]:
+    def _run(self, values: Mapping[Any, Any], request: gr.Request) -> Iterator[dict[Any, Any]]:
         session, ledger = self._app.session(request), self._app.ledger(request)
         if session.of(DataState).confirmed is None:  # step 3 is open for a saved run, which stays on the screen
             raise UsageError(NO_DATA)
-        place = self.cut_off.place(request)
+        place, curator = self.cut_off.place(request), values[self.curator]
+        spec = self._privacy.spec(session, values)
 
         def begin(run: Run) -> Generator[CuratorEvent]:
-            return self._runner.events(session, ledger, run, curator, place)
+            return self._runner.events(session, ledger, run, spec, curator, place)
 
         run = session.of(GenerateState).begin()
         yield from self._followed(session, ledger, run, begin, curator)

@@ -93,8 +93,9 @@ class ExpertSettings:
             with gr.Row():
                 for name in names:
                     self.fields[name] = control(name, CHOICES.get(name, ()), min_width=220)
+        shown = [self._of_transform, *self._groups.values()]
         for each in (self.mechanism, self.transform):
-            each.input(self._showing, [self.mechanism, self.transform], [self._of_transform, *self._groups.values()])
+            each.input(self._showing, [self.mechanism, self.transform], shown, **PRIVATE)
 
     def _build_mechanisms(self) -> None:
         usual = RunSpec.model_fields["mechanism"].default
@@ -158,7 +159,7 @@ class ExpertSettings:
             for each in asked_parameters(owner):
                 value = values[self._own[owner.name][each.flag]]
                 if value not in ("", None) and value != each.default:
-                    own[each.flag] = type(each.default)(number(each.label, value))
+                    own[each.flag] = each.typed(number(each.label, value))
         return said(chosen) | ({"parameters": own} if own else {})
 
     def left_open(self, plan: Plan) -> dict[Any, Any]:

@@ -27,8 +27,7 @@ from mechanisms.runs.stages.vote import VotesReleased
 from mechanisms.runs.view import RunView, fold
 from mechanisms.tallies import Weighing
 from tests.ui.generate.recording import DRAFTS, HOSTILE, LABELS, OPENED, SCORED, SHARES, STORIES, openings, plan, votes
-from tests.ui.test_drawing import tags
-from tests.ui.trees import text_of
+from tests.ui.trees import tags, text_of
 
 ENDED = functools.reduce(fold, STORIES["both"], RunView())
 

@@ -19,9 +19,9 @@ from mechanisms.runs.run import run
 from mechanisms.runs.run_file import from_lines, to_lines
 from mechanisms.runs.spec import RunSpec
 from mechanisms.runs.view import RunView, fold
-from tests.steps.test_contract import PRIVATE
-from tests.toy_model import ToyModel
+from mechanisms.steps import mechanism_class, mechanism_names
 from tests.ui.generate.recording import CLEAN, HOSTILE, recording, token
+from tests.word_model import WordModel
 
 
 def after(*events) -> RunView:
@@ -131,6 +131,11 @@ def test_a_bound_on_the_rows_is_said_where_the_certificate_has_one():
 # Every mechanism's picture, live and from a run file: the same but for what the curator's screen alone may show.
 
 PICTURED = {"adadpsyn", "svt-public", "blended-logits", "difference-clipping"}
+PRIVATE = [
+    name
+    for name in mechanism_names()
+    if mechanism_class(name).uses_private_rows and not mechanism_class(name).not_private
+]
 CLIPPING = {"blended-logits", "difference-clipping"}
 ROWS = Dataset("d", ("a", "b"), tuple(Record(f"canary {i}", label) for label in "ab" for i in range(30)))
 
@@ -153,7 +158,7 @@ def test_a_run_shows_the_same_picture_live_and_from_its_file_but_for_clean_value
     # Of 30 rows 12 are expected: that nobody joins any text, so that nothing is clipped, comes once in 10^13 times.
     spec = RunSpec.of(recipe="tokens", sizes="counted", mechanism=name, subsets=12, tokens=5, shots=1)
     wanted = plan_for(spec, ROWS).calibrated()
-    told = list(run(wanted, ROWS, ToyModel(), PrivacyLedger(), SecureRandomness(), curator=True))
+    told = list(run(wanted, ROWS, WordModel(), PrivacyLedger(), SecureRandomness(), curator=True))
     view, cards, curators = RunView(), [], []
     for event in told:
         view = fold(view, event)

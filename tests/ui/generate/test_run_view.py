@@ -29,8 +29,7 @@ from mechanisms.runs.events import (
 from mechanisms.runs.spec import VOTE, WRITE
 from mechanisms.runs.view import RunView, fold, one_by_one
 from tests.ui.generate.recording import CLEAN, STORIES, demo_set, plan, recording
-from tests.ui.test_drawing import tags
-from tests.ui.trees import text_of
+from tests.ui.trees import tags, text_of
 
 IN_STAGES = ["both", "vote"]
 TAGS = {
@@ -210,7 +209,7 @@ def test_stages_are_done_one_after_the_other():
     assert seen[-2] == ["done", "done", "done", "current"]
     assert seen[-1] == ["done"] * 4
     assert all(each.count("current") <= 1 for each in seen)
-    assert marks(fold(folded(events[:4]), RunFailed("No.")))[0] == "later"
+    assert marks(fold(folded(events[:2]), RunFailed("No.")))[0] == "later"
 
 
 def test_what_the_gate_refused_is_counted_with_its_reason():

@@ -13,6 +13,8 @@ from typing import Any
 
 import gradio as gr
 import pytest
+from mechanisms.runs.forecast import ModelSpeed
+from mechanisms.runs.reading_forecast import embedding_seconds, measuring_seconds
 
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.privacy.cards import duration
@@ -25,8 +27,6 @@ from mechanisms.demos.findings import ArmScore, Score
 from mechanisms.errors import BudgetRefused, UsageError
 from mechanisms.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy
 from mechanisms.records import Dataset, Demonstration, Record
-from mechanisms.runs.forecast import ModelSpeed
-from mechanisms.runs.reading_forecast import embedding_seconds, measuring_seconds
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import demo_set

@@ -11,6 +11,8 @@ import gradio as gr
 import numpy as np
 import pandas as pd
 import pytest
+from mechanisms.evaluation.completions import completing
+from mechanisms.runs.forecast import ModelSpeed
 
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Ledgers, Session, Sessions
@@ -25,11 +27,9 @@ from mechanisms.data.sources import ANSWERED_EXAMPLES, EXAMPLES, read_table
 from mechanisms.data.table import Table
 from mechanisms.demos.findings import ArmScore, Choice, Score
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.completions import completing
 from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, Scorecard, best_reading
 from mechanisms.evaluation.reader import Prediction
 from mechanisms.records import Demonstration
-from mechanisms.runs.forecast import ModelSpeed
 from tests.exports.sets import labelled
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import HOSTILE, demo_set
