@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from mechanisms.cli.synthesis_options import outputs_of, schema_of
 
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.cli.main import parser
 from mechanisms.cli.options import labels_of
-from mechanisms.cli.synthesis_options import outputs_of, schema_of
 from mechanisms.cli.synthesize import spec_of
 from mechanisms.data.label_names import read_labels, read_pairs
 from mechanisms.demos.demo_set import loads, to_text
