@@ -35,7 +35,7 @@ def written(
     with tempfile.TemporaryDirectory() as folder:
         ledger = PrivacyLedger(Path(folder))
         ledger.set_cap(data.name, data.unit, Cap(_ROOM * epsilon, _ROOM * delta))
-        run = api.run(planned.request, data, model, ledger, lambda made, _: kept.append(made), embedder=embedder)
+        run = api.run(planned, data, model, ledger, lambda made, _: kept.append(made), embedder=embedder)
         for _ in run:
             pass
     return kept[-1]

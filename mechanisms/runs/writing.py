@@ -99,6 +99,8 @@ class Writing:
             self._keep(event)
         told = (part_of(each) for each, tokens in self._tokens.items() if tokens or each in self._ended)
         check_replayed(told, run)
+        if replayed and isinstance(replayed[-1], DemoCompleted):  # the interruption came before it was judged
+            yield from _judged(replayed[-1], gate)
         for event in self._written(charge, openings, seen):
             if run and isinstance(event, TokenReleased | DemoCompleted) and part_of(_key(event)) not in seen:
                 seen |= {part_of(_key(event))}
@@ -106,9 +108,7 @@ class Writing:
             self._keep(event)
             yield event
             if isinstance(event, DemoCompleted):
-                text = event.demonstration.text
-                if reason := gate.reason(text) if text else NO_SENTENCE:
-                    yield DemoRefused(*_key(event), reason)
+                yield from _judged(event, gate)
 
     def _keep(self, event: object) -> None:
         match event:
@@ -162,6 +162,12 @@ class Writing:
             going.append(writer)
         for writer in going:
             yield from finish_publicly([writer], self._model)
+
+
+def _judged(event: DemoCompleted, gate: Gate) -> Iterator[DemoRefused]:
+    text = event.demonstration.text
+    if reason := gate.reason(text) if text else NO_SENTENCE:
+        yield DemoRefused(*_key(event), reason)
 
 
 def _key(event: TokenReleased | DemoCompleted) -> Key:

@@ -23,8 +23,6 @@ from research.runs import written
 
 SHOWN = 4
 """Demonstrations in a prompt, each of another label (Tang et al. 2024, section 5.1)."""
-_LEAST = 8
-"""Tokens before a text may end."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,7 +99,6 @@ class Maker:
             subsets=min(setting.subsets, *data.counted_sizes().values()),
             candidates=setting.candidates,
             max_record_tokens=task.max_record_tokens,
-            min_tokens=min(_LEAST, tokens),
         )
         by_label = {each.label: each for each in made.demonstrations}
         return Made(tuple(by_label[label] for label in shown), task.reading, epsilon=_claimed(made))

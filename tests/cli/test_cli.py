@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from mechanisms.runs.plan import FILE_FORMAT
 
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.data.file_format import formats_in_words
-from mechanisms.data.sources import EXAMPLES
 from mechanisms.demos.demo_set import loads
+from mechanisms.runs.plan import FILE_FORMAT
 from tests.cli.command import BANK, check_refusal, run
 from tests.conftest import ROOT
+from tests.examples import CLINIC
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_model", "any_text_passes")]
 
@@ -97,7 +97,7 @@ def check_evaluate(capsys, demos, strangers):
 
 
 def test_a_user_column_makes_users_the_unit(capsys, tmp_path):
-    clinic, demos = EXAMPLES[0].path, str(tmp_path / "demos.json")
+    clinic, demos = CLINIC, str(tmp_path / "demos.json")
     line = f"synthesize {clinic} --text-column message --label-column department --unit-column patient --epsilon 8"
     rest = f"--labels Cardiology,Pediatrics --allow-left-out {SHORT}"
     code, _, err = run(capsys, f"{line} {rest} --recipe tokens --out {demos}")
@@ -232,7 +232,7 @@ def test_a_cap_is_of_a_name_that_a_run_can_have(capsys):
 
 
 @pytest.mark.parametrize(
-    "command", ["", "calibrate", "account", "synthesize", "query", "evaluate", "score", "ledger", "models", "users"]
+    "command", ["", "calibrate", "account", "synthesize", "query", "evaluate", "score", "ledger", "models"]
 )
 def test_every_command_has_help(capsys, command):
     code, out, _ = run(capsys, f"{command} --help")

@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import ClassVar
 
 import pytest
+from mechanisms.runs.preview import preview
+from mechanisms.runs.request import SynthesisRequest
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.demos.demo_set import loads
@@ -14,8 +16,6 @@ from mechanisms.errors import UsageError
 from mechanisms.noise import SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset, Record, default_template
 from mechanisms.runs.events import RunCompleted, TokenReleased
-from mechanisms.runs.preview import preview
-from mechanisms.runs.request import SynthesisRequest
 from mechanisms.runs.run import synthesize
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class, mechanism_names, transform_class

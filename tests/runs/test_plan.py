@@ -7,10 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-from mechanisms.accounting import PrivacyTarget
-from mechanisms.noise import SeededRandomness
-from mechanisms.records import default_template
 from mechanisms.runs.advice import MOST_CORRECTED_LABELS, proposed
 from mechanisms.runs.forecast import ModelSpeed
 from mechanisms.runs.preview import preview
@@ -18,6 +14,10 @@ from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
 from mechanisms.runs.recipe_forecast import choice_count, predicted_seconds, units
 from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.request import SynthesisRequest
+
+from mechanisms.accounting import PrivacyTarget
+from mechanisms.noise import SeededRandomness
+from mechanisms.records import default_template
 from mechanisms.runs.stages.score import Score
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import mechanism_class

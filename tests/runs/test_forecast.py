@@ -11,20 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-
-from mechanisms.accounting import PrivacyTarget, fingerprint
-from mechanisms.inference.models.embeddings import MAX_TOKENS
-from mechanisms.noise import SeededRandomness
-from mechanisms.records import Dataset, Demonstration, Record, default_template
 from mechanisms.runs.advice import proposed
-from mechanisms.runs.events import CandidateSet, Drafting, StageStarted
 from mechanisms.runs.forecast import ModelSpeed, Work, measure_speed
-from mechanisms.runs.judging import Reader, of_units, preferences, right
 from mechanisms.runs.reading_forecast import text_tokens
 from mechanisms.runs.recipe import Division, Kind, Stage, divide
 from mechanisms.runs.recipe_forecast import seconds_by_part, units, work_by_part
 from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.request import SynthesisRequest
+
+from mechanisms.accounting import PrivacyTarget, fingerprint
+from mechanisms.inference.models.embeddings import MAX_TOKENS
+from mechanisms.noise import SeededRandomness
+from mechanisms.records import Dataset, Demonstration, Record, default_template
+from mechanisms.runs.events import CandidateSet, Drafting, StageStarted
+from mechanisms.runs.judging import Reader, of_units, preferences, right
 from mechanisms.runs.run import synthesize
 from mechanisms.runs.stage import stage_of
 from mechanisms.sampling import SamplingPlan

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mechanisms.runs.voting import VoteCollector, winners
 
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.noise import SeededRandomness
@@ -14,7 +15,6 @@ from mechanisms.runs import drafts
 from mechanisms.runs.defaults import LABELLED, draft_tokens_of_texts, lengths_of_texts
 from mechanisms.runs.drafts import TOP_P, preview_drafts, sample, write_drafts
 from mechanisms.runs.text import cleaned, normalised_text
-from mechanisms.runs.voting import VoteCollector, winners
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import VOCABULARY, ToyModel
 

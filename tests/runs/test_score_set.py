@@ -17,19 +17,19 @@ from mechanisms.files import data_folder
 from mechanisms.noise import SecureRandomness, SeededRandomness
 from mechanisms.privacy_events import Composed, Pure
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record
-from mechanisms.runs.recipe import Division, Kind, Recipe, Stage, divide
-from mechanisms.runs.run import TEST_SEED
+from mechanisms.runs.run import TEST_SEED, divided
 from mechanisms.runs.score import ScoredSet, ScoreRequest, of_demo_set, score_set
+from mechanisms.runs.spec import SCORE, VOTE, WRITE
 from mechanisms.tallies import Score
-from tests.recipes import running
-from tests.recipes.test_drafts import Speaking
+from tests.runs import running
+from tests.runs.running import Speaking
 from tests.toy_embedder import ToyEmbedder
 
 pytestmark = pytest.mark.slow
 
 LABELS = ("red", "blue")
 DEMONSTRATIONS = (Demonstration("a rose", "red"), Demonstration("the sky", "blue"))
-SET = ScoredSet(DEMONSTRATIONS, LABELS, PromptTemplate("Sort.", "Note", "Topic"), tokens=3)
+SET = ScoredSet(DEMONSTRATIONS, LABELS, PromptTemplate("Sort.", "Note", "Topic"), draft_tokens=12)
 
 
 class HonestSession:
@@ -112,7 +112,7 @@ def test_a_set_without_demonstrations_is_zero_shot_with_its_own_correction():
 
 def test_a_measured_correction_is_used_where_it_was_measured():
     prior = {"red": 100.0, "blue": 0.0}
-    biased = ScoredSet(DEMONSTRATIONS, LABELS, SET.template, 3, prior=prior, model_sha256=Honest.sha256)
+    biased = ScoredSet(DEMONSTRATIONS, LABELS, SET.template, draft_tokens=12, prior=prior, model_sha256=Honest.sha256)
     arms = scored(data(rows(200)), request(share=1.0), what=biased).score.arms
     assert arms["demonstrations"].accuracy == pytest.approx(0.5, abs=0.02)
     assert arms["zero-shot"].accuracy == pytest.approx(1, abs=0.02)
@@ -121,7 +121,9 @@ def test_a_measured_correction_is_used_where_it_was_measured():
 def test_a_correction_that_was_measured_with_another_model_is_not_used():
     prior = {"red": 100.0, "blue": 0.0}
     for sha256 in ("1" * 64, None):
-        others = ScoredSet(DEMONSTRATIONS, LABELS, SET.template, 3, prior=prior, zero_shot=prior, model_sha256=sha256)
+        others = ScoredSet(
+            DEMONSTRATIONS, LABELS, SET.template, draft_tokens=12, prior=prior, zero_shot=prior, model_sha256=sha256
+        )
         arms = scored(data(rows(200)), request(share=1.0), what=others).score.arms
         assert [arms[each].accuracy for each in ("demonstrations", "zero-shot")] == pytest.approx([1, 1], abs=0.02)
 
@@ -166,9 +168,8 @@ def test_a_prompt_that_does_not_fit_is_found_before_anybody_has_paid():
 def test_scorers_and_those_of_prototypes_have_other_rows():
     model, embedder, dataset = Honest(), Watched(), data(rows(300))
     scored(dataset, request(share=0.25, prototypes_epsilon=5.0), model, embedder)
-    shares = {Stage.WRITE: 0.4, Stage.VOTE: 0.2, Stage.SCORE: 0.25}
-    roles = divide(dataset, Recipe(Kind.BOTH, Division.ROLES, shares))
-    scorers = {record.text for record in roles[Stage.SCORE].records}
+    roles = divided(dataset, {WRITE: 0.4, VOTE: 0.2, SCORE: 0.25})
+    scorers = {record.text for record in roles[SCORE].records}
     others = {record.text for record in dataset.records} - scorers
     assert {text for text in model.texts if "secret" in text} == scorers
     assert {frozenset(texts) for texts in embedder.texts} == {frozenset(others), frozenset(scorers)}
@@ -256,8 +257,8 @@ def _after(folder, per: str, *lists: str) -> PrivacyLedger:
     return made
 
 
-ROLES = ("role", "vote red", "vote blue", "choose")
-SPARED = ScoredSet(DEMONSTRATIONS, LABELS, SET.template, tokens=3, spare=0.3, event=_run(*ROLES))
+ROLES = ("role", "openings", "vote red", "vote blue")
+SPARED = ScoredSet(DEMONSTRATIONS, LABELS, SET.template, draft_tokens=12, spare=0.3, event=_run(*ROLES))
 
 
 @pytest.mark.parametrize("counted", [False, True])
@@ -282,12 +283,12 @@ def test_rows_are_called_untouched_only_where_roles_kept_them_apart(tmp_path):
 
 
 def test_of_a_recipe_by_roles_the_rows_that_it_left_out_are_untouched():
-    dataset, used = running.data(running.rows(60)), running.recipe(Kind.VOTE, Division.ROLES, (Stage.SCORE,))
+    dataset, asked = running.data(running.rows(60)), running.spec("vote", "roles", (SCORE,))
     made, random = running.ledger(), SecureRandomness()
-    *_, ended = running.begun(dataset, running.planned(dataset, used), ledger=made, randomness=random)
+    *_, ended = running.begun(dataset, running.planned(dataset, asked), ledger=made, randomness=random)
     what = of_demo_set(loads(to_text(signed(ended.demo_set))))
     wanted = request(epsilon=2.0, share=0.4)
-    model = running.Reading(running.Log())
+    model = running.Reading()
     assert score_set(dataset, what, wanted, model, made, randomness=random).score.held_out
 
 

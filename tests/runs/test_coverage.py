@@ -6,14 +6,14 @@ import functools
 
 import numpy as np
 import pytest
+from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
+from mechanisms.runs.recipe_request import RecipeRequest
 
 from mechanisms.accounting import PrivacyTarget, claim, fingerprint
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Dataset, Record
 from mechanisms.runs import recipe as roles
 from mechanisms.runs import request, run, stage
-from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
-from mechanisms.runs.recipe_request import RecipeRequest
 from tests.recipes.test_audit import EMBEDDER, LABELS, SURE, TEMPLATE, drafts
 from tests.replay.tape import Tape
 from tests.replay.world import Ledger

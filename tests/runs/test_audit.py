@@ -10,6 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from mechanisms.runs.recipe import Division, Kind, Recipe, Stage, divide
+from mechanisms.runs.recipe_request import RecipeRequest
 
 from mechanisms.accounting import PrivacyTarget, claim, fingerprint
 from mechanisms.audit.mechanism import lower_bound
@@ -18,8 +20,6 @@ from mechanisms.records import Dataset, Record, default_template
 from mechanisms.runs import recipe as roles
 from mechanisms.runs import request, run, stage
 from mechanisms.runs.judging import of_units, preferences
-from mechanisms.runs.recipe import Division, Kind, Recipe, Stage, divide
-from mechanisms.runs.recipe_request import RecipeRequest
 from mechanisms.runs.stages import calibrate, vote
 from tests.replay.tape import Noise, Tape
 from tests.replay.world import Ledger

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from mechanisms.runs.request import SynthesisRequest
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Dataset, PromptTemplate, Record
 from mechanisms.runs.events import DemoCompleted, DemoStarted, RunCompleted, TokenReleased
-from mechanisms.runs.request import SynthesisRequest
 from mechanisms.runs.run import synthesize
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import transform_class

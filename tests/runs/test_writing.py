@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from mechanisms.runs.request import SynthesisRequest
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.data.sizes import measure_sizes
@@ -22,7 +23,6 @@ from mechanisms.runs.events import (
     RunStarted,
     TokenReleased,
 )
-from mechanisms.runs.request import SynthesisRequest
 from mechanisms.runs.run import synthesize
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class

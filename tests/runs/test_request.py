@@ -6,6 +6,9 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from mechanisms.runs.preview import preview
+from mechanisms.runs.recipe import Division, Kind, Stage, in_order
+from mechanisms.runs.recipe_forecast import work_by_part
 
 from mechanisms.accounting import PrivacyLedger, claim, fingerprint
 from mechanisms.errors import UsageError
@@ -13,9 +16,6 @@ from mechanisms.noise import SecureRandomness
 from mechanisms.privacy_events import Composed
 from mechanisms.records import Dataset
 from mechanisms.runs.events import DemoCompleted, Drafting, PrivateDiagnostics, StageProgress, StageStarted
-from mechanisms.runs.preview import preview
-from mechanisms.runs.recipe import Division, Kind, Stage, in_order
-from mechanisms.runs.recipe_forecast import work_by_part
 from mechanisms.runs.run import synthesize
 from mechanisms.runs.run_file import from_lines, to_lines
 from mechanisms.runs.stage import PlannedStage, stage_class, stage_of

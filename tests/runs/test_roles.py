@@ -9,10 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import chi2
-
-from mechanisms.errors import UsageError
-from mechanisms.records import Dataset, Record
 from mechanisms.runs.advice import (
     FEWEST_DRAFTS,
     MOST_CORRECTED_LABELS,
@@ -25,6 +21,10 @@ from mechanisms.runs.advice import (
 )
 from mechanisms.runs.recipe import Division, Kind, Recipe, Stage, divide, intervals
 from mechanisms.runs.recipe_request import MOST_PROMPTED, MOST_SHOTS
+from scipy.stats import chi2
+
+from mechanisms.errors import UsageError
+from mechanisms.records import Dataset, Record
 from mechanisms.runs.stage import stage_class
 from mechanisms.tallies import Weighing
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from mechanisms.runs.recipe import Division
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.sizes import SCORED, WHETHER_MET, measure_sizes
 from mechanisms.noise import SecureRandomness
 from mechanisms.records import Dataset, Record
 from mechanisms.runs import run, stage
-from mechanisms.runs.recipe import Division
 from tests.recipes.test_audit import EMBEDDER, LABELS, Model, asked, drafts
 
 ROWS = tuple(Record(f"w{i} red {i}", LABELS[i % 2]) for i in range(60))

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
+from mechanisms.runs.request import SynthesisRequest
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Gaussian
 from mechanisms.records import Dataset, PromptTemplate
-from mechanisms.runs.request import SynthesisRequest
 from mechanisms.runs.run import synthesize
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import TokenMechanism, TokenRelease

@@ -10,6 +10,7 @@ from functools import cache
 
 import jsonschema
 import pytest
+from mechanisms.runs.recipe import Division, Kind, Stage
 
 from mechanisms.accounting import PrivacyLedger, claim
 from mechanisms.demos.demo_set import FORMAT, DemoSet, loads, schema
@@ -17,7 +18,6 @@ from mechanisms.errors import UsageError
 from mechanisms.noise import SecureRandomness
 from mechanisms.privacy_events import from_json
 from mechanisms.runs.judging import Correction
-from mechanisms.runs.recipe import Division, Kind, Stage
 from mechanisms.runs.run import synthesize
 from tests.synthesis.test_synthesize import dataset, request
 from tests.toy_model import ToyModel

@@ -6,6 +6,8 @@ from dataclasses import replace
 from itertools import islice, pairwise, product
 
 import pytest
+from mechanisms.runs.recipe import Division, Kind, Stage, divide
+from mechanisms.runs.sets import PLAIN
 
 from mechanisms.accounting import Cap, PrivacyLedger, fingerprint
 from mechanisms.accounting.filter import Spend, usage
@@ -33,9 +35,7 @@ from mechanisms.runs.events import (
     TokenReleased,
     VotesReleased,
 )
-from mechanisms.runs.recipe import Division, Kind, Stage, divide
 from mechanisms.runs.run import TEST_SEED
-from mechanisms.runs.sets import PLAIN
 from mechanisms.runs.verification import verify
 from mechanisms.tallies import Choice
 from tests.recipes.running import CAP, LABELS, Log, begun, data, ledger, planned, recipe, rows, secrets

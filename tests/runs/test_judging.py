@@ -6,14 +6,14 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from mechanisms.runs.recipe import Division, Kind, Stage, divide
+from mechanisms.runs.sets import NONE, PUBLIC
 
 from mechanisms.data.sizes import units_of
 from mechanisms.queries.retrieval import similarities
 from mechanisms.runs import recipe as roles
 from mechanisms.runs import stage as recipe_stages
 from mechanisms.runs.events import ChoiceReleased, PriorsReleased, SetsMade, VotesReleased
-from mechanisms.runs.recipe import Division, Kind, Stage, divide
-from mechanisms.runs.sets import NONE, PUBLIC
 from mechanisms.tallies import Choice
 from mechanisms.tallies.tally import Histogram
 from tests.recipes.running import LABELS, Log, Reading, begun, data, planned, recipe, rows
