@@ -1,4 +1,4 @@
-"""A noisy vector read through the public distribution: its limits, its weights, and that it follows from public values."""
+"""A noisy vector read through the public distribution: its limits, its weights, and what decides a token."""
 
 from __future__ import annotations
 
@@ -108,20 +108,25 @@ def test_with_hardly_any_noise_the_rows_decide(name, logits, public):
 @given(logits=st.lists(rows, min_size=1, max_size=6), public=public_rows)
 def test_under_very_much_noise_the_model_decides(name, logits, public):
     step = a_step(np.stack(logits), public)
-    loud = {
-        each.name: each.high
-        for each in parameters(mechanism_class(name))
-        if each.name in ("noise_multiplier", "sigma1")
-    }
-    release = first_release(deciding(name, **loud), step, Noiseless())
+    noise = mechanism_class(name).calibrated
+    loud = next(each.high for each in parameters(mechanism_class(name)) if each.name == noise)
+    release = first_release(deciding(name, **{noise: loud}), step, Noiseless())
     best = np.sort(step.public_probabilities)
     assume(best[-1] - best[-2] > 1e-6)
     assert release.index == int(np.argmax(step.public_probabilities))
 
 
 @pytest.mark.parametrize("name", NAMES)
-@given(scores=HOSTILE, public=public_rows, expected=EXPECTED, deviation=st.floats(0, 1e6), seed=st.integers(0, 9),
-       temperature=st.sampled_from([0.0, 0.05, 1.0, 2.0]), top_p=st.sampled_from([0.05, 0.8, 1.0]), tau=TAU)  # fmt: skip
+@given(
+    scores=HOSTILE,
+    public=public_rows,
+    expected=EXPECTED,
+    deviation=st.floats(0, 1e6),
+    seed=st.integers(0, 9),
+    temperature=st.sampled_from([0.0, 0.05, 1.0, 2.0]),
+    top_p=st.sampled_from([0.05, 0.8, 1.0]),
+    tau=TAU,
+)
 def test_what_decides_follows_from_the_release_and_from_public_values(
     name, scores, public, expected, deviation, seed, temperature, top_p, tau
 ):
