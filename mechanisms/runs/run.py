@@ -131,6 +131,7 @@ def _events(
                 journal.write(*together)
             for event in together:
                 step.apply(event)
+            for event in together:
                 if isinstance(event, Release | DemoCompleted | DemoRefused):
                     yield from _kept(state, begun)
                 yield event
