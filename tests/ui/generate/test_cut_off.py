@@ -150,7 +150,8 @@ def test_a_run_whose_tab_was_closed_goes_on_where_it_was_and_costs_what_one_run_
     assert "1 of 4 demonstrations was whole" in app.card(again)
     updates = list(app.go_on(again))
     recording = app.recorded(again)
-    assert [line_of(event) for event in recording[: len(told)]] == [line_of(event) for event in told]
+    before = list(filter(None, map(line_of, told)))
+    assert list(filter(None, map(line_of, recording)))[: len(before)] == before
     assert isinstance(recording[-1], RunCompleted)
     assert len(recording[-1].demo_set.demonstrations) == 4
     assert app.notice(updates).startswith("Done.")
