@@ -134,8 +134,7 @@ class Writer:
             if run is not None:
                 run.charge(*self._stage.charge_of(label, number), part_of((label, number)))
 
-        for event in state.writing.events(charge, state.openings, state.gate, run, replayed, journal):
-            yield [event]
+        yield from state.writing.events(charge, state.openings, state.gate, run, replayed, journal)
 
     def apply(self, event: CuratorEvent) -> None:
         match event:
