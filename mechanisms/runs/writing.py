@@ -81,7 +81,7 @@ class Writing:
         replayed: Sequence[Any] = (),
         journal: Journal | None = None,
     ) -> Iterator[Sequence[WritingEvent]]:
-        """Write the demonstrations that are still missing; a finished text and its refusal come together.
+        """Write the demonstrations that are still missing; a finished one comes together with what the gate says of it.
 
         Args:
             charge: called before the first token of each demonstration, and again for one that was interrupted.
@@ -106,7 +106,7 @@ class Writing:
                 seen |= {part_of(_key(event))}
                 mark_released(run, journal, part_of(_key(event)), event)
             self._keep(event)
-            yield [event, *_judged(event, gate)]
+            yield [event, *(_judged(event, gate) if isinstance(event, DemoCompleted) else ())]
 
     def _keep(self, event: object) -> None:
         match event:

@@ -24,7 +24,7 @@ SMALL = f"--recipe tokens --labels Cards,Fraud --allow-left-out {SHORT}"
 COLUMNS = "--text-column text --label-column topic"
 
 
-def test_from_csv_to_answers(capsys, tmp_path):
+def test_from_csv_to_answers(capsys, tmp_path, toy_models):
     demos = tmp_path / "demos.json"
     code, _, err = run(capsys, f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 2 --out {demos}")
     assert code == 0, err
@@ -96,7 +96,7 @@ def check_evaluate(capsys, demos, strangers):
     assert "curator_only" not in json.loads(out)
 
 
-def test_a_user_column_makes_users_the_unit(capsys, tmp_path):
+def test_a_user_column_makes_users_the_unit(capsys, tmp_path, toy_models):
     clinic, demos = CLINIC, str(tmp_path / "demos.json")
     line = f"synthesize {clinic} --text-column message --label-column department --unit-column patient --epsilon 8"
     rest = f"--labels Cardiology,Pediatrics --allow-left-out {SHORT}"
