@@ -20,30 +20,20 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget, claim, fingerprint
+from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget, claim
 from mechanisms.answers.request import AnswerRequest
 from mechanisms.answers.session import open_session
 from mechanisms.errors import StudioError
 from mechanisms.privacy_events import Composed, from_json
 from mechanisms.queries import Retrieval, query_mechanism_class
 from mechanisms.records import Dataset, PromptTemplate
-from mechanisms.runs.events import (
-    ChoiceReleased,
-    PriorsReleased,
-    ScoreReleased,
-    StageStarted,
-    TokenReleased,
-    VotesReleased,
-)
+from mechanisms.runs.events import Release, StageStarted, TokenReleased
 from mechanisms.runs.journal import RunJournal
-from mechanisms.runs.lines import line_of
-from mechanisms.runs.recipe import Division, Kind
-from mechanisms.runs.request import SynthesisRequest
-from mechanisms.runs.run import synthesize
-from mechanisms.runs.run_file import from_lines
-from mechanisms.sampling import SamplingPlan
-from mechanisms.steps import mechanism_class
-from tests.recipes.running import LABELS, TEMPLATE, Embedding, Log, Reading, planned, recipe, rows
+from mechanisms.runs.plan import Plan
+from mechanisms.runs.run import run
+from mechanisms.runs.run_file import from_lines, line_of
+from mechanisms.runs.spec import WRITE
+from tests.runs.running import LABELS, Embedding, Reading, alone, planned, rows, spec
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 
@@ -74,27 +64,28 @@ def journal_in(folder: Path) -> RunJournal:
     )
 
 
-def runs(ledger: PrivacyLedger, journal: RunJournal | None = None):
-    """Tokens, each with its demonstration and what that had to pay."""
-    private = data("runs")
-    request = SynthesisRequest(
-        labels=LABELS,
-        template=TEMPLATE,
-        plan=SamplingPlan(subsets=6, tokens=8, shots=3),
-        mechanism=mechanism_class("gaussian")(noise_multiplier=20.0),
-        target=PrivacyTarget(1.0, 1e-5),
-        sizes=private.counted_sizes(),
-        content=fingerprint(private).content,
-        candidates=8,
-        max_record_tokens=8,
-    )
-    request.release_claim()  # seconds of arithmetic, in which a kill would say nothing
+def releases(plan: Plan, private: Dataset, ledger: PrivacyLedger, journal: RunJournal | None):
+    """What a run releases, each with what had to be paid before."""
+    plan.release_claim()  # seconds of arithmetic, in which a kill would say nothing
     yield READY, [], 0, ""
-    for event in synthesize(private, request, ToyModel(), ledger, journal=journal):
-        if isinstance(event, TokenReleased):
-            yield f"{event.label} {event.number}", [request.charge(event.label, event.number)], 0, line_of(event)
+    stage = ""
+    for event in run(plan, private, Reading(), ledger, journal=journal, embedder=Embedding()):
+        if isinstance(event, StageStarted):
+            stage = event.stage
+        elif isinstance(event, TokenReleased):
+            charge = plan.stages[WRITE].charge_of(event.label, event.number)
+            yield f"{event.label} {event.number}", [charge], 0, line_of(event)
+        elif isinstance(event, Release):
+            yield stage, list(plan.stages[stage].charges()), 0, line_of(event)
     if journal:
         journal.end(event, ledger)
+
+
+def runs(ledger: PrivacyLedger, journal: RunJournal | None = None):
+    """Token by token."""
+    private = data("runs")
+    asked = alone(written=3, shots=3, tokens=8, parameters={"noise-multiplier": 20.0}, max_record_tokens=16)
+    yield from releases(planned(private, asked), private, ledger, journal)
 
 
 def answers(ledger: PrivacyLedger, journal: None = None):
@@ -121,18 +112,9 @@ def answers(ledger: PrivacyLedger, journal: None = None):
 
 
 def votes(ledger: PrivacyLedger, journal: RunJournal | None = None):
-    """What the stages of a recipe release, each with what its stage had to pay."""
-    private, stage = data("votes"), None
-    request = planned(private, recipe(Kind.BOTH, Division.ROLES))
-    request.release_claim()
-    yield READY, [], 0, ""
-    for event in synthesize(private, request, Reading(Log()), ledger, journal=journal, embedder=Embedding(Log())):
-        if isinstance(event, StageStarted):
-            stage = event.stage
-        elif isinstance(event, TokenReleased | VotesReleased | PriorsReleased | ChoiceReleased | ScoreReleased):
-            yield stage.value, list(request.charges(stage)), 0, line_of(event)
-    if journal:
-        journal.end(event, ledger)
+    """Every stage, by roles."""
+    private = data("votes")
+    yield from releases(planned(private, spec("both", "roles")), private, ledger, journal)
 
 
 WORK = {work.__name__: work for work in (runs, answers, votes)}
